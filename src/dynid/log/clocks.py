@@ -1,4 +1,4 @@
-"""Time stamps and trajectories: order, selection, shared stamps and channels with clocks of their own."""
+"""Time stamps and trajectories: order, selection, shared stamps, and channels with separate clocks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FEW_ROWS = 10
 WHOLE = 0.6, 1.75
 # Share of the rows: if more stamps are damaged, it is unclear which of them are right.
 DAMAGED_SHARE = 0.01
-# Rows: a stretch of ascending time counts as a motion of its own from this length on.
+# Rows: a stretch of ascending time counts as a separate motion from this length on.
 LEAST_ROWS = 100
 # Share of the whole time span: how close to the first time a clock that was reset to zero begins again.
 NEAR_BEGIN = 0.02
@@ -95,7 +95,7 @@ def misplaced_rows(t: Float) -> int:
 
 
 def stretches_stand_alone(t: Float) -> bool:
-    """Whether every stretch of ascending time is a recording of its own.
+    """Whether every stretch of ascending time is a separate recording.
 
     The stretches must be long and must either all restart near the first time, not overlap in time, or belong to a
     counter that wraps (all but the first begin at its bottom, all but the last end at its top). Other overlaps come

@@ -177,7 +177,10 @@ def _open_file(
     except OSError as error:
         description = error.strerror or str(error)
         raise ResourceError(
-            "file-unreadable", found=f"'{description}'", expected="a log file", place=place
+            "file-unreadable",
+            found=f"a file that cannot be read ({description})",
+            expected="a readable log",
+            place=place,
         ) from error
     if not head.strip():
         raise InputError("file-empty", found="an empty file", expected="a log", place=place)

@@ -291,7 +291,7 @@ class ChannelMap:
 # Mean square step from row to row over twice the variance: 1 for rows in random order, 1 - cos(2 pi / k) for a sine
 # with k rows per period. Motion with fewer than six rows per period cannot be differentiated.
 UNRELATED = 0.5
-# Advice for rows that are unrelated because each is a pose of its own.
+# Advice for rows that are unrelated because each is a separate pose.
 POSES = "for static poses, one per row, use `dynid statics --table`"
 
 

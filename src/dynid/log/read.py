@@ -471,7 +471,7 @@ class Log:
             raise UsageError(
                 "other-joints",
                 found=f"a log of the joints {', '.join(self.robot.joint_names)}",
-                expected=", ".join(robot.joint_names),
+                expected=f"the joints of the model: {', '.join(robot.joint_names)}",
             )
         values = {joint: robot.locked[joint] for joint in gone}
         return self._with_locked(values, self._moved_locked_joints(values)) if gone else self
@@ -527,7 +527,7 @@ class Log:
             raise UsageError(
                 "other-joints",
                 found=f"a log of the joints {', '.join(self.robot.joint_names)}",
-                expected=", ".join(robot.joint_names),
+                expected=f"the joints of the model: {', '.join(robot.joint_names)}",
             )
         return lock_joints(robot, {joint: self.robot.locked[joint] for joint in gone}).robot
 

@@ -24,7 +24,7 @@ from dynid.log.readers.bag_messages import FIELDS, JOINT_STATE, KINDS, VALUE, De
 
 BLOCK = 4096  # messages decoded together
 FIRST_STAMPS = 256  # time stamps kept to estimate the delay of a topic
-MAX_SORTS = 1000  # different lists of joints on a topic; more are damage
+MAX_VARIANTS = 1000  # different lists of joints on a topic; more are damage
 # Bytes: a log is read several times and decoding takes most of the time, so that the numbers of shorter bags are kept.
 MAX_KEPT_BYTES = 64_000_000
 MEASURED_SHARE = 0.99  # of the messages that must have a velocity for it to count as measured
@@ -35,7 +35,7 @@ Block = tuple[Int, Sequence[Group]]
 
 
 @dataclass(eq=False)
-class Sort:
+class Variant:
     """Messages of one topic with the same fields of the same joints.
 
     Parameters
@@ -99,13 +99,13 @@ class Sort:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Topics with joint states of a bag, and the sorts of messages on each.
+    """Topics with joint states of a bag, and the variants of messages on each.
 
     Parameters
     ----------
     bag : Bag
     decoders : mapping of Topic to decoder
-    sorts : mapping of Topic to tuple of Sort
+    variants : mapping of Topic to tuple of Variant
     kept : mapping of Topic to sequence of Block, optional
         Decoded messages; None if they are too large to keep.
     values : mapping of Topic to tuple of str
@@ -117,7 +117,7 @@ class Survey:
 
     bag: Bag
     decoders: Mapping[Topic, AnyDecoder]
-    sorts: Mapping[Topic, tuple[Sort, ...]]
+    variants: Mapping[Topic, tuple[Variant, ...]]
     kept: Mapping[Topic, Sequence[Block]] | None
     values: Mapping[Topic, tuple[str, ...]] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
@@ -128,11 +128,11 @@ class Survey:
             topic: ValueDecoder(self.bag.other_codecs[topic], topic, self.path, paths)
             for topic, paths in wanted.items()
         }
-        sorts, kept = _surveyed(self.bag, decoders) if decoders else ({}, {})
+        variants, kept = _surveyed(self.bag, decoders) if decoders else ({}, {})
         return replace(
             self,
             decoders={**self.decoders, **decoders},
-            sorts={**self.sorts, **sorts},
+            variants={**self.variants, **variants},
             kept={**self.kept, **kept} if self.kept is not None and kept is not None else None,
         )
 
@@ -154,9 +154,9 @@ class Survey:
         names = [
             name
             for topic in topics
-            for sort in self.sorts[topic]
-            if "position" in sort.fields
-            for name in sort.names
+            for variant in self.variants[topic]
+            if "position" in variant.fields
+            for name in variant.names
         ]
         return tuple(dict.fromkeys(names))
 
@@ -164,10 +164,10 @@ class Survey:
         """Items that are finite in more than a share of the messages with that joint's position, and at least once."""
         total: dict[str, int] = {}
         finite: dict[Item, int] = {}
-        for sort in (sort for topic in topics for sort in self.sorts[topic]):
-            for name in sort.names:
-                total[name] = total.get(name, 0) + sort.count * ("position" in sort.fields)
-            for item, number in sort.finite.items():
+        for variant in (variant for topic in topics for variant in self.variants[topic]):
+            for name in variant.names:
+                total[name] = total.get(name, 0) + variant.count * ("position" in variant.fields)
+            for item, number in variant.finite.items():
                 finite[item] = finite.get(item, 0) + number
         joints = dict.fromkeys(name for _, name in finite)
         return tuple(
@@ -201,15 +201,15 @@ def survey(path: Path, definitions: Collection[Path] = ()) -> Survey:
     values, unread = _values(bag)
     if not decoders and not values:
         raise no_joint_states(bag)
-    sorts, kept = _surveyed(bag, decoders)
-    if decoders and not any(sorts.values()) and not values:
+    variants, kept = _surveyed(bag, decoders)
+    if decoders and not any(variants.values()) and not values:
         raise InputError(
             "no-rows",
             found=f"no message on {', '.join(topic.name for topic in decoders)}",
             expected="messages with joint states",
             place=Place(file=str(path)),
         )
-    return Survey(bag, decoders, sorts, kept, values, unread)
+    return Survey(bag, decoders, variants, kept, values, unread)
 
 
 def no_joint_states(bag: Bag) -> InputError:
@@ -247,8 +247,8 @@ def _values(bag: Bag) -> tuple[dict[Topic, tuple[str, ...]], tuple[str, ...]]:
 
 def _surveyed(
     bag: Bag, decoders: Mapping[Topic, AnyDecoder]
-) -> tuple[dict[Topic, tuple[Sort, ...]], dict[Topic, list[Block]] | None]:
-    sorts: dict[Topic, dict[tuple[tuple[str, ...], tuple[str, ...]], Sort]] = {
+) -> tuple[dict[Topic, tuple[Variant, ...]], dict[Topic, list[Block]] | None]:
+    variants: dict[Topic, dict[tuple[tuple[str, ...], tuple[str, ...]], Variant]] = {
         topic: {} for topic in decoders
     }
     kept: dict[Topic, list[Block]] | None = {topic: [] for topic in decoders}
@@ -261,18 +261,18 @@ def _surveyed(
         for group in groups:
             fields = tuple(kind for kind in (*FIELDS, VALUE) if kind in group.fields)
             key = group.names, fields
-            if key not in sorts[topic]:
-                if len(sorts[topic]) >= MAX_SORTS:
+            if key not in variants[topic]:
+                if len(variants[topic]) >= MAX_VARIANTS:
                     raise InputError(
                         "joint-names",
-                        found=f"more than {MAX_SORTS} different lists of joints on topic {topic.name}",
+                        found=f"more than {MAX_VARIANTS} different lists of joints on topic {topic.name}",
                         expected="the joints of one robot",
                         do="record a topic with a fixed list of joints",
                         place=Place(file=str(bag.path)),
                     )
-                sorts[topic][key] = Sort(topic, *key)
-            sorts[topic][key].see(group, received[group.rows])
-    return {topic: tuple(by_key.values()) for topic, by_key in sorts.items()}, kept
+                variants[topic][key] = Variant(topic, *key)
+            variants[topic][key].see(group, received[group.rows])
+    return {topic: tuple(by_key.values()) for topic, by_key in variants.items()}, kept
 
 
 def blocks(
@@ -332,7 +332,7 @@ def present_joints(bag_survey: Survey, joints: Sequence[str], known: Sequence[st
 
     An unknown name may belong to a joint that seems to be absent.
     """
-    named = [set(bag_survey.names([topic])) for topic, sorts in bag_survey.sorts.items() if sorts]
+    named = [set(bag_survey.names([topic])) for topic, variants in bag_survey.variants.items() if variants]
     present = [joint for joint in joints if any(joint in names for names in named)]
     strange = any(names & set(present) and names - {*joints, *known} for names in named)
     return list(joints) if not present or strange else present
@@ -357,7 +357,7 @@ def chosen_topics(bag_survey: Survey, joints: Sequence[str], asked: Sequence[str
 
     """
     place = Place(file=str(bag_survey.path))
-    if not bag_survey.sorts:
+    if not bag_survey.variants:
         raise no_joint_states(bag_survey.bag)
     if asked:
         topics = tuple(_topic_named(bag_survey, name) for name in asked)
@@ -367,15 +367,17 @@ def chosen_topics(bag_survey: Survey, joints: Sequence[str], asked: Sequence[str
         return topics
     fitting = [
         topic
-        for topic, sorts in bag_survey.sorts.items()
-        if sorts and set(joints) <= set(bag_survey.names([topic]))
+        for topic, variants in bag_survey.variants.items()
+        if variants and set(joints) <= set(bag_survey.names([topic]))
     ]
     states = [topic for topic in fitting if topic.kind == JOINT_STATE]
     best = states if len(states) == 1 else fitting
     if len(best) == 1:
         return (best[0],)
     if not best:
-        nearest = max(bag_survey.sorts, key=lambda topic: len(set(joints) & set(bag_survey.names([topic]))))
+        nearest = max(
+            bag_survey.variants, key=lambda topic: len(set(joints) & set(bag_survey.names([topic])))
+        )
         raise _missing_joints(
             bag_survey, [j for j in joints if j not in bag_survey.names([nearest])], [nearest]
         )
@@ -390,16 +392,19 @@ def chosen_topics(bag_survey: Survey, joints: Sequence[str], asked: Sequence[str
 
 
 def _topic_text(bag_survey: Survey, topic: Topic) -> str:
-    sorts = bag_survey.sorts[topic]
-    first, last = min(sort.received[0] for sort in sorts), max(sort.received[1] for sort in sorts)
-    count = sum(sort.count for sort in sorts)
+    variants = bag_survey.variants[topic]
+    first, last = (
+        min(variant.received[0] for variant in variants),
+        max(variant.received[1] for variant in variants),
+    )
+    count = sum(variant.count for variant in variants)
     rate = f", {1e9 * (count - 1) / (last - first):.4g} Hz" if last > first else ""
     kinds = dict.fromkeys(kind for kind, _ in bag_survey.measured([topic]))
     return f"{topic.name} ({topic.kind.rpartition('/')[2]}, {count} messages{rate}: {', '.join(kinds)})"
 
 
 def _topic_named(bag_survey: Survey, name: str) -> Topic:
-    topics = {topic.name: topic for topic, sorts in bag_survey.sorts.items() if sorts}
+    topics = {topic.name: topic for topic, variants in bag_survey.variants.items() if variants}
     if name in topics or f"/{name}" in topics:
         return topics.get(name) or topics[f"/{name}"]
     raise InputError(
@@ -416,7 +421,7 @@ def _missing_joints(bag_survey: Survey, missing: Sequence[str], topics: Collecti
     elsewhere = {
         joint: topic.name
         for joint in missing
-        for topic in bag_survey.sorts
+        for topic in bag_survey.variants
         if joint in bag_survey.names([topic])
     }
     near = [(joint, get_close_matches(joint, have, n=1, cutoff=0.6)) for joint in missing]
@@ -462,7 +467,7 @@ class Source:
         Items that a message must have.
     columns : mapping of str to Item
         Item of each column.
-    sorts : tuple of Sort
+    variants : tuple of Variant
         Sorts of messages in the survey.
 
     """
@@ -470,17 +475,17 @@ class Source:
     topic: Topic
     anchor: frozenset[Item]
     columns: Mapping[str, Item]
-    sorts: tuple[Sort, ...]
+    variants: tuple[Variant, ...]
 
     @property
     def count(self) -> int:
         """Number of messages."""
-        return sum(sort.count for sort in self.sorts)
+        return sum(variant.count for variant in self.variants)
 
     @property
     def undated(self) -> int:
         """Number of messages with stamp 0 on a wall clock; 0 on other clocks, which start at 0."""
-        return sum(sort.zeros for sort in self.sorts) if self._first > WALL_CLOCK else 0
+        return sum(variant.zeros for variant in self.variants) if self._first > WALL_CLOCK else 0
 
     @property
     def dated(self) -> bool:
@@ -490,15 +495,17 @@ class Source:
 
     @property
     def _first(self) -> int:
-        return min(sort.first for sort in self.sorts)
+        return min(variant.first for variant in self.variants)
 
     def span(self, header: bool) -> tuple[int, int]:
         """First and last time in ns, by header stamps or by reception."""
         if not header:
-            return min(sort.received[0] for sort in self.sorts), max(sort.received[1] for sort in self.sorts)
-        zeros = sum(sort.zeros for sort in self.sorts)
+            return min(variant.received[0] for variant in self.variants), max(
+                variant.received[1] for variant in self.variants
+            )
+        zeros = sum(variant.zeros for variant in self.variants)
         first = self._first if self.undated or not zeros else 0
-        return first, max(sort.last for sort in self.sorts)
+        return first, max(variant.last for variant in self.variants)
 
     def matches(self, group: Group) -> bool:
         """Whether messages belong to this source."""
@@ -507,13 +514,13 @@ class Source:
     @property
     def delay(self) -> float:
         """Median delay of the reception after the stamp, for the first messages, ns."""
-        times = np.concatenate([part for sort in self.sorts for part in sort.times])
+        times = np.concatenate([part for variant in self.variants for part in variant.times])
         dated = times[times[:, 0] > 0] if self.undated else times
         return float(np.median(dated[:, 1] - dated[:, 0])) if len(dated) else 0.0
 
     def stamps(self, header: bool) -> Int:
         """Times of the first messages, ns, by header stamps or by reception."""
-        parts = [part[:, 0 if header else 1] for sort in self.sorts for part in sort.times]
+        parts = [part[:, 0 if header else 1] for variant in self.variants for part in variant.times]
         return np.sort(np.concatenate(parts))[:FIRST_STAMPS]
 
 
@@ -549,7 +556,7 @@ class Sources:
 
     def extent(self) -> tuple[float, float] | None:
         """First and last time in s, None if the header stamps do not ascend."""
-        if self.header and not all(sort.ascending for sort in self.sources[0].sorts):
+        if self.header and not all(variant.ascending for variant in self.sources[0].variants):
             return None
         return (self.low - self.origin) / SECOND, (self.high - self.origin) / SECOND
 
@@ -641,7 +648,9 @@ class _Follower:
 
 
 def sources_of(bag_survey: Survey, wanted: Wanted, sink: Diagnostics) -> Sources:
-    """Choose the fewest sorts of messages with all wanted columns; the sort with the most columns provides the rows.
+    """Choose the fewest variants of messages with all wanted columns.
+
+    The variant with the most columns provides the rows.
 
     Parameters
     ----------
@@ -700,16 +709,16 @@ def sources_of(bag_survey: Survey, wanted: Wanted, sink: Diagnostics) -> Sources
 def _covering_sources(
     bag_survey: Survey, topics: Sequence[Topic], columns: Mapping[str, Item]
 ) -> list[Source]:
-    sorts = [sort for topic in topics for sort in bag_survey.sorts[topic]]
+    variants = [variant for topic in topics for variant in bag_survey.variants[topic]]
     counts: dict[tuple[Topic, frozenset[Item]], int] = {}
     rest = set(columns.values())
     chosen: list[Source] = []
     while rest:
         counts.clear()
-        for sort in sorts:
-            key = sort.topic, frozenset(sort.items & rest)
-            counts[key] = counts.get(key, 0) + sort.count
-        # Prefer the sort with the most positions, then with the most items, then with the most messages.
+        for variant in variants:
+            key = variant.topic, frozenset(variant.items & rest)
+            counts[key] = counts.get(key, 0) + variant.count
+        # Prefer the variant with the most positions, then with the most items, then with the most messages.
         best = max(counts, key=lambda key: (_size(key[1]), counts[key]), default=None)
         if best is None or not best[1]:
             missing = ", ".join(f"{kind} of {joint}" for kind, joint in sorted(rest))
@@ -721,7 +730,9 @@ def _covering_sources(
             )
         topic, items = best
         anchor = frozenset(item for item in items if item[0] == "position") or items
-        matching = tuple(sort for sort in sorts if sort.topic == topic and anchor <= sort.items)
+        matching = tuple(
+            variant for variant in variants if variant.topic == topic and anchor <= variant.items
+        )
         chosen.append(
             Source(topic, anchor, {name: item for name, item in columns.items() if item in items}, matching)
         )
@@ -735,10 +746,10 @@ def _size(items: Collection[Item]) -> tuple[int, int]:
 
 def _report_partial(bag_survey: Survey, topic: Topic, sources: Sequence[Source], sink: Diagnostics) -> None:
     wanted = {item for source in sources for item in source.columns.values() if item[0] == "position"}
-    used = {id(sort) for source in sources for sort in source.sorts}
-    lost = [sort for sort in bag_survey.sorts[topic] if id(sort) not in used]
-    partial = sum(sort.count for sort in lost if sort.items & wanted)
-    other = sum(sort.count for sort in lost if not sort.items & wanted)
+    used = {id(variant) for source in sources for variant in source.variants}
+    lost = [variant for variant in bag_survey.variants[topic] if id(variant) not in used]
+    partial = sum(variant.count for variant in lost if variant.items & wanted)
+    other = sum(variant.count for variant in lost if not variant.items & wanted)
     place = Place(file=str(bag_survey.path))
     if partial:
         sink.warn(
@@ -877,7 +888,9 @@ class BagTable:
         self.survey, self.topics = bag_survey, topics
         self.path = bag_survey.path
         spoken = [
-            topic for topic, sorts in bag_survey.sorts.items() if sorts and topic not in bag_survey.values
+            topic
+            for topic, variants in bag_survey.variants.items()
+            if variants and topic not in bag_survey.values
         ]
         main = topics or (tuple(spoken) if len(spoken) == 1 else ())
         self._items: dict[str, tuple[tuple[Topic, ...], Item]] = {}
@@ -940,7 +953,7 @@ class BagTable:
     def streams(self) -> dict[str, tuple[str, ...]]:
         """Columns of each topic by its name, with the time; without the topic's name if it provides the rows."""
         streams: dict[str, tuple[str, ...]] = {}
-        for topic in dict.fromkeys((*self.survey.sorts, *self.survey.values)):
+        for topic in dict.fromkeys((*self.survey.variants, *self.survey.values)):
             names = [name for name, (group, _) in self._items.items() if group == (topic,)]
             plain = [name for name in names if ":" not in name]
             if names:
@@ -956,9 +969,12 @@ class BagTable:
             count, seconds = topics[0].count, self.survey.bag.seconds
             rate = (count - 1) / seconds if seconds > 0 and count > 1 else None
             return ColumnInfo("", topics[0].name, (count,), row_count=count, rate=rate)
-        sorts = [sort for topic in topics for sort in self.survey.sorts[topic]]
-        count = sum(sort.count for sort in sorts)
-        first, last = min(sort.received[0] for sort in sorts), max(sort.received[1] for sort in sorts)
+        variants = [variant for topic in topics for variant in self.survey.variants[topic]]
+        count = sum(variant.count for variant in variants)
+        first, last = (
+            min(variant.received[0] for variant in variants),
+            max(variant.received[1] for variant in variants),
+        )
         rate = 1e9 * (count - 1) / (last - first) if last > first else None
         return ColumnInfo("float64", topics[0].name, (count,), row_count=count, rate=rate)
 
@@ -1001,7 +1017,7 @@ class BagTable:
             raise InputError(
                 "several-topics",
                 found="joint states on several topics: "
-                + ", ".join(topic.name for topic in self.survey.sorts),
+                + ", ".join(topic.name for topic in self.survey.variants),
                 expected="one topic",
                 do="choose with --topic NAME",
                 place=Place(file=str(self.path)),
@@ -1040,9 +1056,11 @@ def _report_choice(
 ) -> None:
     place = Place(file=str(bag_survey.path))
     names = ", ".join(topic.name for topic in topics)
-    others = [topic.name for topic, sorts in bag_survey.sorts.items() if sorts and topic not in topics]
+    others = [
+        topic.name for topic, variants in bag_survey.variants.items() if variants and topic not in topics
+    ]
     not_read = f"; not read: {', '.join(others)}" if others else ""
-    count = sum(sort.count for topic in topics for sort in bag_survey.sorts[topic])
+    count = sum(variant.count for topic in topics for variant in bag_survey.variants[topic])
     sink.note("topic", f"{count} messages of {names} are read{not_read}", place)
     more = [name for name in bag_survey.names(topics) if name not in joints]
     if more:
