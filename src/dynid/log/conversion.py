@@ -51,7 +51,9 @@ class Conversion:
         t = self._time(data)
         q, dq, effort = self._stacks(data, (m.position, m.velocity, m.effort))
         if q is None:
-            raise UsageError("no-position", found="a mapping without positions", expected="one per joint")
+            raise UsageError(
+                "no-position", found="a mapping without positions", expected="a position per joint"
+            )
         q, dq = self._at_joints(q, dq, m.position_side, m.position_sign, m.position_offset)
         theta, dtheta = self._motors(data, q, dq)
         if effort is not None:
@@ -70,12 +72,14 @@ class Conversion:
             theta=theta,
             dtheta=dtheta,
             temperature=self._stack(data, m.temperature),
-            extra={name: _without_absurd_values(data[c.column] * c.factor) for name, c in m.extra.items()},
+            extra={
+                name: _without_unphysical_values(data[c.column] * c.factor) for name, c in m.extra.items()
+            },
             commands=self._commands(data) if m.commanded else None,
         )
 
     def _time(self, data: Mapping[str, Float]) -> Float:
-        return _without_absurd_values(data[self.mapping.time.column] * self.mapping.time.factor)
+        return _without_unphysical_values(data[self.mapping.time.column] * self.mapping.time.factor)
 
     def _commands(self, data: Mapping[str, Float]) -> Float:
         """Commanded positions, velocities and feed-forward torques (T, 3 n) of the joints; zero if not given."""
@@ -156,7 +160,7 @@ class Conversion:
             low, high = line_ranges(lines).T
             sound = (low >= -LARGEST_VALUE) & (high <= LARGEST_VALUE)
             for values in (line for line, fine in zip(lines, sound, strict=True) if not fine):
-                _without_absurd_values(values)
+                _without_unphysical_values(values)
         return lines.T
 
     @cached_property
@@ -212,8 +216,8 @@ class Conversion:
         return sign @ gains
 
 
-def _without_absurd_values(values: Float) -> Float:
-    """Replace infinite and absurdly large values (T,) by nan, in place."""
+def _without_unphysical_values(values: Float) -> Float:
+    """Replace infinite and unphysically large values (T,) by nan, in place."""
     if not -LARGEST_VALUE <= values.min(initial=0.0) <= values.max(initial=0.0) <= LARGEST_VALUE:
         values[np.abs(values) > LARGEST_VALUE] = np.nan
     return values

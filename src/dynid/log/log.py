@@ -165,7 +165,18 @@ class LogReader(Protocol):
 
 @dataclass(frozen=True)
 class Channel:
-    """One column of a log with its unit and the factor to SI."""
+    """One column of a log.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column.
+    unit : str
+        Declared unit.
+    factor : float
+        Factor to SI.
+
+    """
 
     column: str
     unit: str

@@ -567,7 +567,7 @@ class _Resolver:
         self.errors.append(
             InputError(
                 "unknown-joint",
-                found=f"joint '{joint}'",
+                found=f"unknown joint '{joint}'",
                 expected="one of " + ", ".join(self.robot.joint_names),
                 do=f"did you mean '{near[0]}'?" if near else "",
                 place=self.place(*key),

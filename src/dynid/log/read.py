@@ -463,9 +463,9 @@ class Log:
         back = set(robot.joint_names) - set(self.robot.joint_names)
         if self.free is not None and back and back <= set(self.free.robot.joint_names):
             positions = {j: at for j, at in self.robot.locked.items() if j in self.free.robot.joint_names}
-            unheld = self.free.without_efforts([j for j in positions if j in back])
+            unlocked = self.free.without_efforts([j for j in positions if j in back])
             rest = {j: at for j, at in positions.items() if j not in back}
-            return unheld.with_held(rest, "without a useful effort").of_robot(robot)
+            return unlocked.with_held(rest, "without a useful effort").of_robot(robot)
         gone = [joint for joint in self.robot.joint_names if joint not in robot.joint_names]
         if set(robot.joint_names) - set(self.robot.joint_names) or not set(gone) <= set(robot.locked):
             raise UsageError(

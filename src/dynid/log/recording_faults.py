@@ -156,7 +156,7 @@ class OneSidedWatch:
         for j in np.flatnonzero(moved & self._of_one_sign & (self._rows > 0)).tolist():
             count = self._rows[j]
             mean = self._means[j] / count
-            with np.errstate(over="ignore", invalid="ignore"):  # absurdly large numbers overflow
+            with np.errstate(over="ignore", invalid="ignore"):  # unphysically large numbers overflow
                 covariance = self._products[j] / count - np.outer(mean, mean)
                 size = np.sqrt(np.diag(covariance))
             if (
@@ -291,7 +291,7 @@ class RecordingWatch:
             low = effort.min(axis=1, where=known, initial=np.inf)
             high = effort.max(axis=1, where=known, initial=-np.inf)
         self._frozen(t, q, effort, low, high)
-        with np.errstate(over="ignore"):  # absurdly large numbers overflow and are judged like others
+        with np.errstate(over="ignore"):  # unphysically large numbers overflow and are judged like others
             self._ends(effort, low, high)
             self.one_sided.see(t, q, effort, low, high)
             # An effort that was negative once has a sign.

@@ -89,7 +89,20 @@ class RawChunk:
 
 
 def within(chunk: RawChunk, trajectory: Trajectory) -> RawChunk:
-    """Rows of a chunk within the time of a trajectory."""
+    """Select the rows of a chunk within the time of a trajectory.
+
+    Parameters
+    ----------
+    chunk : RawChunk
+        Rows in the order of time.
+    trajectory : Trajectory
+        Trajectory whose start and end time bound the rows.
+
+    Returns
+    -------
+    RawChunk
+
+    """
     start, end = trajectory.start_time, trajectory.end_time
     outside = (chunk.t < start) | (chunk.t > end)
     if len(chunk.empty) or len(chunk.spread):
@@ -103,7 +116,21 @@ def within(chunk: RawChunk, trajectory: Trajectory) -> RawChunk:
 
 
 def taken(chunk: RawChunk, index: Any) -> RawChunk:
-    """Rows of a chunk selected by an index array, mask or slice."""
+    """Select rows of a chunk.
+
+    Parameters
+    ----------
+    chunk : RawChunk
+        The chunk.
+    index : ndarray or slice
+        Row numbers, a mask (n_samples,), or a slice.
+
+    Returns
+    -------
+    RawChunk
+        With `first_row` unchanged.
+
+    """
 
     def take(values: Float | None) -> Float | None:
         return None if values is None else values[index]
@@ -123,7 +150,20 @@ def taken(chunk: RawChunk, index: Any) -> RawChunk:
 
 
 def pieces_of(chunk: RawChunk, rows: int) -> Iterator[RawChunk]:
-    """Yield a chunk in pieces of at most `rows` rows."""
+    """Split a chunk.
+
+    Parameters
+    ----------
+    chunk : RawChunk
+        The chunk.
+    rows : int
+        Most rows of a piece.
+
+    Yields
+    ------
+    RawChunk
+
+    """
     if len(chunk.t) <= rows:
         yield chunk
         return
@@ -133,7 +173,20 @@ def pieces_of(chunk: RawChunk, rows: int) -> Iterator[RawChunk]:
 
 
 def in_order(chunks: Iterator[RawChunk], rows: int) -> Iterator[RawChunk]:
-    """Yield chunks sorted by time whose rows are out of order by at most `rows` rows."""
+    """Sort rows by time that are out of order by a few rows.
+
+    Parameters
+    ----------
+    chunks : iterator of RawChunk
+        Consecutive chunks.
+    rows : int
+        Most rows by which a row is out of order.
+
+    Yields
+    ------
+    RawChunk
+
+    """
     pending: RawChunk | None = None
     for chunk in chunks:
         whole = chunk if pending is None else joined([pending, chunk])
@@ -146,7 +199,18 @@ def in_order(chunks: Iterator[RawChunk], rows: int) -> Iterator[RawChunk]:
 
 
 def joined(chunks: list[RawChunk]) -> RawChunk:
-    """Join consecutive chunks."""
+    """Join consecutive chunks.
+
+    Parameters
+    ----------
+    chunks : list of RawChunk
+        Chunks with the same channels.
+
+    Returns
+    -------
+    RawChunk
+
+    """
     if len(chunks) == 1:
         return chunks[0]
     first = chunks[0]

@@ -92,9 +92,20 @@ def speed_of_law(t: Float, q: Float, dq: Float | None) -> Float:
 
 
 def servo_torque(servo: Servo) -> Callable[[RawChunk], RawChunk]:
-    """Return a function that adds to a chunk the torque that the drives' controllers compute, without delay.
+    """Make a function that adds to a chunk the torque that the drives' controllers compute, without delay.
 
     Chunks keep their commands only if the controllers close their loop on board.
+
+    Parameters
+    ----------
+    servo : Servo
+        Gains of the controllers.
+
+    Returns
+    -------
+    callable
+        Takes and returns a RawChunk.
+
     """
 
     def with_torque(chunk: RawChunk) -> RawChunk:
@@ -112,6 +123,18 @@ def delayed(chunks: Iterator[RawChunk], servo: Servo) -> Iterator[RawChunk]:
 
     If chunks have commands, the commands are delayed, and the torque follows from them and the current motion. Rows
     before the first torque are left out. Interpolation is cubic Hermite, which does not attenuate the motion.
+
+    Parameters
+    ----------
+    chunks : iterator of RawChunk
+        Consecutive chunks of a trajectory.
+    servo : Servo
+        Controllers with their lag (s).
+
+    Yields
+    ------
+    RawChunk
+
     """
     past: RawChunk | None = None
     start, seconds = np.inf, servo.lag
