@@ -108,7 +108,7 @@ def test_all_faults_are_listed(robot: RobotModel) -> None:
     assert ("unit", "unknown unit 'milliseconds'") in wrong
     assert ("unit", "unknown unit 'N m'") in wrong
     assert ("unit", "unknown unit 'lb'") in wrong
-    assert ("unknown-joint", "joint 'elbo'") in wrong
+    assert ("unknown-joint", "unknown joint 'elbo'") in wrong
     assert ("missing-joint", "position without elbow") in wrong
     assert any(identifier == "template" and "dq" in what for identifier, what in wrong)
     assert "did you mean 'elbow'?" in str(found.value)
