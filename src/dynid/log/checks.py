@@ -183,6 +183,7 @@ class LogWatch:
                     "duplicate-rows",
                     found=f"{summary.duplicates} of {summary.rows} rows of {name} are exact duplicates",
                     expected=f"at most {100 * DUPLICATE_SHARE:.0f} %",
+                    do="drop the duplicates, or check the recorder",
                     place=place,
                 )
             self.sink.note("duplicate-rows", f"{name}: {summary.duplicates} duplicate rows dropped")
@@ -225,6 +226,7 @@ class LogWatch:
                 "time-missing",
                 found="rows without a time stamp",
                 expected=f"a time stamp in at least {100 * (1 - DAMAGED_SHARE):.0f} % of the rows",
+                do="drop these rows, or check the recorder",
                 place=Place(file=summary.file, row=row),
             )
         backwards = np.flatnonzero(dt < 0)

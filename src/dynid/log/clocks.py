@@ -399,7 +399,11 @@ def _runs(table: Table, m: ChannelMap) -> list[_Run]:
         row += len(t)
     if not runs:
         raise InputError(
-            "no-rows", found="a log without rows", expected="data", place=Place(file=str(table.path))
+            "no-rows",
+            found="a log without rows",
+            expected="data",
+            do="check that the recording was started and the export is complete",
+            place=Place(file=str(table.path)),
         )
     return runs
 
@@ -463,6 +467,7 @@ def _time_range(trajectory: Trajectory, selection: Selection) -> tuple[float, fl
             "empty-window",
             found=f"no row of trajectory '{trajectory.name}' in {list(asked or ())}",
             expected=f"a part of {trajectory.start_time:.6g} to {trajectory.end_time:.6g} s",
+            do="correct window or part under [data]",
             place=Place(file=str(trajectory.file)),
         )
     return start, end

@@ -168,7 +168,9 @@ def _open_file(
     path = Path(path)
     place = Place(file=str(path))
     if not path.exists():
-        raise InputError("file-missing", found="no such file", expected="a log file", place=place)
+        raise InputError(
+            "file-missing", found="no such file", expected="a log file", do="check the path", place=place
+        )
     if path.is_dir():
         return _open_folder(path, delimiter, decimal, definitions)
     try:
@@ -180,10 +182,17 @@ def _open_file(
             "file-unreadable",
             found=f"a file that cannot be read ({description})",
             expected="a readable log",
+            do="check the permissions of the file",
             place=place,
         ) from error
     if not head.strip():
-        raise InputError("file-empty", found="an empty file", expected="a log", place=place)
+        raise InputError(
+            "file-empty",
+            found="an empty file",
+            expected="a log",
+            do="check that the recording was started and the export is complete",
+            place=place,
+        )
     if _CAN_DUMP.match(head):
         raise InputError(
             "log-format",

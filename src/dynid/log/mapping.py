@@ -64,6 +64,7 @@ def read_calibration(path: str | Path) -> dict[str, MotorCalibration]:
             "calibration",
             found=f"invalid JSON ({error})",
             expected="the JSON file written by lerobot-calibrate",
+            do="calibrate again, or copy the file again",
             place=place,
         ) from error
     if not isinstance(data, dict) or not data or not all(isinstance(entry, dict) for entry in data.values()):
@@ -87,6 +88,7 @@ def check_ranges(motors: Mapping[str, MotorCalibration], place: Place) -> None:
                 "calibration",
                 found=f"motor '{name}' with a range from {motor.range_min} to {motor.range_max} counts",
                 expected="range_min below range_max",
+                do="calibrate this motor again",
                 place=place,
             )
 
@@ -714,6 +716,7 @@ class _Resolver:
                         "calibration",
                         found=f"column '{column}' of joint '{joint}', which names no motor of the calibration",
                         expected="a column or joint named after one of " + ", ".join(motors),
+                        do="use the calibration of this arm, or name the joint after its motor",
                         place=self.place(key),
                     )
                 )

@@ -482,6 +482,7 @@ def _claim_by_joint(robot: RobotModel, fits: Mapping[int, _PriorFit], diagnostic
                 found=f"its gravity torque in the effort column of '{names[best]}' "
                 f"(explains {100 * fit.explained[best]:.3g} % of it, but {100 * fit.explained[j]:.3g} % of its own)",
                 expected="columns mapped to their joints",
+                do="swap these columns under effort in [log]",
                 place=place,
             )
         elif fit.opposes_gravity(j):

@@ -160,6 +160,7 @@ class ArrayTable:
                 "duplicate-column",
                 found=f"duplicate column(s) {', '.join(twice[:6])}",
                 expected="unique names",
+                do="rename them in the file",
                 place=Place(file=str(path)),
             )
         counts = {field.rows for field in fields}

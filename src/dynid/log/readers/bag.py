@@ -207,6 +207,7 @@ def survey(path: Path, definitions: Collection[Path] = ()) -> Survey:
             "no-rows",
             found=f"no message on {', '.join(topic.name for topic in decoders)}",
             expected="messages with joint states",
+            do="check that the recorder subscribed to this topic",
             place=Place(file=str(path)),
         )
     return Survey(bag, decoders, variants, kept, values, unread)

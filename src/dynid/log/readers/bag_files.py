@@ -441,6 +441,7 @@ def _damaged(path: Path, error: Exception) -> DynidError:
         "bag",
         found=f"a bag that cannot be read ({text})",
         expected="a ROS 1 bag, or a rosbag2 recording in MCAP or SQLite",
+        do="copy it again, or record it in a supported format",
         place=place,
     )
 
@@ -454,6 +455,7 @@ def _check_folder(path: Path) -> None:
             "metadata",
             found="a metadata.yaml that is too large or has too many aliases",
             expected="the metadata of a recording",
+            do="restore it with `ros2 bag reindex`",
             place=place,
         )
     root = path.resolve()
@@ -463,6 +465,7 @@ def _check_folder(path: Path) -> None:
             "bag-path",
             found="a bag with files outside its folder" + (f" ({', '.join(outside)})" if outside else ""),
             expected="all files within the folder",
+            do="copy all files of the bag into its folder",
             place=place,
         )
 

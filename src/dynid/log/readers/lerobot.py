@@ -116,6 +116,7 @@ class LeRobotTable:
                 "different-columns",
                 found=f"columns that differ from {self._files[0].name} ({', '.join(differ[:6]) or 'in their order'})",
                 expected="the same columns in all files",
+                do="convert all files with the same version of LeRobot",
                 place=Place(file=str(self._files[i])),
             )
         return part

@@ -121,6 +121,7 @@ class ArrowColumns:
                 "ragged-row",
                 found=f"a list of {lengths[wrong[0]]} numbers in column '{source}'",
                 expected=f"{width} numbers, as in the first row",
+                do="export lists of equal length",
                 place=Place(file=str(self.path), row=row + int(wrong[0])),
             )
         numbers = numbers_of(array.flatten()).astype(np.float64)
@@ -145,6 +146,7 @@ def check_unique(names: tuple[str, ...], path: Path) -> None:
             "duplicate-column",
             found=f"duplicate column(s) {', '.join(twice)}",
             expected="unique names",
+            do="rename them in the file",
             place=Place(file=str(path)),
         )
 
@@ -165,6 +167,7 @@ def arrow_column(array: Any, name: str, path: Path) -> Float | Text:
             "column-type",
             found=f"column '{name}' of type {kind}",
             expected="numbers or text",
+            do="convert the column to numbers or text",
             place=Place(file=str(path)),
         )
     if kinds.is_boolean(array.type):

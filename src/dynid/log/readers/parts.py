@@ -363,6 +363,7 @@ def open_parts(parts: Mapping[str, Path], opened: Callable[[Path], Table]) -> Ta
             "different-columns",
             found="bags as parts of one recording",
             expected="files with columns, such as CSV",
+            do="pass the bags as separate logs",
             place=Place(file=str(path)),
         )
     return side_by_side(path, tables)
@@ -394,6 +395,7 @@ def _row_by_row(path: Path, tables: Mapping[str, Table]) -> Table:
             "different-lengths",
             found=f"parts of one recording with different lengths and without a clock in each: {shown}",
             expected="equal lengths, or a time column in each",
+            do="add a time column to each file",
             place=Place(file=str(path)),
         )
     return SignalFolder(path, tables, next(iter(counts.values())), {})
@@ -462,6 +464,7 @@ class SeriesOnOneClock:
                 "no-overlap",
                 found=f"parts that do not overlap in time: {spans}",
                 expected="parts of one recording, with clocks that overlap",
+                do="check the units of the clocks, or pass the files as separate logs",
                 place=Place(file=str(path)),
             )
         self.row_count: int | None = len(self._t)
