@@ -14,7 +14,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.estimate import WLS, Estimate, FeasibleFit, Ridge
 from dynid.estimate.estimator import Regression
-from dynid.estimate.feasible import MOVED, UNSEEN
+from dynid.estimate.feasible import HELD_OUT_GROWTH, MOVED
 from dynid.estimate.physical import MUCH_WORSE, project_to_physical
 from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, prior_pull, regression_of
 from dynid.factor.assemble import Assembly
@@ -174,7 +174,7 @@ def test_masses_that_the_data_do_not_ask_for_stay_and_cost_nothing(
     # description is right.
     moved = (held.value - left.value) / free.std
     assert np.sqrt(np.mean(moved**2)) < 1.2 * MOVED
-    assert (held.sigma / left.sigma).max() < 1.0 + 2 * UNSEEN
+    assert (held.sigma / left.sigma).max() < 1.0 + 2 * HELD_OUT_GROWTH
     if wrong == (1.0,) * 4:
         np.testing.assert_allclose(masses(held), described, rtol=0.1)
 

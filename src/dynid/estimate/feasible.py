@@ -46,9 +46,9 @@ UNMOVED, WORSE, FURTHER = 1e8, 0.01, 1.0
 NEAR = (1.0, 1.5, 2.0)
 # Weight of masses at their priors: cost of a mass that is off by its own size, as shares of all equations. The greatest
 # is chosen with which base parameters move by at most MOVED standard errors (root mean square, so their mean square
-# error grows by a sixteenth) and held-out errors grow by at most UNSEEN.
+# error grows by a sixteenth) and held-out errors grow by at most HELD_OUT_GROWTH.
 MASS_SHARES = (0.03, 0.01, 0.003, 0.001)
-MOVED, UNSEEN = 0.25, 0.01
+MOVED, HELD_OUT_GROWTH = 0.25, 0.01
 # Eigenvalues of a correlation matrix below this are rounding.
 SHARPEST = 1e-14
 _CHOICES = {"held-out": "held-out blocks", "l-curve": "the corner of the L-curve"}
@@ -227,7 +227,7 @@ class FeasibleFit:
                     continue
                 if (
                     fit._held_out_errors(regression, parts, strength).sum()
-                    <= (1.0 + UNSEEN) ** 2 * held_out_error
+                    <= (1.0 + HELD_OUT_GROWTH) ** 2 * held_out_error
                 ):
                     return fit
             except SolverError:

@@ -637,14 +637,14 @@ class SimulationProblem:
         """Simulation of every coarse batch, (T, ...) each; raises SolverError if it diverges."""
         mechanism = self.mechanism(value)
 
-        def one(samples: Samples) -> Run:
+        def simulate(samples: Samples) -> Run:
             stretches = self.stretches(samples)
             simulated = run(mechanism, samples, feedback, stretches)
             return Run(
                 *(stretches.gathered(part) for part in (simulated.x, simulated.v, simulated.a, simulated.u))
             )
 
-        return list(ordered_map(one, self.coarse, self.source.threads))
+        return list(ordered_map(simulate, self.coarse, self.source.threads))
 
     @property
     def rate(self) -> float:

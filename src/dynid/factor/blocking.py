@@ -435,7 +435,7 @@ def thinned(
 def _copied_part(samples: Samples, start: int, stop: int) -> Samples:
     cut = samples.part(start, stop)
 
-    def own(values: Float | None) -> Float | None:
+    def copied(values: Float | None) -> Float | None:
         return None if values is None else values.copy()
 
     return replace(
@@ -446,10 +446,10 @@ def _copied_part(samples: Samples, start: int, stop: int) -> Samples:
         ddq=cut.ddq.copy(),
         tau=cut.tau.copy(),
         keep=cut.keep.copy(),
-        theta=own(cut.theta),
-        dtheta=own(cut.dtheta),
-        ddtheta=own(cut.ddtheta),
-        temperature=own(cut.temperature),
+        theta=copied(cut.theta),
+        dtheta=copied(cut.dtheta),
+        ddtheta=copied(cut.ddtheta),
+        temperature=copied(cut.temperature),
         gate=None if cut.gate is None else cut.gate.copy(),
         extra={name: values.copy() for name, values in cut.extra.items()},
         past=None if samples.past is None else samples.past.after(samples.motor.q[:start]),

@@ -169,7 +169,7 @@ def _(term: RotorCompensation, robot: RobotModel, samples: Samples) -> Float | N
     if (locked >= 1.0).any():
         j = int(np.argmax(locked))
         raise UsageError(
-            "term-locking",
+            "self-locking",
             found=f"load = {term._values(robot, 'load')[j]:.4g} at {robot.joint_names[j]}",
             expected="below 1: friction that grows as fast as its load leaves no torque, or two, at the joint",
             do="check the coefficient; it is N m of friction for each N m at the joint",

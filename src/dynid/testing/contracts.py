@@ -103,8 +103,8 @@ class TermContract(ABC):
             samples = self.samples(robot)
             shape = np.array([shape.typical for shape in term.shapes])
             for joint in joint_indices(robot, term.joints):
-                found = np.shape(term.curve(robot, samples, joint, shape))
-                _law(found == (len(term.coefficients), len(samples)), f"lines of shape {found}")
+                lines = np.shape(term.curve(robot, samples, joint, shape))
+                _law(lines == (len(term.coefficients), len(samples)), f"lines of shape {lines}")
 
     def test_panels_have_the_announced_form(self) -> None:
         """Each joint has ascending column indices of the term, with one finite contiguous line each."""

@@ -38,7 +38,7 @@ PLACES = (
     ("Figure 2", "The arm", "drawn from the model: joints, crank and coupler"),
     ("Figure 3", "The arm", "drawn from the model: springs, and what they carry"),
     ("Table I", "The static step", "three ideal arms, identified and optimised"),
-    ("Figures 4a, 4b", "The dynamic step", "motors of an unseen motion, identified and optimised"),
+    ("Figures 4a, 4b", "The dynamic step", "motors of a held-out motion, identified and optimised"),
     ("Equation (33)", "Rotors that the links carry", "identified behind the coupled transmission"),
     ("Table II", "A real arm", "printed, beside an arm that the model does not describe"),
     ("Figures 5a, 5b", "A real arm", "motors of that arm, identified and optimised"),
@@ -65,7 +65,7 @@ STEPS = (
         "semidefinite program",
         "physically consistent bodies",
     ),
-    ("validation", "the same motion", "unseen motion, held-out blocks", "with intervals"),
+    ("validation", "the same motion", "held-out motion, held-out blocks", "with intervals"),
 )
 TWO_STEPS = "two steps, least squares"
 
@@ -155,7 +155,7 @@ def _dynamic(page: StudyPage, made: Experiment, statics: Statics, full: bool) ->
     for letter, purpose, name in (("a", "identification", TWO_STEPS), ("b", "optimisation", REAL)):
         page.figure(
             f"figure4{letter}",
-            f"Figure 4{letter}: {purpose} ({name}), motors of an unseen motion, measured and predicted",
+            f"Figure 4{letter}: {purpose} ({name}), motors of a held-out motion, measured and predicted",
             _unseen(made, sets[name]),
         )
     add_bodies(page, joint, motor, fits, mse)

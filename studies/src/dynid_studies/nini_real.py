@@ -116,7 +116,7 @@ def _table_2(page: StudyPage, errors: dict[str, Float]) -> None:
         square, deviation = mse_and_sde(error)
         rows += [(f"ours, {how}: MSE", *map(float, square)), (f"ours, {how}: SDE", *map(float, deviation))]
     page.table(
-        "Table II: static error by motor, times gear ratio: MSE (N m)², SDE N m; printed, and ours for the stand-in",
+        "Table II: static error by motor, times gear ratio: MSE (N m)², SDE N m; printed, and ours for the substitute",
         ("", *JOINTS),
         rows,
         name="table_2",
@@ -229,12 +229,12 @@ def _dynamic(
     ):
         page.figure(
             f"figure5{letter}",
-            f"Figure 5{letter} in kind: {label}, motors of an unseen motion, measured and predicted",
+            f"Figure 5{letter} in kind: {label}, motors of a held-out motion, measured and predicted",
             torque_figure(t[shown], measured[shown], predicted[name][shown]),
         )
     missed = {name: mse_and_sde(prediction - measured)[1] for name, prediction in predicted.items()}
     page.table(
-        "Unseen motion: SDE at the motors, N m",
+        "Held-out motion: SDE at the motors, N m",
         ("", *JOINTS),
         [(name, *map(float, values)) for name, values in missed.items()],
         name="moving_by_model",

@@ -76,7 +76,7 @@ def add_rotors(page: StudyPage, robot: RobotModel, dose: Dose) -> None:
     rows = {"rotors that links carry": (GYROSCOPIC, exact), "rotors that only spin": (MODEL, plain)}
     missed = {name: made.errors(terms, fit.full_vector) for name, (terms, fit) in rows.items()}
     page.table(
-        "Without noise, an unseen motion: what the model misses, root mean square, N m",
+        "Without noise, a held-out motion: what the model misses, root mean square, N m",
         ("", *JOINTS),
         [(name, *map(float, values)) for name, values in missed.items()],
     )

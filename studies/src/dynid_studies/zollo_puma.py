@@ -141,7 +141,7 @@ def _table_results(
     theirs, ours = relative_errors(printed, fixed), relative_errors(nearest, real)
     parts = {number: slice(first - 1, last) for number, (first, last, _) in PUMA_TABLES.items()}
     page.results(
-        "Real values, misprints mended: greatest difference in units of the last printed digit",
+        "Real values, misprints corrected: greatest difference in units of the last printed digit",
         *(
             at_most(f"table{k}_real", f"Table {k}", float((np.abs(real - fixed) / units)[part].max()), 1.0)
             for k, part in parts.items()
