@@ -92,4 +92,4 @@ def test_the_command_line_reads_them(tmp_path: Path, robot_file: Path, train_log
     (tmp_path / "experiment.toml").write_text(text.replace("drive_gain", "# drive_gain"))
     done = run("check", robot_file, train_log, "-c", tmp_path / "experiment.toml", "--no-fit")
     assert done.code == 3
-    assert "under [robot] of the experiment file" in done.err
+    assert "under [robot] in the experiment file" in done.err

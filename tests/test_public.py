@@ -338,7 +338,7 @@ def test_sensors_and_drives_of_simulated_logs_are_declared(robot: RobotModel, tm
     ("call", "text"),
     [
         (lambda robot: dynid.identify("arm.urdf", robot), "str in place of a robot.*load_robot"),
-        (lambda robot: dynid.identify(robot, "motion.parquet"), "str in place of a log.*read_log"),
+        (lambda robot: dynid.identify(robot, "motion.parquet"), "str instead of a log.*read_log"),
         (lambda robot: dynid.simulate(robot, 3), "int in place of a motion"),
         (lambda robot: dynid.simulate(robot, controller="best"), "'best'.*computed-torque"),
         (lambda robot: dynid.excite(robot, formats=["pdf"]), "formats = .*pdf.*csv"),

@@ -45,9 +45,9 @@ def settings_of(folder: Path, text: str) -> Settings:
             '[log]\ndelimiter = ","\ndecimal = ","',
             3,
             "log.decimal = ','",
-            "another character than delimiter = ','",
+            "a decimal sign other than delimiter = ','",
         ),
-        ('[log]\ndelimiter = "1"', 2, "log.delimiter = '1'", "a character that no number holds"),
+        ('[log]\ndelimiter = "1"', 2, "log.delimiter = '1'", "a character that no number contains"),
         (
             "[model]\nrows = { rows = 'momentum', degree = true }",
             2,

@@ -161,7 +161,7 @@ def test_a_negative_spring_is_doubted_with_its_evidence(robot: RobotModel, tmp_p
     ("scale", "says"),
     [
         (150.0, 'gear ratio 150.*effort.side = "link"'),
-        (1 / 150.0, 'gear ratio 150 upside down.*effort.side = "motor"'),
+        (1 / 150.0, 'inverse of the gear ratio 150.*effort.side = "motor"'),
         (150.0**2, "gear ratio 150 squared.*motor turns per joint turn"),
     ],
 )
@@ -187,5 +187,5 @@ def test_a_spring_that_carries_gravity_is_no_wrong_sign(tmp_path: Path) -> None:
     terms = RigidBody() + MotorInertia() + strong
     log = log_of(tmp_path, robot, terms, values(terms, {"k_springs": 1.2e4, "c_springs": 0.0}))
     lacking = identify(robot, log, replace(SETTINGS, terms=RigidBody() + MotorInertia()))
-    assert any("opposed to gravity" in one.text for one in lacking.diagnostics.doubts)
+    assert any("opposite sign to gravity" in one.text for one in lacking.diagnostics.doubts)
     assert identify(robot, log, replace(SETTINGS, terms=terms)).verdict.level == "good"

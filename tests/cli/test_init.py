@@ -253,7 +253,7 @@ def test_a_data_set_of_lerobot_in_percent(robot_file: Path, tmp_path: Path, run:
     assert "lerobot-calibrate" in done.out
     done = run("identify", robot, log, "-c", tmp_path / "e.toml", "--out", tmp_path / "run")
     assert done.code == 3
-    assert "a calibration file of LeRobot" in done.err
+    assert "LeRobot calibration file" in done.err
     done = run(*call, "--force", "--answer", f"log.position.calibration={file}")
     assert done.code == 0, done.err
     assert "question" not in done.out

@@ -325,7 +325,7 @@ def test_torque_of_another_size() -> None:
     sink = Diagnostics()
     compare_with_description(replace(analysis, robot=scaled(robot, 10.0)), sink)
     assert [one.identifier for one in sink.doubts] == ["torque-scale"]
-    assert 'before gears of about 10 : 1, declare effort.side = "motor"' in sink.doubts[0].text
+    assert 'gear ratio of about 10, set effort.side = "motor"' in sink.doubts[0].text
     for factor in (0.01, 100.0):
         sink = Diagnostics()
         compare_with_description(replace(analysis, robot=scaled(robot, factor)), sink)

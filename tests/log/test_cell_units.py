@@ -81,7 +81,7 @@ def test_a_unit_of_another_quantity_further_down_is_no_number_of_the_column(tmp_
     columns = cells(" ")
     columns["trq3"][1500] = columns["trq3"][1500].replace("mNm", "A")
     path = csv(tmp_path / "log.csv", columns)
-    with pytest.raises(InputError, match=r"row 1500.* A'; expected a number in mNm, as above, or in another"):
+    with pytest.raises(InputError, match=r"row 1500.* A'; expected a number in mNm, or in another"):
         reads(path)
 
 

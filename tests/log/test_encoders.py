@@ -123,8 +123,8 @@ def test_readings_that_agree(robot: RobotModel, tmp_path: Path) -> None:
     ("change", "identifier", "text"),
     [
         (lambda th, q: RATIO * th, "motor-position-side", 'gear ratio is 80.*side = "motor"'),
-        (lambda th, q: th / RATIO, "motor-position-side", 'was applied although.*side = "link"'),
-        (lambda th, q: -th, "motor-position-sign", "runs against the joint"),
+        (lambda th, q: th / RATIO, "motor-position-side", 'already reflected.*side = "link"'),
+        (lambda th, q: -th, "motor-position-sign", "opposite to the joint"),
         (lambda th, q: np.rad2deg(th), "unit-suspicion", "57.3"),
         (lambda th, q: np.sin(np.arange(len(th)) / 40), "motor-position", "does not follow the joint"),
     ],

@@ -162,7 +162,7 @@ def test_units_and_order_of_joints_are_declared(arrays: dict[str, Any]) -> None:
     degrees = Log.from_arrays(ROBOT, 1e3 * few["t"], few["q"] * IN_UNITS, units={"t": "ms", "q": UNITS})
     assert np.allclose(degrees.read(degrees.trajectories[0]).q, few["q"], rtol=1e-14)
     assert not degrees.has_effort
-    with pytest.raises(InputErrors, match="'deg' for all joints, of which 'joint2' slides"):
+    with pytest.raises(InputErrors, match="'deg' for all joints, but 'joint2' is prismatic"):
         Log.from_arrays(ROBOT, few["t"], few["q"], units={"q": "deg"})
     assert plain.sha256 != other.sha256
 
@@ -210,7 +210,7 @@ def test_checks_of_logs_name_the_row(arrays: dict[str, Any]) -> None:
         ({"q": np.zeros((500, 2))}, r"q of shape \(500, 2\).*\(500, 3\)"),
         ({"tau": np.zeros((499, 3))}, r"tau of shape \(499, 3\).*\(500, 3\)"),
         ({"t": np.zeros((500, 2))}, r"t of shape \(500, 2\)"),
-        ({"q": [["a"]]}, "q that is not numbers"),
+        ({"q": [["a"]]}, "q with values that are no numbers"),
         ({"extra": {"t": np.zeros(500)}}, "extra channel 't'"),
         ({"extra": {"p": np.zeros(3)}}, r"p of shape \(3,\)"),
         ({"trajectory": ["a"] * 3}, r"trajectory of shape \(3,\)"),
@@ -233,5 +233,5 @@ def test_unknown_units_and_joints_are_named(arrays: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("thing", ["motion.parquet", 3, None, np.zeros((3, 3))])
 def test_what_is_no_frame_is_named(thing: object) -> None:
-    with pytest.raises(UsageError, match="in place of a log; expected a Log, or a data frame"):
+    with pytest.raises(UsageError, match="instead of a log; expected a Log, or a data frame"):
         Log.from_frame(thing, ROBOT)

@@ -95,5 +95,5 @@ def test_joints_that_are_exchanged_are_no_other_mount(name: str) -> None:
         assert "tilted-base" not in {code for code, _ in said}, pair
         first, second = (f"'{one.described.joint_names[j]}'" for j in pair)
         for code, text in said:
-            if code == "joint-order" and "so read" in text:
+            if code == "joint-order" and "swap" in text:
                 assert f"columns of {first} and {second}" in text

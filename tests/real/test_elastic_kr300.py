@@ -120,4 +120,4 @@ def test_the_second_encoder_s_unit_and_side_are_checked(opened) -> None:  # type
     sink = Diagnostics()
     identify(robot, wrong, experiment.settings(), diagnostics=sink)
     reported = "\n".join(map(str, sink.doubts))
-    assert re.search(r"motor-position-side.*gear ratio, 256.9, was applied although", reported)
+    assert re.search(r"motor-position-side.*gear ratio 257 was applied", reported)
