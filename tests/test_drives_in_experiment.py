@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError, InputErrors, UsageError
-from dynid.identification.experiment import Experiment, open_log
-from dynid.log.own_columns import write_log
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.base import Diagnostics, InputError, InputErrors, UsageError
+from dynid.identification import Experiment, open_log
+from dynid.log import write_log
+from dynid.robot import RobotModel, load_robot
 from tests.command_line import Run
 
 LOG = """

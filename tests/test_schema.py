@@ -10,14 +10,12 @@ from typing import Any
 
 import pytest
 
-from dynid.base.errors import DynidError, InputError, UsageError
-from dynid.base.options import options_of
+from dynid.base import DynidError, InputError, UsageError, options_of
 from dynid.estimate import CATALOGUE
-from dynid.identification.experiment import Experiment
+from dynid.identification import Experiment, Settings
 from dynid.identification.schema import ExperimentFile, json_schema, method_options
-from dynid.identification.settings import Settings
 from dynid.robot import load_robot
-from dynid.signals.settings import Preparation
+from dynid.signals import Preparation
 from dynid.verbs.statics import Standstill
 from tests.command_line import Run
 

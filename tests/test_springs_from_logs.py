@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 from dynid_studies.nini_arm import GEOMETRY, MODEL, PRELOAD, SPRINGS, STIFFNESS, arm, motion, truth
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base import Float, UnfitDataError, UsageError
 from dynid.estimate import WLS
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings, default_estimator
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
-from dynid.robot.drive import TorqueSide
-from dynid.robot.model import RobotModel
-from dynid.signals.settings import Preparation
+from dynid.identification.settings import default_estimator
+from dynid.log import Log, canonical_columns, read_log, write_log
+from dynid.robot import RobotModel, TorqueSide
+from dynid.signals import Preparation
 from dynid.terms import Coulomb, MotorInertia, OnMotor, Points, RigidBody, Spring, Terms, Triangle, Viscous
 from dynid.verbs.schemes import compare_sides, friction_on
 from dynid.verbs.spring_search import search_geometry

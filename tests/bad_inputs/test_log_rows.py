@@ -9,21 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import CLAIMS, Diagnostics
-from dynid.base.errors import Place, UnfitDataError
+from dynid.base import Diagnostics, Float, Place, UnfitDataError
+from dynid.base.diagnostics import CLAIMS
 from dynid.estimate.scores import Origin
-from dynid.identification.experiment import Experiment, open_log
+from dynid.identification import Experiment, Settings, open_log
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
+from dynid.log import Selection, read_log
 from dynid.log.checks import check_log
-from dynid.log.clocks import Selection
-from dynid.log.read import read_log
 from dynid.log.summary import LogSummary
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 from dynid.run.validation import validate
+from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.signals.settings import Preparation
 from dynid.simulation.motion import rigid_torque
 from tests.bad_inputs.clean_logs import (
     MAPPING,

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.log.own_columns import write_log
+from dynid.base import Float
+from dynid.log import write_log
 from dynid.robot import load_robot
 from tests.command_line import Run, make_log
 from tests.export.models import shipped

@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError, UsageError
+from dynid.base import Float, InputError, UsageError
 from dynid.kernel import inverse_dynamics
+from dynid.log import Log, read_log, write_log
 from dynid.log.joints import MOST_JAWS
-from dynid.log.own_columns import write_log
-from dynid.log.read import Log, read_log
 from dynid.robot import RobotModel, load_robot
 from dynid.robot.load import lock_joints
 from tests.command_line import Run

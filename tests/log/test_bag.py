@@ -8,20 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError, UnfitDataError
+from dynid.base import Diagnostics, Float, InputError, UnfitDataError
+from dynid.log import Channel, ChannelMap, Log, canonical_columns, file_hash, read_log, write_log
 from dynid.log.checks import LogWatch, check_log
-from dynid.log.files import file_hash
-from dynid.log.log import Channel, ChannelMap
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
 from dynid.log.readers.bag import survey
 from dynid.log.readers.bag_messages import Decoder
 from dynid.recording import RawChunk
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
+from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.signals.settings import Preparation
 from tests.log.bags import NONE, WALL, State, states, storage, write_bag
 
 T = 500

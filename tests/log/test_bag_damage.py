@@ -12,12 +12,10 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from dynid.base.errors import DynidError, InputError, RefusedError, ResourceError, UnfitDataError
-from dynid.log.files import open_table
-from dynid.log.log import Channel, ChannelMap
-from dynid.log.read import read_log
+from dynid.base import DynidError, InputError, RefusedError, ResourceError, UnfitDataError
+from dynid.log import Channel, ChannelMap, open_table, read_log
 from dynid.log.readers import bag_files
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 from tests.command_line import Run
 from tests.log.bags import WALL, State, message_store, serialized, states, storage, write_bag
 

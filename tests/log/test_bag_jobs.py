@@ -10,14 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from dynid_studies.panda import arm
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.identification.experiment import Experiment, open_log
+from dynid.base import Diagnostics
+from dynid.identification import Experiment, open_log
+from dynid.log import canonical_columns, read_log, write_log
 from dynid.log.checks import check_log
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
 from dynid.robot import load_robot
+from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.signals.settings import Preparation
 from tests.command_line import Run
 from tests.log.bags import State, states, write_bag
 

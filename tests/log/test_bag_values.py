@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.errors import DynidError, InputError, RefusedError
-from dynid.identification.experiment import Experiment
-from dynid.log.files import open_table
-from dynid.log.read import read_log
+from dynid.base import DynidError, InputError, RefusedError
+from dynid.identification import Experiment
+from dynid.log import open_table, read_log
 from dynid.log.summary import contents
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 from tests.log.bags import WALL, storage
 
 T = 200

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError, InputErrors
+from dynid.base import InputError, InputErrors
 from dynid.log.mapping import (
     COUNTS_PER_TURN,
     LogSection,
@@ -19,7 +19,7 @@ from dynid.log.mapping import (
     rad_per_percent,
     read_calibration,
 )
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 
 TURN = 2 * np.pi / COUNTS_PER_TURN
 MOTORS = {

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError
-from dynid.log.files import open_table
+from dynid.base import Float, InputError
+from dynid.log import open_table
 from dynid.log.readers.dialect import units_of, without_units
 from tests.layouts.test_strangers import ARM, DEG, csv, reads
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError
-from dynid.log.own_columns import write_log
-from dynid.log.read import read_log
-from dynid.robot.model import RobotModel
+from dynid.base import InputError
+from dynid.log import read_log, write_log
+from dynid.robot import RobotModel
 from tests.log import formats
 
 T = 1000

@@ -9,16 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError
+from dynid.base import Diagnostics, UnfitDataError
+from dynid.log import ChannelMap, Log, canonical_columns, read_log, write_log
 from dynid.log.checks import check_log
-from dynid.log.log import ChannelMap
-from dynid.log.own_columns import canonical_columns, canonical_map, write_log
-from dynid.log.read import Log, read_log
-from dynid.robot.drive import Drive
-from dynid.robot.model import RobotModel
+from dynid.log.own_columns import canonical_map
+from dynid.robot import Drive, RobotModel
+from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.signals.settings import Preparation
 from dynid.testing import random_robot, smooth_samples
 
 RATIO = 80.0

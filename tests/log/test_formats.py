@@ -19,15 +19,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 import dynid
-from dynid.base.errors import DynidError, InputError, RefusedError, ResourceError
+from dynid.base import DynidError, InputError, RefusedError, ResourceError
 from dynid.estimate import WLS
-from dynid.log.files import open_table
-from dynid.log.read import Log, read_log
+from dynid.log import CsvReader, Log, open_table, read_log
 from dynid.log.readers import arrays
-from dynid.log.readers.csv import CsvReader
 from dynid.log.summary import contents
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_robot
 from dynid.terms import RigidBody, Viscous
 from tests.log import formats
 

@@ -12,15 +12,13 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base import Diagnostic, Diagnostics, Float
 from dynid.kernel import inverse_dynamics
+from dynid.log import canonical_columns, read_log, write_log
 from dynid.log.checks import check_log
 from dynid.log.joints import ANGLE_BEYOND, OUTSIDE, RangeWatch, half_turn
 from dynid.log.joints import JOINT_LIMITS_BEYOND as BEYOND
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
-from dynid.robot.model import JointType, Limits, RobotModel
+from dynid.robot import JointType, Limits, RobotModel
 from dynid.terms import RigidBody, Viscous
 from dynid.testing import random_robot
 

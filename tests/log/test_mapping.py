@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError, InputErrors
-from dynid.log.log import Channel, ChannelMap
+from dynid.base import InputError, InputErrors
+from dynid.log import Channel, ChannelMap, canonical_columns, read_log, write_log
 from dynid.log.mapping import LogSection, channel_map
-from dynid.log.own_columns import canonical_columns, canonical_map, suggestion, write_log
-from dynid.log.read import read_log
-from dynid.robot.model import JointType, RobotModel
+from dynid.log.own_columns import canonical_map, suggestion
+from dynid.robot import JointType, RobotModel
 
 PLAIN = """\
 time = { column = "stamp", unit = "ms" }

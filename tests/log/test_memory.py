@@ -10,16 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputErrors, UnfitDataError, UsageError
+from dynid.base import Diagnostics, InputErrors, UnfitDataError, UsageError
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings
+from dynid.identification.settings import DEFAULT_TERMS
+from dynid.log import Log, read_log, write_log
 from dynid.log.checks import LogWatch
-from dynid.log.own_columns import write_log
-from dynid.log.read import Log, read_log
-from dynid.run.result import Identification
+from dynid.run import Identification
 from dynid.run.store import write_tables
-from dynid.signals.settings import Preparation
+from dynid.signals import Preparation
 from dynid.testing import random_robot, simulated_log
 
 ROBOT = random_robot(21, 3, 0.0)

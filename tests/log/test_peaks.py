@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.log.recording_faults import look_at_peaks
 
 NAMES = ("shoulder", "elbow")

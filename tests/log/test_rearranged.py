@@ -12,11 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.errors import InputError
-from dynid.log.files import open_table
-from dynid.log.log import Text
-from dynid.log.read import read_log
-from dynid.log.readers.stamps import seconds_of
+from dynid.base import InputError
+from dynid.log import Text, open_table, read_log, seconds_of
 from dynid.robot import RobotModel, load_robot
 
 T, JOINTS = 400, ("base", "elbow", "wrist")

@@ -8,12 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError
+from dynid.base import Float, InputError
+from dynid.log import CsvTable, Table, open_table
 from dynid.log.clocks import column_numbers
-from dynid.log.files import open_table
-from dynid.log.log import Table
-from dynid.log.readers.csv import CsvTable
 from dynid.log.summary import contents
 
 T = 60

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.errors import InputError, RefusedError
+from dynid.base import InputError, RefusedError
 from dynid.identification import Settings
 from dynid.log import CsvTable, Log, Text, read_log
 from dynid.recording import RawChunk, Recording, recording
