@@ -311,7 +311,7 @@ def test_spinning_rotors_that_cannot_be() -> None:
         SpinningRotor(((1.0, 0.0, 0.0),)).torque_regressor(robot, samples, every)
     for carriers, message in (
         (("base",), "3, one per motor"),
-        (("base", "base", "linc1"), "'linc1' that carries"),
+        (("base", "base", "linc1"), "'linc1' as carrier"),
     ):
         with pytest.raises(UsageError, match=message):
             SpinningRotor(carriers=carriers).torque_regressor(robot, samples, every)
