@@ -17,8 +17,8 @@ from dynid.feasible.bodies import least_eigenvalues
 from dynid.identification import fitting
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
-from dynid.identification.schema import SelectionEntry
 from dynid.identification.settings import settings_to_experiment
+from dynid.log.clocks import Selection
 from dynid.robot import load_robot
 from dynid.run.result import Identification
 from dynid.testing import EstimatorContract, measured_regression
@@ -44,7 +44,7 @@ def half(estimator: Estimator, log: Path, first: bool) -> Identification:
     experiment = Experiment.read(ROBOTS / "panda_gaz.experiment.toml")
     parts = ((0.0, 0.5), (0.5, 1.0))
     training, unseen = (
-        open_log(experiment, [log], robot, [SelectionEntry(part=part)], Diagnostics())
+        open_log(experiment, [log], robot, [Selection(part=part)], Diagnostics())
         for part in (parts if first else parts[::-1])
     )
     with not_examined(), pytest.MonkeyPatch.context() as patch:

@@ -129,13 +129,19 @@ def _described(one: Field[Any], hint: Any) -> Described:
     return Described(one.name, hint, one.metadata.get(_KEY, Option()), default, required)
 
 
-def check_options(instance: Any, section: str = "") -> None:
+def set_options(instance: Any, kind: Any = None) -> dict[str, Any]:
+    """Values of the options of a dataclass, or of one of its bases, that are not None: as a file writes them."""
+    values = {name: getattr(instance, name) for name in options_of(kind or type(instance))}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def check_options(instance: Any, section: str = "", code: str = "option-range") -> None:
     """Raises UsageError for a field of a dataclass whose numbers or text lie out of range; types are not looked at."""
     for name, one in options_of(type(instance)).items():
         value = getattr(instance, name)
         if not _in_range(value, one):
             raise UsageError(
-                "option-range",
+                code,
                 found=f"{section + '.' if section else ''}{name} = {value!r}",
                 expected=one.words,
             )

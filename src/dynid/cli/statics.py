@@ -55,8 +55,10 @@ def command(
     """Identify gravity parameters and springs from static poses, and a motion with them held or fitted together."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
+    from dynid.identification.blocks import Blocks
     from dynid.identification.experiment import Experiment
     from dynid.run.store import check_output
+    from dynid.signals.settings import Standstill
     from dynid.verbs.statics import balanced, identify_statics
     from dynid.verbs.summary import comparison_data, static_data, static_lines
 
@@ -71,7 +73,7 @@ def command(
     experiment = Experiment.read(config).with_topics(topic).with_accepted(accept).with_robot(robot_options)
     model = experiment.robot(robot, diagnostics)
     model, found = _poses(experiment, poses, table, model, diagnostics)
-    measured = balanced(model, found, experiment.content.statics.tolerance)
+    measured = balanced(model, found, experiment.content.statics.made(Standstill).tolerance)
     if motion and out is not None:
         from dynid.identification.experiment import named_files, open_log
         from dynid.verbs.demo import save
@@ -101,7 +103,7 @@ def command(
             model,
             measured,
             experiment.terms(),
-            seed=experiment.content.estimate.seed,
+            seed=experiment.content.estimate.made(Blocks).seed,
             diagnostics=diagnostics,
         )
         set_results(lambda: static_data(static))
@@ -117,13 +119,13 @@ def _poses(
 ) -> tuple[RobotModel, StaticPoses]:
     from dynid.base.errors import UsageError
     from dynid.identification.experiment import open_log
-    from dynid.verbs.statics import Standstill, find_poses, read_poses
+    from dynid.signals.settings import Standstill
+    from dynid.verbs.statics import find_poses, read_poses
 
     if table:
         if len(files) != 1:
             raise UsageError("pose-tables", found=f"{len(files)} tables", expected="one table of poses")
         return robot, read_poses(files[0], robot)
     section = experiment.content.statics
-    settings = Standstill(section.still, section.dwell, section.settle, section.away)
     log = open_log(experiment, files, robot, section.poses, diagnostics)
-    return log.robot, find_poses(log, settings)
+    return log.robot, find_poses(log, section.made(Standstill))

@@ -111,12 +111,16 @@ class FeasibleFit:
         None, "feasible: window for the sum of the masses; none without it", unit="kg", least=0
     )
     limits: Sequence[Mapping[str, Any]] = option(
-        (), "feasible: see `[[estimate.limits]]`", kind="list of tables"
+        (), "feasible: see `[[estimate.limits]]`", kind="a list of tables"
     )
     intervals: str = interval_kind()
     inner: Estimator | None = None
     required: bool = False
-    further: Sequence[Convex] = ()
+    further: Sequence[Convex] = option(
+        (),
+        "feasible: further ones, `{ constraint = NAME, option = value }`, as a [plug-in](design.md#plug-ins) may bring",
+        kind="a list of names or tables",
+    )
     mass_share: float = 0.0
     name: str = "feasible"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,32 +12,31 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
-from dynid.base.options import options_of
+from dynid.base.options import options_of, set_options
 from dynid.base.records import dataclass
 from dynid.base.registry import fields_of, load_plugins, meant, named_for, option_value
 from dynid.base.toml import Key, Lines, line_of, read_toml, validate
 from dynid.estimate import CATALOGUE, Estimator, FeasibleFit
 from dynid.feasible.catalogue import constraint_from_spec
-from dynid.feasible.limits import with_hull_of_mesh
-from dynid.identification.schema import (
+from dynid.feasible.limits import LinkLimits, with_hull_of_mesh
+from dynid.identification.blocks import Blocks
+from dynid.identification.schema import DataSection, EstimateSection, ExperimentFile, RobotSection
+from dynid.identification.settings import (
+    AROUND_METHOD,
     NOT_IN_FILES,
-    DataSection,
-    EstimateSection,
-    ExperimentFile,
-    LimitEntry,
-    SelectionEntry,
+    Settings,
+    default_estimator,
+    needs_of,
 )
-from dynid.identification.settings import Settings, default_estimator, needs_of
 from dynid.log.clocks import Selection
 from dynid.log.mapping import channel_map, read_calibration
 from dynid.log.read import Log, read_log
 from dynid.robot.load import read_robot
 from dynid.robot.model import RobotModel
-from dynid.robot.options import Reading, ServoSettings
+from dynid.robot.options import Reading
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_from_spec
 from dynid.rows.rows import Rows
-from dynid.signals.settings import Preparation
 from dynid.terms.catalogue import DEFAULT_TERMS, terms_from_spec
 from dynid.terms.term import Terms
 
@@ -173,10 +172,6 @@ def _joined(lines: list[str]) -> Iterator[str]:
         yield whole
 
 
-# Options of the fit among physically consistent bodies around another method.
-_OF_BODIES = {"strength", "margin", "density", "prior", "total_mass"}
-
-
 @dataclass(frozen=True)
 class Experiment:
     """A checked experiment file, or the defaults when there is none."""
@@ -196,17 +191,17 @@ class Experiment:
         content = validate(ExperimentFile, data, lines, str(path))
         load_plugins(content.plugins, path.parent, Place(file=str(path), line=line_of(("plugins",), lines)))
         _refuse_unknown(content.estimate, lines, str(path))
+        whole = data
         if any(entry.mesh for entry in content.estimate.limits or ()):
-            data = _with_hulls(data, content.estimate.limits or (), path, lines)
-            content = validate(ExperimentFile, data, lines, str(path))
+            whole = _with_hulls(whole, content.estimate.limits or (), path, lines)
         if content.log is not None and content.log.definitions is not None:
-            data = _with_folders(data, path)
-            content = validate(ExperimentFile, data, lines, str(path))
+            whole = _with_folders(whole, path)
         position = content.log.position if content.log is not None else None
         if position is not None and isinstance(position.calibration, str):
-            data = _with_calibration(data, path.parent / position.calibration)
-            content = validate(ExperimentFile, data, lines, str(path))
-        return Experiment(content, data, str(path), lines)
+            whole = _with_calibration(whole, path.parent / position.calibration)
+        if whole is not data:
+            content = validate(ExperimentFile, whole, lines, str(path))
+        return Experiment(content, whole, str(path), lines)
 
     @staticmethod
     def from_dict(stored: Mapping[str, Any]) -> Experiment:
@@ -231,7 +226,7 @@ class Experiment:
             )
         kept = _COMMON | set(fields_of(CATALOGUE[method]))
         if self.content.estimate.feasible:
-            kept |= _OF_BODIES
+            kept |= AROUND_METHOD
         elif CATALOGUE[method] is not FeasibleFit:
             kept -= {"limits", "constraints"}
         section = {k: v for k, v in dict(self.raw.get("estimate", {})).items() if k in kept}
@@ -255,17 +250,15 @@ class Experiment:
             experiment = experiment._with(table, dict(experiment.raw.get(table, {})) | keys)
         return experiment
 
-    def _with(self, table: str, section: Mapping[str, Any]) -> Experiment:
-        raw = dict(self.raw) | {table: dict(section)}
+    def _with(self, key: str, value: Any) -> Experiment:
+        raw = dict(self.raw) | {key: value}
         return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
 
     def with_accepted(self, codes: Sequence[str] | None) -> Experiment:
         """The same experiment with further claims accepted; raises UsageError for a code that no claim has."""
         if not codes:
             return self
-        accept = list(claim_codes((*self.content.accept, *codes)))
-        raw = dict(self.raw) | {"accept": accept}
-        return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
+        return self._with("accept", list(claim_codes((*self.content.accept, *codes))))
 
     def with_robot(self, options: Mapping[str, Any]) -> Experiment:
         """The same experiment with other values of keys of [robot]; tables (lock, xacro) are added to.
@@ -288,10 +281,8 @@ class Experiment:
     @property
     def reading(self) -> Reading:
         """How the robot's description is read; folders of packages are those beside the experiment file."""
-        section = self.content.robot.model_dump()
-        values = {name: section[name] for name in options_of(Reading)}
-        folder = Path(self._folder)
-        return Reading(**values | {"packages": tuple(str(folder / one) for one in values["packages"])})
+        reading, folder = self.content.robot.made(Reading), Path(self._folder)
+        return replace(reading, packages=tuple(str(folder / package) for package in reading.packages))
 
     @property
     def _folder(self) -> str:
@@ -312,7 +303,7 @@ class Experiment:
         """
         driven = self._with_constants(robot)
         try:
-            return driven.with_servo(ServoSettings(**self.content.drive.model_dump()))
+            return driven.with_servo(self.content.drive)
         except DynidError as error:
             raise self._placed(error, ("drive",)) from error
 
@@ -320,7 +311,7 @@ class Experiment:
         section = self.content.robot
         given: dict[str, dict[int, float]] = {}
         errors: list[DynidError] = []
-        for table in ("gear_ratio", "torque_constant", "drive_gain"):
+        for table in (name for name in RobotSection.model_fields if name not in options_of(Reading)):
             values: Mapping[str, float] = getattr(section, table)
             for joint in values:
                 if joint not in robot.joint_names and joint not in robot.locked:
@@ -353,17 +344,15 @@ class Experiment:
 
     def settings(self) -> Settings:
         """Settings of the identification; raises InputError with the line of a wrong option."""
-        e = self.content.estimate
+        content = self.content
         return Settings(
-            terms=self.terms() if self.content.model.terms is not None else None,
+            terms=self.terms() if content.model.terms is not None else None,
             rows=self.rows(),
             estimator=self._estimator(),
-            preparation=Preparation(**self.content.prepare.model_dump()),
-            folds=e.folds,
-            seed=e.seed,
-            block_seconds=e.block_seconds,
-            automatic=self.content.model.automatic,
-            accept=tuple(self.content.accept),
+            preparation=content.prepare,
+            automatic=content.model.automatic,
+            accept=tuple(content.accept),
+            **asdict(content.estimate.made(Blocks)),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -425,7 +414,7 @@ class Experiment:
         kind = CATALOGUE[method]
         own = set(fields_of(kind)) - NOT_IN_FILES
         wrapped = bool(section.feasible) and kind is not FeasibleFit
-        known = own | _OF_BODIES if wrapped else own
+        known = own | AROUND_METHOD if wrapped else own
         written = section.options
         takes_limits = wrapped or kind is FeasibleFit
         of_bodies = [
@@ -440,7 +429,7 @@ class Experiment:
                     do=meant(name, known),
                     place=self._place(("estimate", name)),
                 )
-        limits = tuple(entry.model_dump(exclude_none=True) for entry in section.limits or ())
+        limits = tuple(set_options(entry) for entry in section.limits or ())
         try:
             further = tuple(constraint_from_spec(one) for one in section.constraints or ())
             inner = {
@@ -490,12 +479,12 @@ def _refuse_unknown(section: EstimateSection, lines: Lines, file: str) -> None:
 
 
 def _with_hulls(
-    data: Mapping[str, Any], entries: Sequence[LimitEntry], path: Path, lines: Lines
+    data: Mapping[str, Any], entries: Sequence[LinkLimits], path: Path, lines: Lines
 ) -> dict[str, Any]:
     # Run folders are read without the meshes: the experiment holds their hulls from here on.
     limits = [
         with_hull_of_mesh(
-            entry.model_dump(exclude_none=True),
+            set_options(entry),
             path.parent,
             Place(file=str(path), line=line_of(("estimate", "limits", k), lines)),
         )
@@ -538,7 +527,7 @@ def open_log(
     experiment: Experiment,
     paths: Sequence[str | Path],
     robot: RobotModel,
-    selection: Sequence[str | SelectionEntry],
+    selection: Sequence[str | Selection],
     diagnostics: Diagnostics,
 ) -> Log:
     """Opens logs with the experiment's mapping and the given selection of trajectories.
@@ -555,8 +544,7 @@ def open_log(
         mapping = replace(
             mapping, extra={name: mapping.extra[name] for name in channels if name in mapping.extra}
         )
-    chosen = [_selection(one) for one in selection] or [Selection()]
-    log = read_log(list(paths), robot, mapping, chosen, channels)
+    log = read_log(list(paths), robot, mapping, list(selection) or [Selection()], channels)
     if not log.has_effort:
         remarks = [one for one in log.remarks if one.identifier == "not-measured" and "effort" in one.text]
         texts = [one.text for one in remarks]
@@ -586,7 +574,3 @@ def open_log(
                 place=Place(file=experiment.file or None),
             )
     return log
-
-
-def _selection(one: str | SelectionEntry) -> Selection:
-    return Selection(one) if isinstance(one, str) else Selection(one.trajectory, one.window, one.part)

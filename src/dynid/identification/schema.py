@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field
 
 from dynid.base.diagnostics import Claim
 from dynid.base.options import Described, constrained, options_of
-from dynid.base.toml import Strict, key, model_of, words_of
-from dynid.estimate import CATALOGUE
+from dynid.base.toml import Strict, Table, key, key_of, model_of, models_in, words_of
+from dynid.estimate import CATALOGUE, FeasibleFit
 from dynid.feasible.catalogue import CATALOGUE as CONSTRAINTS
+from dynid.feasible.limits import LinkLimits
 from dynid.identification.blocks import Blocks
+from dynid.identification.settings import NOT_IN_FILES, Settings
 from dynid.log.clocks import Selection
 from dynid.log.mapping import LogSection
 from dynid.robot.options import Reading, ServoSettings
 from dynid.rows.catalogue import CATALOGUE as ROWS
-from dynid.signals.settings import FASTEST, LONGEST, Preparation
+from dynid.signals.settings import Preparation, Standstill
 from dynid.terms.catalogue import CATALOGUE as TERMS
 
 
@@ -31,60 +33,44 @@ def _not_zero(value: float) -> float:
     return value
 
 
-Positive = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
 NotZero = Annotated[float, AfterValidator(_not_zero)]
-Point = tuple[float, float, float]
-# Fields of estimators that are no options of their own in a file.
-NOT_IN_FILES = {"name", "inner", "required", "limits", "further", "mass_share"}
 # Names of kinds, or tables of a name and options: {term = "coulomb", width = 0.02}.
 Named = str | dict[str, Any]
 
+PrepareSection = model_of(Preparation, "PrepareSection", doc="[prepare]: how signals are prepared.")
+DriveSection = model_of(
+    ServoSettings,
+    "DriveSection",
+    doc="[drive]: the position controllers of the drives, for logs of commands.",
+)
+SelectionEntry = model_of(
+    Selection,
+    "SelectionEntry",
+    {"pattern": "trajectory"},
+    doc="A trajectory (name or glob), whole, or a window in seconds of the log's clock, or a part from 0 to 1.",
+)
+LimitEntry = model_of(LinkLimits, "LimitEntry")
+Selected = str | Annotated[Selection, Table(SelectionEntry)]
+
 if TYPE_CHECKING:
-    PrepareSection = Any
     ReadingSection = Strict
-    DriveSection = Any
-    SelectionEntry = Any
-    Folds = int
-    Seed = int
-    BlockSeconds = float | None
 else:
-    PrepareSection = model_of(Preparation, "PrepareSection", doc="[prepare]: how signals are prepared.")
     ReadingSection = model_of(Reading, "ReadingSection")
-    DriveSection = model_of(
-        ServoSettings, "DriveSection", doc="[drive]: the drives' position controllers, of logs of commands."
-    )
-    SelectionEntry = model_of(
-        Selection,
-        "SelectionEntry",
-        {"pattern": "trajectory"},
-        doc="A trajectory (name or glob), whole, or a window in seconds of the log's clock, or a part from 0 to 1.",
-    )
-    _OF_BLOCKS = options_of(Blocks)
-    Folds, Seed, BlockSeconds = (
-        constrained(_OF_BLOCKS[name].hint, _OF_BLOCKS[name].option)
-        for name in ("folds", "seed", "block_seconds")
-    )
 
 
-def _of_blocks(name: str) -> Any:
-    one = options_of(Blocks)[name]
-    return key(one.default, one.option.doc, unit=one.option.unit)
-
-
-def _everything() -> list[str | SelectionEntry]:
+def _everything() -> list[Selected]:
     return ["*"]
 
 
 class DataSection(Strict):
     """[data]: which trajectories to fit, and which to hold out."""
 
-    train: Annotated[list[str | SelectionEntry], Field(min_length=1)] = key(
+    train: Annotated[list[Selected], Field(min_length=1)] = key(
         doc="what `dynid identify` fits and `dynid check` looks at",
         kind="a list of selections, at least one",
         default_factory=_everything,
     )
-    validate_on: list[str | SelectionEntry] = key(
+    validate_on: list[Selected] = key(
         doc="what is held out: from the files of `--validate`, or else from the same files",
         kind="a list of selections",
         default_factory=list,
@@ -114,80 +100,25 @@ class RobotSection(ReadingSection):
     )
 
 
-class StaticsSection(Strict):
+class PosesSection(Strict):
     """[statics]: what counts as a static pose."""
 
-    poses: Annotated[list[str | SelectionEntry], Field(min_length=1)] = key(
+    poses: Annotated[list[Selected], Field(min_length=1)] = key(
         doc="trajectories to look for poses in",
         kind="a list of selections, at least one",
         default_factory=_everything,
     )
-    still: Annotated[float, Field(gt=0, le=FASTEST)] = key(
-        2e-3, "every joint is slower than this", unit="rad/s or m/s"
-    )
-    dwell: Annotated[float, Field(gt=0, le=LONGEST)] = key(0.3, "for at least this long", unit="s")
-    settle: Annotated[float, Field(ge=0, le=LONGEST)] = key(
-        0.2, "after this much of each standstill, which is left out", unit="s"
-    )
-    away: Positive = key(
-        5e-3, "how far a joint must have been away for the side it came from to be known", unit="rad or m"
-    )
-    tolerance: Positive = key(5e-3, "poses that differ by less on every joint are one", unit="rad or m")
 
 
 class ModelSection(Strict):
     """[model]: the equations and the terms, by name or as tables with options."""
 
-    rows: Named = key(
-        "auto",
-        "which equations are written down: `{ rows = NAME, option = value }`, see [rows](experiment.md#rows)",
-        kind="a name or a table",
-    )
-    terms: Annotated[list[Named], Field(min_length=1)] | None = key(
-        None,
-        "`{ term = NAME, option = value }`; names alone take the defaults",
-        kind="a list of names or tables, at least one",
-    )
-    automatic: bool | None = key(
-        None,
-        "whether the log [chooses the model](experiment.md#the-model-chosen-by-the-log); where no `terms` are given it "
-        "does, without a method or with ols, wls, ridge, feasible",
-    )
+    rows: Named = key_of(Settings, "rows", "auto")
+    terms: Annotated[list[Named], Field(min_length=1)] | None = key_of(Settings, "terms")
+    automatic: bool | None = key_of(Settings, "automatic")
 
 
-class LimitEntry(Strict):
-    """[[estimate.limits]]: what is known of one body."""
-
-    body: Annotated[int, Field(ge=1)] = key(doc="number of the body, as in the parameters' names")
-    mass: tuple[NotNegative, NotNegative] | None = key(None, "window", unit="kg")
-    centre_lower: Point | None = key(None, "least coordinates of the centre of mass", unit="m")
-    centre_upper: Point | None = key(None, "greatest coordinates of the centre of mass", unit="m")
-    hull: list[Point] | None = key(
-        None, "the centre of mass lies in their convex hull", kind="a list of points (m)"
-    )
-    mesh: str | None = key(
-        None,
-        "in place of `hull`: a mesh beside the experiment file; run folders hold its hull",
-        kind="a file, STL or OBJ",
-    )
-    mesh_scale: Positive | None = key(
-        None, "0.001 for a mesh in millimetres; 1 without it", unit="m per unit of the file"
-    )
-    mesh_xyz: Point | None = key(
-        None, "origin of the mesh's frame in the frame of the joint; zero without it", unit="m"
-    )
-    mesh_rpy: Point | None = key(None, "roll, pitch and yaw of the mesh's frame; zero without it", unit="rad")
-    whole_body: bool | None = key(
-        None,
-        "all of the body lies in the hull, not only its centre of mass: its inertia must fit in, too",
-    )
-    ellipsoid_semi_axes: tuple[Positive, Positive, Positive] | None = key(
-        None, "all of the body lies in this ellipsoid along the axes of the frame", unit="m"
-    )
-    ellipsoid_centre: Point | None = key(None, "its centre; the origin of the frame without it", unit="m")
-
-
-class EstimateSection(Strict):
+class MethodSection(Strict):
     """[estimate]: the method, and what does not belong to one; its options are those of the method's dataclass."""
 
     model_config = ConfigDict(extra="allow")
@@ -203,22 +134,21 @@ class EstimateSection(Strict):
         "consistent bodies nearest to the answer of `method`; `false` without a method is `wls`; takes `strength` (a "
         "number), `margin`, `density`, `prior`, `total_mass`, `limits` of method `feasible`",
     )
-    limits: list[LimitEntry] | None = key(
-        None, "feasible: see `[[estimate.limits]]`", kind="a list of tables"
-    )
-    constraints: list[Named] | None = key(
-        None,
-        "feasible: further ones, `{ constraint = NAME, option = value }`, as a [plug-in](design.md#plug-ins) may bring",
-        kind="a list of names or tables",
-    )
-    folds: Folds = _of_blocks("folds")
-    seed: Seed = _of_blocks("seed")
-    block_seconds: BlockSeconds = _of_blocks("block_seconds")
+    limits: list[Annotated[LinkLimits, Table(LimitEntry)]] | None = key_of(FeasibleFit, "limits")
+    constraints: list[Named] | None = key_of(FeasibleFit, "further")
 
     @property
     def options(self) -> dict[str, Any]:
         """Options of the method."""
         return dict(self.model_extra or {})
+
+
+if TYPE_CHECKING:
+    StaticsSection = PosesSection
+    EstimateSection = MethodSection
+else:
+    StaticsSection = model_of(Standstill, "StaticsSection", base=PosesSection)
+    EstimateSection = model_of(Blocks, "EstimateSection", base=MethodSection)
 
 
 class ExperimentFile(Strict):
@@ -230,15 +160,12 @@ class ExperimentFile(Strict):
         kind="a list of names",
         default_factory=list,
     )
-    accept: list[Claim] = key(
-        doc="codes of claims of physics that are to warn, not to count against the verdict",
-        default_factory=list,
-    )
+    accept: list[Claim] = key_of(Settings, "accept", default_factory=list)
     robot: RobotSection = RobotSection()
-    drive: DriveSection = DriveSection()
+    drive: Annotated[ServoSettings, Table(DriveSection)] = ServoSettings()
     log: LogSection | None = None
     data: DataSection = DataSection()
-    prepare: PrepareSection = PrepareSection()
+    prepare: Annotated[Preparation, Table(PrepareSection)] = Preparation()
     model: ModelSection = ModelSection()
     statics: StaticsSection = StaticsSection()
     estimate: EstimateSection = EstimateSection()
@@ -320,9 +247,7 @@ def template_text(schema_file: str) -> str:
         if table in ("plugins", "accept"):
             lines += ["", f"#{table} = []  # {words_of(info)}"]
             continue
-        (section,) = [one for one in get_args(info.annotation) or (info.annotation,) if one is not type(None)]
-        if not isinstance(section, type) or not issubclass(section, Strict):
-            continue
+        (section,) = models_in(info)
         # A table of the log without a key is another log than dynid's own.
         lines += ["", f"#[{table}]" if table == "log" else f"[{table}]"]
         for name, entry in section.model_fields.items():

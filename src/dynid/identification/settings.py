@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, field, replace
+from dataclasses import replace
 from typing import Any
 
 from dynid.base.diagnostics import claim_codes
+from dynid.base.options import option, set_options
 from dynid.base.records import dataclass
 from dynid.base.registry import Need, fields_of, named_for
 from dynid.estimate.estimator import Estimator
@@ -24,6 +25,10 @@ __all__ = ["DEFAULT_TERMS", "Settings", "default_estimator", "needs_of", "settin
 
 # Methods that need the equations' factors alone, so that dozens of models cost little; the others read every sample.
 ON_FACTORS = ("ols", "wls", "ridge", "feasible")
+# Fields of FeasibleFit that a file writes as tables, as `method` and `feasible`, or not at all.
+NOT_IN_FILES = {"inner", "required", "limits", "further", "mass_share"}
+# Options of FeasibleFit around another method: the other method has weights and intervals of its own.
+AROUND_METHOD = fields_of(FeasibleFit).keys() - NOT_IN_FILES - {"weights", "intervals"}
 
 
 def default_estimator() -> FeasibleFit:
@@ -38,23 +43,52 @@ class Settings(Blocks):
     `Settings()` is the default of the command line, of experiment files and of Python alike: the model is chosen by
     held-out blocks. `Settings(terms=...)` fits the terms that it is given.
 
-    terms: the model; None = chosen, beginning with DEFAULT_TERMS.
-    rows: the equations; automatic ones are chosen from the log.    estimator: the method.
-    preparation: the signals.    folds, seed, block_seconds: of held-out blocks and of intervals.
-    automatic: whether friction, rotors and what the log adds are chosen around the model by held-out blocks; None =
-    where no terms are given, unless the method reads every sample, which it would do for dozens of models.
-    accept: codes of claims that warn where they would be doubts, see `dynid.base.diagnostics.CLAIMS`; one that
-    is not found is an error.
+    Parameters
+    ----------
+    terms : Terms, optional
+        The model; without it the log chooses one, beginning with DEFAULT_TERMS.
+    rows : Rows or AutomaticRows
+        The equations; AutomaticRows lets the log choose them.
+    estimator : Estimator
+        The method.
+    preparation : Preparation
+        How the signals are prepared.
+    automatic : bool, optional
+        Whether friction, rotors and the effects of the measurement are chosen around the model by held-out blocks.
+        Without it they are, unless terms are given or the method reads every sample, for each of dozens of models.
+    accept : tuple of str
+        Codes of `dynid.base.diagnostics.CLAIMS` that warn instead of counting against the verdict. A code that does
+        not occur in the run is an error.
+    folds, seed, block_seconds
+        Blocks of held-out scores and of intervals, see `Blocks`.
 
-    Raises UsageError for a code that no claim has.
+    Raises
+    ------
+    UsageError
+        If no claim has one of the codes, or a number is out of range.
+
     """
 
-    terms: Terms | None = None
-    rows: Rows | AutomaticRows = field(default_factory=AutomaticRows)
-    estimator: Estimator = field(default_factory=default_estimator)
-    preparation: Preparation = field(default_factory=Preparation)
-    automatic: bool | None = None
-    accept: tuple[str, ...] = ()
+    terms: Terms | None = option(
+        None,
+        "`{ term = NAME, option = value }`; names alone take the defaults",
+        kind="a list of names or tables, at least one",
+    )
+    rows: Rows | AutomaticRows = option(
+        factory=AutomaticRows,
+        doc="which equations are written down: `{ rows = NAME, option = value }`, see [rows](experiment.md#rows)",
+        kind="a name or a table",
+    )
+    estimator: Estimator = option(factory=default_estimator)
+    preparation: Preparation = option(factory=Preparation)
+    automatic: bool | None = option(
+        None,
+        "whether the log [chooses the model](experiment.md#the-model-chosen-by-the-log); where no `terms` are given it "
+        "does, without a method or with ols, wls, ridge, feasible",
+    )
+    accept: tuple[str, ...] = option(
+        (), "codes of claims of physics that are to warn, not to count against the verdict"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,26 +130,13 @@ class Settings(Blocks):
 
 def settings_to_experiment(settings: Settings) -> dict[str, Any]:
     """The settings as plain data, in the form of an experiment file."""
-    prepare_options = {key: value for key, value in asdict(settings.preparation).items() if value is not None}
-    estimate: dict[str, Any] = {
-        "folds": settings.folds,
-        "seed": settings.seed,
-    }
-    if settings.block_seconds is not None:
-        estimate["block_seconds"] = settings.block_seconds
-    accept = {"accept": list(settings.accept)} if settings.accept else {}
-    model: dict[str, Any] = {}
-    if settings.terms is not None:
-        model["terms"] = terms_to_spec(settings.terms)
-    if settings.automatic is not None:
-        model["automatic"] = settings.automatic
-    plugins = named_for(needs_of(settings))
-    return {
-        **accept,
-        **({"plugins": plugins} if plugins else {}),
-        "model": model | rows_to_spec(settings.rows),
-        "estimate": estimate | _method(settings.estimator),
-        "prepare": prepare_options,
+    lists = {"accept": list(settings.accept), "plugins": named_for(needs_of(settings))}
+    terms = {} if settings.terms is None else {"terms": terms_to_spec(settings.terms)}
+    automatic = {} if settings.automatic is None else {"automatic": settings.automatic}
+    return {name: codes for name, codes in lists.items() if codes} | {
+        "model": terms | automatic | rows_to_spec(settings.rows),
+        "estimate": set_options(settings, Blocks) | _method(settings.estimator),
+        "prepare": set_options(settings.preparation),
     }
 
 
@@ -134,17 +155,13 @@ def needs_of(settings: Settings) -> list[Need]:
 
 
 def _method(estimator: Estimator) -> dict[str, Any]:
-    own = {key: getattr(estimator, key) for key in fields_of(type(estimator))}
+    options = {name: getattr(estimator, name) for name in fields_of(type(estimator))}
     if not isinstance(estimator, FeasibleFit):
-        return {"method": estimator.name} | own
-    options = {
-        key: value for key, value in own.items() if key not in ("inner", "required", "further", "mass_share")
-    }
+        return {"method": estimator.name} | options
+    known = AROUND_METHOD if estimator.inner is not None else options.keys() - NOT_IN_FILES
+    written = {name: value for name, value in options.items() if name in known or name == "limits"}
     if estimator.further:
-        options["constraints"] = [constraint_to_spec(one) for one in estimator.further]
+        written["constraints"] = [constraint_to_spec(constraint) for constraint in estimator.further]
     if estimator.inner is None:
-        return {"method": estimator.name} | options | ({"feasible": True} if estimator.required else {})
-    # Around another method that one's weights count.
-    options.pop("weights")
-    options.pop("intervals")
-    return options | _method(estimator.inner) | {"feasible": True}
+        return {"method": estimator.name} | written | ({"feasible": True} if estimator.required else {})
+    return written | _method(estimator.inner) | {"feasible": True}

@@ -118,3 +118,29 @@ class Preparation:
         if isinstance(given, (str, dict)):
             raise TypeError(f"the cut-offs of {given!r} are not known before the log is")
         return tuple(float(one) for one in given) if isinstance(given, (tuple, list)) else (float(given),) * n
+
+
+@dataclass(frozen=True)
+class Standstill:
+    """What counts as a static pose in a log.
+
+    Raises UsageError for values outside their range.
+    """
+
+    still: float = option(2e-3, "every joint is slower than this", unit="rad/s or m/s", above=0, most=FASTEST)
+    dwell: float = option(0.3, "for at least this long", unit="s", above=0, most=LONGEST)
+    settle: float = option(
+        0.2, "after this much of each standstill, which is left out", unit="s", least=0, most=LONGEST
+    )
+    away: float = option(
+        5e-3,
+        "how far a joint must have been away for the side it came from to be known",
+        unit="rad or m",
+        above=0,
+    )
+    tolerance: float = option(
+        5e-3, "poses that differ by less on every joint are one", unit="rad or m", above=0
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self, "statics", "standstill-settings")

@@ -32,6 +32,7 @@ from dynid.robot.model import RobotModel
 from dynid.rows.torque import StaticRows
 from dynid.run.result import Identification
 from dynid.signals.samples import poses_at_rest
+from dynid.signals.settings import Standstill
 from dynid.terms.exports import MotionBasis
 from dynid.terms.term import JointTerm, Terms
 
@@ -77,26 +78,6 @@ class StaticPoses:
 
     def __len__(self) -> int:
         return len(self.q)
-
-
-@dataclass(frozen=True)
-class Standstill:
-    """What counts as a pose: every joint slower than `still` for at least `dwell` after `settle` seconds of standing.
-
-    still: rad/s (m/s).    dwell, settle: s.    away: rad (m), how far a joint must have been from its position for the
-    side that it came from to be known.
-    """
-
-    still: float = 2e-3
-    dwell: float = 0.3
-    settle: float = 0.2
-    away: float = 5e-3
-
-    def __post_init__(self) -> None:
-        if not (self.still > 0 and self.dwell > 0 and self.settle >= 0 and self.away > 0):
-            raise UsageError(
-                "standstill-settings", found=str(self), expected="still, dwell, away > 0, settle >= 0"
-            )
 
 
 def find_poses(log: Log, settings: Standstill | None = None) -> StaticPoses:
@@ -303,7 +284,7 @@ class TwoStep:
     one_shot: Identification
 
 
-def balanced(robot: RobotModel, poses: StaticPoses, tolerance: float = 5e-3) -> BalancedPoses:
+def balanced(robot: RobotModel, poses: StaticPoses, tolerance: float = Standstill.tolerance) -> BalancedPoses:
     """Puts measurements of the same pose together and averages, joint by joint, over the side it was reached from.
 
     tolerance: rad (m); poses that differ by less on every joint are the same.
