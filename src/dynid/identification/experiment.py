@@ -1,4 +1,4 @@
-"""experiment.toml: everything that an identification needs besides a robot and its logs."""
+"""experiment.toml: the settings of an identification, its columns and trajectories."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from dynid.rows.rows import Rows
 from dynid.terms.catalogue import DEFAULT_TERMS, terms_from_spec
 from dynid.terms.term import Terms
 
-# Questions of `dynid init` that nobody answered: what the file asks in which line, and what to write there.
+# Open questions of `dynid init`: what the file asks, in which line, and what to write there.
 
 _UNITS = {
     "time": "s, ms, us, ns or day",
@@ -57,9 +57,24 @@ class _Question:
 
 
 def refuse_open_questions(log: Mapping[str, Any], robot: RobotModel, file: str, lines: Lines) -> None:
-    """Raises InputErrors, one for each entry of [log] that holds a mark of an unanswered question.
+    """Refuse a [log] table that contains open questions of `dynid init`.
 
-    log: the table as it stands in the file.
+    Parameters
+    ----------
+    log : mapping
+        The table as written in the file.
+    robot : RobotModel
+        The robot.
+    file : str
+        Path of the file; "" if there is none.
+    lines : Lines
+        Line of every key.
+
+    Raises
+    ------
+    InputErrors
+        One error for each entry with an open question.
+
     """
     text = Path(file).read_text(encoding="utf-8").splitlines() if Path(file).is_file() else []
     errors: list[DynidError] = []
@@ -72,21 +87,23 @@ def refuse_open_questions(log: Mapping[str, Any], robot: RobotModel, file: str, 
         line = line_of(("log", name), lines)
         asked = _asked_above(text, line)
         if "columns" in marked and not any(
-            one.key.endswith((".order", ".columns", ".which")) for one in asked
+            question.key.endswith((".order", ".columns", ".which")) for question in asked
         ):
-            # The order of numbers is asked once, of the positions.
-            asked = [one for one in _asked_in(text) if one.key == "log.order"] + asked
+            # The order of the columns is asked once, for the positions.
+            asked = [question for question in _asked_in(text) if question.key == "log.order"] + asked
         about = (
-            ": ".join(("asked there", " ".join(one.text for one in asked))) if asked else "an open question"
+            ": ".join(("asked there", " ".join(question.text for question in asked)))
+            if asked
+            else "without an explanation"
         )
-        found = ", ".join(f"{key} = {_shown(entry[key])}" for key in marked)
-        answers = [f"--answer '{one.key}={_answers(text, one)}'" for one in asked]
+        marks = ", ".join(f"{key} = {_shown(entry[key])}" for key in marked)
+        answers = [f"--answer '{question.key}={_answers(text, question)}'" for question in asked]
         errors.append(
             InputError(
                 "open-question",
-                found=f"{found} in {name}, {about}",
+                found=f"open question {marks} in {name}, {about}",
                 expected="; ".join(_expected(name, key, robot) for key in marked),
-                do="write it there, or let `dynid init` write the file again: "
+                do="write the answer there, or run `dynid init` again with "
                 + " ".join(["--force", *(answers or ["--answer KEY=VALUE"])]),
                 place=Place(file=file or None, line=line),
             )
@@ -96,10 +113,10 @@ def refuse_open_questions(log: Mapping[str, Any], robot: RobotModel, file: str, 
 
 
 def questions_of_effort(file: Path) -> list[str]:
-    """What a file that `dynid init` wrote still asks of the effort."""
-    from dynid.layouts.write import open_questions  # and with it all that proposes a mapping
+    """Open questions about the effort in a file that `dynid init` wrote."""
+    from dynid.layouts.write import open_questions  # imports all that detects columns
 
-    return [one for one in open_questions(file.read_text(encoding="utf-8")) if "effort" in one]
+    return [question for question in open_questions(file.read_text(encoding="utf-8")) if "effort" in question]
 
 
 def _open(key: str, value: Any) -> bool:
@@ -110,7 +127,7 @@ def _open(key: str, value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else "a list or table with a question mark"
+    return f'"{value}"' if isinstance(value, str) else 'a list or table with "?"'
 
 
 def _expected(name: str, key: str, robot: RobotModel) -> str:
@@ -126,7 +143,7 @@ def _expected(name: str, key: str, robot: RobotModel) -> str:
 
 
 def _asked_above(text: list[str], line: int | None) -> list[_Question]:
-    """Questions in the comments above a line, with the keys by which `dynid init` takes the answers."""
+    """Questions in the comments above a line, with their keys for --answer."""
     first = last = (line or 1) - 1
     while first > 0 and text[first - 1].startswith("#"):
         first -= 1
@@ -134,31 +151,31 @@ def _asked_above(text: list[str], line: int | None) -> list[_Question]:
 
 
 def _asked_in(text: list[str]) -> list[_Question]:
-    found, key = list[_Question](), ""
-    for one in _joined([line for line in text if line.startswith("#")]):
-        decision = re.match(r"([\w.]+) \((sure|likely|asked)\): ", one)
+    questions, key = list[_Question](), ""
+    for comment in _joined([line for line in text if line.startswith("#")]):
+        decision = re.match(r"([\w.]+) \((sure|likely|asked)\): ", comment)
         if decision is not None:
             key = decision[1] if decision[1].startswith("robot.") else f"log.{decision[1]}"
-        elif one.startswith("QUESTION: "):
-            found.append(_Question(key, one.removeprefix("QUESTION: ")))
-    return found
+        elif comment.startswith("QUESTION: "):
+            questions.append(_Question(key, comment.removeprefix("QUESTION: ")))
+    return questions
 
 
 def _answers(text: list[str], question: _Question) -> str:
-    """Values that the head of the file offers for a question, with bars between them."""
+    """Answers that the head of the file offers for a question, separated by bars."""
     begin = [k for k, line in enumerate(text) if line.startswith(f"#   {question.key}: ")]
-    asked = [f"#{one[3:]}" for one in text[begin[0] :] if one.startswith("#")] if begin else []
+    asked = [f"#{entry[3:]}" for entry in text[begin[0] :] if entry.startswith("#")] if begin else []
     for line in list(_joined(asked))[1:]:
         if line.startswith("- answers: "):
             options = line.removeprefix("- answers: ").split("; ")
-            return "|".join(one.split(" (", maxsplit=1)[0] for one in options)
+            return "|".join(entry.split(" (", maxsplit=1)[0] for entry in options)
         if not line.startswith("- "):
             break
     return "VALUE"
 
 
 def _joined(lines: list[str]) -> Iterator[str]:
-    """Comments with the lines that continue them, which are set in by two blanks more."""
+    """Comments joined with their continuation lines, which are indented by two more spaces."""
     whole = ""
     for line in lines:
         inner = line.removeprefix("#").removeprefix(" ")
@@ -174,7 +191,20 @@ def _joined(lines: list[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A checked experiment file, or the defaults when there is none."""
+    """A checked experiment file, or the defaults without one.
+
+    Attributes
+    ----------
+    content : ExperimentFile
+        The checked content.
+    raw : mapping
+        The content as written.
+    file : str
+        Path of the file; "" without one.
+    lines : Lines
+        Line of every key.
+
+    """
 
     content: ExperimentFile
     raw: Mapping[str, Any]
@@ -183,7 +213,24 @@ class Experiment:
 
     @staticmethod
     def read(path: str | Path | None) -> Experiment:
-        """Reads an experiment file; raises InputErrors with the line of everything that is wrong."""
+        """Read an experiment file and load its plug-ins.
+
+        Parameters
+        ----------
+        path : str, Path or None
+            The file; None for the defaults.
+
+        Returns
+        -------
+        Experiment
+            The experiment.
+
+        Raises
+        ------
+        InputErrors
+            With the line of every error.
+
+        """
         if path is None:
             return Experiment(ExperimentFile(), {}, "", {})
         path = Path(path)
@@ -205,17 +252,47 @@ class Experiment:
 
     @staticmethod
     def from_dict(stored: Mapping[str, Any]) -> Experiment:
-        """The experiment of a stored run, as `to_dict` gave it; raises InputErrors if it is damaged.
+        """The experiment of a stored run.
 
-        The plug-ins that it names are not imported: a run may come from anyone. Whoever wants them names them again.
+        Its plug-ins are not imported, since a run may come from anyone; name them again to import them.
+
+        Parameters
+        ----------
+        stored : mapping
+            Plain data from `to_dict`.
+
+        Returns
+        -------
+        Experiment
+            The experiment.
+
+        Raises
+        ------
+        InputErrors
+            If the data are damaged.
+
         """
         data = dict(stored)
         return Experiment(validate(ExperimentFile, data, {}, "run.json"), data, "run.json", {})
 
     def with_method(self, method: str) -> Experiment:
-        """The same experiment with another method of estimation; options that it does not have are left out.
+        """The same experiment with another method; options that the method lacks are dropped.
 
-        Raises UsageError for a method that does not exist.
+        Parameters
+        ----------
+        method : str
+            Name of the method.
+
+        Returns
+        -------
+        Experiment
+            The experiment.
+
+        Raises
+        ------
+        UsageError
+            For an unknown method.
+
         """
         if method not in CATALOGUE:
             raise UsageError(
@@ -233,15 +310,29 @@ class Experiment:
         return self._with("estimate", section | {"method": method})
 
     def with_topics(self, topics: Sequence[str] | None) -> Experiment:
-        """The same experiment with these topics of bags under [log]; None or empty = as it is."""
+        """The same experiment with these topics of bags under [log]; unchanged for None or none."""
         if not topics:
             return self
         return self._with("log", dict(self.raw.get("log", {})) | {"topic": list(topics)})
 
     def with_values(self, written: Mapping[str, Mapping[str, Any]]) -> Experiment:
-        """The same experiment with other values of some keys, table by table, as given on a command line.
+        """The same experiment with other values of some keys, as given on a command line.
 
-        Raises InputErrors for values that the keys do not take.
+        Parameters
+        ----------
+        written : mapping
+            Values by table and key.
+
+        Returns
+        -------
+        Experiment
+            The experiment.
+
+        Raises
+        ------
+        InputErrors
+            For values that the keys do not accept.
+
         """
         given = {table: dict(keys) for table, keys in written.items() if keys}
         validate(ExperimentFile, given, {}, "command line")
@@ -255,22 +346,36 @@ class Experiment:
         return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
 
     def with_accepted(self, codes: Sequence[str] | None) -> Experiment:
-        """The same experiment with further claims accepted; raises UsageError for a code that no claim has."""
+        """The same experiment with further accepted claims; raises UsageError for the code of no claim."""
         if not codes:
             return self
         return self._with("accept", list(claim_codes((*self.content.accept, *codes))))
 
     def with_robot(self, options: Mapping[str, Any]) -> Experiment:
-        """The same experiment with other values of keys of [robot]; tables (lock, xacro) are added to.
+        """The same experiment with other values under [robot]; entries of tables (lock, xacro) are added.
 
-        Raises InputErrors for values that the keys do not take.
+        Parameters
+        ----------
+        options : mapping
+            Values by key.
+
+        Returns
+        -------
+        Experiment
+            The experiment.
+
+        Raises
+        ------
+        InputErrors
+            For values that the keys do not accept.
+
         """
         before = dict(self.raw.get("robot", {}))
         given = dict(options)
-        if self._folder and "packages" in given:  # those of the file are beside it, these are not
-            given["packages"] = [str(Path(one).absolute()) for one in given["packages"]]
+        if self._folder and "packages" in given:  # paths in the file are relative to it, these are not
+            given["packages"] = [str(Path(folder).absolute()) for folder in given["packages"]]
         if given.get("xacro") is True and before.get("xacro"):
-            del given["xacro"]  # the file's arguments ask for the same, and more
+            del given["xacro"]  # implied by the arguments in the file
         tables = {key: table for key, table in before.items() if isinstance(table, Mapping)}
         merged = {
             key: {**tables.get(key, {}), **value} if isinstance(value, Mapping) else value
@@ -280,26 +385,58 @@ class Experiment:
 
     @property
     def reading(self) -> Reading:
-        """How the robot's description is read; folders of packages are those beside the experiment file."""
+        """How the model file is read, with folders of packages relative to the experiment file."""
         reading, folder = self.content.robot.made(Reading), Path(self._folder)
         return replace(reading, packages=tuple(str(folder / package) for package in reading.packages))
 
     @property
     def _folder(self) -> str:
-        # A run is read from anywhere.
+        # A stored run has no lines; its paths were made absolute.
         return str(Path(self.file).parent) if self.file and self.lines else ""
 
     def robot(self, path: str | Path, diagnostics: Diagnostics | None = None) -> RobotModel:
-        """The robot of a description, read and driven as [robot] says.
+        """Read a model file with the options and drive constants of [robot].
 
-        Raises as `load_robot` and `with_drives`.
+        Parameters
+        ----------
+        path : str or Path
+            The model file.
+        diagnostics : Diagnostics, optional
+            Sink of warnings.
+
+        Returns
+        -------
+        RobotModel
+            The robot.
+
+        Raises
+        ------
+        InputError
+            As by `load_robot` and `with_drives`.
+
         """
         return self.with_drives(read_robot(path, self.reading, diagnostics))
 
     def with_drives(self, robot: RobotModel) -> RobotModel:
-        """The robot with the gear ratios, torque constants and drive gains of [robot], and the controllers of [drive].
+        """The robot with the gear ratios, torque constants and drive gains of [robot] and the controllers of [drive].
 
-        Raises InputErrors with the line of a joint that the robot does not have, InputError with that of a wrong gain.
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+
+        Returns
+        -------
+        RobotModel
+            The robot with these drives.
+
+        Raises
+        ------
+        InputErrors
+            With the line of every joint that the robot lacks.
+        InputError
+            With the line of a wrong gain.
+
         """
         driven = self._with_constants(robot)
         try:
@@ -333,17 +470,29 @@ class Experiment:
             return robot
         drive = robot.drive
         if "torque_constant" in given and "drive_gain" not in given:
-            # Gains are read before constants: those of the description would hide the constants given here.
+            # Gains take precedence over constants, so those of the model file would hide the constants given here.
             drive = replace(drive, drive_gain=np.full(robot.n, np.nan))
         return replace(robot, drive=drive.with_constants(**given))
 
     @property
     def data(self) -> DataSection:
-        """Which trajectories serve for what."""
+        """Trajectories for training and validation."""
         return self.content.data
 
     def settings(self) -> Settings:
-        """Settings of the identification; raises InputError with the line of a wrong option."""
+        """Settings of the identification.
+
+        Returns
+        -------
+        Settings
+            The settings.
+
+        Raises
+        ------
+        InputError
+            With the line of a wrong option.
+
+        """
         content = self.content
         return Settings(
             terms=self.terms() if content.model.terms is not None else None,
@@ -356,7 +505,7 @@ class Experiment:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """What is written down so that the run can be repeated, the plug-ins that it took included."""
+        """Plain data with which a run can be repeated, with the plug-ins that it used."""
         plugins = list(dict.fromkeys([*self.content.plugins, *named_for(needs_of(self.settings()))]))
         return dict(self.raw) | ({"plugins": plugins} if plugins else {})
 
@@ -391,7 +540,7 @@ class Experiment:
 
     @property
     def _method(self) -> str:
-        # Whoever wants no physically consistent bodies and names no method wants what they would be drawn from.
+        # `feasible = false` without a method means the unconstrained fit of the default method.
         section = self.content.estimate
         if section.method is not None:
             return section.method
@@ -412,9 +561,9 @@ class Experiment:
                 place=self._place(("estimate", "method")),
             )
         kind = CATALOGUE[method]
-        own = set(fields_of(kind)) - NOT_IN_FILES
+        options = set(fields_of(kind)) - NOT_IN_FILES
         wrapped = bool(section.feasible) and kind is not FeasibleFit
-        known = own | AROUND_METHOD if wrapped else own
+        known = options | AROUND_METHOD if wrapped else options
         written = section.options
         takes_limits = wrapped or kind is FeasibleFit
         of_bodies = [
@@ -431,11 +580,11 @@ class Experiment:
                 )
         limits = tuple(set_options(entry) for entry in section.limits or ())
         try:
-            further = tuple(constraint_from_spec(one) for one in section.constraints or ())
+            further = tuple(constraint_from_spec(constraint) for constraint in section.constraints or ())
             inner = {
                 name: option_value(kind, method, name, value)
                 for name, value in written.items()
-                if name in own
+                if name in options
             }
             if not wrapped:
                 extra = {"required": bool(section.feasible), "limits": limits, "further": further}
@@ -443,7 +592,7 @@ class Experiment:
             bodies = {
                 name: option_value(FeasibleFit, "feasible", name, value)
                 for name, value in written.items()
-                if name not in own
+                if name not in options
             }
             return FeasibleFit(**bodies, limits=limits, further=further, inner=kind(**inner))
         except DynidError as error:
@@ -451,16 +600,17 @@ class Experiment:
             raise self._placed(error, ("estimate", where), "estimate.") from error
 
 
-# Keys of [estimate] that belong to no method.
+# Keys of [estimate] that are not options of a method.
 _COMMON = set(EstimateSection.model_fields)
 
 
 def _refuse_unknown(section: EstimateSection, lines: Lines, file: str) -> None:
-    # What no method has at all is a slip of the pen; what only the named one lacks is reported when it is made.
+    # An option of no method is a typing error; an option that only the named method lacks is reported when the method
+    # is made.
     if section.method is not None and section.method not in CATALOGUE:
         return
-    own = set(fields_of(CATALOGUE[section.method])) if section.method else set()
-    known = own.union(_COMMON, *(set(fields_of(kind)) for kind in CATALOGUE.values())) - (
+    options = set(fields_of(CATALOGUE[section.method])) if section.method else set()
+    known = options.union(_COMMON, *(set(fields_of(kind)) for kind in CATALOGUE.values())) - (
         NOT_IN_FILES - {"limits"}
     )
     errors: list[DynidError] = [
@@ -481,7 +631,7 @@ def _refuse_unknown(section: EstimateSection, lines: Lines, file: str) -> None:
 def _with_hulls(
     data: Mapping[str, Any], entries: Sequence[LinkLimits], path: Path, lines: Lines
 ) -> dict[str, Any]:
-    # Run folders are read without the meshes: the experiment holds their hulls from here on.
+    # Run folders are read without the meshes, so the experiment contains their hulls from here on.
     limits = [
         with_hull_of_mesh(
             set_options(entry),
@@ -494,16 +644,16 @@ def _with_hulls(
 
 
 def _with_folders(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    # Run folders are read from anywhere: message definitions are found beside the experiment file from there as well.
+    # Run folders are read from anywhere, so paths of message definitions become absolute.
     given = data["log"]["definitions"]
     several = [given] if isinstance(given, str) else given
-    folders = [str((path.parent / one).resolve()) for one in several]
+    folders = [str((path.parent / folder).resolve()) for folder in several]
     return dict(data) | {"log": dict(data["log"]) | {"definitions": folders}}
 
 
 def _with_calibration(data: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    # What a run was made with stays with it: the arm may be calibrated anew, under the same name.
-    motors = {name: one.model_dump(exclude_none=True) for name, one in read_calibration(file).items()}
+    # A run keeps its calibration, since the arm may be calibrated again under the same name.
+    motors = {name: motor.model_dump(exclude_none=True) for name, motor in read_calibration(file).items()}
     position = dict(data["log"]["position"]) | {"calibration": motors}
     return dict(data) | {"log": dict(data["log"]) | {"position": position}}
 
@@ -514,7 +664,23 @@ def named_files(
     held_out: Sequence[str | Path] = (),
     config: str | Path | None = None,
 ) -> dict[str, Any]:
-    """What a run writes down of the files that a command named."""
+    """Names of the files of a command, as a run stores them.
+
+    Parameters
+    ----------
+    robot : str or Path
+        The model file.
+    logs, held_out : sequence of str or Path
+        Training and validation logs.
+    config : str or Path, optional
+        The experiment file.
+
+    Returns
+    -------
+    dict
+        Plain data.
+
+    """
     return {
         "robot": str(robot),
         "logs": [str(log) for log in logs],
@@ -530,9 +696,31 @@ def open_log(
     selection: Sequence[str | Selection],
     diagnostics: Diagnostics,
 ) -> Log:
-    """Opens logs with the experiment's mapping and the given selection of trajectories.
+    """Open logs with the mapping of an experiment and a selection of trajectories.
 
-    Raises InputError for what does not exist, UsageError for extra channels that a term needs and the mapping lacks.
+    Parameters
+    ----------
+    experiment : Experiment
+        The experiment.
+    paths : sequence of str or Path
+        The log files.
+    robot : RobotModel
+        The robot.
+    selection : sequence of str or Selection
+        Trajectories, by name, pattern or window; empty for all.
+    diagnostics : Diagnostics
+        Sink of notes and warnings.
+
+    Returns
+    -------
+    Log
+        The log.
+
+    Raises
+    ------
+    InputError
+        For missing files, columns, efforts, or extra channels that a term reads.
+
     """
     section = experiment.content.log
     channels = experiment.terms().channels()
@@ -540,14 +728,18 @@ def open_log(
     if section is not None:
         refuse_open_questions(experiment.raw["log"], robot, experiment.file, experiment.lines)
         mapping = channel_map(section, robot, experiment.file, experiment.lines)
-        # What no term reads is not read at all: its gaps must not cost rows.
+        # Extra channels that no term reads are not read, since their gaps would cost rows.
         mapping = replace(
             mapping, extra={name: mapping.extra[name] for name in channels if name in mapping.extra}
         )
     log = read_log(list(paths), robot, mapping, list(selection) or [Selection()], channels)
     if not log.has_effort:
-        remarks = [one for one in log.remarks if one.identifier == "not-measured" and "effort" in one.text]
-        texts = [one.text for one in remarks]
+        remarks = [
+            remark
+            for remark in log.remarks
+            if remark.identifier == "not-measured" and "effort" in remark.text
+        ]
+        texts = [remark.text for remark in remarks]
         asked = (
             [] if texts or not Path(experiment.file).is_file() else questions_of_effort(Path(experiment.file))
         )
@@ -555,21 +747,21 @@ def open_log(
         raise InputError(
             "no-effort",
             found="; ".join(texts)
-            or (f"a mapping without effort, which still asks: {' '.join(asked)}" if asked else nothing),
+            or (f"no effort under [log], with the open question: {' '.join(asked)}" if asked else nothing),
             expected="torque or current of every joint",
             do="record it, or take it from another topic with log.effort"
             if texts
-            else "answer the question there and take the # away from 'effort = ...', or call dynid init again with "
+            else "answer the question there and remove the # in front of 'effort = ...', or run dynid init again with "
             "--answer"
             if asked
-            else "say which it is: log.effort",
+            else "name the column under [log.effort]",
             place=remarks[0].place if remarks else Place(file=experiment.file if asked else None),
         )
     for name in channels:
         if name not in log.channels.extra:
             raise InputError(
                 "missing-channel",
-                found=f"no extra channel '{name}', which the model reads",
+                found=f"the model reads the extra channel '{name}', which is not mapped",
                 expected=f"[log.extra] {name} = {{ column = ..., unit = ... }}",
                 place=Place(file=experiment.file or None),
             )

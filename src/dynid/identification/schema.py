@@ -1,6 +1,6 @@
 """The form of experiment.toml: its tables and keys with their types, ranges, defaults and meaning.
 
-What belongs to a settings dataclass is made from it; documentation and JSON schema are made from these models.
+Tables of settings are derived from the settings dataclasses; documentation and JSON schema are derived from the models.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class DataSection(Strict):
         default_factory=_everything,
     )
     validate_on: list[Selected] = key(
-        doc="what is held out: from the files of `--validate`, or else from the same files",
+        doc="what is held out, from the files of `--validate` or else from the same files",
         kind="a list of selections",
         default_factory=list,
         alias="validate",
@@ -79,21 +79,21 @@ class DataSection(Strict):
 
 
 class RobotSection(ReadingSection):
-    """[robot]: how the description is read, how the robot stands, and what its drives make of a current."""
+    """[robot]: how the model file is read, how the robot is mounted, and constants of its drives."""
 
     gear_ratio: dict[str, NotZero] = key(
-        doc="motor turns per joint turn, in place of the description's; of drives that are not coupled",
+        doc="motor turns per joint turn, in place of the model file's; only for drives that are not coupled",
         kind="numbers by joint, not 0",
         default_factory=dict,
     )
     torque_constant: dict[str, NotZero] = key(
-        doc="torque of the motor per ampere, in place of the description's",
+        doc="torque of the motor per ampere, in place of the model file's",
         unit="N m/A",
         kind="numbers by joint, not 0",
         default_factory=dict,
     )
     drive_gain: dict[str, NotZero] = key(
-        doc="torque of the joint per ampere, or per raw unit, in place of the description's",
+        doc="torque of the joint per ampere, or per raw unit, in place of the model file's",
         unit="N m/A",
         kind="numbers by joint, not 0",
         default_factory=dict,
@@ -104,7 +104,7 @@ class PosesSection(Strict):
     """[statics]: what counts as a static pose."""
 
     poses: Annotated[list[Selected], Field(min_length=1)] = key(
-        doc="trajectories to look for poses in",
+        doc="trajectories in which poses are searched",
         kind="a list of selections, at least one",
         default_factory=_everything,
     )
@@ -119,27 +119,27 @@ class ModelSection(Strict):
 
 
 class MethodSection(Strict):
-    """[estimate]: the method, and what does not belong to one; its options are those of the method's dataclass."""
+    """[estimate]: the method and its options, which are those of its dataclass, and cross-validation."""
 
     model_config = ConfigDict(extra="allow")
 
     method: str | None = key(
         None,
-        "below; without it `feasible`, given up with a warning where physically consistent bodies fit much worse",
+        "below; without it `feasible`, dropped with a warning if physically consistent links fit much worse",
         kind="[an estimator](estimators.md)",
     )
     feasible: bool | None = key(
         None,
-        "method `feasible`: bodies are kept physically consistent whatever that costs; other methods: the physically "
-        "consistent bodies nearest to the answer of `method`; `false` without a method is `wls`; takes `strength` (a "
-        "number), `margin`, `density`, `prior`, `total_mass`, `limits` of method `feasible`",
+        "method `feasible`: links stay physically consistent even if the fit is much worse; other methods: the "
+        "physically consistent links nearest to the result of `method`; `false` without a method is `wls`; takes "
+        "`strength` (a number), `margin`, `density`, `prior`, `total_mass`, `limits` of method `feasible`",
     )
     limits: list[Annotated[LinkLimits, Table(LimitEntry)]] | None = key_of(FeasibleFit, "limits")
     constraints: list[Named] | None = key_of(FeasibleFit, "further")
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of the method."""
+        """Options of the method, as written in the file."""
         return dict(self.model_extra or {})
 
 
@@ -152,11 +152,11 @@ else:
 
 
 class ExperimentFile(Strict):
-    """The whole file; every table may be left out."""
+    """The whole file; every table is optional."""
 
     plugins: list[str] = key(
-        doc="modules, or Python files beside this one, that bring [terms, rows, estimators, readers or "
-        "constraints](design.md#plug-ins) of one's own",
+        doc="modules, or Python files beside this one, with [terms, rows, estimators, readers or "
+        "constraints](design.md#plug-ins) of your own",
         kind="a list of names",
         default_factory=list,
     )
@@ -172,17 +172,17 @@ class ExperimentFile(Strict):
 
 
 def method_options() -> dict[str, list[Described]]:
-    """Every option of the built-in methods by name, as each method that has it describes it."""
-    found: dict[str, list[Described]] = {}
+    """Options of the built-in methods by name, one description per method that has the option."""
+    options: dict[str, list[Described]] = {}
     for kind in CATALOGUE.values():
-        for name, one in options_of(kind).items():
+        for name, described in options_of(kind).items():
             if name not in NOT_IN_FILES:
-                found.setdefault(name, []).append(one)
-    return found
+                options.setdefault(name, []).append(described)
+    return options
 
 
 def json_schema() -> dict[str, Any]:
-    """A JSON schema (draft 2020-12) of experiment.toml, with which editors complete keys and check values."""
+    """JSON schema (draft 2020-12) of experiment.toml, with which editors complete keys and check values."""
     schema = ExperimentFile.model_json_schema(by_alias=True)
     tables = schema["$defs"]
     model, estimate = tables["ModelSection"]["properties"], tables["EstimateSection"]
@@ -194,10 +194,10 @@ def json_schema() -> dict[str, Any]:
         "anyOf": [{"enum": list(CATALOGUE)}, {"type": "string", "description": "a method of a plug-in"}]
     }
     for name, described in method_options().items():
-        forms = [_value(one) for one in described]
+        forms = [_value(option) for option in described]
         distinct = [form for i, form in enumerate(forms) if form not in forms[:i]]
         estimate["properties"].setdefault(name, {"anyOf": distinct} if len(distinct) > 1 else distinct[0])
-    # A plug-in's method may have options of its own.
+    # Only built-in methods restrict the keys, since a method of a plug-in may have any options.
     estimate["if"] = {"properties": {"method": {"enum": list(CATALOGUE)}}}
     estimate["then"] = {"propertyNames": {"enum": list(estimate["properties"])}}
     dialect = "https://json-schema.org/draft/2020-12/schema"
@@ -205,14 +205,17 @@ def json_schema() -> dict[str, Any]:
 
 
 def _named(name: str, kinds: Mapping[str, Any]) -> dict[str, Any]:
-    # A name, or a table of the name and its kind's options.
+    # A name, or a table with the name and the options of its kind.
     tables = [
         {
             "type": "object",
             "description": str(kind.__doc__ or "").split("\n")[0],
             "properties": {name: {"const": known}}
-            | {option: _value(one) for option, one in options_of(kind).items()},
-            "required": [name, *(option for option, one in options_of(kind).items() if one.required)],
+            | {option: _value(described) for option, described in options_of(kind).items()},
+            "required": [
+                name,
+                *(option for option, described in options_of(kind).items() if described.required),
+            ],
             "additionalProperties": False,
         }
         for known, kind in kinds.items()
@@ -226,29 +229,31 @@ def _named(name: str, kinds: Mapping[str, Any]) -> dict[str, Any]:
     return {"anyOf": [{"enum": list(kinds)}, {"type": "string"}, *tables, further]}
 
 
-def _value(one: Described) -> dict[str, Any]:
+def _value(described: Described) -> dict[str, Any]:
     from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
 
     try:
-        found = TypeAdapter(constrained(one.hint, one.option)).json_schema()
+        schema = TypeAdapter(constrained(described.hint, described.option)).json_schema()
     except (PydanticSchemaGenerationError, PydanticUserError):  # a term, or a geometry: a table of its own
-        found = {}
-    said = " ".join(filter(None, (one.option.doc, f"[{one.option.unit}]" if one.option.unit else "")))
-    return found | ({"description": said} if said else {})
+        schema = {}
+    description = " ".join(
+        filter(None, (described.option.doc, f"[{described.option.unit}]" if described.option.unit else ""))
+    )
+    return schema | ({"description": description} if description else {})
 
 
 def template_text(schema_file: str) -> str:
-    """An experiment file with every key of every table commented out at its default, naming its schema for editors."""
+    """An experiment file with every key commented out at its default, which names its schema for editors."""
     lines = [
         f"#:schema ./{schema_file}",
-        "# Every table may be left out. Take the # away from what shall be different.",
+        "# Every table is optional. Remove the # in front of the keys that you change.",
     ]
     for table, info in ExperimentFile.model_fields.items():
         if table in ("plugins", "accept"):
             lines += ["", f"#{table} = []  # {words_of(info)}"]
             continue
         (section,) = models_in(info)
-        # A table of the log without a key is another log than dynid's own.
+        # An empty [log] is not the same as none: it would switch off the detection of columns.
         lines += ["", f"#[{table}]" if table == "log" else f"[{table}]"]
         for name, entry in section.model_fields.items():
             default = entry.get_default(call_default_factory=True)

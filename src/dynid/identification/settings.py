@@ -1,4 +1,4 @@
-"""What shapes an identification: model, equations, method and signals."""
+"""Settings of an identification: model, equations, method and signals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from dynid.terms.term import Terms
 __all__ = ["DEFAULT_TERMS", "Settings", "default_estimator", "needs_of", "settings_to_experiment"]
 
 
-# Methods that need the equations' factors alone, so that dozens of models cost little; the others read every sample.
+# Methods that need only the factors of the equations, so that fitting dozens of models is cheap; others read every
+# sample.
 ON_FACTORS = ("ols", "wls", "ridge", "feasible")
 # Fields of FeasibleFit that a file writes as tables, as `method` and `feasible`, or not at all.
 NOT_IN_FILES = {"inner", "required", "limits", "further", "mass_share"}
@@ -32,16 +33,16 @@ AROUND_METHOD = fields_of(FeasibleFit).keys() - NOT_IN_FILES - {"weights", "inte
 
 
 def default_estimator() -> FeasibleFit:
-    """Weighted least squares among consistent bodies, drawn to the description as strongly as unseen blocks bear."""
+    """Weighted least squares among physically consistent links, with the prior strength chosen on held-out blocks."""
     return FeasibleFit()
 
 
 @dataclass(frozen=True)
 class Settings(Blocks):
-    """How to identify: everything that shapes the numbers, and nothing else.
+    """Everything that determines the result of an identification.
 
-    `Settings()` is the default of the command line, of experiment files and of Python alike: the model is chosen by
-    held-out blocks. `Settings(terms=...)` fits the terms that it is given.
+    `Settings()` is the default on the command line, in experiment files and in Python: the model is chosen on held-out
+    blocks. `Settings(terms=...)` fits the given terms.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ class Settings(Blocks):
         "does, without a method or with ols, wls, ridge, feasible",
     )
     accept: tuple[str, ...] = option(
-        (), "codes of claims of physics that are to warn, not to count against the verdict"
+        (), "codes of claims that warn only and do not count against the verdict"
     )
 
     def __post_init__(self) -> None:
@@ -96,30 +97,29 @@ class Settings(Blocks):
 
     @property
     def model(self) -> Terms:
-        """The terms that the fit, or the choice of a model, begins with."""
+        """The given terms, or those with which the choice of a model begins."""
         return DEFAULT_TERMS if self.terms is None else self.terms
 
     @property
     def chooses_model(self) -> bool:
-        """Whether the model is chosen by held-out blocks."""
+        """Whether the model is chosen on held-out blocks."""
         if self.automatic is not None:
             return self.automatic
         return self.terms is None and self._method in ON_FACTORS
 
     @property
     def choice_left_out(self) -> str:
-        """Why the model is not chosen though no terms are given; "" where it is, or nobody expects it."""
+        """Why the model is not chosen although no terms are given; "" if it is, or if the settings exclude it."""
         if self.terms is not None or self.automatic is not None or self.chooses_model:
             return ""
         return (
-            "the default model is fitted as it is, not chosen on held-out blocks: method "
-            f"'{self._method}' reads every sample, and a choice would fit dozens of models to blocks of them, each of "
-            "which takes about as long as this fit. Run without a method first and give its terms here, or set "
-            "automatic to true"
+            "the default model is fitted without a choice on held-out blocks: method "
+            f"'{self._method}' would read every sample for dozens of models. Give the terms of a run without a method, "
+            "or set automatic = true"
         )
 
     def resolved(self) -> Settings:
-        """The same settings with terms, and whether a model is chosen, written out."""
+        """The same settings with the defaults of `terms` and `automatic` filled in."""
         return replace(self, terms=self.model, automatic=self.chooses_model)
 
     @property
@@ -129,7 +129,19 @@ class Settings(Blocks):
 
 
 def settings_to_experiment(settings: Settings) -> dict[str, Any]:
-    """The settings as plain data, in the form of an experiment file."""
+    """Convert settings to plain data in the form of an experiment file.
+
+    Parameters
+    ----------
+    settings : Settings
+        The settings.
+
+    Returns
+    -------
+    dict
+        Tables and their keys, from which `Experiment.from_dict(...).settings()` makes the settings again.
+
+    """
     lists = {"accept": list(settings.accept), "plugins": named_for(needs_of(settings))}
     terms = {} if settings.terms is None else {"terms": terms_to_spec(settings.terms)}
     automatic = {} if settings.automatic is None else {"automatic": settings.automatic}
@@ -141,17 +153,31 @@ def settings_to_experiment(settings: Settings) -> dict[str, Any]:
 
 
 def needs_of(settings: Settings) -> list[Need]:
-    """Kinds in the settings that are not dynid's own, each with where it came from."""
+    """Terms, rows, methods and constraints of the settings that plug-ins provide, each with its origin.
+
+    Parameters
+    ----------
+    settings : Settings
+        The settings.
+
+    Returns
+    -------
+    list of Need
+        What a run needs besides dynid.
+
+    """
     estimator = settings.estimator
     fit = estimator if isinstance(estimator, FeasibleFit) else None
     inner, further = (fit.inner, fit.further) if fit is not None else (None, ())
     used = [
         ("rows", settings.rows.name, settings.rows),
-        *(("estimator", one.name, one) for one in (estimator, inner) if one is not None),
-        *(("constraint", constraint_to_spec(one)["constraint"], one) for one in further),
+        *(("estimator", instance.name, instance) for instance in (estimator, inner) if instance is not None),
+        *(("constraint", constraint_to_spec(instance)["constraint"], instance) for instance in further),
     ]
-    found = needs_of_terms(settings.model)
-    return found + [need for kind, name, one in used if (need := Need.of(kind, name, type(one))) is not None]
+    needs = needs_of_terms(settings.model)
+    return needs + [
+        need for kind, name, instance in used if (need := Need.of(kind, name, type(instance))) is not None
+    ]
 
 
 def _method(estimator: Estimator) -> dict[str, Any]:
