@@ -94,14 +94,14 @@ def refuse_open_questions(log: Mapping[str, Any], robot: RobotModel, file: str, 
         about = (
             ": ".join(("asked there", " ".join(question.text for question in asked)))
             if asked
-            else "without an explanation"
+            else "an open question"
         )
         marks = ", ".join(f"{key} = {_shown(entry[key])}" for key in marked)
         answers = [f"--answer '{question.key}={_answers(text, question)}'" for question in asked]
         errors.append(
             InputError(
                 "open-question",
-                found=f"open question {marks} in {name}, {about}",
+                found=f"{marks} in {name}, {about}",
                 expected="; ".join(_expected(name, key, robot) for key in marked),
                 do="write the answer there, or run `dynid init` again with "
                 + " ".join(["--force", *(answers or ["--answer KEY=VALUE"])]),
@@ -761,7 +761,7 @@ def open_log(
         if name not in log.channels.extra:
             raise InputError(
                 "missing-channel",
-                found=f"the model reads the extra channel '{name}', which is not mapped",
+                found=f"no extra channel '{name}', which the model reads",
                 expected=f"[log.extra] {name} = {{ column = ..., unit = ... }}",
                 place=Place(file=experiment.file or None),
             )

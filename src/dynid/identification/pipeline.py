@@ -13,7 +13,7 @@ import numpy as np
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import SolverError
 from dynid.base.parallel import Progress, beside, default_threads, pass_threads
-from dynid.base.records import listed
+from dynid.base.records import counted, listed
 from dynid.choose.fit_nonlinear import held_out_scores
 from dynid.diagnosis.changes import check_changes
 from dynid.diagnosis.diagnosis import (
@@ -192,9 +192,10 @@ def _scores(
     if moved.in_step:
         diagnostics.warn(
             MOVES_IN_STEP,
-            f"the motions of {moved.joints} joints are strongly correlated ({moved.directions} independent "
-            "directions), so that their contributions are hard to separate and errors on other motions may be much "
-            "larger. Move the joints independently (dynid excite) or use another motion (--validate)",
+            f"the motions of {moved.joints} joints are strongly correlated "
+            f"({counted(moved.directions, 'independent direction')}), so that their contributions are hard to separate "
+            "and errors on other motions may be much larger. Move the joints independently (dynid excite) or use "
+            "another motion (--validate)",
         )
     if nonlinear.estimated and not set(fitted.factors.group_names) & set(search.robot.joint_names):
         diagnostics.warn(

@@ -69,7 +69,7 @@ def _median_step(trajectory: Trajectory, chunks: Iterable[RawChunk]) -> float:
     if not total:
         raise UnfitDataError(
             "no-rows",
-            found=f"trajectory '{trajectory.name}' has no values in the columns that are read",
+            found=f"trajectory '{trajectory.name}' without values in the columns that are read",
             expected="positions of its joints",
         )
     steps = np.diff(np.concatenate(times)[:HEAD_ROWS])
@@ -77,7 +77,7 @@ def _median_step(trajectory: Trajectory, chunks: Iterable[RawChunk]) -> float:
     if len(steps) == 0:
         raise UnfitDataError(
             "time-stands",
-            found=f"the time stamps of trajectory '{trajectory.name}' never increase",
+            found=f"trajectory '{trajectory.name}', whose time stamps never increase",
             expected="increasing time stamps",
         )
     return float(np.median(steps))
@@ -384,7 +384,7 @@ def _judge(mean: PeriodMean, joints: tuple[str, ...], place: Place) -> None:
             continue
         raise UnfitDataError(
             "not-periodic",
-            found=f"positions of '{joints[j]}' differ by {mean.noise[j]:.3g} between periods, of a range of "
+            found=f"positions of '{joints[j]}' that differ by {mean.noise[j]:.3g} between periods, of a range of "
             f"{travel[j]:.3g}, in trajectory '{mean.trajectory}'",
             expected=f"a motion that repeats every {mean.period:g} s to {100 * REPEATS:g} %",
             do="check the period, or leave out more periods at the start",
