@@ -20,7 +20,7 @@ from dynid.robot import load_example
 from dynid.robot.drive import TorqueSide
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import poses_at_rest
-from dynid.signals.settings import Preparation
+from dynid.signals.settings import Preparation, Standstill
 from dynid.terms import (
     ChannelTorque,
     MotorInertia,
@@ -35,7 +35,6 @@ from dynid.terms.term import Term
 from dynid.terms.torque_delay import TorqueDelay
 from dynid.testing import synthetic_regression
 from dynid.verbs.statics import (
-    Standstill,
     StaticPoses,
     balanced,
     find_poses,

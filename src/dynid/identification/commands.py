@@ -142,9 +142,9 @@ def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
         The lag.
 
     """
-    robot, batches = prepared.log.robot, list(some(prepared))
+    robot, batches = prepared.log.robot, list(enough_samples(prepared))
     moved = np.max([np.ptp(samples.q, axis=0) for samples in batches], axis=0) > MOVED
-    lags = grid(prepared.source_rate)
+    lags = candidate_lags(prepared.source_rate)
     plain, rows = DEFAULT_TERMS, TorqueRows()
     alive = np.concatenate([term.alive(robot, moved) for term in plain])
     base = structural_base(robot, plain, rows, seed).mask & alive
@@ -157,12 +157,12 @@ def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
     size = np.diagonal(total, axis1=1, axis2=2)[:, -1]
     for _ in range(ROUNDS):
         weights = np.where(moved & (size > 0), 1.0 / np.where(size > 0, size, 1.0), 0.0)
-        missed = _missed(total, weights, count)
+        missed = _squared_errors(total, weights, count)
         size = missed[int(np.argmin(missed @ weights))]
     curve, M, half = missed @ weights, len(grams), np.nan
     if M > 2:
         without = np.array(
-            [_minimum(lags, _missed(total - block, weights, count) @ weights) for block in grams]
+            [_minimum(lags, _squared_errors(total - block, weights, count) @ weights) for block in grams]
         )
         spread = np.sqrt((M - 1) / M * np.sum((without - without.mean()) ** 2))
         half = float(student_quantile(M - 1, 0.975)) * float(spread)
@@ -174,7 +174,7 @@ def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
     return CommandLag.of(lag, half, prepared.source_rate, bounded, driven)
 
 
-def reading(robot: RobotModel, log: Log, servo: Servo) -> Prepared:
+def prepared_with(robot: RobotModel, log: Log, servo: Servo) -> Prepared:
     """The log with torque from its commands, without a lag, in the band in which lags are searched.
 
     Parameters
@@ -198,7 +198,7 @@ def reading(robot: RobotModel, log: Log, servo: Servo) -> Prepared:
     return prepare(as_read, Preparation(cutoff=cutoff), Diagnostics())
 
 
-def some(prepared: Prepared) -> Iterator[Samples]:
+def enough_samples(prepared: Prepared) -> Iterator[Samples]:
     """Samples from the start of a log until enough of them move; a robot may rest for an hour before.
 
     Raises UnfitDataError for a log without usable samples.
@@ -245,7 +245,7 @@ class _Shifted(Term):
         return Panels(columns=(index,) * robot.n, values=values)
 
 
-def grid(rate: float) -> Float:
+def candidate_lags(rate: float) -> Float:
     """Lags of the search, s, for a rate in Hz."""
     reach = max(LONGEST, MOST_SAMPLES / rate)
     step = max(1.0 / rate, reach / MOST_POINTS)
@@ -264,7 +264,7 @@ def _grams(factors: Factors, wanted: Bool) -> Float:
     return grams
 
 
-def _missed(grams: Float, weights: Float, count: int) -> Float:
+def _squared_errors(grams: Float, weights: Float, count: int) -> Float:
     """Squared errors (K, n) of the plain model, by lag and joint.
 
     Parameters
@@ -368,9 +368,13 @@ def with_gains(robot: RobotModel, log: Log, servo: Servo, diagnostics: Diagnosti
             do="set kp = ... and kd = ... under [drive] of the experiment, or --kp and --kd",
         )
     unit = replace(servo, kp=np.ones(robot.n), kd=np.zeros(robot.n), effort_limit=np.full(robot.n, np.inf))
-    parts = [some(reading(robot, log, unit))]
+    parts = [enough_samples(prepared_with(robot, log, unit))]
     if log.channels.command_velocity:
-        parts.append(some(reading(robot, log, replace(unit, kp=np.zeros(robot.n), kd=np.ones(robot.n)))))
+        parts.append(
+            enough_samples(
+                prepared_with(robot, log, replace(unit, kp=np.zeros(robot.n), kd=np.ones(robot.n)))
+            )
+        )
     readings = list(zip(*parts, strict=True))
     kp, kd = np.array(servo.kp), np.array(servo.kd)
     estimates = {j: _gains(robot, readings, j) for j in np.flatnonzero(unknown).tolist()}
@@ -429,7 +433,7 @@ def _gains(robot: RobotModel, readings: Sequence[tuple[Samples, ...]], joint: in
         columns.append(np.column_stack([form[keep, joint] for form in forms]))
     known = np.concatenate(columns)
     trials = []
-    for lag in grid(readings[0][0].rate):
+    for lag in candidate_lags(readings[0][0].rate):
         errors = np.concatenate(
             [
                 np.column_stack(
@@ -514,11 +518,11 @@ def find_drive_timing(robot: RobotModel, log: Log, servo: Servo, seed: int, thre
         The controllers and the evidence.
 
     """
-    rate = reading(robot, log, servo).source_rate
+    rate = prepared_with(robot, log, servo).source_rate
     slow = 1.0 / rate > SLOW_ROW
-    first = _first(robot, log, replace(servo, loop=servo.loop or (DRIVE if slow else COMPUTER)), seed)
+    first = _first_timing(robot, log, replace(servo, loop=servo.loop or (DRIVE if slow else COMPUTER)), seed)
     if not servo.loop and first.lag is not None and first.lag.driven:
-        other = _first(robot, log, replace(servo, loop=COMPUTER if slow else DRIVE), seed)
+        other = _first_timing(robot, log, replace(servo, loop=COMPUTER if slow else DRIVE), seed)
         if other.lag is not None and not other.lag.driven:
             first = replace(other, exchanged=True)
     if first.lag is None or not slow:
@@ -534,8 +538,8 @@ def find_drive_timing(robot: RobotModel, log: Log, servo: Servo, seed: int, thre
     return replace(first, servo=timed, lag=lag, simulated=True)
 
 
-def _first(robot: RobotModel, log: Log, servo: Servo, seed: int) -> DriveTiming:
-    prepared = reading(robot, log, servo)
+def _first_timing(robot: RobotModel, log: Log, servo: Servo, seed: int) -> DriveTiming:
+    prepared = prepared_with(robot, log, servo)
     rate = prepared.source_rate
     if np.isfinite(servo.delay):
         hold = servo.hold if np.isfinite(servo.hold) else 1.0 / rate
@@ -557,7 +561,9 @@ def _by_positions(robot: RobotModel, log: Log, seed: int, threads: int) -> Servo
 def _without_still(log: Log) -> Log:
     """The log with joints locked that never move, whose friction is unknown."""
     robot = log.robot
-    values = np.concatenate([samples.q for samples in some(prepare(log, Preparation(), Diagnostics()))])
+    values = np.concatenate(
+        [samples.q for samples in enough_samples(prepare(log, Preparation(), Diagnostics()))]
+    )
     still = np.flatnonzero(np.ptp(values, axis=0) <= MOVED).tolist()
     if not still:
         return log
@@ -580,7 +586,7 @@ def _busiest(prepared: Prepared) -> Iterator[Samples]:
     """Parts of the log with the fastest motion, `SEARCHED` seconds of it, in the order of time."""
     parts = [
         samples.part(start, start + round(PART * samples.rate))
-        for samples in some(prepared)
+        for samples in enough_samples(prepared)
         for start in range(0, len(samples), round(PART * samples.rate))
     ]
     speed = np.array([np.sum(part.dq**2, axis=0) for part in parts])

@@ -80,17 +80,19 @@ def refuse_open_questions(log: Mapping[str, Any], robot: RobotModel, file: str, 
     errors: list[DynidError] = []
     for name, entry in log.items():
         marked = (
-            [key for key, value in entry.items() if _open(key, value)] if isinstance(entry, Mapping) else []
+            [key for key, value in entry.items() if _is_open(key, value)]
+            if isinstance(entry, Mapping)
+            else []
         )
         if not marked:
             continue
         line = line_of(("log", name), lines)
-        asked = _asked_above(text, line)
+        asked = _questions_above(text, line)
         if "columns" in marked and not any(
             question.key.endswith((".order", ".columns", ".which")) for question in asked
         ):
             # The order of the columns is asked once, for the positions.
-            asked = [question for question in _asked_in(text) if question.key == "log.order"] + asked
+            asked = [question for question in _questions_in(text) if question.key == "log.order"] + asked
         about = (
             ": ".join(("asked there", " ".join(question.text for question in asked)))
             if asked
@@ -119,7 +121,7 @@ def questions_of_effort(file: Path) -> list[str]:
     return [question for question in open_questions(file.read_text(encoding="utf-8")) if "effort" in question]
 
 
-def _open(key: str, value: Any) -> bool:
+def _is_open(key: str, value: Any) -> bool:
     values = (
         list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else [value]
     )
@@ -142,15 +144,15 @@ def _expected(name: str, key: str, robot: RobotModel) -> str:
     return f"{key} = the name of a column" if key == "column" else f"a value of {key}"
 
 
-def _asked_above(text: list[str], line: int | None) -> list[_Question]:
+def _questions_above(text: list[str], line: int | None) -> list[_Question]:
     """Questions in the comments above a line, with their keys for --answer."""
     first = last = (line or 1) - 1
     while first > 0 and text[first - 1].startswith("#"):
         first -= 1
-    return _asked_in(text[first:last])
+    return _questions_in(text[first:last])
 
 
-def _asked_in(text: list[str]) -> list[_Question]:
+def _questions_in(text: list[str]) -> list[_Question]:
     questions, key = list[_Question](), ""
     for comment in _joined([line for line in text if line.startswith("#")]):
         decision = re.match(r"([\w.]+) \((sure|likely|asked)\): ", comment)
@@ -307,13 +309,13 @@ class Experiment:
         elif CATALOGUE[method] is not FeasibleFit:
             kept -= {"limits", "constraints"}
         section = {k: v for k, v in dict(self.raw.get("estimate", {})).items() if k in kept}
-        return self._with("estimate", section | {"method": method})
+        return self._with_key("estimate", section | {"method": method})
 
     def with_topics(self, topics: Sequence[str] | None) -> Experiment:
         """The same experiment with these topics of bags under [log]; unchanged for None or none."""
         if not topics:
             return self
-        return self._with("log", dict(self.raw.get("log", {})) | {"topic": list(topics)})
+        return self._with_key("log", dict(self.raw.get("log", {})) | {"topic": list(topics)})
 
     def with_values(self, written: Mapping[str, Mapping[str, Any]]) -> Experiment:
         """The same experiment with other values of some keys, as given on a command line.
@@ -338,10 +340,10 @@ class Experiment:
         validate(ExperimentFile, given, {}, "command line")
         experiment = self
         for table, keys in given.items():
-            experiment = experiment._with(table, dict(experiment.raw.get(table, {})) | keys)
+            experiment = experiment._with_key(table, dict(experiment.raw.get(table, {})) | keys)
         return experiment
 
-    def _with(self, key: str, value: Any) -> Experiment:
+    def _with_key(self, key: str, value: Any) -> Experiment:
         raw = dict(self.raw) | {key: value}
         return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
 
@@ -349,7 +351,7 @@ class Experiment:
         """The same experiment with further accepted claims; raises UsageError for the code of no claim."""
         if not codes:
             return self
-        return self._with("accept", list(claim_codes((*self.content.accept, *codes))))
+        return self._with_key("accept", list(claim_codes((*self.content.accept, *codes))))
 
     def with_robot(self, options: Mapping[str, Any]) -> Experiment:
         """The same experiment with other values under [robot]; entries of tables (lock, xacro) are added.

@@ -220,7 +220,7 @@ def held_out_log(run: Identification, diagnostics: Diagnostics) -> Log | None:
     if not isinstance(known, Mapping) or not known:
         return None
     selection = Experiment.from_dict(run.experiment).data.validate_on
-    log = _unchanged(run, known, listed, selection, diagnostics)
+    log = _unchanged_log(run, known, listed, selection, diagnostics)
     if log is None:
         diagnostics.warn("held-out-gone", "the validation logs of the run are missing or were changed")
     return log
@@ -231,10 +231,10 @@ def training_log(run: Identification, diagnostics: Diagnostics) -> Log | None:
     known, listed = run.provenance.get("logs"), run.files.get("logs")
     if not isinstance(known, Mapping) or not known or not isinstance(listed, Sequence):
         return None
-    return _unchanged(run, known, listed, Experiment.from_dict(run.experiment).data.train, diagnostics)
+    return _unchanged_log(run, known, listed, Experiment.from_dict(run.experiment).data.train, diagnostics)
 
 
-def _unchanged(
+def _unchanged_log(
     run: Identification,
     known: Mapping[str, str],
     listed: Sequence[Any],

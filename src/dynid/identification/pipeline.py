@@ -316,7 +316,7 @@ def identify(
         For an accepted code that does not occur.
 
     """
-    chosen = _of_commands(settings or Settings(), log).resolved()
+    chosen = _settings_for_commands(settings or Settings(), log).resolved()
     chosen = replace(chosen, accept=(*chosen.accept, *claim_codes(accept)))
     sink = diagnostics if diagnostics is not None else Diagnostics()
     sink.accept(chosen.accept)
@@ -382,7 +382,7 @@ def identify(
     )
 
 
-def _of_commands(settings: Settings, log: Log) -> Settings:
+def _settings_for_commands(settings: Settings, log: Log) -> Settings:
     """The settings; for a log of commands the model is chosen only if the settings ask for it.
 
     The controller compensates whatever the model lacks. Couplings, zeros and forms of friction then imitate errors of

@@ -186,15 +186,15 @@ def json_schema() -> dict[str, Any]:
     schema = ExperimentFile.model_json_schema(by_alias=True)
     tables = schema["$defs"]
     model, estimate = tables["ModelSection"]["properties"], tables["EstimateSection"]
-    model["rows"] |= _named("rows", ROWS)
-    terms: dict[str, Any] = {"type": "array", "minItems": 1, "items": _named("term", TERMS)}
-    estimate["properties"]["constraints"] |= {"items": _named("constraint", CONSTRAINTS)}
+    model["rows"] |= _named_schema("rows", ROWS)
+    terms: dict[str, Any] = {"type": "array", "minItems": 1, "items": _named_schema("term", TERMS)}
+    estimate["properties"]["constraints"] |= {"items": _named_schema("constraint", CONSTRAINTS)}
     model["terms"] = {key: model["terms"][key] for key in ("description", "default")} | terms
     estimate["properties"]["method"] |= {
         "anyOf": [{"enum": list(CATALOGUE)}, {"type": "string", "description": "a method of a plug-in"}]
     }
     for name, described in method_options().items():
-        forms = [_value(option) for option in described]
+        forms = [_value_schema(option) for option in described]
         distinct = [form for i, form in enumerate(forms) if form not in forms[:i]]
         estimate["properties"].setdefault(name, {"anyOf": distinct} if len(distinct) > 1 else distinct[0])
     # Only built-in methods restrict the keys, since a method of a plug-in may have any options.
@@ -204,14 +204,14 @@ def json_schema() -> dict[str, Any]:
     return {"$schema": dialect, **schema, "title": "dynid experiment"}
 
 
-def _named(name: str, kinds: Mapping[str, Any]) -> dict[str, Any]:
+def _named_schema(name: str, kinds: Mapping[str, Any]) -> dict[str, Any]:
     # A name, or a table with the name and the options of its kind.
     tables = [
         {
             "type": "object",
             "description": str(kind.__doc__ or "").split("\n")[0],
             "properties": {name: {"const": known}}
-            | {option: _value(described) for option, described in options_of(kind).items()},
+            | {option: _value_schema(described) for option, described in options_of(kind).items()},
             "required": [
                 name,
                 *(option for option, described in options_of(kind).items() if described.required),
@@ -229,7 +229,7 @@ def _named(name: str, kinds: Mapping[str, Any]) -> dict[str, Any]:
     return {"anyOf": [{"enum": list(kinds)}, {"type": "string"}, *tables, further]}
 
 
-def _value(described: Described) -> dict[str, Any]:
+def _value_schema(described: Described) -> dict[str, Any]:
     from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
 
     try:

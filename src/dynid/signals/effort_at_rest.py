@@ -617,10 +617,12 @@ class _RestingTrial:
             return 0.0
         joints = np.append(moving[spread[moving] > 0.0], j)
         # A fit without error must not get infinite weight.
-        size = np.maximum(np.sqrt(self._missed(joints, spread[joints])), np.finfo(float).eps * spread[joints])
-        return float(1.0 - self._missed(joints, size)[-1] / spread[j] ** 2)
+        size = np.maximum(
+            np.sqrt(self._held_out_errors(joints, spread[joints])), np.finfo(float).eps * spread[joints]
+        )
+        return float(1.0 - self._held_out_errors(joints, size)[-1] / spread[j] ** 2)
 
-    def _missed(self, joints: Int, size: Float) -> Float:
+    def _held_out_errors(self, joints: Int, size: Float) -> Float:
         # (k,) mean square errors on held-out blocks of one set of links, joints weighted by 1 / size.
         k, count, m = len(joints), self.bodies.shape[2], self.own.shape[2]
         rows = np.zeros((k, len(self.second_half), count + m * k))

@@ -281,7 +281,7 @@ def _averaged(log: Log, index: int, period: float, skip: int, sink: Diagnostics)
             do="give the period of the motion in seconds, or record longer",
             place=place,
         )
-    names = _names(log)
+    names = _channel_names(log)
     sums = _Sums(len(names), P)
     halves = (_Sums(len(names), P), _Sums(len(names), P))
     for k, lines in _on_grid(log, trajectory, index, period / P, skip * period):
@@ -302,12 +302,12 @@ def _averaged(log: Log, index: int, period: float, skip: int, sink: Diagnostics)
     mean = PeriodMean(
         trajectory.name, period, whole, names, np.arange(P) * period / P, sums.mean, sums.deviation
     )
-    _judge(mean, log.robot.joint_names, place)
-    _add_drift(mean, halves, sink, place)
+    _refuse_other_motion(mean, log.robot.joint_names, place)
+    _warn_of_drift(mean, halves, sink, place)
     return mean
 
 
-def _names(log: Log) -> tuple[str, ...]:
+def _channel_names(log: Log) -> tuple[str, ...]:
     m, joints = log.channels, log.robot.joint_names
     groups = (
         ("q", True),
@@ -376,7 +376,7 @@ class _Sums:
         return np.asarray(np.sqrt(np.maximum(rest, 0.0) / np.maximum(self.count - 1, 1)))
 
 
-def _judge(mean: PeriodMean, joints: tuple[str, ...], place: Place) -> None:
+def _refuse_other_motion(mean: PeriodMean, joints: tuple[str, ...], place: Place) -> None:
     n = len(joints)
     travel = np.ptp(mean.mean[:n], axis=1)
     for j in np.flatnonzero(mean.noise[:n] > REPEATS * np.maximum(travel, 1e-9)).tolist():
@@ -392,7 +392,7 @@ def _judge(mean: PeriodMean, joints: tuple[str, ...], place: Place) -> None:
         )
 
 
-def _add_drift(mean: PeriodMean, halves: tuple[_Sums, _Sums], sink: Diagnostics, place: Place) -> None:
+def _warn_of_drift(mean: PeriodMean, halves: tuple[_Sums, _Sums], sink: Diagnostics, place: Place) -> None:
     # The noise of a whole period averages out, so that a difference of the means is drift.
     shift = halves[1].mean.mean(axis=1) - halves[0].mean.mean(axis=1)
     count = mean.spread.shape[1] * (mean.periods // 2)

@@ -218,7 +218,7 @@ def gathered(batches: Iterable[Samples], most: int) -> Iterator[tuple[Samples, .
     group: list[Samples] = []
     count = 0
     for samples in batches:
-        if group and (count + len(samples) > most or not _alike(group[0], samples)):
+        if group and (count + len(samples) > most or not _same_channels(group[0], samples)):
             yield tuple(group)
             group, count = [], 0
         group.append(samples)
@@ -227,7 +227,7 @@ def gathered(batches: Iterable[Samples], most: int) -> Iterator[tuple[Samples, .
         yield tuple(group)
 
 
-def _alike(a: Samples, b: Samples) -> bool:
+def _same_channels(a: Samples, b: Samples) -> bool:
     """Whether two batches have the same rate and channels."""
     return (
         (a.rate, a.span, tuple(a.extra), tuple(a.left_out))

@@ -363,7 +363,7 @@ class _Track:
         )
 
 
-def _apart(later: _Track, track: _Track) -> tuple[Float, Float]:
+def _mean_differences(later: _Track, track: _Track) -> tuple[Float, Float]:
     """Mean square difference of positions (1 = unrelated) and number of known pairs, by cyclic shift.
 
     Entry s compares sample i + s of `later` with sample i of `track`.
@@ -416,7 +416,7 @@ def _shift(first: _Track, track: _Track) -> int | None:
     track = track.scaled_as(first)
     step = max(int(first.rate / FINE), 1)
     coarse, other = first.thinned(step), track.thinned(step)
-    apart, pairs = _apart(coarse, other)
+    apart, pairs = _mean_differences(coarse, other)
     enough = pairs >= SHARED * min(np.count_nonzero(coarse.known), np.count_nonzero(other.known))
     if not enough.any():
         return None
@@ -431,7 +431,7 @@ def _shift(first: _Track, track: _Track) -> int | None:
 def _period(track: _Track) -> float | None:
     step = max(int(track.rate / FINE), 1)
     coarse = track.thinned(step)
-    apart, pairs = (values[: len(coarse.q)] for values in _apart(coarse, coarse))
+    apart, pairs = (values[: len(coarse.q)] for values in _mean_differences(coarse, coarse))
     left = np.flatnonzero(apart > LEFT)
     if not len(left):
         return None
@@ -455,10 +455,10 @@ def _refined(track: _Track, shift: int) -> float:
             break
         estimate, times = float(best) / times, 2 * times
     times //= 2
-    return estimate - _between(track, round(times * estimate)) / times if times else estimate
+    return estimate - _fraction_of_sample(track, round(times * estimate)) / times if times else estimate
 
 
-def _between(track: _Track, shift: int) -> float:
+def _fraction_of_sample(track: _Track, shift: int) -> float:
     """Fraction of a sample by which the motion returns before a shift, to first order.
 
     Later positions are x + a dx/dt; a is the least-squares slope of the differences on the speeds.

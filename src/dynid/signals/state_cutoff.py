@@ -77,10 +77,10 @@ class VelocityEvidence:
             ),
         ):
             if chosen.any():
-                parts.append(f"{text}{self._of(chosen)}")
+                parts.append(f"{text}{self._for_joints(chosen)}")
         return "; ".join(parts)
 
-    def _of(self, chosen: Bool) -> str:
+    def _for_joints(self, chosen: Bool) -> str:
         names = [name for name, c in zip(self.joint_names, chosen, strict=True) if c]
         mean = [float(np.sqrt(np.mean(x[chosen] ** 2))) for x in (self.logged, self.derivative)]
         whose = "" if chosen.all() else f" for {', '.join(names)}"
@@ -508,7 +508,7 @@ def confirmed_by_torque(
     before = trial.misfits(common)
     kept = np.zeros(n, dtype=np.bool_)
     for j in np.flatnonzero(proposed.chosen < proposed.common) if len(before) >= LEAST_BLOCKS else ():
-        mean, error = _change(before, trial.misfits(np.where(np.arange(n) == j, proposed.chosen, common)))
+        mean, error = _log_ratio(before, trial.misfits(np.where(np.arange(n) == j, proposed.chosen, common)))
         kept[j] = bool(mean[j] < -BEYOND_CHANCE * error[j])
     return replace(
         proposed,
@@ -571,7 +571,7 @@ def raised_beside_torque(
         return proposed
     for _ in range(2):
         asked = int(raised.sum())
-        mean, error = _change(before, trial.misfits(np.where(raised, higher, low)))
+        mean, error = _log_ratio(before, trial.misfits(np.where(raised, higher, low)))
         raised &= np.isfinite(error) & (mean <= BEYOND_CHANCE * error)
         if not 0 < raised.sum() < asked:
             break
@@ -602,7 +602,7 @@ class _Trial:
         )
 
 
-def _change(before: Float, after: Float) -> tuple[Float, Float]:
+def _log_ratio(before: Float, after: Float) -> tuple[Float, Float]:
     """Mean (n,) and standard error of the log ratio of errors on blocks (B, n) in which a joint moves.
 
     Zero and infinity for a joint that moves in fewer than two blocks.

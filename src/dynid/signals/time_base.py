@@ -141,7 +141,7 @@ def find_time_base(stretches: Sequence[Rows], joints: int) -> TimeBase:
     step = float(np.median(np.concatenate([np.diff(t) for t, _ in logged])))
     repeated = [repeated_rows(t, x, joints) for t, x in whole]
     share = float(np.concatenate(repeated).mean())
-    miss, base = _missed(logged), TimeBase(step=step)
+    error, base = _interpolation_error(logged), TimeBase(step=step)
     reasons = []
     if count := sum(int(f.sum()) for f in frozen):
         reasons.append(
@@ -149,25 +149,30 @@ def find_time_base(stretches: Sequence[Rows], joints: int) -> TimeBase:
         )
     if share > SHARE_HELD:
         fresh = [(t[~h], q[:, ~h]) for (t, q), h in zip(logged, repeated, strict=True)]
-        better = _relative(_missed(fresh), miss)
-        if _gain(better) < BETTER:
-            logged, miss = fresh, _missed(fresh)
+        better = _ratio(_interpolation_error(fresh), error)
+        if _mean_ratio(better) < BETTER:
+            logged, error = fresh, _interpolation_error(fresh)
             step = float(np.median(np.concatenate([np.diff(t) for t, _ in logged])))
             base = TimeBase(drop_repeated=True, step=step)
             reasons.append(
                 f"{100 * share:.2g} % of the rows repeat the previous message while the robot moves and are dropped"
             )
     candidates = [
-        candidate for candidate in (_even(logged, base), _in_time(logged, base)) if candidate is not None
+        candidate
+        for candidate in (_at_even_times(logged, base), _at_message_times(logged, base))
+        if candidate is not None
     ]
-    tried = [(_gain(_relative(_missed(rows), miss)), candidate, why) for rows, candidate, why in candidates]
+    tried = [
+        (_mean_ratio(_ratio(_interpolation_error(rows), error)), candidate, why)
+        for rows, candidate, why in candidates
+    ]
     if tried and (best := min(tried, key=lambda candidate: candidate[0]))[0] < BETTER:
         share, base, why = best
         reasons.append(why.format(1 / share))
     return replace(base, reason="; ".join(reasons))
 
 
-def _even(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], TimeBase, str] | None:
+def _at_even_times(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], TimeBase, str] | None:
     """Rows at evenly spaced times, the time base and its reason; None if the stamps hardly scatter."""
     step = base.step
     rows_each_side = max(int(CLOCK_SECONDS / step), 2)
@@ -183,7 +188,7 @@ def _even(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], TimeBase, str
     return even, replace(base, smoothing=rows_each_side), why
 
 
-def _in_time(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], TimeBase, str] | None:
+def _at_message_times(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], TimeBase, str] | None:
     """Rows at the times of their messages, the time base and its reason; None if no row is late."""
     if not base.drop_repeated:
         return None
@@ -469,7 +474,7 @@ def _without_repeated(rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
         yield t[sent:], lines[:, sent:]
 
 
-def _missed(stretches: Sequence[Rows]) -> Float:
+def _interpolation_error(stretches: Sequence[Rows]) -> Float:
     # (n,) r.m.s. error of positions interpolated from two neighbours on both sides, without pauses.
     errors = []
     for t, q in stretches:
@@ -479,12 +484,12 @@ def _missed(stretches: Sequence[Rows]) -> Float:
     return np.asarray(np.sqrt(np.mean(np.concatenate(errors, axis=1) ** 2, axis=1)))
 
 
-def _relative(after: Float, before: Float) -> Float:
+def _ratio(after: Float, before: Float) -> Float:
     # (n,) ratio of the errors; nan for joints without error, which rest at a rounded position.
     return np.asarray(np.divide(after, before, out=np.full(len(before), np.nan), where=before > 0.0))
 
 
-def _gain(ratio: Float) -> float:
+def _mean_ratio(ratio: Float) -> float:
     # Geometric mean over the joints that move.
     fine = np.isfinite(ratio) & (ratio > 0)
     return float(np.exp(np.mean(np.log(ratio[fine])))) if fine.any() else 1.0
@@ -549,11 +554,11 @@ def pieces(
     for t, logged in rows if time_base is None else time_base.stream(rows, n):
         before, end_position = end_position, logged[:n, -1].copy()
         unwrapped, turned = _unwrapped(logged[:n], before, turned, turning)
-        lines = [_with(logged, slice(0, n), unwrapped)]
+        lines = [_with_channels(logged, slice(0, n), unwrapped)]
         if motors:
             before, end_motor = end_motor, logged[motors[0], -1].copy()
             unwrapped, turned_motor = _unwrapped(logged[motors[0]], before, turned_motor, turning)
-            lines.append(_with(lines[0], motors[0], unwrapped))
+            lines.append(_with_channels(lines[0], motors[0], unwrapped))
         starts = np.flatnonzero(np.diff(t, prepend=end_time) > longest_step)
         edges = [0, *[int(k) for k in starts if k > 0], len(t)]
         for a, b in pairwise(edges):
@@ -619,7 +624,7 @@ def _stacked(parts: Sequence[Float]) -> Float:
     return base.reshape(-1, parts[0].shape[1])
 
 
-def _with(lines: Float, index: slice, values: Float) -> Float:
+def _with_channels(lines: Float, index: slice, values: Float) -> Float:
     # Others may read the same chunk, so a copy is changed.
     if np.shares_memory(lines[index], values):
         return lines
