@@ -240,7 +240,8 @@ def run_estimator(job: tuple[Case, str, float]) -> dict[str, Any]:
 def table_of_estimators(rows: Sequence[dict[str, Any]]) -> str:
     """The rows of `run_estimator` as Markdown."""
     head = (
-        "log, robot, mapping", "method", "exit", "ends with", "missed, %: moving / all", "processor, s", "memory, MB",
+        "log, robot, mapping", "method", "exit", "ends with", "torque error, %: moving / all", "processor, s",
+        "memory, MB",
     )  # fmt: skip
     cells = [
         (

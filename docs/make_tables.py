@@ -1,4 +1,4 @@
-"""Writes what pages take from elsewhere: keys in experiment.md and motion-file.md, options, the index in findings.md.
+"""Writes what pages take from the code: tables of keys, shared options of commands, the index of findings.
 
 python docs/make_tables.py: rewrites these pages.    A test holds them in step.
 """
@@ -13,10 +13,12 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+import typer
 from pydantic import BaseModel
 
 from dynid.base import diagnostics as explanation
 from dynid.base.toml import words_of
+from dynid.cli.main import app
 from dynid.cli.options import described, described_robot
 from dynid.excitation import settings as plan_file
 from dynid.identification import schema
@@ -24,22 +26,22 @@ from dynid.log import mapping as section
 
 DOCS = Path(__file__).resolve().parent
 EXPERIMENT_TABLES: Mapping[str, type[BaseModel]] = {
-    "Plug-ins": schema.ExperimentFile,
-    "`[log]`: which column measures what": section.LogSection,
+    "Top level": schema.ExperimentFile,
+    "`[log]`": section.LogSection,
     "`[log.time]`": section.TimeEntry,
     "`[log.position]`": section.PositionEntry,
     "`[log.velocity]`": section.TimedEntry,
     "`[log.motor_position]`": section.MotorEntry,
     "`[log.effort]`": section.EffortEntry,
     "`[log.extra]`": section.ExtraEntry,
-    "`[data]`: what is fitted and what is held out": schema.DataSection,
+    "`[data]`": schema.DataSection,
     "Selections": schema.SelectionEntry,
-    "`[prepare]`: signals": schema.PrepareSection,
-    "`[model]`: terms": schema.ModelSection,
-    "`[drive]`: position controllers": schema.DriveSection,
-    "`[robot]`: how the robot stands": schema.RobotSection,
-    "`[statics]`: static poses": schema.StaticsSection,
-    "`[estimate]`: method": schema.EstimateSection,
+    "`[prepare]`": schema.PrepareSection,
+    "`[model]`": schema.ModelSection,
+    "`[drive]`": schema.DriveSection,
+    "`[robot]`": schema.RobotSection,
+    "`[statics]`": schema.StaticsSection,
+    "`[estimate]`": schema.EstimateSection,
     "`[[estimate.limits]]`": schema.LimitEntry,
 }
 PLAN_TABLES: Mapping[str, type[BaseModel]] = {
@@ -48,18 +50,7 @@ PLAN_TABLES: Mapping[str, type[BaseModel]] = {
     "`[[surroundings.obstacles]]`": plan_file.ENTRIES["obstacles"],
     "`[[tool.solids]]`": plan_file.ENTRIES["solids"],
 }
-# Commands whose options are made from settings, and those that know plug-ins.
-COMMANDS = ("check", "identify")
-WITH_PLUGINS = (
-    "check", "identify", "validate", "report", "compare", "selftest", "export", "payload", "statics", "springs",
-    "excite", "watch", "retrieve", "init", "fleet",
-)  # fmt: skip
-# Commands that read a robot; the first one explains what may be said of it.
-WITH_ROBOT = (
-    "inspect", "init", "limits", "check", "average", "identify", "statics", "springs", "retrieve", "reveal", "watch",
-    "excite", "simulate",
-)  # fmt: skip
-PLUGIN_ROW = "| `--plugin` | | module, or Python file, with [kinds](design.md#plug-ins) of one's own; may be repeated |"
+ROBOT_OPTIONS, SETTINGS, SHARED = "Robot options", "Settings as options", "Shared options"
 FROM_CODE = "<!-- from here on made from the code: python docs/make_tables.py -->"
 LINE = 120  # columns
 KEYS, OPTIONS = "| key | kind | default | meaning |", "| option | default | meaning |"
@@ -86,7 +77,7 @@ def key_rows(model: type[BaseModel]) -> list[str]:
     }
     if model is schema.EstimateSection:
         of_methods = {
-            name: (max((one.words for one in kinds), key=len), "-", kinds[0].option.doc)
+            name: (max((kind.words for kind in kinds), key=len), "-", kinds[0].option.doc)
             for name, kinds in schema.method_options().items()
         }
         rows = {"method": rows.pop("method"), **of_methods, **rows}
@@ -100,28 +91,36 @@ def quoted(kind: str) -> str:
     return re.sub(r"'([^']*)'", r'`"\1"`', kind)
 
 
-def option_rows() -> list[str]:
-    """One row an option that is made from a setting."""
+def robot_rows() -> list[str]:
+    """One row for each option of a robot."""
     return [
-        f"| `{flag}` | {'' if one.default is None else json.dumps(one.default).strip(chr(34))} | "
-        f"`{table}.{one.name}` in place of the [experiment](experiment.md)'s: {quoted(one.words)} |"
-        for table, flag, one in described()
+        f"| `--{name}` | | `{form}`: {option.option.doc}"
+        + ("; may be repeated |" if option.name in ("lock", "packages", "xacro") else " |")
+        for name, (option, form) in described_robot().items()
     ]
 
 
-def robot_rows(command: str) -> list[str]:
-    """The options of a robot: one row each for the first command, one for them all for the others."""
-    options = described_robot()
-    if command == WITH_ROBOT[0]:
-        return [
-            f"| `--{name}` | | `{form}`: {one.option.doc}"
-            + ("; may be repeated |" if one.name in ("lock", "packages", "xacro") else " |")
-            for name, (one, form) in options.items()
-        ]
-    if command not in WITH_ROBOT:
-        return []
-    names = ", ".join(f"`--{name}`" for name in options)
-    return [f"| {names} | | the robot: as for [`dynid {WITH_ROBOT[0]}`](cli.md#dynid-{WITH_ROBOT[0]}) |"]
+def setting_rows() -> list[str]:
+    """One row for each table of an experiment file, with the options that set its keys."""
+    flags: dict[str, list[str]] = {}
+    for table, flag, _ in described():
+        flags.setdefault(table, []).append(f"`{flag}`")
+    return [f"| {', '.join(names)} | the file's | keys of `[{table}]` |" for table, names in flags.items()]
+
+
+def options_by_command() -> dict[str, set[str]]:
+    """The options of every command, long and short."""
+    group: Any = typer.main.get_command(app)
+    context = typer.Context(group)
+    return {
+        name: {
+            flag
+            for parameter in group.get_command(context, name).params
+            for flag in (*parameter.opts, *parameter.secondary_opts)
+            if flag.startswith("-")
+        }
+        for name in group.list_commands(context)
+    }
 
 
 def experiment_page(text: str) -> str:
@@ -148,38 +147,57 @@ def with_tables(text: str, tables: Mapping[str, type[BaseModel]]) -> str:
 
 
 def command_page(text: str) -> str:
-    """The page with the options made from settings at the end of the tables of their commands."""
-    for command in dict.fromkeys((*WITH_ROBOT, *WITH_PLUGINS)):
-        head, heading, rest = cut(text, f"`dynid {command}`")
-        section, below = rest.split("\n## ", 1)
-        if OPTIONS not in section:
-            section = f"{section.rstrip()}\n\n{OPTIONS}\n|---|---|---|\n"
-        before, rest = section.split(OPTIONS + "\n", 1)
+    """The page with the tables of shared options made anew, and the line below each command that names its own."""
+    for title, rows in ((ROBOT_OPTIONS, robot_rows()), (SETTINGS, setting_rows())):
+        head, heading, rest = cut(text, title)
+        before, rest = rest.split(OPTIONS + "\n", 1)
         ruler, _, rest = rest.partition("\n")
-        old = rows_at(rest)
-        after = rest[len("".join(line + "\n" for line in old)) :]
-        flags = {"--plugin"} | ({flag for _, flag, _ in described()} if command in COMMANDS else set())
-        flags |= {f"--{name}" for name in described_robot()} if command in WITH_ROBOT else set()
-        own = [row for row in old if not flags & set(re.findall(r"`([^`]+)`", row.split("|")[1]))]
-        made = "\n".join(
-            [
-                *own,
-                *robot_rows(command),
-                *([PLUGIN_ROW] if command in WITH_PLUGINS else []),
-                *(option_rows() if command in COMMANDS else []),
-            ]
-        )
-        page = head + heading + before + OPTIONS + "\n" + ruler + "\n" + made + "\n" + after
-        text = f"{page}\n## {below}"
+        after = rest[len("".join(line + "\n" for line in rows_at(rest))) :]
+        text = head + heading + before + OPTIONS + "\n" + ruler + "\n" + "\n".join(rows) + "\n" + after
+    shared = [
+        re.findall(r"`(-[\w-]+)`", row.split("|")[1]) for row in rows_at(cut(text, SHARED)[2].lstrip("\n"))
+    ]
+    for command, options in options_by_command().items():
+        if options:
+            text = with_shared_options(text, command, options, [names for names in shared if names])
     return text
+
+
+def with_shared_options(text: str, command: str, options: set[str], shared: list[list[str]]) -> str:
+    """The page with the line of shared options at the end of the section of a command."""
+    links = {
+        "robot options": (ROBOT_OPTIONS, {f"--{name}" for name in described_robot()}),
+        "settings": (SETTINGS, {flag for _, flag, _ in described()}),
+    }
+    named = [
+        f"[{words}](cli.md#{title.lower().replace(' ', '-')})"
+        for words, (title, flags) in links.items()
+        if flags <= options
+    ]
+    section_text = cut(text, f"`dynid {command}`")[2]
+    rows = section_text[: section_end(section_text)].partition(OPTIONS)[2]
+    for names in shared:
+        if set(names) <= options and not re.search(rf"^\| `{names[0]}`", rows, re.MULTILINE):
+            named.append(f"`{names[0]}`")
+    head, heading, rest = cut(text, f"`dynid {command}`")
+    end = section_end(rest)
+    body = re.sub(r"^Also: .*?\.\n\n?", "", rest[:end], flags=re.MULTILINE | re.DOTALL).rstrip("\n")
+    line = fill(f"Also: {', '.join(named)}.", LINE, break_on_hyphens=False, break_long_words=False)
+    return head + heading + body + (f"\n\n{line}" if named else "") + "\n\n" + rest[end:]
+
+
+def section_end(text: str) -> int:
+    """Where the next heading of the second or third level begins."""
+    heading = re.search(r"^#{2,3} ", text, re.MULTILINE)
+    return heading.start() if heading else len(text)
 
 
 def cut(text: str, title: str) -> tuple[str, str, str]:
     """What stands before a heading, the heading, and what follows."""
-    found = re.search(rf"^#+ {re.escape(title)}\n", text, re.MULTILINE)
-    if found is None:
+    match = re.search(rf"^#+ {re.escape(title)}\n", text, re.MULTILINE)
+    if match is None:
         raise SystemExit(f"no heading '{title}'")
-    return text[: found.start()], found[0], text[found.end() :]
+    return text[: match.start()], match[0], text[match.end() :]
 
 
 def rows_at(text: str) -> list[str]:
@@ -209,7 +227,7 @@ def index_of(name: str) -> str:
 
 
 PAGES = {
-    "experiment.md": experiment_page,
+    "experiment-keys.md": experiment_page,
     "motion-file.md": plan_page,
     "cli.md": command_page,
     "findings.md": findings_page,

@@ -146,7 +146,7 @@ def test_a_bend_of_friction_that_the_model_lacks_is_no_change_of_the_robot() -> 
 def test_friction_that_may_depend_on_the_motion_is_left_open() -> None:
     found = compared(recorded(1, 1), recorded(2, 9, friction(1.4), pace=0.15))
     assert found.cause is Cause.OPEN
-    assert "Record one motion twice" in found.reason
+    assert "Record the same motion twice" in found.reason
 
 
 def test_runs_of_the_same_data_are_not_tested() -> None:

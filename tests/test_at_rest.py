@@ -159,7 +159,7 @@ def test_stops_of_the_training_say_how_much_is_kept(pendulum: RobotModel) -> Non
         measured, half = (float(one.all_samples.mse[0]) for one in scores if one.all_samples is not None)
         assert measured < 0.5 * half
         np.testing.assert_array_equal(scores[0].kept_at_rest, kept)
-        assert f"{kept[0]:.2g}, as the stops of the training have it" in scores[0].at_rest_text
+        assert f"{100 * kept[0]:.2g} %" in scores[0].at_rest_text
     np.testing.assert_allclose(found_shares[:2], [0.15, 0.2], atol=0.1)
     assert found_shares[2] > 0.8
 
@@ -182,7 +182,7 @@ def test_where_little_is_kept_the_middle_of_each_stop_counts(pendulum: RobotMode
     prepared = prepare(log, SETTINGS.preparation)
     found, _, rest = read_samples(prepared, notes, np.zeros(1, dtype=np.bool_), 1, None)
     (note,) = [one.text for one in notes if one.identifier == "free-at-rest"]
-    assert "the middle of each stand" in note
+    assert "the middle of each time at rest" in note
     for before, own in zip(map(prepared.process, prepared.windows(None)), found, strict=True):
         pauses = np.flatnonzero(np.diff(before.left_out[REST], prepend=False, append=False))
         each = 2 * max(1, round(0.25 * own.rate / prepared.bandwidth))  # half a period of the filter
@@ -209,7 +209,7 @@ def test_a_log_without_stops_says_nothing_of_them(pendulum: RobotModel) -> None:
     scores = validate(found, log_of(pendulum, 2, False), threads=1).scores
     # Where joints turn back they rest for a moment, which is no stop.
     np.testing.assert_array_equal(scores.kept_at_rest, [HALF])
-    assert "; half of that of the last motion" in scores.at_rest_text
+    assert "50 % of the last dry friction" in scores.at_rest_text
 
 
 def test_friction_whose_square_underflows_says_nothing_of_what_is_kept() -> None:
@@ -343,6 +343,6 @@ def test_a_motion_that_counts_as_rest_is_named_with_the_option_that_keeps_it(pen
         identify(pendulum, log, asked, threads=1)
     assert refused.value.identifier == "no-samples"
     assert f"{np.abs(dq).max():.2g}" in str(refused.value)
-    advised = float(re.findall(r"slowest motion, (\S+) or so", str(refused.value))[0])
+    advised = float(re.findall(r"for example to (\S+)", str(refused.value))[0])
     slower = replace(SETTINGS, preparation=replace(SETTINGS.preparation, rest=advised))
     assert identify(pendulum, log, slower, threads=1).training.scores.relative[0] < 0.1

@@ -119,7 +119,7 @@ def test_every_mistake_is_reported_with_its_line(text: str, identifier: str, say
     ("data", "error", "says"),
     [
         (b"a = 1\nb = = 2\n", InputError, "f.toml:2:5"),
-        (b'a = 1\na = "\xff"', InputError, "f.toml:2: found byte 11 is not UTF-8"),
+        (b'a = 1\na = "\xff"', InputError, "f.toml:2: found byte 11, which is not UTF-8"),
         (b"a = " + b"1" * 5000, InputError, "toml-syntax"),
         (b"a = 1\na = 2\n", InputError, "toml-syntax"),
         (b"a = " + b"[" * 3000 + b"]" * 3000, RefusedError, "toml-depth"),

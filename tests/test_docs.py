@@ -141,8 +141,8 @@ def commands() -> dict[str, set[str]]:
     """Options by command, the program's own under ""."""
     group: Any = typer.main.get_command(app)
     context = typer.Context(group)
-    own = [(name, group.get_command(context, name)) for name in group.list_commands(context)]
-    return {name: options_of(one) - EVERYWHERE for name, one in [("", group), *own]}
+    subcommands = [(name, group.get_command(context, name)) for name in group.list_commands(context)]
+    return {name: options_of(command) - EVERYWHERE for name, command in [("", group), *subcommands]}
 
 
 def options_of(command: Any) -> set[str]:
@@ -329,7 +329,7 @@ def test_every_table_of_the_schemas_is_documented() -> None:
 
 
 def test_terms_and_their_options_are_documented() -> None:
-    text = section("experiment.md", "`[model]`: terms")
+    text = section("experiment-keys.md", "Terms")
     rows = {code(term)[0]: options for term, options, _ in table(text, "term")}
     assert list(rows) == list(CATALOGUE)
     for name, kind in CATALOGUE.items():
@@ -479,13 +479,27 @@ def test_options_named_anywhere_exist_and_all_are_documented() -> None:
         assert named <= every, page
         named_commands = {word for span in spans for word in re.findall(r"^dynid ([a-z]+)", span)}
         assert named_commands <= set(known), page
-    shared = table(section("cli.md", "Options of every command"), "option")
-    assert {option for row in shared for option in code(row[0])} == EVERYWHERE
+    assert documented_options("Options of every command") == EVERYWHERE
     for command, options in known.items():
         if command:
-            text = section("cli.md", f"`dynid {command}`")
-            rows = table(text, "option") if options else []
-            assert {option for row in rows for option in code(row[0])} == options, command
+            assert documented_options(f"`dynid {command}`") == options, command
+
+
+def documented_options(title: str) -> set[str]:
+    """Options in the table of a section of the command page, and the shared ones that the section refers to."""
+    text = section("cli.md", title)
+    rows = table(text, "option") if "| option |" in text else []
+    options = {option for row in rows for option in code(row[0])}
+    shared = re.search(r"^Also: (.*?)\.$", text, re.MULTILINE | re.DOTALL)
+    if shared is not None:
+        for row in table(section("cli.md", "Shared options"), "option"):
+            names = code(row[0])
+            if names[0] in code(shared[1]):
+                options |= set(names)
+        for words, group in (("robot options", "Robot options"), ("settings", "Settings as options")):
+            if f"[{words}]" in shared[1]:
+                options |= documented_options(group)
+    return options
 
 
 NOTEBOOKS = runpy.run_path(str(DOCS / "make_notebooks.py"))

@@ -108,7 +108,7 @@ def test_ranges_need_two_encoders_and_blocks(arm: Arm, log: Log) -> None:
 
 def test_one_encoder_gives_the_rigid_model_and_says_what_is_lost(arm: Arm, log: Log) -> None:
     diagnostics = Diagnostics()
-    alone = replace(log, mapping=replace(log.mapping, motor_position={}))
+    alone = log.with_mapping(replace(log.mapping, motor_position={}))
     found = identify(arm.robot, alone, ELASTIC, diagnostics=diagnostics)
     assert found.estimate.group_names == ("j1", "j2")
     assert not [c for c in found.estimate.columns if c.term == "stiffness"]
@@ -144,7 +144,7 @@ def test_elastic_rows_need_a_spring(arm: Arm, log: Log) -> None:
 
 def test_exchanged_encoders_are_doubted_with_the_evidence(arm: Arm, log: Log) -> None:
     m = log.mapping
-    exchanged = replace(log, mapping=replace(m, position=m.motor_position, motor_position=m.position))
+    exchanged = log.with_mapping(replace(m, position=m.motor_position, motor_position=m.position))
     found = identify(arm.robot, exchanged, ELASTIC, diagnostics=Diagnostics())
     (doubt,) = [one for one in found.diagnostics.doubts if one.identifier == "encoders-exchanged"]
     assert re.search(r"j1: -.*N m/rad.*j2: -.*swap the columns", doubt.text)
@@ -176,6 +176,6 @@ def test_rotors_see_the_motor_in_rigid_rows_as_well(arm: Arm, log: Log) -> None:
         ELASTIC, rows=TorqueRows(), terms=RigidBody() + SpinningRotor() + Viscous() + Coulomb(width=0.01)
     )
     both = identify(arm.robot, log, settings, diagnostics=Diagnostics())
-    links = replace(log, mapping=replace(log.mapping, motor_position={}))
+    links = log.with_mapping(replace(log.mapping, motor_position={}))
     alone = identify(arm.robot, links, settings, diagnostics=Diagnostics())
     assert both.training.scores.total_relative < 0.5 * alone.training.scores.total_relative

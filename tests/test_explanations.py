@@ -31,7 +31,7 @@ from dynid.run import links, verdict
 from dynid.run.explanations import explain, explanation, sections
 from dynid.signals import effort_at_rest, repetition
 from dynid.signals import samples as standing
-from dynid.terms import drift, gain, gravity_tilt, payload, torque_delay, zero_offset
+from dynid.terms import TermWords, drift, gain, gravity_tilt, payload, torque_delay, zero_offset
 from dynid.terms import gain as gain_error
 from dynid.terms import gain as torque_scale
 from dynid.terms.catalogue import CATALOGUE
@@ -246,11 +246,13 @@ def test_terms_and_groups_of_plug_ins_bring_their_own(monkeypatch: pytest.Monkey
     made = Explanation("spring-worn", "a worn spring", ("finding",), "It lost tension.", "Replace it.")
 
     class Cable:
-        explanations = explanations_in(ENTRY)
-        group = FeatureGroup("spring-worn", "residual against load", explanation=made)
+        words = TermWords(
+            group=FeatureGroup("spring-worn", "residual against load", explanation=made),
+            explanations=explanations_in(ENTRY),
+        )
 
     monkeypatch.setitem(CATALOGUE, "cable", Cable)
-    assert sections()["Plug-ins"] == (*Cable.explanations, made)
-    assert explain(["hose-twist", "spring-worn"]) == (*Cable.explanations, made)
+    assert sections()["Plug-ins"] == (*Cable.words.explanations, made)
+    assert explain(["hose-twist", "spring-worn"]) == (*Cable.words.explanations, made)
     assert explanation("spring-worn") is made
     assert explanation("of-nobody") is None

@@ -133,7 +133,7 @@ def test_levels_follow_the_worst_joint_on_unseen_data(
     verdict = reported(scored(Origin.HELD_OUT_LOG, *noise))
     assert verdict.level == level
     assert verdict.headline.startswith(start)
-    assert "misses" in verdict.headline
+    assert "Torque error on" in verdict.headline
     named = [f for f in verdict.findings if f.title.startswith("elbow")]
     assert bool(named) == (level != "good")
     assert all(f.advice for f in named)
@@ -148,7 +148,7 @@ def test_nothing_held_out_is_never_good() -> None:
     for validations in ((), (scored(Origin.TRAINING, 0.01, 0.01),)):
         verdict = reported(*validations)
         assert verdict.level == "usable"
-        assert "nothing is known about other motions" in verdict.headline
+        assert "error on other motions is unknown" in verdict.headline
         assert any(f.title == "Not validated" for f in verdict.findings)
 
 
@@ -219,7 +219,7 @@ def test_a_joint_of_little_torque_may_be_mostly_noise(size: float, little: bool)
     predicted = measured + np.array([0.01, 0.7 * size]) * rng.normal(0, 1, measured.shape)
     scores = Sums.of_arrays(measured, predicted).scores(Origin.HELD_OUT_LOG, JOINTS, ["a"])
     (poor,) = [one for one in reported(Validation(scores)).findings if one.code == "poor-joint"]
-    assert ("noise and drift of its sensor" in poor.advice) == little
+    assert ("sensor noise and drift" in poor.advice) == little
     assert ("friction model" in poor.advice) != little
 
 
@@ -256,7 +256,7 @@ def test_a_poor_models_headline_names_a_cause_that_is_known() -> None:
     )
     assert poor.level == "poor"
     assert poor.headline.startswith(
-        "Do not use this model yet. undeclared-coupling: two motors of a differential; declare it. On "
+        "Do not use this model yet. undeclared-coupling: two motors of a differential; declare it. Torque error on "
     )
     assert good.level == "usable"
     assert "undeclared" not in good.headline
@@ -268,12 +268,12 @@ def test_a_poor_models_headline_names_a_cause_that_is_known() -> None:
         (
             (0.1, 0.1),
             "doubtful",
-            "One claim could overturn this model. torque-sign: joint 'elbow': turned; mend it",
+            "A doubt could invalidate this model. torque-sign: joint 'elbow': turned; mend it",
         ),
         (
             (0.1, 0.3),
             "doubtful",
-            "One claim could overturn this model. torque-sign: joint 'elbow': turned; mend it",
+            "A doubt could invalidate this model. torque-sign: joint 'elbow': turned; mend it",
         ),
         ((0.1, 0.6), "poor", "Do not use this model yet. torque-sign: joint 'elbow': turned; mend it"),
     ],
@@ -306,7 +306,7 @@ def test_further_doubts_are_listed_behind_the_first() -> None:
         diagnostics.claim(code, found="something")  # type: ignore[arg-type]  # a code in a variable
     verdict = reported(scored(Origin.HELD_OUT_LOG, 0.1, 0.1), diagnostics=diagnostics)
     assert "joint-order: something" in verdict.headline
-    assert "Doubts besides: torque-sign." in verdict.headline
+    assert "Further doubts: torque-sign." in verdict.headline
 
 
 def test_what_cannot_be_exported_is_never_good() -> None:
@@ -317,7 +317,7 @@ def test_what_cannot_be_exported_is_never_good() -> None:
         WLS().fit(case.regression), case.regression.base, training, (held_out,), Diagnostics(), faults=faults
     )
     assert verdict.level == "usable"
-    (finding,) = [f for f in verdict.findings if f.title.startswith("Can be exported, but as another model")]
+    (finding,) = [f for f in verdict.findings if f.title.startswith("Not physically consistent")]
     assert "body 'b0'" in finding.text
     assert "2 more" in finding.text
     assert finding.advice
@@ -330,7 +330,7 @@ def test_what_cannot_be_exported_is_never_good() -> None:
     sprung = replace(sound, columns=(*spring, *columns[2:]), parameters=np.ones(len(columns)))
     held = judge(sprung, case.regression.base, training, (held_out,), Diagnostics())
     (fits,) = [f for f in held.findings if f.title == "Can be exported"]
-    assert "URDF has no place for springs, MJCF, SDF and C have" in fits.text
+    assert "written to MJCF, SDF and C, but not to URDF" in fits.text
 
 
 def test_a_spring_that_pulls_on_is_no_robots() -> None:
@@ -348,9 +348,9 @@ def test_a_spring_that_pulls_on_is_no_robots() -> None:
 def test_what_hangs_on_the_description_is_not_said_to_be_informed_by_the_motion() -> None:
     held_out = scored(Origin.HELD_OUT_LOG, 0.1, 0.1)
     for prior, informed in ((0.0, True), (0.2, False)):
-        (finding,) = [f for f in thin(100.0, 50.0, prior, held_out).findings if "were excited" in f.title]
-        assert ("informs every direction" in finding.text) == informed
-        assert ("1 of them hangs on the description" in finding.text) != informed
+        (finding,) = [f for f in thin(100.0, 50.0, prior, held_out).findings if "are excited" in f.title]
+        assert ("information on each" in finding.text) == informed
+        assert ("1 of them is set mainly by the prior" in finding.text) != informed
 
 
 # Effects that the residuals show
@@ -421,7 +421,7 @@ def stretch(seconds: float) -> Residuals:
         (100.0, 50.0, 0.0, ""),
         (None, 500.0, 0.2, ""),
         (100.0, 2.8e5, 0.0, "Hardly identifiable"),
-        (100.0, 50.0, 0.6, "base parameters come from the description"),
+        (100.0, 50.0, 0.6, "base parameters are set mainly by the prior"),
         (4.8, 50.0, 0.0, "Little data"),
         (5.2, 50.0, 0.0, ""),
     ],
@@ -436,4 +436,4 @@ def test_a_log_that_says_little_is_not_trusted(
     assert alone.headline.startswith("Do not use") == bool(says)
     titles = [f.title for f in checked.findings]
     assert any(says in title for title in titles)
-    assert ("All 5 base parameters were excited" in titles) == (condition < 1e4)
+    assert ("All 5 base parameters are excited" in titles) == (condition < 1e4)

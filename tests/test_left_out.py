@@ -130,16 +130,16 @@ def test_terminal_run_and_report_show_both_figures(result: Identification) -> No
     assert scores.all_samples is not None
     kept, whole = (f"{100 * one.total_relative:.3g} %" for one in (scores, scores.all_samples))
     head, second, third, *_ = score_lines(scores)
-    assert f"{kept} of the torque missed on the samples kept, {whole} on all samples" in head
-    assert second == f"  left out: {100 * scores.left_out['rest']:.3g} % (rest)"
+    assert f"torque error {kept}, {whole} on all samples" in head
+    assert second == f"  samples left out: {100 * scores.left_out['rest']:.3g} % (rest)"
     assert scores.at_rest_text
     assert third == f"  all samples: {scores.at_rest_text}"
-    assert f"{100 * scores.all_samples.total_relative:.2g} % with the samples that this leaves out" in (
+    assert f"{100 * scores.all_samples.total_relative:.2g} % including samples left out (rest" in (
         result.verdict.headline
     )
     page = str(ScoresSection().render(result, Page()))
-    assert "on all samples" in page
-    assert "% (rest) of the samples; over all of them the error is" in page
+    assert "all samples" in page
+    assert "% (rest) of the samples are left out; the error including them is" in page
     assert scores.at_rest_text in page
     plain = json.loads(json.dumps(scores_to_dict(scores), allow_nan=False))
     assert plain["left_out"] == scores.left_out
@@ -186,9 +186,9 @@ def test_motion_beyond_the_training_is_reported_with_its_share(
     assert (share > 0.1).all()
     assert not found.scores.beyond["position"].any()
     assert "velocity of" in found.scores.beyond_text
-    assert score_lines(found.scores)[-1].startswith("  outside the training's range: velocity of ")
+    assert score_lines(found.scores)[-1].startswith("  outside the training range: velocity of ")
     verdict = judge(result.estimate, result.structural, result.training, (found,), Diagnostics())
-    (reported,) = (one for one in verdict.findings if "outside the training's range" in one.title)
+    (reported,) = (one for one in verdict.findings if "outside the training range" in one.title)
     assert reported.level == "warning"
 
 

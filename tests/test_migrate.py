@@ -84,7 +84,7 @@ def test_an_old_run_is_written_anew(old: Path, run: Run) -> None:
     assert Experiment.from_dict(after.experiment).settings().estimator == wanted
     assert Experiment.read(old / "experiment.toml").settings().estimator == wanted
     assert "already" in run("migrate", old / "run").out
-    assert "as it is" in run("migrate", old / "experiment.toml").out
+    assert "unchanged" in run("migrate", old / "experiment.toml").out
 
 
 @pytest.mark.parametrize("number", FORMATS)

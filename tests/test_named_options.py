@@ -10,7 +10,7 @@ import pytest
 from pydantic import PydanticSchemaGenerationError, TypeAdapter
 
 from dynid.base.errors import InputError
-from dynid.base.options import constrained, taken
+from dynid.base.options import constrained, converted
 from dynid.base.registry import fields_of, named_kind, option_value
 from dynid.estimate import CATALOGUE as ESTIMATORS
 from dynid.rows import MomentumRows
@@ -34,15 +34,15 @@ def test_a_name_is_an_entry_without_options() -> None:
         (
             "torqe",
             "unknown-rows",
-            "found rows 'torqe'; expected one of torque, power; did you mean 'torque'?",
+            "found unknown rows 'torqe'; expected one of torque, power; did you mean 'torque'?",
         ),
-        ({}, "unknown-rows", "found rows ''; expected one of torque, power"),
+        ({}, "unknown-rows", "found unknown rows ''; expected one of torque, power"),
         (
             {"rows": "torque", "rat": 1},
             "unknown-option",
             "option 'rat' of rows 'torque'; expected one of rate",
         ),
-        ({"rows": "power", "rate": 1}, "unknown-option", "expected one of no option"),
+        ({"rows": "power", "rate": 1}, "unknown-option", "expected no options"),
     ],
 )
 def test_what_is_unknown_is_reported(entry: object, identifier: str, says: str) -> None:
@@ -100,8 +100,8 @@ def test_plain_values_are_taken_as_pydantic_takes_them() -> None:
         except PydanticSchemaGenerationError:  # a term, a lever: no plain value
             continue
         for value in EDGES:
-            read = taken(one.hint, one.option, value)
+            read = converted(one.hint, one.option, value)
             if read is not MISSING:
                 count += 1
                 assert repr(read) == repr(adapter.validate_json(json.dumps(value), strict=True)), (one, value)
-    assert count > len(kinds)  # it is not that none was taken
+    assert count > len(kinds)  # it is not that none was converted

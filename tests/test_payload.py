@@ -262,7 +262,7 @@ def test_the_verb_takes_frames_and_calibrates(
     again = payload(unloaded, frame, unloaded=bare, threads=1)
     np.testing.assert_allclose(again.parameters, found.parameters)
     assert repr(found) == "\n".join(payload_lines(found))
-    assert "Payload at body" in found._repr_html_()
+    assert "Payload at link" in found._repr_html_()
     with pytest.raises(UsageError, match="scale = 'magic'"):
         payload(unloaded, frame, scale="magic")
     with pytest.raises(UsageError, match="one of reference"):
@@ -451,7 +451,7 @@ def test_the_command(run: Run, short: Logs, tmp_path: Path) -> None:
         "payload", tmp_path / "run", log, "--without", alone, "--expected", "2.4", "--tool", "ur", *out
     )
     assert done.code == 0, done.err
-    for words in ("the description's masses", "statics", "would explain it", "set_target_payload("):
+    for words in ("the masses of the robot file", "statics", "would need torques", "set_target_payload("):
         assert words in done.out
     data = json.loads((tmp_path / "p.json").read_text())
     assert data["found"]["mass"]["unit"] == "kg"

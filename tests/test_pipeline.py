@@ -150,7 +150,7 @@ def test_bodies_that_exports_hold_are_scored_beside_an_estimate_without_constrai
     again = scores_from_dict(scores_to_dict(scores))
     assert again.exported == scores.exported
     (line,) = (one for one in score_lines(again) if "exports" in one)
-    assert f"miss {100 * expected.total_relative:.3g} %" in line
+    assert f"error {100 * expected.total_relative:.3g} %" in line
     verdict = judge(
         beside.estimate,
         result.structural,
@@ -159,9 +159,9 @@ def test_bodies_that_exports_hold_are_scored_beside_an_estimate_without_constrai
         Diagnostics(),
         faults=("one",),
     )
-    assert f"{100 * expected.total_relative:.2g} % as it is exported" in verdict.headline
+    assert f"{100 * expected.total_relative:.2g} % for the exported model" in verdict.headline
     (finding,) = (one for one in verdict.findings if one.code == "not-exportable")
-    assert f"miss {100 * expected.total_relative:.3g} % of the torque on held-out log" in finding.text
+    assert f"torque error on held-out log: {100 * expected.total_relative:.3g} %" in finding.text
 
 
 def test_threads_do_not_change_a_byte(logs: tuple[Log, Log], result: Identification) -> None:

@@ -41,5 +41,5 @@ def test_every_kind_of_value_becomes_json() -> None:
 
 
 def test_what_has_no_data_is_refused() -> None:
-    with pytest.raises(TypeError, match="no plain data of a object"):
+    with pytest.raises(TypeError, match="a object cannot be converted"):
         plain([object()])

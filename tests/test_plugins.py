@@ -353,7 +353,10 @@ def test_a_missing_package_is_named_with_what_to_install(
     (installed / "dynid_tiny-1.2.dist-info" / "entry_points.txt").unlink()
     missing = run("report", folder)
     assert missing.code == 3
-    assert "the term 'quadratic' of tiny_kinds (dynid-tiny 1.2), which is not known here" in missing.err
+    assert (
+        "the term 'quadratic' of tiny_kinds (dynid-tiny 1.2), which is not installed or registered"
+        in missing.err
+    )
     assert "pip install dynid-tiny" in missing.err
 
 
@@ -392,10 +395,10 @@ def test_a_command_of_a_named_module(module: Path, run: Run) -> None:
 
 
 def test_what_a_plug_in_lacks_or_breaks_is_reported(installed: Path, module: Path, tmp_path: Path) -> None:
-    with pytest.raises(ResourceError, match=r"'broken' of the package dynid-tiny, which cannot be imported"):
+    with pytest.raises(ResourceError, match=r"'broken' of the package dynid-tiny, which fails to import"):
         TERMS["broken"]
     (module / "my_broken.py").write_text("1 / 0\n")
-    with pytest.raises(ResourceError, match="plug-in 'my_broken', which cannot be imported"):
+    with pytest.raises(ResourceError, match="plug-in 'my_broken', which fails to import"):
         load_plugins(["my_broken"])
     (module / "my_half.py").write_text("import my_nowhere\n")
     with pytest.raises(ResourceError, match="my_nowhere"):

@@ -44,7 +44,7 @@ def test_a_check_and_a_design_keep_theirs(
     monkeypatch.setattr("dynid.cli.common.progress_file", followed)
     monkeypatch.setenv("DYNID_PROGRESS", str(tmp_path / "progress.json"))
     assert run("check", robot_file, train_log, "--no-fit").code == 0
-    assert {stage for stage, _ in seen} == {"looking at the log"}
+    assert {stage for stage, _ in seen} == {"checking the log"}
     assert sum(share for _, share in seen) == pytest.approx(1.0, rel=1e-2)
     seen.clear()
     plan = tmp_path / "plan.toml"
@@ -53,5 +53,5 @@ def test_a_check_and_a_design_keep_theirs(
     plan.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))
     assert run("excite", robot_file, "--plan", plan, "--out", tmp_path / "plan").code == 0
     stages = dict.fromkeys(stage for stage, _ in seen)
-    assert list(stages) == ["looking for motions within all bounds", "iterations", "writing"]
+    assert list(stages) == ["searching for motions within all bounds", "iterations", "writing"]
     assert sum(share for stage, share in seen if stage == "iterations") == pytest.approx(1.0)

@@ -46,7 +46,7 @@ def test_every_option_reaches_the_robot(run: Run, tmp_path: Path) -> None:
     )
     done = run("inspect", path, *options)
     assert done.code == 0, done.err
-    assert "held: tool_joint at 0.5" in done.out
+    assert "locked: tool_joint at 0.5" in done.out
     assert "gravity (0, 9.81, 0)" in done.out
     assert "4 kg" in done.out
     assert "joint-held" in done.err

@@ -15,7 +15,7 @@ from dynid.identification.settings import Settings
 from dynid.log.read import Log, read_log
 from dynid.robot import load_robot
 from dynid.run.result import Identification
-from dynid.verbs.selftest import _drawn, selftest
+from dynid.verbs.selftest import _drawn_noise, selftest
 from tests.command_line import Run
 
 pytestmark = pytest.mark.usefixtures("unexamined")
@@ -71,7 +71,7 @@ def test_noise_is_that_of_the_residuals() -> None:
         error,
         rate,
     )
-    drawn = np.stack([_drawn(residuals, 4.0, t, np.random.default_rng(k)) for k in range(40)])
+    drawn = np.stack([_drawn_noise(residuals, 4.0, t, np.random.default_rng(k)) for k in range(40)])
     np.testing.assert_allclose(drawn.std(axis=(0, 1)), error.std(axis=0), rtol=0.05)
     apart = [np.corrcoef(one[:, 0], one[:, 1])[0, 1] for one in drawn]
     assert np.mean(apart) == pytest.approx(np.corrcoef(error.T)[0, 1], abs=0.05)
@@ -96,5 +96,5 @@ def test_the_command(run: Run, robot_file: Path, train_log: Path, tmp_path: Path
 
 
 def test_a_run_without_its_log_asks_for_it(identified: Identification) -> None:
-    with pytest.raises(UsageError, match="name one after the run"):
+    with pytest.raises(UsageError, match="name a log after the run"):
         selftest(identified)

@@ -98,7 +98,7 @@ def test_bounds_must_make_sense(
     with pytest.raises(UsageError, match=text):
         search_geometry(robot, log, replace(SETTINGS, terms=WITHOUT), SPRINGS, bounds)
     with pytest.raises(
-        UsageError, match=r"found term 'spring' that the model holds already; .*the search adds it"
+        UsageError, match=r"found term 'spring', which is already in the model; .*the search adds it"
     ):
         search_geometry(robot, log, SETTINGS, SPRINGS, {"crank": (0.1, 0.5)})
 
@@ -109,7 +109,7 @@ def test_friction_is_found_at_the_motors(robot: RobotModel, log: Log) -> None:
     )
     found = compare_sides(robot, log, settings)
     assert found.side == "motor"
-    assert "friction sits at the motors" in found.text
+    assert "friction acts at the motors" in found.text
     assert found.difference > 3 * found.std
     assert found.relative[1, 1] < found.relative[0, 1]
 
@@ -119,7 +119,7 @@ def test_friction_is_found_at_the_joints(robot: RobotModel, tmp_path: Path) -> N
     log = log_of(tmp_path, robot, terms, values(terms, {}), seed=1)
     found = compare_sides(robot, log, replace(SETTINGS, terms=terms))
     assert found.side == "joint"
-    assert "friction sits at the joints" in found.text
+    assert "friction acts at the joints" in found.text
 
 
 def test_without_coupling_both_sides_are_one(robot: RobotModel, tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_brake_that_is_on_in_one_trajectory_spoils_no_joint(motor: float) -> N
     log = braked(one, first, held_still(), motor)
     found = identify(one.described, log, PLAIN, threads=1, diagnostics=Diagnostics())
     (warning,) = [item for item in found.diagnostics.warnings if item.identifier == "held-in-part"]
-    assert "stands still in 'held'" in warning.text
+    assert "is at rest in 'held'" in warning.text
     errors = [
         validate(run, logged(one, unseen), Diagnostics(), threads=1).scores.relative
         for run in (found, identified(None))

@@ -107,10 +107,10 @@ def test_the_arm_of_hobby_servos_is_found(recording: Recording, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"duty_gain": 5.0}, "without its stall_torque"),
-        ({"no_load_speed": 5.0}, "without its stall_torque"),
+        ({"duty_gain": 5.0}, "without drive.stall_torque"),
+        ({"no_load_speed": 5.0}, "without drive.stall_torque"),
         ({"stall_torque": -2.0}, "positive finite"),
-        ({"stall_torque": 2.0, "duty_gain": 5.0, "kp": 3.0}, "says the same"),
+        ({"stall_torque": 2.0, "duty_gain": 5.0, "kp": 3.0}, "both set the stiffness"),
     ],
 )
 def test_half_a_data_sheet_is_refused(said: dict[str, float], message: str) -> None:

@@ -95,7 +95,7 @@ def test_files_that_are_no_text_are_refused(run: Run, robot_file: Path, text: st
         log.write_bytes(head + b"\x89MCAP\xff\xfe\n" * 50)
         found = run("watch", robot_file, log, "--wait", 0)
         assert found.code == 3
-        assert "log.csv: found bytes that are no UTF-8 text" in found.err
+        assert "log.csv: found bytes that are not UTF-8 text" in found.err
         assert "dynid identify" in found.err
 
 
@@ -124,7 +124,7 @@ def test_the_page_over_time(run: Run, robot_file: Path, text: str, tmp_path: Pat
     assert found.code == 0, found.err
     assert "track.html" in found.out
     page = (tmp_path / "track.html").read_text(encoding="utf-8")
-    for heading in ("Parameters over time", "Eigenvalues of P", "Values at the end", "Bodies", "Joints"):
+    for heading in ("Parameters over time", "Eigenvalues of P", "Values at the end", "Links", "Joints"):
         assert heading in page
     assert "Recursive least squares" in page
     track = np.genfromtxt(tmp_path / "track.csv", delimiter=",", names=True)
@@ -343,7 +343,7 @@ def test_it_says_enough_once_and_designs_what_to_record_next(
     log.write_text(text)
     loose = run("watch", robot_file, log, "--precision", 10, "--next", tmp_path / "none", "--wait", 0)
     assert loose.code == 0, loose.err
-    assert loose.out.count("enough: all base parameters are known to 1000 %") == 1
+    assert loose.out.count("enough data: all base parameters are known to 1000 %") == 1
     assert not (tmp_path / "none").exists()
     plan = tmp_path / "motion.toml"
     plan.write_text(

@@ -46,7 +46,7 @@ class Visitor:
 
     def new_project(self, name: str) -> str:
         self.page.fill("input[name=name]", name)
-        self.page.click("text=Make it")
+        self.page.click("text=Create project")
         self.page.wait_for_selector("#files")
         return self.id
 
@@ -65,9 +65,9 @@ class Visitor:
 
     def confirm(self) -> None:
         self.wait_for("#mapping")
-        self.page.click("text=Mark all as right")
+        self.page.click("text=Confirm all")
         self.page.click("#mapping .actions button:has-text('Apply')")
-        self.wait_for("text=nothing is left in doubt")
+        self.wait_for("text=all columns are confirmed")
 
     def check(self) -> None:
         self.page.click("#check-form button")
@@ -106,7 +106,7 @@ def held(project: Project) -> Iterator[jobs.Job]:
 def test_a_whole_run_of_the_example(browser: Any, server: Served) -> None:
     visitor = Visitor(browser, server)
     page = visitor.page
-    page.click("text=Make the example")
+    page.click("text=Create the example")
     page.wait_for_selector("text=robot/robot.toml")
     assert page.is_disabled("#identify-form button")
     page.click("#guess button")
@@ -128,7 +128,7 @@ def test_a_whole_run_of_the_example(browser: Any, server: Served) -> None:
     # Compared with the demo's own run, exported, and scored.
     for name in ("run-1", "demo"):
         page.check(f'input[name=run][value="runs/{name}"]')
-    page.click("text=Compare the ticked ones")
+    page.click("text=Compare selected runs")
     page.wait_for_selector(".job.done#compare")
     page.click("a:has-text('comparison-1')")
     page.frame_locator("#report iframe").locator("h1").wait_for()
@@ -153,9 +153,9 @@ def test_a_whole_run_of_a_real_log(browser: Any, server: Served, data_dir: Path)
     page.click("text=leave out all")
     page.select_option(f'select[name="motion:{TRAIN}"]', "train")
     page.select_option(f'select[name="motion:{HELD_OUT}"]', "validate")
-    page.click("text=Mark all as right")
+    page.click("text=Confirm all")
     page.click("#mapping .actions button:has-text('Apply')")
-    visitor.wait_for("text=nothing is left in doubt")
+    visitor.wait_for("text=all columns are confirmed")
     project = server.workspace.project(visitor.id)
     # Other motions were chosen: the columns were found anew.
     assert [job.command.kind for job in jobs.jobs(project)] == ["init", "init"]
@@ -173,7 +173,7 @@ def test_a_whole_run_of_a_real_log(browser: Any, server: Served, data_dir: Path)
     page.check("#edit-form input[name=right]")
     page.click("#edit-form button")
     visitor.wait_for(".job.done#check")
-    page.wait_for_selector("text=This file is as you wrote it")
+    page.wait_for_selector("text=Your version of this file")
     assert "cutoff = 8.0" in (project.folder / EXPERIMENT).read_text()
     assert page.is_enabled("#identify-form button")
     # The line that is shown does the same in a terminal.

@@ -87,7 +87,7 @@ def test_confirmations_are_of_these_files(project: Project) -> None:
     with_init(project, DECISIONS, [])
     stored_corrections(project, shown(**{"right:log.effort.unit": "1", "right:log.effort.columns": "1"}))
     (project.folder / LOGS / "a.csv").write_text("t\n1\n")
-    assert missing(project) == ["the columns were found for other files: find them again"]
+    assert missing(project) == ["the files have changed: find the columns again"]
     job = project.folder / JOBS / "0001" / "job.json"
     write_json(job, json.loads(job.read_text()) | {"keys": keys(project)})
     assert len(missing(project)) == 2

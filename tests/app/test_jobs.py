@@ -83,7 +83,7 @@ def test_only_so_many_at_once(project: Project, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("dynid.app.jobs.MOST_RUNNING", 1)
     job = endless(project)
     other = project.workspace.new_project("other")
-    with pytest.raises(RefusedError, match="1 jobs at work"):
+    with pytest.raises(RefusedError, match="1 running jobs"):
         jobs.start(other, QUICK)
     assert jobs.jobs(other) == []
     jobs.stop(job)
@@ -140,7 +140,7 @@ def test_jobs_outlive_the_server(
     assert jobs.job_of(project, job.id).state == jobs.RUNNING
     if number != signal.SIGKILL:
         assert server.returncode == 0
-        assert "goes on: dynid watch robot/two.toml live/now.csv" in said
+        assert "still running: dynid watch robot/two.toml live/now.csv" in said
         assert str(job.pid) in said
     again, link = served(folder)
     address = urlsplit(link)
@@ -164,4 +164,4 @@ def test_a_second_server_on_a_workspace_is_refused(tmp_path: Path) -> None:
     server.terminate()
     said, _ = server.communicate(timeout=PATIENCE)
     assert server.returncode == 0
-    assert "goes on" not in said
+    assert "still running" not in said

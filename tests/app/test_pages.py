@@ -49,7 +49,7 @@ def test_a_whole_run_and_what_makes_it_wait(
 ) -> None:
     name = user.new_project("two joints")
     project, page = served.workspace.project(name), f"/p/{name}/identify"
-    assert "a robot description is missing" in user.page(page)
+    assert "a robot file is missing" in user.page(page)
     assert user.send(f"/p/{name}/do/identify").status == 409
     assert user.upload(name, "two.toml", robot_file.read_bytes()).status == 200
     assert '"ready":true' in user.upload(name, "log.csv", csv_log.read_bytes()).text
@@ -76,14 +76,14 @@ def test_a_whole_run_and_what_makes_it_wait(
     assert "Before it can run" not in user.page(page)
     # Another log under the same name: all of it is stale.
     user.upload(name, "log.csv", csv_log.read_bytes() + b"\n")
-    assert readiness(project).missing == ["the columns were found for other files: find them again"]
+    assert readiness(project).missing == ["the files have changed: find the columns again"]
     assert user.send(f"/p/{name}/do/identify").status == 409
     user.upload(name, "log.csv", csv_log.read_bytes())
     assert readiness(project).missing == []
     # An experiment file changed by hand: the check is stale.
     written = (project.folder / EXPERIMENT).read_text()
     (project.folder / EXPERIMENT).write_text(written + "[prepare]\ncutoff = 5.0\n")
-    assert "the check is of other files or another mapping" in readiness(project).missing[0]
+    assert "changed since the check" in readiness(project).missing[0]
     (project.folder / EXPERIMENT).write_text(written)
 
     # The run, and its report.

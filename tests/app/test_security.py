@@ -138,7 +138,7 @@ def test_too_large_an_upload_is_refused_and_leaves_nothing(served: Served, user:
             "PUT", path, parts(), Origin=origin, X_CSRF_Token=user.csrf, Transfer_Encoding="chunked"
         )
         assert answer.status == 413
-        assert "more than 1.907 MiB" in answer.text
+        assert "more than 1.91 MiB" in answer.text
     except (BrokenPipeError, ConnectionResetError):
         pass  # the server has hung up by then
     assert [one.name for one in (project.folder / LOGS).iterdir()] == []

@@ -70,7 +70,7 @@ CASES = [
     Case("1 blank", " \n\n", InputError, "robot-format", ("an empty file",), "dh.py"),
     Case("1 part of an MJCF", "<mujocoinclude/>", InputError, "robot-format", ("the file that includes it",)),
     Case("1 body alone", '<mujoco><body name="b"/></mujoco>', InputError, "mjcf-fragment", (":1:", "<worldbody>")),
-    urdf("2 unclosed tag", "  </link>\n", "", "xml-syntax", ":14:", "mismatched tag", "<link> of line 8"),
+    urdf("2 unclosed tag", "  </link>\n", "", "xml-syntax", ":14:", "mismatched tag", "<link> (opened in line 8"),
     Case("3 truncated", ARM[: ARM.index("<inertia ")], InputError, "xml-truncated",
          ("the last complete element is <mass> in line 11", "inside <inertial> (opened in line 9)", "robot.urdf:12:")),
     Case("3 truncated in a tag", ARM[: ARM.index("1.5") + 1], InputError, "xml-truncated",
@@ -93,7 +93,7 @@ CASES = [
     Case("6 depth", "<robot>" + "<a>" * 300 + "</a>" * 300 + "</robot>", RefusedError, "xml-depth", ("256", ":1:")),
     Case("6 MJCF depth", "<mujoco><worldbody>" + "<body>" * 300, RefusedError, "xml-depth", file="robot.xml"),
     Case("6 TOML depth", "a = " + "[" * 5000 + "]" * 5000, RefusedError, "toml-depth", file="robot.toml"),
-    Case("7 links", chain(10_001, "fixed"), RefusedError, "too-many-links", ("10001 links", "4001 MB")),
+    Case("7 links", chain(10_001, "fixed"), RefusedError, "too-many-links", ("10001 links", "4 GB")),
     Case("7 joints", chain(400, "continuous"), RefusedError, "too-many-joints", ("399 moving joints", "MB")),
     Case("7 elements", "<robot>" + "<a/>" * 200_001 + "</robot>", RefusedError, "xml-size", ("200000",)),
     Case("7 bodies", "<mujoco><worldbody>" + "<body/>" * 257 + "</worldbody></mujoco>", RefusedError,
@@ -135,9 +135,9 @@ CASES = [
     mjcf("15 nan axis", 'axis="0 0 1"', 'axis="0 nan 1"', "not-finite", ":5:"),
     toml("15 zero axis", "axis = [0.0, 0.0, 1.0]", "axis = [0, 0, 0]", "zero-axis", ":5:", "'j1'", text=PLACED),
     toml("15 nan axis", "axis = [0.0, 0.0, 1.0]", "axis = [0, 0, nan]", "wrong-value", ":5:", text=PLACED),
-    urdf("17 limits", 'lower="-1"', 'lower="2"', "limits-swapped", ":6:", "joint 'j1'", "lower 2 > upper 1"),
-    mjcf("17 limits", '"-90 90"', '"90 -90"', "limits-swapped", ":5:", "joint 'j1'", "90 > -90"),
-    toml("17 limits", "lower = -1.0", "lower = 2.0", "limits-swapped", ":10:", "joint 'j1'", "lower 2 > upper 1"),
+    urdf("17 limits", 'lower="-1"', 'lower="2"', "limits-swapped", ":6:", "joint 'j1'", "lower limit 2 > upper limit 1"),
+    mjcf("17 limits", '"-90 90"', '"90 -90"', "limits-swapped", ":5:", "joint 'j1'", "lower limit 90 > upper limit -90"),
+    toml("17 limits", "lower = -1.0", "lower = 2.0", "limits-swapped", ":10:", "joint 'j1'", "lower limit 2 > upper limit 1"),
     urdf("18 cycle", "</robot>", SECOND + '</joint><joint name="j3" type="fixed"><parent link="l2"/><child link="l1"/>'
          "</joint></robot>", "two-parents", "'j1' (line 3)", "'j3' (line 15)"),
     urdf("18 cyclic island", "</robot>", '<link name="a"/><link name="b"/>\n<joint name="ab" type="fixed"><parent '
@@ -167,7 +167,7 @@ CASES = [
          "revolute, continuous, prismatic, fixed", "did you mean 'revolute'?"),
     Case("23 floating above the base", swap(ARM, "</robot>", SECOND.replace("revolute", "floating") + "</joint></robot>"),
          InputError, "joint-type", ("'floating'", "--lock 'j2=0'")),
-    mjcf("23 unknown type", 'axis="0 0 1"', 'type="screw"', "joint-type", ":5:", "'screw'", "hinge, slide"),
+    mjcf("23 unknown type", 'axis="0 0 1"', 'type="screw"', "joint-type", ":5:", "'screw'", "hinge or slide"),
     mjcf("23 ball joint", 'axis="0 0 1" range="-90 90"', 'type="ball"', "joint-type", ":5:", "'j1'", "--lock 'j1=0'"),
     mjcf("23 nothing but a free joint", '<joint name="j1" axis="0 0 1" range="-90 90"/>', '<freejoint name="f"/>',
          "no-joints"),
@@ -271,7 +271,7 @@ ABSENT = [
         "robot.urdf",
         13,
         "mesh-remote",
-        "nothing is fetched",
+        "not downloaded",
     ),
     (
         "27 MJCF http mesh",
@@ -279,7 +279,7 @@ ABSENT = [
         "robot.xml",
         3,
         "mesh-remote",
-        "nothing is fetched",
+        "not downloaded",
     ),
 ]
 OUTSIDE = [

@@ -246,8 +246,8 @@ def test_suites_for_plug_ins() -> None:
     RowsSuite().test_exact_motion_fulfils_the_equations()
 
 
-def test_plugins_import_what_the_design_says() -> None:
-    told = {*stored("imports")["design.md"], *NAMED_IN_TEXT}
+def test_plugins_import_what_the_documentation_says() -> None:
+    told = {*stored("imports")["extending.md"], *NAMED_IN_TEXT}
     for path in sorted(PLUGINS.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dynid"):

@@ -195,7 +195,7 @@ def test_a_mended_log_is_good_and_an_accepted_one_says_so(run: Run, robot_file: 
     call = ("identify", robot_file, log, "--no-auto", "--force", "--out", tmp_path / "run")
     first = run(*call).out.splitlines()[0]
     assert first.startswith(
-        "DOUBTFUL: One claim could overturn this model. tilted-base: a base that leans by 5"
+        "DOUBTFUL: A doubt could invalidate this model. tilted-base: a base that leans by 5"
     )
     way = re.search(r"--gravity=([-\d.,e]+)", first)
     assert way
@@ -235,12 +235,12 @@ def test_a_claim_is_accepted_in_the_experiment_and_in_python(
     # The whole fit is looked at, or only the log: what a file accepts need not show there.
     checked = run("check", robot_file, log, "--no-fit", *config)
     assert (checked.code, "tilted-base" in checked.err) == (0, False), checked.err
-    assert "nothing speaks against this log, as far as can be seen without a fit" in checked.out
+    assert "no problem found in this log (checked without a fit" in checked.out
     (tmp_path / "plain.toml").write_text(WITHOUT_CONSTRAINTS)
     config = ("-c", tmp_path / "plain.toml")
     checked = run("check", robot_file, log, *config)
     assert (checked.code, doubts_in(checked.err)) == (0, ["tilted-base"])
-    assert checked.out.splitlines()[-1] == "in doubt: tilted-base; dynid identify ends with DOUBTFUL"
+    assert checked.out.splitlines()[-1] == "in doubt: tilted-base; verdict of the fit: DOUBTFUL"
     checked = run("check", robot_file, log, *config, "--accept", "tilted-base")
     assert (checked.code, "warning[tilted-base]" in checked.err) == (0, True), checked.err
     assert re.search(r"(GOOD|USABLE) \(accepted by you: tilted-base\)$", checked.out.splitlines()[-1])
@@ -279,7 +279,7 @@ def test_a_code_that_is_not_found_is_an_error(
 ) -> None:
     lagging = spoilt_log(robot_file, tmp_path / "log.parquet", FAULTS["torque-lag"])
     for log, more, found in (
-        (train_log, (), "expected none: nothing is to be accepted"),
+        (train_log, (), "no codes, since there are no doubts"),
         (lagging, ("--accept", "torque-lag"), "expected torque-lag"),
     ):
         call = ("identify", robot_file, log, *PLAIN, "--out", tmp_path / "run")

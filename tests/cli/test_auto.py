@@ -28,7 +28,7 @@ def test_no_terms_means_that_the_log_chooses(
     assert len(selection["models"][0]["options"]) == len(selection["axes"])
     assert "Model chosen among" in found.out
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "What the log adds to the robot" in page
+    assert "Further effects estimated from the log" in page
 
 
 def test_given_terms_are_taken_and_auto_chooses_around_them(

@@ -35,7 +35,7 @@ def test_force_names_what_it_leaves_alone(
     assert run(*call).code == 7
     done = run(*call, "--force")
     assert done.code == 0, done.err
-    assert f"note: '{finished}' keeps what dynid did not write: thesis.txt" in done.err
+    assert f"note: files in '{finished}' that dynid did not write are kept: thesis.txt" in done.err
     assert (finished / "thesis.txt").read_text() == "years of work"
     assert json.loads((finished / "run.json").read_text())["files"]["validate"] == []
 

@@ -44,7 +44,7 @@ def test_both_sides_are_tried_and_the_better_one_is_kept(run: Run, log: Path, tm
     found = run("identify", FILE, log, "--config", config, "--friction-side", "both", "--out", out)
     assert found.code == 0, found.err
     stored = json.loads((out / "run.json").read_text())
-    assert "friction sits at the motors" in (out / "run.json").read_text()
+    assert "friction acts at the motors" in (out / "run.json").read_text()
     terms = stored["experiment"]["model"]["terms"]
     assert [term["term"] for term in terms].count("on_motor") == 2
     assert SPRINGS.name in [term["term"] for term in terms]

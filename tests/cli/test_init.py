@@ -221,7 +221,7 @@ def test_a_data_set_of_lerobot_in_degrees(robot_file: Path, tmp_path: Path, run:
     # Nothing in the log tells degrees from percent of the motors' ranges: they are asked for.
     done = run("init", robot, log, "--out", tmp_path / "e.toml", "--no-ask")
     assert done.code == 0, done.err
-    assert "2 questions open" in done.out
+    assert "2 open questions" in done.out
     assert "deg or % of each motor's range" in done.out
     answer = ("--answer", "log.position.unit=deg", "--force")
     done = run("init", robot, log, "--out", tmp_path / "e.toml", "--no-ask", *answer)
@@ -273,7 +273,7 @@ def test_a_question_is_written_and_answered(robot_file: Path, tmp_path: Path, ru
     file = tmp_path / "experiment.toml"
     done = run("init", robot_file, log, "--out", file, "--no-ask")
     assert done.code == 0
-    assert "1 question open" in done.out
+    assert "1 open question" in done.out
     assert "--answer 'log.effort.unit=" in done.out
     text = file.read_text()
     assert "# QUESTION: in which unit is the effort?" in text
@@ -289,7 +289,7 @@ def test_a_question_is_written_and_answered(robot_file: Path, tmp_path: Path, ru
     assert "robot.drive_gain" in done.out
     assert "drive_gain = { shoulder = 7" not in file.read_text()
     done = run(*again, "--answer", "robot.drive_gain=7, 7")
-    assert "question open" not in done.out
+    assert "open question" not in done.out
     assert written(file)["robot"]["drive_gain"] == {"shoulder": 7.0, "elbow": 7.0}
     assert run("check", robot_file, log, "-c", file, "--no-fit").code == 0
 
@@ -367,7 +367,7 @@ def test_a_question_may_be_left_open(
     log = small_log(robot_file, tmp_path, gain=7.0)
     monkeypatch.setattr("builtins.input", lambda _prompt: "")
     done = run("init", robot_file, log, "--out", tmp_path / "e.toml", "--ask")
-    assert "1 question open" in done.out
+    assert "1 open question" in done.out
 
 
 def test_torques_in_si_need_no_question(robot_file: Path, train_log: Path, tmp_path: Path, run: Run) -> None:
@@ -514,7 +514,7 @@ def test_commands_stand_in_for_a_torque_that_nobody_measured(
     folder, file = data_dir / "aliengo_pace", tmp_path / "aliengo.toml"
     done = run("init", folder / "robot.xml", folder / "data.parquet", "--out", file, "--no-ask")
     assert done.code == 0
-    assert "2 questions open" in done.out
+    assert "2 open questions" in done.out
     gains = ("--answer", "drive.kp=25", "--answer", "drive.kd=0.5")
     done = run(
         "init", folder / "robot.xml", folder / "data.parquet", "--out", file, "--no-ask", "--force", *gains
@@ -565,7 +565,7 @@ def test_gains_are_read_from_a_commanded_torque_that_is_their_law(
     done = run("init", robot_file, log, "--out", tmp_path / "e.toml", "--no-ask")
     assert done.code == 0, done.err
     if shift != 1.0:
-        assert "2 questions open" in done.out
+        assert "2 open questions" in done.out
         return
     drive = written(tmp_path / "e.toml")["drive"]
     assert list(drive["kp"].values()) == pytest.approx(kp, rel=0.01)

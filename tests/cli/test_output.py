@@ -101,7 +101,7 @@ def test_quiet_and_verbose(run: Run, robot_file: Path, train_log: Path, tmp_path
     out = tmp_path / "run"
     made = run("identify", robot_file, train_log, "--no-auto", "--out", out, "--verbose")
     assert made.code == 0
-    assert re.search(r"^time: [0-9.]+ s: .+ s, the rest [0-9.]+ s$", made.err, re.MULTILINE)
+    assert re.search(r"^time: [0-9.]+ s \(.+ s, other [0-9.]+ s\)$", made.err, re.MULTILINE)
     usual, quiet, more = (run("validate", out, train_log, *option) for option in ((), ("-q",), ("-v",)))
     assert "warning[training-is-validation]" in usual.err
     assert "note[" not in usual.err
@@ -133,7 +133,9 @@ def test_doctor_says_what_is_broken(run: Run, monkeypatch: pytest.MonkeyPatch) -
     assert whole.code == 0
     assert whole.out.endswith("this installation works\n")
     assert f"numpy {np.__version__}" in whole.out
-    monkeypatch.setattr(doctor, "_needed", lambda: {"": ["numpy", "nonesuch"], "bags": ["none-either"]})
+    monkeypatch.setattr(
+        doctor, "_required_packages", lambda: {"": ["numpy", "nonesuch"], "bags": ["none-either"]}
+    )
     broken = run("doctor", "--no-trial")
     assert broken.code == 6
     assert "x packages: missing: nonesuch; pip install nonesuch" in broken.out

@@ -54,7 +54,7 @@ def test_a_lever_is_found_and_reported_as_a_line_of_the_experiment(
     bounds = ("--bound", "crank=0.05:0.4", "--bound", "angle=-0.5:2")
     done = run("springs", robot_file, spring_log, "-c", config, *bounds, "--starts", 2)
     assert done.code == 0, done.err
-    assert "torque missed" in done.out
+    assert "torque error" in done.out
     geometry = tomllib.loads(done.out.splitlines()[-1])["geometry"]
     assert (geometry["joint"], geometry["anchor"]) == ("elbow", TRUE.anchor)
     rows = {

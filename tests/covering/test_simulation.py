@@ -16,6 +16,7 @@ from dynid.simulation.mechanism import Mechanism
 from dynid.simulation.motion import simulate
 from dynid.simulation.plant import Coupling, Elasticity, FunctionLoad, Plant, SmoothFriction
 from dynid.terms import Terms
+from dynid.terms.forms import channels_of
 from dynid.testing.robots import RobotCase
 from tests.covering.oracle import EVERY, ONE_ENCODER, Bodies, agree, bodies_of, motors_of, slope
 
@@ -94,7 +95,7 @@ def test_drive_torque_and_acceleration_undo_each_other(case: RobotCase) -> None:
 
 @pytest.mark.parametrize("case", ONE_ENCODER)
 def test_a_model_moves_forward_by_its_own_torque(case: RobotCase) -> None:
-    own = [term for term in case.terms if not term.channels()]
+    own = [term for term in case.terms if not channels_of(term)]
     terms, samples = Terms(tuple(own)), case.motion(6, seed=12)
     assert len(terms.columns(case.robot)) == len(case.theta)
     M, h = ForwardModel(case.robot, terms, case.theta).equations(samples.q, samples.dq)

@@ -15,15 +15,23 @@ from dynid.diagnosis.masking import Bursts, Saturation
 from dynid.diagnosis.proof import EffectTest
 from dynid.diagnosis.resonance import GearRipple, Resonance
 from dynid.robot.model import RobotModel
+from dynid.terms import Term
 from dynid.terms.drift import Drift
 from dynid.terms.nominal import Nominal
 from dynid.terms.position_waves import PositionWaves
-from dynid.terms.residual_tests import FRICTION_FORM
+from dynid.terms.residual_tests import FRICTION_FORM, FeatureGroup
 from dynid.terms.torque_delay import LATE_TORQUE
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import DiagnosisContract, TrueMotion, analysis_of, small_arm
 from dynid.testing.lab import RATE
 from tests.selection.arm import arm
+
+
+def group_of(kind: type[Term]) -> FeatureGroup:
+    """Of the features of a kind of term."""
+    group = kind.words.group
+    assert group is not None
+    return group
 
 
 def on(motion: TrueMotion, joint: int, torque: Float) -> Float:
@@ -48,7 +56,7 @@ class TestFollowsPosition(DiagnosisContract):
     joint = "column"
 
     def diagnosis(self) -> Diagnosis:
-        return EffectTest(PositionWaves.group)
+        return EffectTest(group_of(PositionWaves))
 
     def effect(self, motion: TrueMotion, rng: np.random.Generator) -> Float:
         return on(motion, 0, 0.06 * np.sin(2 * motion.q[:, 0]))
@@ -58,7 +66,7 @@ class TestZeroOffset(DiagnosisContract):
     joint = "joint4"
 
     def diagnosis(self) -> Diagnosis:
-        return EffectTest(ZeroOffset.group)
+        return EffectTest(group_of(ZeroOffset))
 
     def robot(self) -> RobotModel:
         with TemporaryDirectory() as folder:
@@ -94,7 +102,7 @@ class TestDriftOfOffset(DiagnosisContract):
     joint = "elbow"
 
     def diagnosis(self) -> Diagnosis:
-        return EffectTest(Drift.group)
+        return EffectTest(group_of(Drift))
 
     def effect(self, motion: TrueMotion, rng: np.random.Generator) -> Float:
         return on(motion, 2, 0.1 * motion.t / motion.t[-1])
@@ -104,7 +112,7 @@ class TestWarmingUp(DiagnosisContract):
     joint = "column"
 
     def diagnosis(self) -> Diagnosis:
-        return EffectTest(Drift.group)
+        return EffectTest(group_of(Drift))
 
     def effect(self, motion: TrueMotion, rng: np.random.Generator) -> Float:
         return on(motion, 0, -0.15 * motion.t / motion.t[-1] * np.tanh(motion.dq[:, 0] / 0.02))

@@ -17,10 +17,19 @@ from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS
 from dynid.log.own_columns import canonical_columns, write_log
 from dynid.simulation.motion import inverse
+from dynid.terms import Term
 from dynid.terms.drift import Drift, causes
+from dynid.terms.residual_tests import FeatureGroup
 from dynid.terms.term import Terms
 from dynid.testing import TrueMotion, analysis_of, small_arm
 from dynid.trajectories.trajectory import FourierTrajectory
+
+
+def group_of(kind: type[Term]) -> FeatureGroup:
+    """Of the features of a kind of term."""
+    group = kind.words.group
+    assert group is not None
+    return group
 
 
 def warmth(t: np.ndarray) -> np.ndarray:
@@ -42,7 +51,7 @@ def test_temperature_is_the_cause_where_it_explains_more() -> None:
     assert [cause.name for cause in causes(warm.remains.motion, 0)] == ["time", "temperature"]
     for joint in (1, 2):
         assert [cause.name for cause in causes(warm.remains.motion, joint)] == ["time"]
-    (found,) = diagnose(warm, (EffectTest(Drift.group),))
+    (found,) = diagnose(warm, (EffectTest(group_of(Drift)),))
     assert found.joint == "column"
     assert "friction changes with temperature" in found.title
     assert "within 20 to 39.9 °C" in found.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -32,7 +32,7 @@ from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.gain import DriveGain, heaviness, size_against_description
 from dynid.terms.gravity_tilt import across, find_tilt
 from dynid.terms.payload import find_load
-from dynid.terms.residual_tests import FeatureGroup, FitAnalysis, Level, Notice
+from dynid.terms.residual_tests import FeatureGroup, Level, Notice, TermWords
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
 from dynid.terms.torque_delay import find_delay
@@ -472,7 +472,7 @@ def test_faults_are_named_on_every_robot() -> None:
 def test_check_doubts_a_leaning_base(run: Run, tmp_path: Path) -> None:
     robot = MACHINES["arm7"].robot
     for angle, leans, says in (
-        (0.0, False, "fit for identification; dynid identify ends with GOOD"),
+        (0.0, False, "fit for identification; verdict of the fit: GOOD"),
         (4.0, True, "doubt[tilted-base]"),
     ):
         real = tilted(robot, np.deg2rad(angle), 1.0)
@@ -486,7 +486,7 @@ def test_check_doubts_a_leaning_base(run: Run, tmp_path: Path) -> None:
         done = run("check", files("dynid.data") / "arm7.toml", log, "--fit")
         assert done.code == 0, done.err
         assert says in done.out + done.err
-        assert leans or "its residuals show nothing but noise" in done.out
+        assert leans or "show: only noise" in done.out
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
@@ -552,17 +552,13 @@ class Sagging(Viscous):
     """An effect that only its own class knows of."""
 
     name: str = "sagging"
-    group = FeatureGroup("sagging", "residual against nothing")
-
-    @classmethod
-    def lacking(cls, fit: FitAnalysis) -> Iterator[Notice]:
-        """A notice of the whole robot."""
-        yield Notice("sagging", Level.WARNING, f"{len(fit.joints)} joints sag")
-
-    @classmethod
-    def against_description(cls, fit: FitAnalysis) -> Iterator[Notice]:
-        """A notice that explains what another term says."""
-        yield Notice("sagging", Level.NOTE, "as described", instead_of=("payload",))
+    words = TermWords(
+        group=FeatureGroup("sagging", "residual against nothing"),
+        lacking=lambda fit: [Notice("sagging", Level.WARNING, f"{len(fit.joints)} joints sag")],
+        against_description=lambda _: [
+            Notice("sagging", Level.NOTE, "as described", instead_of=("payload",))
+        ],
+    )
 
 
 def test_what_a_term_says_of_a_fit_is_reported_without_another_line(monkeypatch: pytest.MonkeyPatch) -> None:

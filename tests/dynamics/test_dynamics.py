@@ -285,6 +285,6 @@ def test_the_description_is_a_model_too() -> None:
 
 def test_it_shows_itself() -> None:
     text = repr(arm())
-    assert text.startswith("Dynamics of 'arm7': 7 joints, 7 moving bodies")
+    assert text.startswith("Dynamics of 'arm7': 7 joints, 7 moving")
     assert "left out: nothing" in text
     assert "<table>" in arm()._repr_html_()

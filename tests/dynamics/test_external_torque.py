@@ -106,9 +106,9 @@ def test_behind_a_gap_it_begins_anew() -> None:
 def test_what_does_not_fit_is_said() -> None:
     model = arm()
     t, q = np.arange(5.0), np.zeros((5, 7))
-    with pytest.raises(UsageError, match="time that does not rise"):
+    with pytest.raises(UsageError, match="do not increase"):
         model.external_torque(t[::-1], q, q, q)
-    with pytest.raises(UsageError, match=r"three times \(T, n\)"):
+    with pytest.raises(UsageError, match=r"\(T, n\)"):
         model.external_torque(t[:4], q, q, q)
     with pytest.raises(UsageError, match="cutoff = 0"):
         model.observer(0.0)

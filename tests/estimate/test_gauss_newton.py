@@ -29,6 +29,6 @@ def test_no_step_is_tried_that_is_shorter_than_the_tolerance(
     monkeypatch.setattr(gauss_newton._Linear, "at", staticmethod(higher))
     here: Any = SimpleNamespace(value=np.zeros(1), weights=np.ones(1), cost=lambda weights: 1.0)
     nothing: Any = None
-    found = gauss_newton._lowered(nothing, nothing, here, np.ones(1), longest)
+    found = gauss_newton._line_search(nothing, nothing, here, np.ones(1), longest)
     assert values == [0.5**k for k in range(tried)]
     assert bool(found) is fails

@@ -426,7 +426,7 @@ def test_filters_on_the_command_line(
     found = run("watch", robot_file, log, *options, "ekf", "--settle", 3.5, "--out", tmp_path / "track.csv")
     assert found.code == 0, found.err
     assert "settling" in found.out
-    assert "surprise" in found.out
+    assert "normalised innovation" in found.out
     assert "Extended Kalman filter" in (tmp_path / "track.html").read_text(encoding="utf-8")
     table[4500, 0] = table[4499, 0]
     np.savetxt(log, table, delimiter=",", header=",".join(names), comments="", fmt="%.12g")

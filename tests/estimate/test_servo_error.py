@@ -53,7 +53,7 @@ def test_friction_and_armature_come_out_nearer_than_by_least_squares(tmp_path: P
     names = ("Ia2", "fv1", "fv2", "fc1", "fc2")
     found, plain = fitted(tmp_path, ServoOE()), fitted(tmp_path, WLS())
     assert found.status.ok
-    assert "ms after its commands" in found.status.text
+    assert "lags its commands by" in found.status.text
     missed, before = missed_by(found, names), missed_by(plain, names)
     assert max(missed.values()) < 0.06
     assert missed["fc1"] < 0.5 * before["fc1"]
@@ -91,7 +91,7 @@ def test_a_delay_that_is_declared_far_off_is_doubted(tmp_path: Path) -> None:
     """The drives' torque is held for 5 ms from 10 ms after its commands on."""
     found = fitted(tmp_path, ServoOE(), replace(PLAIN, delay=0.0, hold=0.005), recorded(5.0))
     assert not found.status.ok
-    assert "7.5 ms after its commands, 5 ms from drive.delay and as far" in found.status.text
+    assert "by 7.5 ms, 5 ms from drive.delay" in found.status.text
 
 
 def test_a_search_with_sticking_joints_that_ends_where_nothing_can_be_simulated_changes_nothing(
@@ -99,9 +99,9 @@ def test_a_search_with_sticking_joints_that_ends_where_nothing_can_be_simulated_
 ) -> None:
     """Searches take their last step without a run at its end."""
     alone = recorded(4.0)
-    monkeypatch.setattr(ServoOE, "_stuck", lambda *_: None)
+    monkeypatch.setattr(ServoOE, "_with_sticking", lambda *_: None)
     found = fitted(tmp_path, ServoOE(), recording=alone)
-    monkeypatch.setattr(ServoOE, "_stuck", lambda *_: replace(found, value=-found.value))
+    monkeypatch.setattr(ServoOE, "_with_sticking", lambda *_: replace(found, value=-found.value))
     np.testing.assert_array_equal(fitted(tmp_path, ServoOE(), recording=alone).value, found.value)
 
 
@@ -128,5 +128,5 @@ def test_controllers_that_are_not_known_are_refused_in_words() -> None:
     regression = measured_regression(0).regression
     source = log_source(regression, "servo_oe")
     assembly = replace(source.assembly, robot=source.robot.with_servo(None))
-    with pytest.raises(UsageError, match="not known"):
+    with pytest.raises(UsageError, match="controller gains"):
         ServoOE().fit(replace(regression, source=replace(source, assembly=assembly)))

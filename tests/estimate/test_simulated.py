@@ -22,6 +22,7 @@ from dynid.simulation.mechanism import Mechanism
 from dynid.simulation.motion import simulate
 from dynid.simulation.plant import Plant, SmoothFriction
 from dynid.terms import Coulomb, JointDamping, Offset, RigidBody, Viscous
+from dynid.terms.exports import Reads
 from dynid.testing import measured_regression
 from dynid.testing.motion import exact_samples, true_parameters, two_joints
 
@@ -103,7 +104,7 @@ def test_slopes_and_regressor(elastic: bool) -> None:
 def test_terms_with_a_memory_are_refused() -> None:
     from dynid.terms.catalogue import CATALOGUE
 
-    remembering = [kind for kind in CATALOGUE.values() if kind.remembers]
+    remembering = [kind for kind in CATALOGUE.values() if Reads.PAST in kind.traits.reads]
     assert remembering
     terms = RigidBody() + remembering[0]()
     with pytest.raises(UsageError, match="memory"):
@@ -229,7 +230,7 @@ def test_stretches_give_every_sample_once(count: int, length: int, settling: int
 def test_a_run_that_goes_astray_is_an_error() -> None:
     samples = exact_samples(ROBOT, TERMS, THETA, 3.0, 1)
     wild = replace(samples, tau=samples.tau * 100)
-    with pytest.raises(SolverError, match="leaves the measured one"):
+    with pytest.raises(SolverError, match="diverges from the measured"):
         run(Mechanism(ROBOT, TERMS, THETA), wild, Feedback.none(2), Stretches.of(600, 600, 0))
     light = THETA.copy()
     light[:20] *= -1

@@ -115,4 +115,4 @@ def test_a_light_joint_alone_gives_no_bodies_up(
     assert (warning.identifier, kept.method) == (
         ("consistency-costs", "feasible") if light else ("not-consistent", "wls")
     )
-    assert ("of the torque of all joints together" in warning.text) == light
+    assert ("over all joints" in warning.text) == light

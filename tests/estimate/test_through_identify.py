@@ -90,7 +90,7 @@ def test_the_report_says_how_intervals_were_found(
     done = run("identify", robot_file, train_log, "--config", config, "--out", tmp_path / "run")
     assert done.code == 0, done.err
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "neighbours counted together as HAC does" in page
+    assert "neighbouring blocks (HAC)" in page
     assert "irls, huber weights" in page
     assert "physically consistent" in page
     assert '<span class="chip prior">from the prior</span>' in page

@@ -92,7 +92,7 @@ def test_static_poses_come_from_both_sides() -> None:
 
 
 def test_bad_courses_are_refused() -> None:
-    with pytest.raises(UsageError, match="speed above 0"):
+    with pytest.raises(UsageError, match="above 0"):
         friction_sweep(ROBOT, (99.0,))
     with pytest.raises(UsageError, match="unknown-joint"):
         friction_sweep(ROBOT, (0.1,), ("elbow of nobody",))

@@ -32,6 +32,7 @@ from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples, samples_at
 from dynid.terms.elastic import Compliance
+from dynid.terms.exports import Reads
 from dynid.terms.friction import Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import CATALOGUE, Term, Terms
@@ -59,8 +60,10 @@ def elastic_theta(terms: Terms, compliance: float) -> Float:
 def test_every_kind_that_differentiates_along_time_is_known_here() -> None:
     # Beside them are those that read a channel of a log, which a plan has not.
     kinds = {type(term) for term in DIFFERENTIATING}
-    assert {kind for kind in CATALOGUE.values() if kind.reads_rate} - kinds <= {
-        kind for kind in CATALOGUE.values() if kind.channels is not Term.channels
+    assert {kind for kind in CATALOGUE.values() if Reads.RATE in kind.traits.reads} - kinds <= {
+        kind
+        for kind in CATALOGUE.values()
+        if {"channel_name", "channel_names"} & set(kind.__dataclass_fields__)
     }
 
 

@@ -165,7 +165,7 @@ def test_a_run_is_continued_where_it_is_weakest(
     few = planned(tmp_path, SHORT_SEARCH | bounded | {"search.iterations": 3})
     done = run("excite", robot_file, *few, "--after", tmp_path / "run", "--out", tmp_path / "next")
     assert done.code == 0, done.err
-    assert "of their width is left" in done.out
+    assert "expected width of the run" in done.out
     alone = run("excite", robot_file, *few, "--out", tmp_path / "alone")
     figure = [float(text.out.split("log determinant ")[1].split()[0]) for text in (done, alone)]
     assert figure[0] > figure[1]

@@ -88,7 +88,7 @@ def test_motions_together_are_their_parts_in_a_row() -> None:
 def test_parts_that_do_not_meet_are_refused() -> None:
     one = FourierTrajectory.random(ROBOT, 10.0, 3, 0)
     other = FourierTrajectory.random(ROBOT, 10.0, 3, 1)
-    with pytest.raises(UsageError, match="begins elsewhere"):
+    with pytest.raises(UsageError, match="does not start where"):
         Chain((one, other))
     with pytest.raises(UsageError, match="no motion"):
         Together(())
@@ -182,8 +182,8 @@ def test_the_simulator_follows_splines_and_the_check_finds_them(
     assert run("simulate", robot_file, "--trajectory", plan, "--out", log).code == 0
     done = run("check", robot_file, log, "--plan", plan)
     assert done.code == 0, done.err
-    assert "the plan begins at 0.000 s" in done.out
-    assert "of the plan recorded: 100.0 %" in done.out
+    assert "the plan starts at 0.000 s" in done.out
+    assert "share of the plan in the log: 100.0 %" in done.out
     other = plan_folder(tmp_path / "other", drawn(SplineBasis(8.0, 13)), names)
     done = run("check", robot_file, log, "--plan", other)
     assert (done.code, "plan-not-found" in done.err) == (4, True), done.err
@@ -218,7 +218,7 @@ def test_a_plan_folder_must_be_whole(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="plan-json"):
         read_motion(folder)
     (folder / "plan.json").write_text('{"joints": ["one"]}')
-    with pytest.raises(InputError, match="1 names"):
+    with pytest.raises(InputError, match="1 joint names"):
         read_motion(folder)
     (folder / "trajectory.json").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="UTF-8"):

@@ -166,7 +166,7 @@ def test_the_command_takes_the_model_of_a_run(
     command = ("excite", robot_file, *planned(tmp_path, WITHIN | SHORT))
     done = run(*command, "--run", known_run, "--out", tmp_path / "one")
     assert done.code == 0, done.err
-    assert "3 standard deviations by the run's covariance" in done.out
+    assert "3 standard deviations from the run's covariance" in done.out
     stored = json.loads((tmp_path / "one" / "plan.json").read_text())["torque_reserve"]
     assert stored["kind"] == "covariance"
     assert stored["rate"] == pytest.approx(0.99865, abs=1e-5)
@@ -176,7 +176,10 @@ def test_the_command_takes_the_model_of_a_run(
     wider = json.loads((tmp_path / "two" / "plan.json").read_text())["torque_reserve"]
     assert (done.code, wider["kind"], wider["sigmas"]) == (0, "covariance and share", 6.0)
     done = run(*command, "--out", tmp_path / "three")
-    assert (done.code, "a constant share, 10 % of the torque, as no covariance is known" in done.out) == (
+    assert (
+        done.code,
+        "a constant reserve of 10 % of the torque, because no covariance is known" in done.out,
+    ) == (
         0,
         True,
     )

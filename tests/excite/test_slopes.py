@@ -18,13 +18,9 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms import PositionFriction
 from dynid.terms.elastic import Compliance
+from dynid.terms.forms import without_memory
 from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.friction_curves import (
-    AsymmetricCoulomb,
-    LoadFriction,
-    PolynomialFriction,
-    SaturatingViscous,
-)
+from dynid.terms.friction_curves import AsymmetricCoulomb, LoadFriction, PolynomialFriction, SaturatingViscous
 from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
 from dynid.terms.gain import GainError
 from dynid.terms.gravity_tilt import GravityTilt
@@ -80,7 +76,7 @@ def motion(seed: int = 0, count: int = 30) -> list[Float]:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_slopes_agree_with_central_differences(name: str) -> None:
-    term = KINDS[name].without_memory()
+    term = without_memory(KINDS[name])
     terms = RigidBody() + term
     chain, at = MotionGradient(ROBOT, terms), motion()
     wanted = np.ones(len(terms.columns(ROBOT)), dtype=np.bool_)

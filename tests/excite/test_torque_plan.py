@@ -208,7 +208,8 @@ def test_the_command_writes_torque_that_the_simulator_follows(
     done = run("excite", arm_file, *planned(tmp_path, keys), "--out", out)
     assert done.code == 0, done.err
     assert (
-        "keeps the bounds in the model and in 4 others with masses and friction up to 10 % wrong" in done.out
+        "stays within bounds for the model and for 4 variants with masses and friction up to 10 % wrong"
+        in done.out
     )
     table = pq.read_table(out / "motion.parquet")
     sines = from_json((out / "trajectory.json").read_text())
@@ -219,7 +220,7 @@ def test_the_command_writes_torque_that_the_simulator_follows(
     controller = f"open-loop:{out / 'motion.csv'}"
     assert run("simulate", arm_file, "--trajectory", out, "--controller", controller, "--out", log).code == 0
     done = run("check", arm_file, log, "--plan", out)
-    assert "of the plan recorded: 100.0 %" in done.out, done.err
+    assert "share of the plan in the log: 100.0 %" in done.out, done.err
     for more, code, words in (
         ({"output.formats": ["ros2"]}, 2, "stores positions"),
         ({"motion.motions": 2}, 2, "motion.motions with family"),

@@ -33,6 +33,7 @@ from dynid.robot.options import Reading
 from dynid.signals.samples import Samples
 from dynid.terms import Coulomb, Offset, OnMotor, RigidBody, RotorInertia, Terms, TorsionSpring, Viscous
 from dynid.terms.exports import spring_torque
+from dynid.terms.forms import torque_of
 from dynid.testing.builders import random_robot
 from tests.export.models import AGREE, compiled, model_of, states
 from tests.export.test_c_code import call, library
@@ -312,7 +313,9 @@ def test_springs_follow_positions_as_logged_where_a_joints_zero_is_off(own: bool
     data = edit_mjcf(model, path, Reading())[0] if own else new_mjcf(model)
     # Bodies stand further than the log says by the zeros; springs were identified along the log's positions.
     q, dq, ddq = states(robot)
-    bodies = RigidBody().torque(robot, Samples.from_motion(q + zeros, dq, ddq, np.zeros_like(q)), theta[:40])
+    bodies = torque_of(
+        RigidBody(), robot, Samples.from_motion(q + zeros, dq, ddq, np.zeros_like(q)), theta[:40]
+    )
     springs = np.zeros_like(q)
     springs[:, 0], springs[:, 1] = 8.0 * q[:, 0] - 3.0, 90.0 * q[:, 1] + 4.0
     agree(by_mujoco(data, robot), bodies + springs)

@@ -27,6 +27,7 @@ from dynid.signals.samples import Samples
 from dynid.spatial.algebra import rotation_rpy
 from dynid.spatial.inertia import from_com, is_physical
 from dynid.terms import RigidBody, Terms
+from dynid.terms.forms import torque_of
 from tests.export.models import AGREE, model_of, shipped, states
 from tests.robot_files import ROBOTS
 
@@ -146,7 +147,7 @@ def test_joints_that_are_held_stay_in_the_file_and_pinocchio_finds_the_torque_wi
     theirs = pin.buildReducedModel(theirs, joints, rest)
     scratch, motion = theirs.createData(), states(robot)
     found = [pin.rnea(theirs, scratch, *row) for row in zip(*motion, strict=True)]
-    wanted = RigidBody().torque(robot, Samples.from_motion(*motion, rate=1.0), model.inertia.ravel())
+    wanted = torque_of(RigidBody(), robot, Samples.from_motion(*motion, rate=1.0), model.inertia.ravel())
     np.testing.assert_allclose(found, wanted, rtol=0, atol=AGREE * np.abs(wanted).max())
 
 

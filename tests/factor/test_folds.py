@@ -32,6 +32,7 @@ from dynid.signals.parallel import ParallelFilter
 from dynid.signals.repetition import Repetition
 from dynid.signals.samples import Samples, WithPast
 from dynid.terms import Offset, Presliding, RigidBody, Viscous
+from dynid.terms.forms import torque_of
 from dynid.testing import random_robot, smooth_samples
 
 COUNTS = st.lists(st.integers(0, 1000), min_size=0, max_size=80)
@@ -265,10 +266,12 @@ def test_a_stretch_remembers_where_the_motion_turned_before() -> None:
     batches = list(WithPast(windows(6, 500, 60)))
     term = Presliding((0.02, 0.03))
     theta = np.ones(2)
-    torque = {t: tau for s in batches for t, tau in zip(s.t, term.torque(ROBOT, s, theta), strict=True)}
+    torque = {t: tau for s in batches for t, tau in zip(s.t, torque_of(term, ROBOT, s, theta), strict=True)}
     for part in thinned(batches, 0.3, Blocking(4.0), 60):
         wanted = np.array([torque[t] for t in part.t])
-        np.testing.assert_allclose(term.torque(ROBOT, part, theta)[part.keep], wanted[part.keep], atol=1e-9)
+        np.testing.assert_allclose(
+            torque_of(term, ROBOT, part, theta)[part.keep], wanted[part.keep], atol=1e-9
+        )
 
 
 def one_block(size: float, joints: int, count: int = 5) -> tuple[Factor, ...]:

@@ -104,7 +104,7 @@ def test_bounds_that_exclude_every_solution_on_the_command_line(
     assert done.code == 5
     assert "mass of body 1 >= 2" in done.err
     assert "total mass <= 1" in done.err
-    assert "least change" in done.err
+    assert "smallest change" in done.err
     assert not (tmp_path / "run").exists()
 
 

@@ -109,7 +109,7 @@ def test_the_experiment_file_and_the_panda(data_dir: Path, tmp_path: Path, stren
     found = half(FeasibleFit(strength=strength), data_dir / "panda_gaz" / "data.parquet", True)
     assert found.validations[0].scores.total_relative < 0.0176
     # This description gives no inertia, so there is nothing whose strength could be chosen.
-    assert "knows no inertia" in found.estimate.status.text
+    assert "no prior inertia" in found.estimate.status.text
 
 
 @pytest.mark.parametrize("strength", ["held-out", "l-curve"])

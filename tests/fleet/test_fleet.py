@@ -181,7 +181,7 @@ def test_a_finished_fleet_starts_no_process(
     monkeypatch.setattr("dynid.fleet.run.run_tasks", never)
     outcome = run("fleet", reference[0], "--model", f"arm={arm_run}", "--out", reference[1])
     assert outcome.code == 0
-    assert "37 were there, 0 done now" in outcome.out
+    assert "37 already done, 0 done now" in outcome.out
 
 
 class Cluster:
@@ -241,7 +241,7 @@ def test_killed_worker_then_killed_scheduler(
     assert 0 < len(before) < 37
     assert len(set(before)) == len(before)
     outcome = run(*("fleet", *given[:-2]), "--workers", 1)
-    assert f"{len(before)} were there, " in outcome.out
+    assert f"{len(before)} already done, " in outcome.out
     assert sums(out) == sums(reference[1])
 
 
@@ -257,7 +257,7 @@ def test_killed_command_goes_on(
     done = len(FleetStore.open(out).finished())
     outcome = run("fleet", *given)
     assert 0 < done < 37
-    assert f"{done} were there, " in outcome.out
+    assert f"{done} already done, " in outcome.out
     assert sums(out) == sums(reference[1])
 
 

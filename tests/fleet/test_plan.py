@@ -54,7 +54,7 @@ def test_order_of_a_catalogue_does_not_matter(tmp_path: Path) -> None:
         ),
         ([("leg", "7", "2026-03-01", "b.csv")], "unknown-type", "'leg'"),
         ([("arm", "7", "2026-03-01", "b.csv")] * 2, "log-twice", "b.csv"),
-        ([], "no-log", "without a log"),
+        ([], "no-log", "without logs"),
     ],
 )
 def test_what_is_wrong_is_named(

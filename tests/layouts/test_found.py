@@ -86,7 +86,7 @@ def test_a_table_without_names_is_read_where_its_numbers_say_all(robot: RobotMod
 
 def test_gains_of_drives_take_an_experiment(robot: RobotModel, tmp_path: Path) -> None:
     _, path = renamed(robot, tmp_path, {"joint_position": "q", "motor_current": "tau"})
-    with pytest.raises(InputError, match=r"no-mapping.*gains of the drives.*dynid init"):
+    with pytest.raises(InputError, match=r"no-mapping.*drive gains.*dynid init"):
         dynid.read_log(path, robot, answers={"log.effort.unit": "A", "robot.drive_gain": "7, 7"})
 
 

@@ -93,7 +93,7 @@ def test_fingers_that_are_not_in_a_log_are_held(robot: RobotModel, tmp_path: Pat
     log = read_log(written(tmp_path / "log.csv", without(motion(robot), *FINGERS)), robot)
     same(log, robot, {"left": 0.0, "right": 0.01})
     (text,) = texts(log)
-    assert text.startswith("not in the log: joints 'left' at 0, 'right' at 0.01 are held")
+    assert text.startswith("not in the log: joints 'left' at 0, 'right' at 0.01 are locked")
     assert log.read(log.trajectories[0]).q.shape == (3000, 3)
     # What the user has said is not said again.
     held = lock_joints(robot, {"left": 0.02, "right": 0.03}).robot
@@ -296,8 +296,8 @@ def test_a_run_without_fingers_goes_all_the_way(robot: RobotModel, run: Run, tmp
     lacking = written(tmp_path / "other.parquet", without(motion(robot), *FINGERS))
     done = run("identify", whole, log, "--validate", lacking, "--out", tmp_path / "run", "--no-auto")
     assert done.code == 0, done.err
-    assert "'left' at 0, 'right' at 0.01 are held" in done.err
-    assert " inf" not in done.out.replace(" informs ", " ")
+    assert "'left' at 0, 'right' at 0.01 are locked" in done.err
+    assert " inf" not in done.out.replace(" information ", " ")
     stored = dynid.load(tmp_path / "run")
     assert stored.robot.joint_names == ARM
     assert stored.robot.locked == pytest.approx({"left": 0.0, "right": 0.01})

@@ -82,7 +82,7 @@ def test_motor_motion_is_filtered_and_differentiated_like_the_link_s(
     (found,) = prepare(log, Preparation(cutoff=10.0, velocity=velocity))
     for motor, link in ((found.theta, found.q), (found.dtheta, found.dq), (found.ddtheta, found.ddq)):
         np.testing.assert_allclose(motor, 1.1 * link, rtol=1e-9, atol=1e-9)
-    without = replace(log, mapping=mapped(log, motor_velocity={}))
+    without = log.with_mapping(mapped(log, motor_velocity={}))
     (found,) = prepare(without, Preparation(cutoff=10.0, velocity=velocity))
     inner = slice(100, -100)
     np.testing.assert_allclose(found.dtheta[inner], 1.1 * found.dq[inner], atol=2e-3)
@@ -91,17 +91,15 @@ def test_motor_motion_is_filtered_and_differentiated_like_the_link_s(
 def test_conventions_of_the_motor(robot: RobotModel, tmp_path: Path) -> None:
     log = logged(robot, tmp_path)
     plain = log.read(log.trajectories[0])
-    turned = replace(
-        log, mapping=mapped(log, position_sign={"joint1": -1.0}, position_offset={"joint2": 0.5})
-    )
+    turned = log.with_mapping(mapped(log, position_sign={"joint1": -1.0}, position_offset={"joint2": 0.5}))
     chunk = turned.read(log.trajectories[0])
     np.testing.assert_allclose(chunk.theta[:, 0], -plain.theta[:, 0])  # as for the position
     np.testing.assert_allclose(chunk.theta[:, 1], plain.theta[:, 1] + 0.5)
-    own = replace(log, mapping=mapped(turned, motor_sign={}, motor_offset={"joint2": 0.1}))
+    own = log.with_mapping(mapped(turned, motor_sign={}, motor_offset={"joint2": 0.1}))
     chunk = own.read(log.trajectories[0])
     np.testing.assert_allclose(chunk.theta[:, 0], plain.theta[:, 0])
     np.testing.assert_allclose(chunk.theta[:, 1], plain.theta[:, 1] + 0.1)
-    at_motor = replace(log, mapping=mapped(log, motor_side="motor"))
+    at_motor = log.with_mapping(mapped(log, motor_side="motor"))
     np.testing.assert_allclose(at_motor.read(log.trajectories[0]).theta, plain.theta / RATIO)
 
 

@@ -105,9 +105,9 @@ def test_all_faults_are_listed(robot: RobotModel) -> None:
     with pytest.raises(InputErrors) as found:
         resolved(text, robot)
     wrong = {(error.identifier, error.found) for error in found.value.errors}
-    assert ("unit", "unit 'milliseconds'") in wrong
-    assert ("unit", "unit 'N m'") in wrong
-    assert ("unit", "unit 'lb'") in wrong
+    assert ("unit", "unknown unit 'milliseconds'") in wrong
+    assert ("unit", "unknown unit 'N m'") in wrong
+    assert ("unit", "unknown unit 'lb'") in wrong
     assert ("unknown-joint", "joint 'elbo'") in wrong
     assert ("missing-joint", "position without elbow") in wrong
     assert any(identifier == "template" and "dq" in what for identifier, what in wrong)

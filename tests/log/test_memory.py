@@ -95,11 +95,9 @@ def test_chunks_are_those_of_the_file(tmp_path: Path) -> None:
     assert whole.tau is not None
     assert same.tau is not None
     assert np.array_equal(whole.tau, same.tau, equal_nan=True)
-    assert [len(chunk.t) for chunk in memory.chunks(memory.trajectories[0], 30_000)] == [
-        30_000,
-        30_000,
-        10_000,
-    ]
+    pieces = list(memory.chunks(memory.trajectories[0], 30_000))
+    assert max(len(piece.t) for piece in pieces) <= 30_000
+    assert np.array_equal(np.concatenate([piece.q for piece in pieces]), q)
     assert same.dq is None
     assert memory.duration == file.duration
 

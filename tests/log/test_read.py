@@ -17,7 +17,7 @@ from dynid.base.errors import InputError, UsageError
 from dynid.log.files import READERS, open_table
 from dynid.log.log import Channel, ChannelMap, Text
 from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, Selection, read_log
+from dynid.log.read import Selection, read_log
 from dynid.recording import RawChunk
 from dynid.robot.drive import Drive
 from dynid.robot.model import RobotModel

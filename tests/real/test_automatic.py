@@ -22,6 +22,7 @@ from dynid.run.validation import validate
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.terms import Presliding, RigidBody
+from dynid.terms.forms import torque_of
 from tests.feasible.panda import Panda
 from tests.robot_files import ROBOTS
 from tests.unexamined import not_examined
@@ -104,7 +105,7 @@ def test_panda_unseen_third_against_the_published_model(data_dir: Path) -> None:
     error = torque = 0.0
     for samples in prepared:
         friction = SIGMOID["plateau"] * (expit(slope * (samples.dq + shift)) - expit(slope * shift))
-        published = RigidBody().torque(robot, samples, bodies) + friction
+        published = torque_of(RigidBody(), robot, samples, bodies) + friction
         lines = np.ascontiguousarray(np.concatenate([samples.tau.T, published.T]))
         kept, _ = prepared.parallel_filter().apply(lines, samples)
         error += float(np.sum((kept[:7] - kept[7:]) ** 2))

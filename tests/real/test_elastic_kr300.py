@@ -94,7 +94,7 @@ def exchanged(opened, joints: tuple[str, ...]) -> tuple[RobotModel, object, Sett
     motor = {j: m.position[j] if j in joints else c for j, c in m.motor_position.items()}
     return (
         robot,
-        replace(log, mapping=replace(m, position=position, motor_position=motor)),
+        log.with_mapping(replace(m, position=position, motor_position=motor)),
         experiment.settings(),
     )
 
@@ -116,7 +116,7 @@ def test_exchanged_encoders_are_doubted_with_the_evidence(opened) -> None:  # ty
 def test_the_second_encoder_s_unit_and_side_are_checked(opened) -> None:  # type: ignore[no-untyped-def]  # fixtures
     robot, experiment, path = opened
     log = open_log(experiment, [path], robot, experiment.data.train, Diagnostics())
-    wrong = replace(log, mapping=replace(log.mapping, motor_side="motor"))
+    wrong = log.with_mapping(replace(log.mapping, motor_side="motor"))
     sink = Diagnostics()
     identify(robot, wrong, experiment.settings(), diagnostics=sink)
     reported = "\n".join(map(str, sink.doubts))

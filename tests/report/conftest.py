@@ -164,7 +164,9 @@ def build(
             "usable",
             "This model is usable, with weak spots named below.",
             (
-                Finding("good", "All base parameters were excited", "The motion informs every direction."),
+                Finding(
+                    "good", "All base parameters are excited", "The motion has information on each of them."
+                ),
                 Finding(
                     "warning",
                     f"{joint_names[-1]}: weakly predicted",

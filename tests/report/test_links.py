@@ -24,7 +24,7 @@ from dynid.report.sections.links import LinksSection, _row
 from dynid.report.text import number
 from dynid.robot import load_robot, shapes
 from dynid.robot.meshes import mesh_triangles
-from dynid.run.links import DATAS, DESCRIBED_OFF, PRIORS, joint_values, links, mass_findings, total_said
+from dynid.run.links import DATAS, DESCRIBED_OFF, PRIORS, joint_values, links, mass_findings, total_source
 from dynid.run.result import Identification
 from dynid.run.store import load
 from dynid.spatial.inertia import from_com, to_com
@@ -111,17 +111,16 @@ def test_what_the_data_do_not_tell_is_the_descriptions_and_has_no_interval(run: 
     assert first.mass.value == pytest.approx(WRONG[0] * LINKS[0][0], rel=1e-6)
     assert first.mass.data < PRIORS
     assert not np.isfinite(first.mass.half)
-    assert first.said == "the description"
+    assert first.source == "prior"
     moved = replace(first, mass=replace(first.mass, value=1.1 * first.mass.value))
-    assert moved.said == "mostly the description"
+    assert moved.source == "mostly prior"
     for factor in (0.5, 1.6):
         far = replace(first, mass=replace(first.mass, value=factor * first.mass.value))
-        assert "description" not in far.said
-        assert "moments" in far.said
-    assert replace(first, guessed=True).said == "a guess"
+        assert far.source == "weakly identified"
+    assert replace(first, guessed=True).source == "default prior"
     datas = replace(first.mass, data=(1 + DATAS) / 2, half=0.5 * first.mass.value)
-    assert replace(first, mass=datas).said == "the data"
-    assert replace(first, mass=replace(datas, half=1.1 * datas.value)).said == "the data; may be none"
+    assert replace(first, mass=datas).source == "data"
+    assert replace(first, mass=replace(datas, half=1.1 * datas.value)).source == "data; may be zero"
 
 
 def test_a_body_that_is_hardly_there_or_at_a_limit_is_said(run: Identification) -> None:
@@ -134,11 +133,14 @@ def test_a_body_that_is_hardly_there_or_at_a_limit_is_said(run: Identification) 
         return links(replace(run, estimate=replace(run.estimate, parameters=theta)))[0][1].limit
 
     mass, centre, inertia = to_com(run.estimate.parameters[ten])
-    assert "hardly any mass" in limit_of(0.05 * np.array(run.estimate.parameters[ten]))
-    assert limit_of(no_denser(from_com(mass, centre, 1e-6 * inertia), DENSEST)) == "as dense as copper"
+    assert "mass almost zero" in limit_of(0.05 * np.array(run.estimate.parameters[ten]))
+    assert (
+        limit_of(no_denser(from_com(mass, centre, 1e-6 * inertia), DENSEST))
+        == "density at its limit (copper)"
+    )
     described = np.array([run.estimate.columns[k].prior for k in ten])
     away = described[1:4] / described[0] + [0.0, 0.0, typical_length(run.robot)]
-    assert "limit of its reach" in limit_of(from_com(mass, away, inertia))
+    assert "centre of mass at its limit" in limit_of(from_com(mass, away, inertia))
 
 
 def test_a_mass_far_from_the_description_is_warned_of_unless_the_data_say_it(run: Identification) -> None:
@@ -263,15 +265,15 @@ def test_intervals_hold_the_truth_where_a_description_is_off(tmp_path: Path) -> 
     for seed, off in ((seed, off) for seed in range(4) for off in (0.1, 0.2)):
         one = humanoid_run(seed, off, tmp_path)
         found, total = links(one)
-        assert [link.said for link in found[:2]] == ["the description"] * 2
+        assert [link.source for link in found[:2]] == ["prior"] * 2
         for value, (mass, *_) in zip([link.mass for link in found], SHOULDER, strict=True):
             if np.isfinite(value.half):
                 held.append(abs(value.value - mass) <= value.half)
         alone = np.array([DESCRIBED_OFF * link.mass.described for link in found])
         assert total.data <= 1.0 - np.sum(alone[:2] ** 2) / np.sum(alone**2) + 1e-6
         assert not np.isfinite(total.half)
-        assert total_said(found, total).endswith("the description")
-        assert link_lines(one)[2 + len(found)].endswith(total_said(found, total))
+        assert total_source(found, total).endswith("prior")
+        assert link_lines(one)[2 + len(found)].endswith(total_source(found, total))
     assert len(held) >= 4
     assert np.mean(held) >= 0.9
 
@@ -303,8 +305,8 @@ def test_long_names_are_told_apart_in_columns_that_line_up(run: Identification) 
     for name in (*run.robot.body_names, *joints):
         assert sum(line.split()[0].endswith(name) for line in lines if line.strip()) == 1
     header = lines[1]
-    end = header.index("described")
-    assert all(line[end - 1] == " " and line[end + 8] != " " for line in lines[2 : 2 + len(bodies)])
+    end = header.index("prior") + len("prior")
+    assert all(line[end - 10] == " " and line[end - 1] != " " for line in lines[2 : 2 + len(bodies)])
 
 
 def test_terminal_and_report_show_them_with_units(run: Identification, tmp_path: Path) -> None:
@@ -321,7 +323,7 @@ def test_terminal_and_report_show_them_with_units(run: Identification, tmp_path:
     # What is exported where the run's own bodies are not physically consistent is what is shown.
     other = replace(run, estimate=replace(run.estimate, consistent=1.5 * run.estimate.parameters))
     assert links(other)[0][0].mass.value == pytest.approx(1.5 * links(run)[0][0].mass.value)
-    assert "not those that are scored" in str(LinksSection().render(other, Page()))
+    assert "unlike the estimate that is scored" in str(LinksSection().render(other, Page()))
     save(other, tmp_path / "run")
     np.testing.assert_array_equal(load(tmp_path / "run").estimate.consistent, other.estimate.consistent)
 
@@ -334,7 +336,7 @@ def test_the_report_has_no_column_of_what_no_link_has(run: Identification, tmp_p
         figures = [total, *(link.mass for link in found)]
         described = any(np.isfinite(figure.described) for figure in figures)
         assert described == (one is run)
-        assert ("described<span" in page) == described
+        assert ("prior<span" in page) == described
         assert ("± 95 %" in page) == any(np.isfinite(figure.half) for figure in figures)
         head, *rows = [row.split("</tr>")[0] for row in page.split("<tr>")[1:]]
         wide = len(re.findall(r"<th\b", head))

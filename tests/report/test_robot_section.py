@@ -34,7 +34,7 @@ def test_each_link_has_the_colour_of_what_decides_its_mass(identification: Ident
         own = found[link.name]
         expected = DESCRIBED if link.mass.data < PRIORS else KNOWN if link.mass.data > DATAS else PARTLY
         assert own.colour is expected
-        assert link.said in own.said
+        assert link.source in own.said
         assert " kg" in own.said
     page = report_html(identification)
     data = json.loads(page.split('class="scene-data">')[1].split("</script>")[0])

@@ -58,7 +58,7 @@ def test_the_terminal_counts_what_the_tables_hold(identification: Identification
     assert sum(int(count) for count in reported) == len(words) == int(base.split()[0])
     assert f"{words.count(Word.IDENTIFIED)} identified" in base
     alone = [v.known for v in full_verdicts(identification.estimate, identification.factors) if v.known]
-    assert f"{len(alone)} determined by the data alone (" in full
+    assert f"{len(alone)} identifiable from the data alone (" in full
     for known in Known:
         assert (f"{alone.count(known)} {known}" in full) == (known in alone)
 
@@ -104,10 +104,10 @@ def chosen(friction: str) -> Selection:
 
 def test_a_friction_that_was_chosen_with_the_model_is_named(identification: Identification) -> None:
     given = FrictionSection().render(replace(identification, selection=None, choices=()), Page())
-    assert "Nothing to choose" in given
+    assert "No forms of friction were compared" in given
     automatic = replace(identification, selection=chosen("viscous + coulomb"), choices=())
     text = FrictionSection().render(automatic, Page())
-    assert "Nothing to choose" not in text
+    assert "No forms of friction were compared" not in text
     assert "<b>viscous + coulomb</b>" in text
     assert 'href="#selection"' in text
 

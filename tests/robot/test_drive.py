@@ -69,7 +69,7 @@ def test_bars_that_do_not_reach_are_refused() -> None:
         BARS.angle(np.array([0.0, -1.0]))
     with pytest.raises(UsageError, match="four lengths > 0"):
         FourBar(1.0, -0.2, 1.0, 0.2)
-    with pytest.raises(UsageError, match="bars in line"):
+    with pytest.raises(UsageError, match="collinear"):
         FourBar(1.0, 0.2, 1.0, 0.2, zero=0.0)
 
 
@@ -144,7 +144,7 @@ def test_a_linkage_in_a_file_and_in_a_run_folder(tmp_path: Path) -> None:
         (
             THREE + '[[drive.coupling]]\nmotor = "c"\njoint = "c"\n',
             "self-coupling",
-            "'c' coupled with itself",
+            "motor 'c' coupled with its own joint",
         ),
         (
             THREE

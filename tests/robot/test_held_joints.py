@@ -127,12 +127,12 @@ def test_joints_that_follow_are_held_with_their_leader(tmp_path: Path) -> None:
     for lock, error, words in (
         ({"j2": 0.0}, InputError, "follows another"),
         ({"j4": 0.0}, InputError, "did you mean"),
-        ({"j1": 0.0, "j3": 0.0}, InputError, "every joint held"),
+        ({"j1": 0.0, "j3": 0.0}, InputError, "every joint locked"),
         ({"j1": np.nan}, UsageError, "finite"),
     ):
         with pytest.raises(error, match=words):
             load_robot(path, lock=lock)
-    with pytest.raises(InputError, match="no link that moves"):
+    with pytest.raises(InputError, match="not a moving link"):
         load_robot(path, tip="base")
 
 
@@ -172,7 +172,7 @@ def test_a_free_base_is_held_still_and_said_aloud(tmp_path: Path) -> None:
     assert robot.locked == {"root": 0.0, "rolls": 0.0}
     (warning,) = said.warnings
     assert warning.identifier == "free-base"
-    assert "free joint 'root' is held still" in warning.text
+    assert "free joint 'root' is fixed" in warning.text
     model = mujoco.MjModel.from_xml_path(str(path))
     data = mujoco.MjData(model)
     q, dq, ddq = states(2)

@@ -50,7 +50,7 @@ def test_a_slightly_impossible_inertia_is_the_nearest_possible_prior(tmp_path: P
     robot, said = read(tmp_path, -0.0022, "0 0.03 0.09")
     (warning,) = said.warnings
     assert warning.identifier == "inertia-not-psd"
-    assert "nearest possible inertia is the prior" in warning.text
+    assert "nearest physically consistent inertia" in warning.text
     described = robot.inertia_prior[0]
     assert described[4] == pytest.approx(-0.0022 + 4 * (0.03**2 + 0.09**2))
     columns = RigidBody().columns(robot)

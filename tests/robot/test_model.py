@@ -149,7 +149,7 @@ def test_a_robot_in_words() -> None:
     text = "\n".join(describe(robot()))
     for part in (
         "robot 'r' (r.urdf)",
-        "2 independent joint(s), 3 moving bodies",
+        "2 independent joint(s), 3 moving links",
         "(1 unknown)",
         "a (with tool): 0 kg",
         "prismatic joint 'j2' along (0, 1, 0)",

@@ -13,5 +13,5 @@ MODEL = """<mujoco><worldbody><body><joint axis="0 0 1"/><inertial pos="0 0 0" m
 
 def test_an_inertia_that_no_body_has() -> None:
     assert compiled(MODEL.format("1 1 1")).nv == 1
-    with pytest.raises(SolverError, match=r"mujoco-refuses.*physically consistent bodies"):
+    with pytest.raises(SolverError, match=r"mujoco-refuses.*physically consistent links"):
         compiled(MODEL.format("1 1 5"))

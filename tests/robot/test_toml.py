@@ -247,10 +247,14 @@ def test_an_mjcf_with_overrides_keeps_what_was_known_at_the_joints(tmp_path: Pat
     [
         ('[[joint]]\nname = "j1"\na = 0.3\n', "not-here", ("a of joint 'j1'", ":4:")),
         ('[[joint]]\nname = "j3"\n', "unknown-joint", ("'j3'", "j1, j2", ":3:")),
-        ('[[joint]]\nname = "j1"\nlower = 2.0\n', "limits-swapped", ("lower 2 > upper 1", ":4:")),
+        ('[[joint]]\nname = "j1"\nlower = 2.0\n', "limits-swapped", ("lower limit 2 > upper limit 1", ":4:")),
         ('convention = "placements"\n', "two-sources", ("urdf and convention", ":2:")),
         ('mjcf = "a.xml"\n', "two-sources", ("urdf and mjcf", ":2:")),
-        ('[[fixed]]\nname = "t"\non = "l9"\n' + inertial(body(1)), "unknown-body", ("'t' on 'l9'", ":4:")),
+        (
+            '[[fixed]]\nname = "t"\non = "l9"\n' + inertial(body(1)),
+            "unknown-body",
+            ("'t' on unknown link 'l9'", ":4:"),
+        ),
     ],
 )
 def test_overrides_that_make_no_sense_stop(

@@ -86,7 +86,7 @@ def test_a_stored_name_of_a_xacro_runs_no_expression(tmp_path: Path) -> None:
         '<parent link="base"/><child link="l1"/><axis xyz="0 0 1"/></joint></robot>'
     )
     stranger = replace(robot, source=str(shaped), reading=Reading())
-    with pytest.raises(InputError, match="not expanded unasked"):
+    with pytest.raises(InputError, match="not expanded without your request"):
         described_shapes(stranger)
     assert [one.link for one in described_shapes(load_robot(shaped))] == ["l1"]
 

@@ -114,7 +114,7 @@ def test_filters_of_constant_ramp_and_integral(degree: int) -> None:
     t = np.arange(8000) / 400.0
     assert abs(f.high(t[None])[0, -1] - 1.0) < 1e-6
     assert abs(f.low(np.ones((1, 8000)))[0, -1] - 1.0) < 1e-6
-    assert abs(f.held(np.ones((1, 8000)))[0, -1] - 1.0) < 1e-6
+    assert abs(f.low_of_held(np.ones((1, 8000)))[0, -1] - 1.0) < 1e-6
     x = np.random.default_rng(0).normal(0, 1, (3, 500))
     integral = (
         np.concatenate([np.zeros((3, 1)), np.cumsum(0.5 * (x[:, 1:] + x[:, :-1]), axis=1)], axis=1) / 400

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import dynid
-from dynid.run.links import links, total_said
+from dynid.run.links import links, total_source
 
 MASSES, ROTORS = (20.0, 6.0), (5.0, 4.0)
 DESCRIBED = (17.0, 7.0)
@@ -43,7 +43,7 @@ def test_no_mass_is_said_by_data_that_hold_it_together_with_a_rotor(tmp_path: Pa
     force += rng.normal(size=q.shape) + np.array([3.0, 6.0])
     result = dynid.identify(robot, dynid.Log.from_arrays(robot, t, q, force))
     found, total = links(result)
-    assert "the data" not in {total_said(found, total), *(link.said for link in found)}
+    assert "data" not in {total_source(found, total), *(link.source for link in found)}
     # What the drives move is right, however it is split.
     torque = result.predict(q, dq, ddq)
     assert np.linalg.norm(torque - force) < 0.06 * np.linalg.norm(force)

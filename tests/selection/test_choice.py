@@ -23,6 +23,7 @@ from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, Offset, PolynomialFriction, RigidBody, RotorInertia, Terms, Viscous
 from dynid.terms.elastic import Compliance
+from dynid.terms.forms import torque_of
 from dynid.terms.transmission import JointCoupling
 from dynid.testing import random_inertia, random_robot
 from dynid.trajectories.trajectory import FourierTrajectory
@@ -240,7 +241,7 @@ def test_a_soft_joint_is_found_behind_its_only_encoder(tmp_path: Path) -> None:
     theta, softness = truth(PLAIN), 4e-4
     q, dq, ddq = motion()
     tau = PLAIN.torque(ROBOT, Samples.from_motion(q, dq, ddq, rate=RATE), theta)
-    bodies = RigidBody().torque(ROBOT, Samples.from_motion(q, dq, ddq, rate=RATE), theta[:30])
+    bodies = torque_of(RigidBody(), ROBOT, Samples.from_motion(q, dq, ddq, rate=RATE), theta[:30])
     motor = q + softness * bodies * np.array([0.0, 1.0, 0.0])
     extra = np.zeros_like(tau)
     wound = np.gradient(np.gradient(softness * bodies[:, 1]) * RATE) * RATE

@@ -66,8 +66,8 @@ def test_a_wrong_gain_is_named_first_with_its_evidence(
     assert text.index("'j1'") < text.find("'j0'") or "'j0'" not in text
     assert "times as far off as without constraints" in text
     titles = [finding.title for finding in one.verdict.findings]
-    assert "What keeps the bodies from being physically consistent" in titles
-    assert not any("look for what the model lacks" in d.text for d in one.diagnostics.warnings)
+    assert "Likely cause of physically inconsistent links" in titles
+    assert not any("check for a missing rotor" in d.text for d in one.diagnostics.warnings)
     # What is to be mended is said among the first things to do, where a single cause stands out.
     asked = [step.text for step in next_steps(one) if step.text == text]
     assert asked == ([text] if text.startswith("Likely cause") else [])

@@ -28,7 +28,7 @@ def test_the_automatic_choice_keeps_described_springs(tmp_path: Path) -> None:
         "joint1",
         "joint3",
     ]
-    (offered,) = TorsionSpring.proposed(robot, LogFacts())
+    (offered,) = TorsionSpring.selection.proposed(TorsionSpring, robot, LogFacts())
     assert offered.places == (3, 3)
     run = dynid.identify(robot, dynid.simulate(robot, seconds=10.0, seed=1))
     k = [

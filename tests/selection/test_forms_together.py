@@ -13,7 +13,7 @@ from dynid.base.arrays import Float
 from dynid.choose import choose_model
 from dynid.choose.choose_model import FORMS_A_JOINT, _friction_beside_faults, _shared, _worthwhile
 from dynid.choose.comparison import NEGLIGIBLE, Option
-from dynid.terms.exports import Role
+from dynid.terms.exports import Dry, Role, Traits
 
 
 def comparison(gains: dict[int, float], blocks: int) -> Any:
@@ -55,7 +55,7 @@ def robot_of(gains: dict[tuple[str, int], float], joints: int) -> Any:
     def proposal(label: tuple[str, int]) -> Any:
         return next(one for one in proposals if one.label == label[0].split("@")[0])
 
-    shape = SimpleNamespace(steps=True, loaded=False)
+    shape = SimpleNamespace(traits=Traits(dry=Dry.STEP))
     proposals = [
         SimpleNamespace(label=name, role=Role.FRICTION, replaces=(name,), variants=(shape, shape))
         for name in ("memory", "load", "third", "fourth")

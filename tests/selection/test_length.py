@@ -98,7 +98,7 @@ def test_blocks_within_a_period_of_the_filter_are_refused(whole: Identification,
     log = read_log(folder / "log.parquet", ROBOT)
     settings = Settings(terms=MODEL, preparation=Preparation(cutoff=6.0), block_seconds=0.01)
     with pytest.raises(
-        UsageError, match=r"0\.01 s at a cut-off frequency of 6 Hz.*at least 0\.17 s.*leave it out"
+        UsageError, match=r"0\.01 s at a cutoff frequency of 6 Hz.*at least 0\.17 s.*leave it out"
     ):
         identify(ROBOT, log, settings, threads=1)
     found = identify(ROBOT, log, replace(settings, block_seconds=0.5), threads=1, diagnostics=Diagnostics())

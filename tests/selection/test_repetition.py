@@ -77,7 +77,7 @@ def test_parts_of_a_motion_that_repeats_are_held_out_of_every_repetition() -> No
     found = dynid.identify(ROBOT, training, settings)
     (said,) = (one for one in found.diagnostics if one.identifier == "parts-held-out")
     assert "repeats after 8 s (24 parts)" in said.text
-    assert "On data it has not seen the model misses" in found.verdict.headline
+    assert "error on held-out data" in found.verdict.headline
     blocks = found.factors.blocks
     assert {block.part for block in blocks} == set(range(24))
     for one, other in pairwise(sorted(blocks, key=lambda block: block.part or 0)):
@@ -100,13 +100,13 @@ def test_where_no_part_can_be_held_out_of_every_repetition_it_is_said() -> None:
     found = dynid.identify(ROBOT, log(1, 40.0, 8.0), settings)
     (said,) = (one for one in found.verdict.findings if one.code == "motion-repeats")
     assert "repeats after 8 s" in said.text
-    assert "On blocks held out of a motion that repeats the model misses" in found.verdict.headline
+    assert "error on held-out blocks of a motion that repeats" in found.verdict.headline
     other = log(2, 24.0, 24.0)
     for validation in (other, None):
         training = log(1, 40.0, 8.0 if validation else 40.0)
         found = dynid.identify(ROBOT, training, settings, validation=validation)
         assert not [one for one in found.verdict.findings if one.code == "motion-repeats"]
-        assert "On data it has not seen the model misses" in found.verdict.headline
+        assert "error on held-out data" in found.verdict.headline
 
 
 def test_recordings_of_one_motion_are_held_out_part_by_part(tmp_path: Path) -> None:
@@ -143,12 +143,12 @@ def test_recordings_of_one_motion_are_held_out_part_by_part(tmp_path: Path) -> N
         found = dynid.identify(ROBOT, first, settings, validation=unseen)
         said = [one.text for one in found.verdict.findings if one.code == "same-motion"]
         assert len(said) == same
-        assert ("On a repetition of the motion" in found.verdict.headline) == same
+        assert ("error on a repetition of the training motion" in found.verdict.headline) == same
         noted = Diagnostics()
         dynid.validate(found, unseen, noted)
         assert [one.text for one in noted if one.identifier == "same-motion"] == said
         if same:
-            assert "('again') goes through the motion that the model was fitted on ('first')" in said[0]
+            assert "('again') repeat the training motion ('first')" in said[0]
 
 
 def test_repetitions_merged_are_the_same_equations() -> None:
@@ -169,8 +169,8 @@ def test_held_out_blocks_of_joints_that_move_in_step_are_no_proof() -> None:
     (said,) = (one for one in found.verdict.findings if one.code == "moves-in-step")
     assert "6 joints are strongly correlated (1 independent direction)" in said.text
     assert found.verdict.level != "good"
-    assert "On blocks held out of joints that move in step the model misses" in found.verdict.headline
-    assert not any("every direction" in one.text for one in found.verdict.findings)
+    assert "error on held-out blocks of strongly correlated joint motions" in found.verdict.headline
+    assert not any("information on each" in one.text for one in found.verdict.findings)
     unseen = dynid.validate(found, log(2, 24.0, 24.0)).scores.total_relative
     assert found.validations[0].scores.total_relative < 0.7 * unseen
 

@@ -14,6 +14,7 @@ from dynid.kernel import qr_panel
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms import Term
+from dynid.terms.forms import torque_of
 from dynid.terms.position_waves import PositionWaves
 from dynid.testing import TermContract, random_robot
 
@@ -209,7 +210,7 @@ def test_waves_are_of_the_own_joint() -> None:
     q = np.random.default_rng(0).uniform(-1, 1, (7, 3))
     theta = np.zeros(12)
     theta[4 + 2] = 2.0  # sin 2 q of the second joint
-    tau = PositionWaves().torque(robot, Samples.from_motion(q, q, q, rate=100.0), theta)
+    tau = torque_of(PositionWaves(), robot, Samples.from_motion(q, q, q, rate=100.0), theta)
     np.testing.assert_allclose(tau[:, 1], 2.0 * np.sin(2.0 * q[:, 1]))
     assert not tau[:, [0, 2]].any()
 

@@ -13,6 +13,7 @@ from dynid.choose.selection import MeasurementEffect, Selection
 from dynid.estimate.estimator import Estimate
 from dynid.run.result import Identification
 from dynid.terms import Terms
+from dynid.terms.exports import Kind
 from tests.selection.test_choice import PLAIN, chosen, truth, write
 
 DELAY = 0.01
@@ -52,7 +53,7 @@ def test_an_unsure_effect_goes_and_the_run_says_so(late: Path, monkeypatch: pyte
     monkeypatch.setattr(Chosen, "as_estimated", widened)
     found = chosen(late)
     assert not held(found)
-    assert not any(term.of_log for term in found.terms)
+    assert not any(term.traits.kind is Kind.LOG for term in found.terms)
     (text,) = notes(found, "effects-left-out")
     assert "delay" in text
     assert len(notes(found, "model")) == 1

@@ -17,6 +17,7 @@ from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.signals.samples import Samples
 from dynid.terms import RigidBody, Term
+from dynid.terms.forms import torque_of
 from dynid.terms.nominal import Nominal
 from dynid.terms.residual_tests import Held, Level
 from dynid.terms.zero_offset import ZeroOffset
@@ -117,7 +118,7 @@ def test_the_derivative_is_that_of_the_torque() -> None:
         nominal.rigid(robot, samples.q + sign * tiny * theta, samples.dq, samples.ddq) for sign in (-1.0, 1.0)
     ]
     wanted = (ends[1] - ends[0]) / (2 * tiny)
-    found = ZeroOffset(nominal.inertia).torque(robot, samples, theta)
+    found = torque_of(ZeroOffset(nominal.inertia), robot, samples, theta)
     np.testing.assert_allclose(found, wanted, atol=1e-6 * np.abs(wanted).max())
 
 
@@ -131,8 +132,8 @@ def test_secants_are_exact_where_they_are_taken() -> None:
     )
     moved = Samples.from_motion(samples.q + zeros, samples.dq, samples.ddq, samples.tau)
     theta = bodies.ravel()
-    change = RigidBody().torque(robot, moved, theta) - RigidBody().torque(robot, samples, theta)
-    np.testing.assert_allclose(term.torque(robot, samples, zeros), change, atol=1e-9)
+    change = torque_of(RigidBody(), robot, moved, theta) - torque_of(RigidBody(), robot, samples, theta)
+    np.testing.assert_allclose(torque_of(term, robot, samples, zeros), change, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_a_zero_offset_is_a_warning_without_proof_and_a_large_one_says_what_else
 ) -> None:
     robot = random_robot(5, 3, 0.0)
     held = Held(robot, {"zq2": (np.radians(degrees_off), np.radians(half))}, 100.0, 60.0, np.ones(3))
-    (notice,) = ZeroOffset(joints=(robot.joint_names[1],)).notices(held)
+    (notice,) = ZeroOffset.words.notices(ZeroOffset(joints=(robot.joint_names[1],)), held)
     assert (notice.level, notice.lesser) == (Level.DOUBT, Level.WARNING)
     assert "position.offset" in notice.do
     assert ("without zero_offset" in notice.do) == large

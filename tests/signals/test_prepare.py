@@ -122,7 +122,7 @@ def test_how_rows_arrive_does_not_matter(
     t = stamps(6000)
     q, tau = noisy(t)
     log = make_log(t, q, tau=tau)
-    small = SmallReads(log.robot, log.mapping, log.tables, log.trajectories)
+    small = SmallReads(log.robot, log.source, log.trajectories)
     small.__class__.rows = rows
     whole, few = (list(prepare(one, PLAIN).windows()) for one in (log, small))
     assert [(w.segment, w.low, w.start, w.stop, w.high) for w in whole] == [
@@ -254,7 +254,7 @@ def test_a_joint_that_turns_on_has_no_jumps(make_log: MakeLog) -> None:
     q = np.column_stack([1.5 * t, 0.3 * np.sin(t)])
     wrapped = np.column_stack([(q[:, 0] + np.pi) % (2 * np.pi) - np.pi, q[:, 1]])
     log = make_log(t, wrapped, tau=tau)
-    small = SmallReads(log.robot, log.mapping, log.tables, log.trajectories)
+    small = SmallReads(log.robot, log.source, log.trajectories)
     for one in (log, small):
         for samples in prepare(one, PLAIN):
             np.testing.assert_allclose(samples.dq[samples.keep, 0], 1.5, atol=1e-6)

@@ -17,6 +17,7 @@ from dynid.simulation.loop import Feedback, Output, Stretches, run, sensitivity
 from dynid.simulation.mechanism import Mechanism
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
 from dynid.terms.elastic import JointDamping, LinkCoulomb, Stiffness
+from dynid.terms.exports import Kind
 from tests.simulate.robots import geared
 
 pytestmark = pytest.mark.usefixtures("native_kernel")
@@ -29,7 +30,8 @@ def mechanism(robot: RobotModel, elastic: bool) -> Mechanism:
         terms = Terms((*TERMS, Stiffness(), JointDamping(), LinkCoulomb(0.1)))
     rng = np.random.default_rng(2)
     theta = np.concatenate([
-        robot.inertia_prior.ravel() if term.of_bodies else rng.uniform(0.2, 0.9, robot.n) for term in terms
+        robot.inertia_prior.ravel() if term.traits.kind is Kind.BODIES else rng.uniform(0.2, 0.9, robot.n)
+        for term in terms
     ])  # fmt: skip
     names = [column.term for column in terms.columns(robot)]
     theta[[name == "stiffness" for name in names]] = 400.0

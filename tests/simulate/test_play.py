@@ -10,7 +10,7 @@ import pytest
 
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.simulation.servo_loop import STEP, Carried
+from dynid.simulation.servo_loop import STEP, DrivenLoad
 from tests.play_plant import Arm
 
 RATE = 1000.0
@@ -22,7 +22,7 @@ def arm(folder: Path) -> tuple[Arm, RobotModel]:
     return found, found.robot(folder)
 
 
-def carried(robot: RobotModel, seed: int, seconds: float = 6.0) -> Carried:
+def carried(robot: RobotModel, seed: int, seconds: float = 6.0) -> DrivenLoad:
     rng, t = np.random.default_rng(seed), np.arange(0.0, seconds, 1.0 / RATE)[:, None, None]
     w, phase, size = (
         2 * np.pi * rng.uniform(0.2, 1.5, (5, 2)),
@@ -30,7 +30,9 @@ def carried(robot: RobotModel, seed: int, seconds: float = 6.0) -> Carried:
         rng.normal(0, 0.3, (5, 2)),
     )
     motion = (np.sin(w * t + phase), w * np.cos(w * t + phase), -(w**2) * np.sin(w * t + phase))
-    found = Carried.of(robot, Samples.from_motion(*((size * one).sum(axis=1) for one in motion), rate=RATE))
+    found = DrivenLoad.of(
+        robot, Samples.from_motion(*((size * one).sum(axis=1) for one in motion), rate=RATE)
+    )
     assert found is not None
     return found
 
@@ -38,10 +40,10 @@ def carried(robot: RobotModel, seed: int, seconds: float = 6.0) -> Carried:
 def test_a_drive_is_at_most_half_its_play_from_the_middle_and_meets_both_ends(tmp_path: Path) -> None:
     plant, robot = arm(tmp_path)
     for seed in range(3):
-        ahead = carried(robot, seed).ahead(plant.armature, PLAY).torque
+        ahead = carried(robot, seed).play_deflection(plant.armature, PLAY).torque
         assert np.abs(ahead).max(axis=0) == pytest.approx(0.5 * PLAY)
         assert ahead.min(axis=0) == pytest.approx(-0.5 * PLAY)
-        turned = carried(robot, seed).ahead(plant.armature, -PLAY).torque
+        turned = carried(robot, seed).play_deflection(plant.armature, -PLAY).torque
         np.testing.assert_array_equal(turned, -ahead)
 
 
@@ -51,9 +53,9 @@ def test_a_push_that_turns_around_is_followed_by_a_free_flight(tmp_path: Path) -
     still = np.zeros((4000, 2))
     ddq = still.copy()
     ddq[:, 0] = np.where(np.arange(4000) < 2000, 3.0, -3.0)
-    found = Carried.of(robot, Samples.from_motion(still, still, ddq, rate=RATE))
+    found = DrivenLoad.of(robot, Samples.from_motion(still, still, ddq, rate=RATE))
     assert found is not None
-    ahead = found.ahead(plant.armature, PLAY).torque[:, 0]
+    ahead = found.play_deflection(plant.armature, PLAY).torque[:, 0]
     # The second drive goes along with the first, and adds nothing about an axis at right angles to its own.
     link = 1.0 / np.linalg.inv(found.inertia[0] + np.diag(plant.armature))[0, 0] - plant.armature[0]
     push = abs(found.torque[-1, 0]) * (1.0 / link + 1.0 / plant.armature[0])
@@ -69,8 +71,8 @@ def test_without_play_nothing_is_felt(tmp_path: Path) -> None:
     servo = robot.drive.servo
     assert servo is not None
     one = carried(robot, 0)
-    none = one.ahead(plant.armature, np.zeros(2))
-    torque, shift = one.felt(none, plant.armature, servo, plant.damping)
+    none = one.play_deflection(plant.armature, np.zeros(2))
+    torque, shift = one.equivalent_torque(none, plant.armature, servo, plant.damping)
     assert not torque.torque.any()
     assert not shift.any()
 
@@ -82,8 +84,8 @@ def test_a_link_that_weighs_nothing_is_felt_as_another_command(tmp_path: Path) -
     assert servo is not None
     light = replace(robot, inertia_prior=1e-9 * robot.inertia_prior)
     one = carried(light, 1)
-    ahead = one.ahead(plant.armature, PLAY)
-    torque, shift = one.felt(ahead, plant.armature, servo, plant.damping)
+    ahead = one.play_deflection(plant.armature, PLAY)
+    torque, shift = one.equivalent_torque(ahead, plant.armature, servo, plant.damping)
     s = ahead.torque
     np.testing.assert_allclose(
         torque.torque, servo.kp * s + servo.kd * np.gradient(s, STEP, axis=0), atol=1e-6
@@ -95,4 +97,4 @@ def test_a_description_without_bodies_carries_nothing(tmp_path: Path) -> None:
     _, robot = arm(tmp_path)
     unknown = replace(robot, inertia_prior=np.full_like(robot.inertia_prior, np.nan))
     zero = np.zeros((10, 2))
-    assert Carried.of(unknown, Samples.from_motion(zero, zero, zero)) is None
+    assert DrivenLoad.of(unknown, Samples.from_motion(zero, zero, zero)) is None

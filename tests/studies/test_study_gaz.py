@@ -79,7 +79,7 @@ def test_an_absent_log_is_said_to_be_absent(study: Study) -> None:
     assert last.title == "The real robot"
     (text,) = last.blocks
     assert isinstance(text, Text)
-    assert "not at hand" in text.text
+    assert "not available" in text.text
 
 
 @pytest.mark.slow

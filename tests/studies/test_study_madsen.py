@@ -112,4 +112,4 @@ def test_stiffness_of_a_real_robot(data_dir: Path) -> None:
 def test_without_the_real_log_the_page_says_so(study: Study) -> None:
     last = study.sections[-1]
     assert isinstance(last.blocks[0], Text)
-    assert "not at hand" in last.blocks[0].text
+    assert "not available" in last.blocks[0].text

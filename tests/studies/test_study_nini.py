@@ -13,6 +13,7 @@ from dynid_studies.study import Drawing, Study, Table
 
 from dynid.spatial.inertia import pseudo_inertia
 from dynid.terms import RigidBody, Terms
+from dynid.terms.forms import torque_of
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -76,7 +77,7 @@ def test_springs_take_weight_from_the_motor() -> None:
     q = np.tile([0.0, 0.0, -0.2, 0.0, 0.0, 0.0], (20, 1))
     q[:, 1] = np.linspace(0.6, 2.4, 20)
     robot = arm()
-    weight = RigidBody().torque(robot, at_rest(q), robot.inertia_prior.ravel())[:, 1]
+    weight = torque_of(RigidBody(), robot, at_rest(q), robot.inertia_prior.ravel())[:, 1]
     carried = Terms((SPRINGS,)).torque(robot, at_rest(q), np.array([STIFFNESS, PRELOAD]))[:, 1]
     assert np.corrcoef(weight, carried)[0, 1] < -0.95
     assert np.ptp(weight + carried) < np.ptp(weight)

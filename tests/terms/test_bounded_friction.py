@@ -11,6 +11,7 @@ from dynid.terms import Coulomb, OnMotor, PolynomialFriction, PositionFriction, 
 from dynid.terms.catalogue import proposals
 from dynid.terms.curve import CANDIDATES
 from dynid.terms.exports import Extent, JointMotion, LeftOut, LogFacts, MotionBasis, OnJoint, Role
+from dynid.terms.forms import exported_parts, torque_of
 from dynid.terms.friction_shapes import FAR
 from dynid.testing import random_robot
 
@@ -79,10 +80,10 @@ def test_waves_stay_beyond_the_positions_of_the_log_as_they_are_at_their_border(
     q = LOW + np.linspace(-0.5, 1.5, 41)[:, None] * (HIGH - LOW)
     theta = np.arange(1.0, 7.0)
     torque, border = (
-        held.torque(ROBOT, Samples.from_motion(at, np.ones_like(q), 0 * q, 0 * q), theta)
+        torque_of(held, ROBOT, Samples.from_motion(at, np.ones_like(q), 0 * q, 0 * q), theta)
         for at in (q, np.clip(q, LOW, HIGH))
     )
-    free = waves.torque(ROBOT, Samples.from_motion(q, np.ones_like(q), 0 * q, 0 * q), theta)
+    free = torque_of(waves, ROBOT, Samples.from_motion(q, np.ones_like(q), 0 * q, 0 * q), theta)
     inside = (q >= LOW) & (q <= HIGH)
     np.testing.assert_array_equal(torque, border)
     np.testing.assert_array_equal(torque[inside], free[inside])
@@ -96,27 +97,27 @@ def test_waves_are_exported_as_their_mean_over_the_positions_of_the_log() -> Non
     (held,) = Terms((PositionFriction((5.0, 7.0, 9.0), 0.01),)).within(ROBOT, EXTENT)
     assert held.positions == ((-1.0, 1.0), (0.0, 0.5), (0.5, 2.0))
     theta = np.arange(1.0, 7.0)
-    parts = held.exported(ROBOT, theta)
+    parts = exported_parts(held, ROBOT, theta)
     assert parts is not None
     *on, left = parts
     q = LOW + (np.arange(20000)[:, None] + 0.5) / 20000 * (HIGH - LOW)
-    mean = held.torque(ROBOT, Samples.from_motion(q, np.ones_like(q), 0 * q, 0 * q), theta).mean(axis=0)
+    mean = torque_of(held, ROBOT, Samples.from_motion(q, np.ones_like(q), 0 * q, 0 * q), theta).mean(axis=0)
     assert [(one.joint, one.basis, one.width) for one in on] == [
         (j, MotionBasis.SIGN, 0.01) for j in range(3)
     ]
     np.testing.assert_allclose([one.value for one in on], mean, rtol=1e-6)
     assert left == LeftOut("position_friction but for its mean over the positions of the log")
-    assert PositionFriction(3.0).exported(ROBOT, theta) is None
+    assert exported_parts(PositionFriction(3.0), ROBOT, theta) is None
     # What goes on beyond the log has no mean worth the name.
     (on,) = Terms((PositionFriction((10.0, 7.0, 13.0)),)).within(ROBOT, EXTENT)
-    (mean, left) = on.exported(ROBOT, theta) or ()
+    (mean, left) = exported_parts(on, ROBOT, theta) or ()
     assert isinstance(mean, OnJoint)
     assert (mean.joint, left) == (
         1,
         LeftOut("position_friction but for its mean over the positions of the log"),
     )
     (everywhere,) = Terms((PositionFriction(50.0),)).within(ROBOT, EXTENT)
-    assert everywhere.exported(ROBOT, theta) == (LeftOut("position_friction"),)
+    assert exported_parts(everywhere, ROBOT, theta) == (LeftOut("position_friction"),)
 
 
 def test_waves_far_from_zero_go_on_as_well() -> None:
@@ -125,7 +126,7 @@ def test_waves_far_from_zero_go_on_as_well() -> None:
     q = LOW + 2.0 * FAR + np.linspace(-5.0, 5.0, 41)[:, None]
     theta = np.arange(1.0, 7.0)
     torque, free = (
-        one.torque(ROBOT, Samples.from_motion(q, np.ones_like(q), 0 * q, 0 * q), theta)
+        torque_of(one, ROBOT, Samples.from_motion(q, np.ones_like(q), 0 * q, 0 * q), theta)
         for one in (found, PositionFriction(50.0))
     )
     np.testing.assert_array_equal(torque, free)
@@ -135,9 +136,9 @@ def test_a_pair_of_positions_for_each_joint_of_the_robot() -> None:
     short = PositionFriction(3.0, positions=((-1.0, 1.0),))
     samples = Samples.from_motion(*(np.zeros((3, 3)) for _ in range(4)))
     with pytest.raises(UsageError, match="positions"):
-        short.torque(ROBOT, samples, np.ones(6))
+        torque_of(short, ROBOT, samples, np.ones(6))
     with pytest.raises(UsageError, match="positions"):
-        short.exported(ROBOT, np.ones(6))
+        exported_parts(short, ROBOT, np.ones(6))
 
 
 def test_positions_from_the_greatest_to_the_least_are_refused() -> None:

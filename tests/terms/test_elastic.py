@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -33,6 +34,14 @@ from dynid.terms import (
     Viscous,
 )
 from dynid.terms.elastic import SpringTerm
+from dynid.terms.forms import (
+    energy_form,
+    known_torque,
+    momentum_form,
+    motor_momentum_form,
+    motor_regressor,
+    torque_of,
+)
 from dynid.terms.term import Side, Terms
 from dynid.testing import TermContract, random_robot, smooth_samples
 
@@ -122,7 +131,7 @@ def test_springs_push_the_motor_as_much_as_they_pull_the_link(term: SpringTerm) 
     every = np.ones(4, dtype=np.bool_)
     assert not Terms((term,)).torque(robot, samples, theta).any()
     apart = samples.theta - samples.q if isinstance(term, Stiffness) else samples.dtheta - samples.dq
-    motor = term.motor_regressor(robot, samples, every).dense(4) @ theta
+    motor = motor_regressor(term, robot, samples, every).dense(4) @ theta
     np.testing.assert_allclose(motor, theta * apart, rtol=1e-15)
 
 
@@ -148,11 +157,13 @@ def test_terms_on_the_motor_s_side_see_the_motor() -> None:
         found = Terms((term,)).torque(robot, samples, np.ones(3))
         np.testing.assert_allclose(found, wanted, rtol=1e-15)
         on_motor = Terms((term,)).motor_regressor(robot, samples).dense(3).sum(axis=2)
-        np.testing.assert_allclose(on_motor, wanted if term.side is Side.MOTOR else 0.0 * wanted, rtol=1e-15)
+        np.testing.assert_allclose(
+            on_motor, wanted if term.traits.side is Side.MOTOR else 0.0 * wanted, rtol=1e-15
+        )
     rigid = Terms((RigidBody(),))
     pi = robot.inertia_prior.ravel()
     links = replace(samples, theta=None, dtheta=None, ddtheta=None)
-    np.testing.assert_array_equal(rigid.torque(robot, samples, pi), rigid.torque(robot, links, pi))
+    np.testing.assert_array_equal(torque_of(rigid, robot, samples, pi), torque_of(rigid, robot, links, pi))
 
 
 def test_motor_position_without_its_derivatives_is_refused() -> None:
@@ -198,10 +209,10 @@ def work_and_energy(
     """Power (T,) of both equations, and the rate of the term's energy by differences along time."""
     p, Ia = robot.n, np.linspace(1.0, 2.0, robot.n)
     every = np.ones(p, dtype=np.bool_)
-    motor = term.motor_regressor(robot, samples, every).dense(p) @ Ia
+    motor = motor_regressor(term, robot, samples, every).dense(p) @ Ia
     link = term.torque_regressor(robot, samples, every).dense(p) @ Ia - motor
     power = (motor * samples.motor.dq + link * samples.dq).sum(axis=1)
-    energy = Ia @ term.energy_form(robot, samples, every)[0]
+    energy = Ia @ energy_form(term, robot, samples, every)[0]
     slope = (8 * (energy[3:-1] - energy[1:-3]) - (energy[4:] - energy[:-4])) * samples.rate / 12
     return power[2:-2], slope
 
@@ -276,8 +287,8 @@ def test_momentum_of_spinning_rotors_changes_by_their_torque(seed: int) -> None:
     robot = shared(random_robot(seed, 4, 0.3), seed)
     term, samples, every = mounted(robot, seed), two_encoders(robot, 400), np.ones(4, dtype=np.bool_)
     for form, torque in (
-        (term.momentum_form, term.torque_regressor),
-        (term.motor_momentum_form, term.motor_regressor),
+        (partial(momentum_form, term), term.torque_regressor),
+        (partial(motor_momentum_form, term), partial(motor_regressor, term)),
     ):
         P, R = (panels.dense(4) for panels in form(robot, samples, every))
         rate = (8 * (P[3:-1] - P[1:-3]) - (P[4:] - P[:-4])) * samples.rate / 12
@@ -297,7 +308,7 @@ def test_spinning_rotors_that_cannot_be() -> None:
     samples, every = smooth_samples(robot, 5), np.ones(3, dtype=np.bool_)
     with pytest.raises(UsageError, match="unit vectors"):
         SpinningRotor(((1.0, 1.0, 0.0),))
-    with pytest.raises(UsageError, match="3, one a joint"):
+    with pytest.raises(UsageError, match="3, one per joint"):
         SpinningRotor(((1.0, 0.0, 0.0),)).torque_regressor(robot, samples, every)
     for carriers, message in (
         (("base",), "3, one a motor"),
@@ -369,8 +380,8 @@ def test_compensation_needs_a_rotor_and_values_for_every_joint() -> None:
     robot = random_robot(1, 3, 0.0)
     samples = two_encoders(robot)
     with pytest.raises(UsageError, match="no rotor inertia of joint1"):
-        RotorCompensation().known_torque(robot, samples)
+        known_torque(RotorCompensation(), robot, samples)
     with pytest.raises(UsageError, match="2 values of viscous"):
-        RotorCompensation(inertia=(1.0,) * 3, viscous=(1.0, 1.0)).known_torque(robot, samples)
+        known_torque(RotorCompensation(inertia=(1.0,) * 3, viscous=(1.0, 1.0)), robot, samples)
     with pytest.raises(UsageError, match="loaded_by = 'both'"):
         RotorCompensation(loaded_by="both")  # type: ignore[arg-type]  # wrong on purpose

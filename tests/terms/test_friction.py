@@ -33,7 +33,8 @@ from dynid.terms import (
     Viscous,
     ZolloFriction,
 )
-from dynid.terms.curve import CANDIDATES
+from dynid.terms.curve import CANDIDATES, range_of, shape_table, starts
+from dynid.terms.forms import alive_columns, load_slope, torque_of
 from dynid.testing import TermContract, piece_of, random_inertia, random_robot, smooth_samples
 
 BODY = random_inertia(5, 1)[0]
@@ -161,7 +162,7 @@ def curve_torque(term: Term, theta: Float, speed: Float) -> Float:
     robot = random_robot(1, 2, 0.0)
     dq = np.column_stack([speed] * robot.n)
     samples = Samples.from_motion(np.zeros_like(dq), dq, np.zeros_like(dq))
-    return term.torque(robot, samples, theta)
+    return torque_of(term, robot, samples, theta)
 
 
 def zollo_friction(speed: Float) -> Float:
@@ -230,11 +231,11 @@ def test_terms_can_be_kept_to_some_joints() -> None:
         (column,) = term.columns(robot)
         assert column.owner == 2
         assert column.name.endswith("3")
-        tau = term.torque(robot, samples, np.ones(1))
+        tau = torque_of(term, robot, samples, np.ones(1))
         assert not np.delete(tau, 2, axis=1).any()
         assert tau[:, 2].any()
         np.testing.assert_array_equal(
-            term.alive(robot, np.array([1, 1, 0, 1], dtype=bool)), [isinstance(term, Offset)]
+            alive_columns(term, robot, np.array([1, 1, 0, 1], dtype=bool)), [isinstance(term, Offset)]
         )
     with pytest.raises(UsageError, match="joint 'x'"):
         Viscous(joints=("x",)).columns(robot)
@@ -257,8 +258,8 @@ def test_friction_with_the_load_is_coulombs_times_the_load() -> None:
     width = float(np.median(np.abs(samples.dq)))
     inertia = robot.inertia_prior.ravel()
     load = np.abs(inverse_dynamics(robot.tree, robot.inertia_prior, samples.q, samples.dq, samples.ddq))
-    found = LoadFriction(inertia=tuple(inertia.tolist()), width=width).torque(robot, samples, np.ones(2))
-    np.testing.assert_allclose(found, load * Coulomb(width).torque(robot, samples, np.ones(2)), atol=1e-9)
+    found = torque_of(LoadFriction(inertia=tuple(inertia.tolist()), width=width), robot, samples, np.ones(2))
+    np.testing.assert_allclose(found, load * torque_of(Coulomb(width), robot, samples, np.ones(2)), atol=1e-9)
 
 
 def test_friction_changes_with_the_load_by_its_slope() -> None:
@@ -270,16 +271,16 @@ def test_friction_changes_with_the_load_by_its_slope() -> None:
 
     def friction(size: float) -> np.ndarray:
         term = LoadFriction(inertia=tuple((size * robot.inertia_prior).ravel().tolist()), joints=acting)
-        return term.torque(robot, samples, share)
+        return torque_of(term, robot, samples, share)
 
     load = inverse_dynamics(robot.tree, robot.inertia_prior, samples.q, samples.dq, samples.ddq)
-    slope = LoadFriction(joints=acting).load_slope(robot, samples, share)
+    slope = load_slope(LoadFriction(joints=acting), robot, samples, share)
     np.testing.assert_allclose(slope * load, (friction(1 + h) - friction(1 - h)) / (2 * h), atol=1e-6)
     assert not np.delete(slope, column, axis=1).any()
     # Without a load it may grow either way: none.
     weightless = replace(robot, gravity=np.zeros(3))
     still = replace(samples, dq=np.zeros_like(samples.dq), ddq=np.zeros_like(samples.ddq))
-    assert not LoadFriction(joints=acting).load_slope(weightless, still, share).any()
+    assert not load_slope(LoadFriction(joints=acting), weightless, still, share).any()
 
 
 def test_a_load_needs_inertias() -> None:
@@ -287,9 +288,9 @@ def test_a_load_needs_inertias() -> None:
     unknown = replace(robot, inertia_prior=np.full((2, 10), np.nan))
     samples = smooth_samples(robot, 10)
     with pytest.raises(UnfitDataError, match="load = 'estimate'"):
-        LoadFriction().torque(unknown, samples, np.ones(2))
+        torque_of(LoadFriction(), unknown, samples, np.ones(2))
     given = LoadFriction(inertia=tuple(np.tile(BODY, 2).tolist()))
-    assert np.isfinite(given.torque(unknown, samples, np.ones(2))).all()
+    assert np.isfinite(torque_of(given, unknown, samples, np.ones(2))).all()
 
 
 @pytest.mark.parametrize(
@@ -310,7 +311,7 @@ def test_a_load_needs_inertias() -> None:
         lambda: FrictionChoice("viscous"),
         lambda: (
             Stribeck(velocity=(0.1, 0.2)).columns(random_robot(1, 3))
-            and Stribeck((0.1, 0.2)).shape_table(random_robot(1, 3))
+            and shape_table(Stribeck((0.1, 0.2)), random_robot(1, 3))
         ),
     ],
 )
@@ -322,11 +323,11 @@ def test_nonsense_is_refused(make: object) -> None:
 def test_ranges_hold_their_starts() -> None:
     motion = JointMotion(peak=1.5, median=0.4, span=3.0)
     for term in (SmoothCoulomb(), Stribeck(), Sigmoid(), ZolloFriction(), Presliding()):
-        low, high = term.range_of(motion).T
+        low, high = range_of(term, motion).T
         assert (low < high).all()
-        starts = term.starts(motion)
-        assert starts.shape[1] == len(term.shapes)
-        assert ((starts >= low) & (starts <= high)).all()
+        first = starts(term, motion)
+        assert first.shape[1] == len(term.shapes)
+        assert ((first >= low) & (first <= high)).all()
 
 
 @pytest.mark.parametrize("peak", [0.2, 0.7, 3.0])
@@ -335,7 +336,7 @@ def test_stribeck_friction_rises_before_it_fades(peak: float) -> None:
     robot, motion = random_robot(1, 1), JointMotion(peak=peak, median=0.3, span=2.0)
     for width in (0.0, 1e-3, 0.02):
         term = Stribeck(width=width)
-        (velocity,), _ = term.range_of(motion).T
+        (velocity,), _ = range_of(term, motion).T
         dq = np.linspace(0.0, peak, 2000)[:, None]
         curve = term.curve(robot, Samples.from_motion(0 * dq, dq, 0 * dq, 0 * dq), 0, np.array([velocity]))
         assert curve.max() > 1.0 / 3.0
@@ -354,6 +355,6 @@ def test_stribeck_friction_rises_before_it_fades(peak: float) -> None:
 def test_ranges_are_shares_of_the_peak_velocity(term: CurveTerm, shares: list[tuple[float, float]]) -> None:
     """Speeds in proportion to the peak velocity, slopes (s/rad) to its inverse."""
     for peak in (0.7, 3.0):
-        found = term.range_of(JointMotion(peak=peak, median=0.3, span=2.0))
+        found = range_of(term, JointMotion(peak=peak, median=0.3, span=2.0))
         unit = [1.0 / peak if shape.unit_revolute.startswith("s/") else peak for shape in term.shapes]
         np.testing.assert_allclose(found, np.array(shares) * np.array(unit)[:, None])

@@ -27,7 +27,7 @@ from dynid.testing import random_inertia, random_robot
 def test_a_tilt_is_told_beyond_its_interval(axis: str, degrees: float, half: float) -> None:
     robot = random_robot(1, 3)
     sizes = {f"tilt{axis}": (np.radians(degrees), np.radians(half))}
-    notices = list(GravityTilt().notices(Held(robot, sizes, 100.0, 20.0, np.ones(3))))
+    notices = list(GravityTilt.words.notices(GravityTilt(), Held(robot, sizes, 100.0, 20.0, np.ones(3))))
     assert len(notices) == (abs(degrees) - half > 0.5)
     for notice in notices:
         assert notice.declared is not None
@@ -44,7 +44,9 @@ def test_a_tilt_is_told_beyond_its_interval(axis: str, degrees: float, half: flo
 )
 def test_a_gain_is_told_beyond_its_interval_and_doubted_over_a_tenth(value: float, half: float) -> None:
     robot = random_robot(1, 3)
-    notices = list(GainError().notices(Held(robot, {"dg2": (value, half)}, 100.0, 20.0, np.ones(3))))
+    notices = list(
+        GainError.words.notices(GainError(), Held(robot, {"dg2": (value, half)}, 100.0, 20.0, np.ones(3)))
+    )
     assert len(notices) == (abs(value) - half > 0.03)
     for notice in notices:
         turned = (
@@ -113,7 +115,7 @@ def test_a_zero_is_told_beyond_its_interval_in_units_of_its_joint(
     joint = [bool(one) for one in robot.prismatic].index(slides)
     unit = 1e-3 if slides else np.pi / 180.0
     sizes = {f"zq{joint + 1}": (value * unit, half * unit)}
-    notices = list(ZeroOffset().notices(Held(robot, sizes, 100.0, 20.0, np.ones(3))))
+    notices = list(ZeroOffset.words.notices(ZeroOffset(), Held(robot, sizes, 100.0, 20.0, np.ones(3))))
     sure = abs(value) - half
     assert len(notices) == (sure > (1.0 if slides else 0.5))
     for notice in notices:
@@ -129,10 +131,10 @@ def test_a_drift_is_told_by_its_share_of_the_torque_over_the_log(
     torque = np.array([1.0, 8.0, 1.0])
     held = Held(robot, {"fd2": (rate, half)}, 100.0, seconds, torque)
     change = rate * seconds / 3600.0
-    (notice,) = Drift().notices(held)
+    (notice,) = Drift.words.notices(Drift(), held)
     assert f"{change:.3g} +- {half * seconds / 3600.0:.1g} N m" in notice.found
     assert f"({100 * abs(change) / 8.0:.2g} % of its torque)" in notice.found
-    assert not list(Drift().notices(replace(held, seconds=0.1 * seconds * 0.08 / abs(change))))
+    assert not list(Drift.words.notices(Drift(), replace(held, seconds=0.1 * seconds * 0.08 / abs(change))))
 
 
 @pytest.mark.parametrize("seconds", [0.004, -0.004])
@@ -155,7 +157,7 @@ def test_a_lag_is_told_beyond_a_sample_and_doubted_beyond_five(
     term = TorqueDelay(each=each)
     (name, *_) = [column.name for column in term.columns(robot)]
     held = Held(robot, {name: (samples / rate, half / rate)}, rate, 20.0, np.ones(3))
-    notices = list(term.notices(held))
+    notices = list(term.words.notices(term, held))
     assert len(notices) == (abs(samples) - half > 1.0)
     for notice in notices:
         doubted = not each and abs(samples) - half > 5.0

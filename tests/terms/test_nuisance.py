@@ -16,6 +16,7 @@ from dynid.signals.samples import Samples
 from dynid.terms import Offset, RigidBody, Term, Terms
 from dynid.terms.drift import Drift
 from dynid.terms.elastic import Compliance
+from dynid.terms.forms import torque_of
 from dynid.terms.gain import GainError
 from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.nominal import Nominal
@@ -29,7 +30,7 @@ DRIVES = tuple(np.random.default_rng(1).uniform(0.2, 1.0, 12).tolist())
 
 
 def bodies_torque(robot: RobotModel, samples: Samples) -> Float:
-    return RigidBody().torque(robot, samples, np.array(BODIES))
+    return torque_of(RigidBody(), robot, samples, np.array(BODIES))
 
 
 class OfThreeBodies(TermContract):
@@ -153,7 +154,7 @@ def test_a_delay_is_the_first_order_of_a_shift() -> None:
     torque = Nominal(BODIES, DRIVES).rigid(ROBOT, samples.q, samples.dq, samples.ddq)
     late = np.array([np.interp(samples.t - 1e-3, samples.t, x) for x in torque.T]).T
     term = TorqueDelay(BODIES)
-    change = term.torque(ROBOT, samples, np.array([1e-3]))
+    change = torque_of(term, ROBOT, samples, np.array([1e-3]))
     inside = slice(5, -5)
     size = np.abs(torque - late)[inside].max()
     assert np.abs(torque + change - late)[inside].max() < 0.06 * size
@@ -164,7 +165,7 @@ def test_a_delay_about_itself_is_a_shift_of_each_late_joint() -> None:
     torque = Nominal(BODIES, DRIVES).torque(ROBOT, samples)
     term = TorqueDelay(BODIES, DRIVES, each=True, joints=("joint1", "joint3"))
     near = term.near(ROBOT, {"delay1": 4 / 400.0, "delay3": -2 / 400.0})
-    late = torque + near.torque(ROBOT, samples, np.array(near.about))
+    late = torque + torque_of(near, ROBOT, samples, np.array(near.about))
     np.testing.assert_allclose(late[4:, 0], torque[:-4, 0], rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(late[:, 1], torque[:, 1])
     np.testing.assert_allclose(late[:-2, 2], torque[2:, 2], rtol=1e-9, atol=1e-9)
@@ -172,7 +173,7 @@ def test_a_delay_about_itself_is_a_shift_of_each_late_joint() -> None:
 
 def test_delays_to_be_about_are_one_a_parameter() -> None:
     with pytest.raises(UsageError, match="2 delays to be about"):
-        TorqueDelay(BODIES, about=(0.01, 0.02)).torque(ROBOT, smooth_samples(ROBOT, 20), np.ones(1))
+        torque_of(TorqueDelay(BODIES, about=(0.01, 0.02)), ROBOT, smooth_samples(ROBOT, 20), np.ones(1))
     with pytest.raises(UsageError, match="delay-about"):
         TorqueDelay(BODIES, about=(np.nan,))
 
@@ -182,7 +183,7 @@ def test_a_tilt_is_the_first_order_of_another_gravity() -> None:
     turn = np.array([2e-3, -1e-3, 0.0])
     leaning = replace(ROBOT, gravity=ROBOT.gravity + np.cross(turn, ROBOT.gravity))
     change = bodies_torque(leaning, samples) - bodies_torque(ROBOT, samples)
-    found = GravityTilt(BODIES).torque(ROBOT, samples, np.array([*turn[:2], 0.0, 0.0]))
+    found = torque_of(GravityTilt(BODIES), ROBOT, samples, np.array([*turn[:2], 0.0, 0.0]))
     np.testing.assert_allclose(found, change, atol=1e-9 * np.abs(change).max() + 1e-12)
 
 
@@ -207,7 +208,7 @@ def test_compliance_is_the_first_order_of_a_wound_up_joint() -> None:
         rate=samples.rate,
     )
     change = bodies_torque(ROBOT, link) - torque
-    found = Compliance(BODIES, joints=("joint2",)).torque(ROBOT, samples, np.array([softness]))
+    found = torque_of(Compliance(BODIES, joints=("joint2",)), ROBOT, samples, np.array([softness]))
     inside = slice(10, -10)
     assert np.abs(found - change)[inside].max() < 1e-3 * np.abs(change[inside]).max()
 
@@ -227,4 +228,4 @@ def test_wrong_terms_are_refused() -> None:
         JointCoupling(("joint1",), ("elbow",)).columns(ROBOT)
     bare = replace(ROBOT, inertia_prior=np.full((3, 10), np.nan))
     with pytest.raises(UnfitDataError, match="nominal-unknown"):
-        TorqueDelay().torque(bare, smooth_samples(bare, 20), np.ones(1))
+        torque_of(TorqueDelay(), bare, smooth_samples(bare, 20), np.ones(1))

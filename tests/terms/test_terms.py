@@ -51,6 +51,7 @@ from dynid.terms import (
 from dynid.terms.catalogue import CATALOGUE, terms_from_spec, terms_to_spec
 from dynid.terms.drift import Drift
 from dynid.terms.elastic import Compliance
+from dynid.terms.forms import known_torque
 from dynid.terms.friction_curves import SaturatingViscous
 from dynid.terms.gain import GainError
 from dynid.terms.gravity_tilt import GravityTilt
@@ -233,14 +234,14 @@ def test_a_missing_channel_says_how_to_map_it() -> None:
     with pytest.raises(
         UnfitDataError, match=r"no extra channel 'u' \(extra channels: v\).*\[log.extra\] as u"
     ):
-        ChannelTorque("u", "joint1", free=False).known_torque(ROBOT, samples)
+        known_torque(ChannelTorque("u", "joint1", free=False), ROBOT, samples)
 
 
 def test_names_of_joints_and_bodies_are_checked() -> None:
-    with pytest.raises(UsageError, match="joint 'elbow' for channel 'u'"):
+    with pytest.raises(UsageError, match="joint 'elbow' of a term"):
         ChannelTorque("u", "elbow").columns(ROBOT)
     with pytest.raises(UsageError, match="body 'hand'"):
-        KnownPayload(LOAD, body="hand").known_torque(ROBOT, smooth_samples(ROBOT, 10))
+        known_torque(KnownPayload(LOAD, body="hand"), ROBOT, smooth_samples(ROBOT, 10))
     for inertia in (LOAD[:9], (np.nan, *LOAD[1:])):
         with pytest.raises(UsageError, match="ten finite numbers"):
             KnownPayload(inertia)
@@ -251,12 +252,12 @@ def test_names_of_joints_and_bodies_are_checked() -> None:
 def test_a_load_counts_during_its_trajectories_only() -> None:
     samples = smooth_samples(ROBOT, 10)
     load = KnownPayload(LOAD, trajectories="load*")
-    assert load.known_torque(ROBOT, replace(samples, trajectory="empty 1")) is None
-    with_load = load.known_torque(ROBOT, replace(samples, trajectory="load 1"))
+    assert known_torque(load, ROBOT, replace(samples, trajectory="empty 1")) is None
+    with_load = known_torque(load, ROBOT, replace(samples, trajectory="load 1"))
     assert with_load is not None
     assert np.abs(with_load).max() > 0.1
     # The last body by default.
-    named = KnownPayload(LOAD, body=ROBOT.body_names[-1]).known_torque(ROBOT, samples)
+    named = known_torque(KnownPayload(LOAD, body=ROBOT.body_names[-1]), ROBOT, samples)
     np.testing.assert_array_equal(with_load, named)
 
 

@@ -25,6 +25,8 @@ from dynid.terms import (
     Terms,
     Viscous,
 )
+from dynid.terms.curve import followed
+from dynid.terms.forms import alive_columns
 from dynid.terms.transmission import placed_at
 from dynid.testing import RowsContract, TermContract, random_robot, smooth_samples
 
@@ -165,13 +167,13 @@ def test_a_motor_that_moves_with_several_joints_is_scaled_by_its_largest_ratio()
     N = np.array([[3.0, 20.0, 0.0], [0.0, 4.0, 0.5], [0.1, 0.0, -5.0]])
     robot = replace(robot, drive=replace(robot.drive, transmission=N))
     samples = smooth_samples(robot, 50)
-    seen, units = OnMotor(Viscous()).followed(robot, samples)
+    seen, units = followed(OnMotor(Viscous()), robot, samples)
     np.testing.assert_allclose(seen.dq, samples.dq @ N.T, rtol=1e-12)
     for motor, unit in enumerate(units):
         alone = [
             np.abs(seen.dq[:, motor]).max()
             for joint in range(3)
-            for seen in (OnMotor(Viscous()).followed(robot, only(samples, joint))[0],)
+            for seen in (followed(OnMotor(Viscous()), robot, only(samples, joint))[0],)
         ]
         speeds = np.abs(samples.dq).max(axis=0)
         assert unit == pytest.approx(max(a / s for a, s in zip(alone, speeds, strict=True)))
@@ -194,8 +196,8 @@ def test_names_units_priors_and_what_is_alive() -> None:
     assert np.isnan([c.prior for c in columns[3:]]).all()
     # N is upper triangular: motor 1 turns with every joint, motor 3 with its own alone.
     moved = np.array([False, True, False])
-    assert MotorInertia().alive(robot, moved).tolist() == [True, True, False]
-    assert OnMotor(Viscous()).alive(robot, moved).tolist() == [True, True, False]
+    assert alive_columns(MotorInertia(), robot, moved).tolist() == [True, True, False]
+    assert alive_columns(OnMotor(Viscous()), robot, moved).tolist() == [True, True, False]
     with pytest.raises(UsageError, match="on_motor of"):
         OnMotor(OnMotor(Viscous()))
 

@@ -1,1 +1,1 @@
-"""What users call and hold where it reaches across the upper rooms: results that predict, plot and export."""
+"""Results for users that combine the upper rooms: they predict, plot and export."""

@@ -1,4 +1,4 @@
-"""A result as users hold it: an identification that shows itself, predicts, plots and exports."""
+"""Results as users get them: an identification that shows itself, predicts, plots and exports."""
 
 from __future__ import annotations
 
@@ -37,20 +37,42 @@ from dynid.run import store
 from dynid.run.result import Identification, Validation
 from dynid.run.tables import parameter_columns, score_columns
 from dynid.run.validation import validate as score_on
+from dynid.terms.exports import Reads
 from dynid.terms.term import states
 from dynid.verbs.external_torque import ExternalTorque, external_torque, thresholds
 
-# Logs as users hand them over: logs with effort, or data frames of them.
+# Input: logs with effort, or data frames.
 
 
 def measured(log: Any, robot: RobotModel, channels: tuple[str, ...]) -> Log:
-    """A log or data frame as a log; raises UsageError for something else than a robot, or a log without effort."""
+    """Log or data frame as a log.
+
+    Parameters
+    ----------
+    log : Log or data frame
+        Log.
+    robot : RobotModel
+        Robot.
+    channels : tuple of str
+        Further columns that the model reads.
+
+    Returns
+    -------
+    Log
+        Log with effort.
+
+    Raises
+    ------
+    UsageError
+        For something else than a robot, or a log without effort.
+
+    """
     if not isinstance(robot, RobotModel):
         raise UsageError(
             "not-a-robot",
             found=f"{type(robot).__name__} in place of a robot",
             expected="a robot model",
-            do="open a description with dynid.load_robot(path)",
+            do="load it with dynid.load_robot(path)",
         )
     opened = as_log(log, robot, channels)
     if not opened.has_effort:
@@ -58,66 +80,115 @@ def measured(log: Any, robot: RobotModel, channels: tuple[str, ...]) -> Log:
             "no-effort",
             found=f"the log {opened.tables[0].path} without effort",
             expected="torque or current of every joint",
-            do="give columns tau_<joint>, a mapping with effort, or tau to Log.from_arrays",
+            do="add columns tau_<joint>, a mapping with effort, or tau to Log.from_arrays",
         )
     return opened
 
 
 class Result(Identification):
-    """What `dynid.identify` and `dynid.load` return: model, estimate, scores, verdict.
+    """Result of `dynid.identify` and `dynid.load`: model, estimate, scores and verdict.
 
-    The fields are those of `Identification`; what is here works on them.
+    The fields are those of `Identification`; the methods here use them.
     """
 
     @staticmethod
-    def of(found: Identification) -> Result:
-        """The same identification as a result."""
-        return Result(**{one.name: getattr(found, one.name) for one in fields(found)})
+    def of(identification: Identification) -> Result:
+        """The same identification as a Result."""
+        return Result(**{item.name: getattr(identification, item.name) for item in fields(identification)})
 
     @property
     def parameters(self) -> Any:
         """Base and full parameters with 95 % intervals and verdicts, as a data frame.
 
-        Of polars or pandas, whichever is loaded or installed, else of Arrow. Columns: docs/run-folder.md,
-        `parameters.parquet`.
+        The data frame is of polars or pandas, whichever is loaded or installed, otherwise of Arrow. Columns:
+        docs/run-folder.md, `parameters.parquet`.
         """
         return data_frame(parameter_columns(self))
 
     @property
     def scores(self) -> Any:
-        """Torque errors by set of data and joint, as a data frame like `parameters`; see docs/conventions.md."""
+        """Torque errors by data set and joint, as a data frame like `parameters`; see docs/conventions.md."""
         return data_frame(score_columns(self))
 
     @cached_property
     def model(self) -> Dynamics:
-        """The robot's dynamics with the identified parameters: inverse and forward dynamics, kinematics, derivatives.
+        """Dynamics with the identified parameters: inverse and forward dynamics, kinematics, derivatives.
 
-        What exports hold, without effects of the measurement (`predict` has those) and without what is named in
-        `model.left_out`. Methods and conventions: docs/model.md.
+        It contains what exports contain: no effects of the measurement (`predict` includes those), and nothing that is
+        named in `model.left_out`. Methods and conventions: docs/model.md.
         """
         return ExportModel.of_run(self).dynamics
 
     def external_torque(self, log: Any, *, cutoff: float = CUTOFF) -> tuple[ExternalTorque, ...]:
-        """Torque from outside on the joints along every trajectory of a log or data frame, by `model.external_torque`.
+        """External torque on the joints along every trajectory of a log, by `model.external_torque`.
 
-        cutoff: Hz, of the observer.    Raises UsageError for a log without effort or of other joints.
+        Parameters
+        ----------
+        log : Log or data frame
+            Log with effort.
+        cutoff : float, Hz
+            Cutoff frequency of the observer.
+
+        Returns
+        -------
+        tuple of ExternalTorque
+            One per trajectory.
+
+        Raises
+        ------
+        UsageError
+            For a log without effort or of other joints.
+
         """
         return external_torque(self.model, measured(log, self.robot, self.terms.channels()), cutoff)
 
     def replay(self, log: Any, *, window: float = WINDOW) -> TorqueReplay:
-        """A log replayed by exported files: MJCF in MuJoCo, URDF in pinocchio, beside the description's own.
+        """Replay a log with exported files: MJCF in MuJoCo and URDF in pinocchio, compared with the prior's.
 
-        window: s of motion under measured torque.
-        Raises UsageError for a window that is not positive, UnfitDataError for a log without one.
+        Parameters
+        ----------
+        log : Log or data frame
+            Log with effort.
+        window : float, s
+            Duration of motion under measured torque.
+
+        Returns
+        -------
+        TorqueReplay
+            Simulated motion and torque.
+
+        Raises
+        ------
+        UsageError
+            For a window that is not positive.
+        UnfitDataError
+            For a log without such a window.
+
         """
         return replay_torque(self, measured(log, self.robot, self.terms.channels()), window=window)
 
     def thresholds(self, log: Any, rate: float = 0.01, *, cutoff: float = CUTOFF) -> Thresholds:
-        """Thresholds for external torque by joint and speed, which a share `rate` of free motion's samples crosses.
+        """Thresholds of external torque by joint and speed, which a share `rate` of samples of free motion exceeds.
 
-        log: a log or data frame of motion that was not fitted and that nothing touched; the rate holds for motion like
-        it.    cutoff: Hz, of the observer.
-        Raises UnfitDataError for a log that is too short for the rate.
+        Parameters
+        ----------
+        log : Log or data frame
+            Motion without contact that was not fitted; the rate is valid for similar motion.
+        rate : float
+            Share of samples.
+        cutoff : float, Hz
+            Cutoff frequency of the observer.
+
+        Returns
+        -------
+        Thresholds
+            Thresholds.
+
+        Raises
+        ------
+        UnfitDataError
+            If the log is too short for the rate.
+
         """
         return thresholds(self.model, measured(log, self.robot, self.terms.channels()), rate, cutoff)
 
@@ -131,41 +202,40 @@ class Result(Identification):
         temperature: npt.ArrayLike | None = None,
         extra: Mapping[str, npt.ArrayLike] | None = None,
     ) -> Float:
-        """Torque Y(q, dq, ddq) theta at the joints; theta is what exports write.
+        """Predict joint torque Y(q, dq, ddq) theta with the parameters that exports write.
 
-        All effects that were identified are in it, also those of the measurement, as in the scores. Sensors of motors
-        would show u of N' u, with N the drives' transmission.
+        All identified effects are included, also those of the measurement, as in the scores. With the drives'
+        transmission N, motor sensors would show u of N' u.
 
-        Without `rate` every state is taken by itself: a delay shifts time, so that the torque is that of the instant,
-        and an elastic joint is bent by its torque as it stands; what follows from the change of the torque along time
-        is left out with a warning.
+        Without `rate` every state is taken alone: a delay is ignored, and an elastic joint is bent by its torque as it
+        stands. Effects of the change of torque in time are left out with a warning.
 
         Parameters
         ----------
-        q, dq, ddq : (T, n) or (n,) array, SI units
-            Positions, velocities and accelerations of states, or of one.
+        q, dq, ddq : array_like, shape (T, n) or (n,), SI units
+            Positions, velocities and accelerations.
         rate : float, Hz, optional
-            Samples a second where the states follow each other in time, for models with a delay of the torque or
-            elastic joints.
-        temperature : (T, n) array, degC, optional
-            Of the drives, where the model reads it.
-        extra : mapping of str to (T,) array, optional
-            Channels by name, where the model reads them.
+            Sampling rate if the states are consecutive samples, for models with a delay of the torque or elastic
+            joints.
+        temperature : array_like, shape (T, n), degrees C, optional
+            Temperature of the drives, if the model reads it.
+        extra : mapping of str to array_like, shape (T,), optional
+            Channels by name, if the model reads them.
 
         Returns
         -------
-        array of the shape of q, N m (N)
-            Torque at the joints.
+        ndarray, shape of q, N m (N)
+            Joint torque.
 
         Raises
         ------
         UsageError
-            For arrays of another shape, without a channel that the model reads, or a rate that is not positive.
+            For arrays of another shape, a missing channel, or a rate that is not positive.
 
         Warns
         -----
         UserWarning
-            If effects of the torque's change along time are left out.
+            If effects of the change of torque in time are left out.
 
         """
         samples, shape = states(
@@ -173,11 +243,15 @@ class Result(Identification):
         )
         parameters = self.estimate.parameters
         parts = self.terms.with_values(self.robot, parameters)
-        left_out = [term.name for term, values in parts if rate is None and term.reads_rate and values.any()]
+        left_out = [
+            term.name
+            for term, values in parts
+            if rate is None and Reads.RATE in term.traits.reads and values.any()
+        ]
         if left_out:
             warnings.warn(
-                f"states without a rate: the torque's change along time is left out ({', '.join(left_out)}); "
-                "pass rate=HZ for consecutive states",
+                f"terms that depend on the change of torque in time are left out ({', '.join(left_out)}): "
+                "pass rate=HZ if the states are consecutive samples",
                 stacklevel=2,
             )
         return self.terms.torque(self.robot, samples, parameters).reshape(shape)
@@ -194,14 +268,39 @@ class Result(Identification):
         force: bool = False,
         diagnostics: Diagnostics | None = None,
     ) -> Exported:
-        """Writes the model for another program: URDF, MJCF, SDF, C, JSON or a table; see `dynid.export` for more.
+        """Write the model for another program: URDF, MJCF, SDF, C, JSON or a table; see `dynid.export` for more.
 
-        kind: the format; None = by the suffix of `path`.    source: URDF or MJCF to change in place.
-        feasible: the closest physically consistent parameters, where these are not.
-        allow_unphysical: write them as they are.    thresholds: of external torque, for C code to hold as well.
-        force: replace files.    diagnostics: receives the warnings.
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        kind : str, optional
+            Format; None = by the suffix of `path`.
+        source : str or Path, optional
+            URDF or MJCF to change in place.
+        feasible : bool
+            Write the closest physically consistent parameters if these are not.
+        allow_unphysical : bool
+            Write the parameters as they are, even if they are not physically consistent.
+        thresholds : Thresholds, optional
+            Thresholds of external torque to include in C code.
+        force : bool
+            Replace files.
+        diagnostics : Diagnostics, optional
+            Receives the warnings.
 
-        Raises RefusedError for what exists or is not physical, UsageError for an unknown kind.
+        Returns
+        -------
+        Exported
+            Written files.
+
+        Raises
+        ------
+        RefusedError
+            If a file exists, or the parameters are not physical.
+        UsageError
+            For an unknown kind.
+
         """
         return export(
             self,
@@ -216,26 +315,27 @@ class Result(Identification):
         )
 
     def plot(self) -> Any:
-        """Measured and predicted torque by joint, as a plotly figure: of a held-out log where there is one."""
-        shown = [one for one in self.validations if one.residuals is not None]
+        """Measured and predicted torque per joint as a plotly figure, of a held-out log if there is one."""
+        shown = [validation for validation in self.validations if validation.residuals is not None]
         return torque_plot(self, shown[0] if shown else self.training)
 
     def overview(self) -> Overview:
-        """What is shown of the result: verdict, errors by joint, rank, weak spots."""
-        scores = self._judged().scores
-        verdicts = [one.word for one in base_verdicts(self.estimate, self.factors)]
+        """Summary for display: verdict, errors per joint, rank, weak spots."""
+        scores = self._judged_validation().scores
+        verdicts = [item.word for item in base_verdicts(self.estimate, self.factors)]
         words = [f"{verdicts.count(word)} {word}" for word in Word if word in verdicts]
         by_joint = [
-            f"{name} {100 * one:.3g} %" for name, one in zip(scores.joint_names, scores.relative, strict=True)
+            f"{name} {100 * item:.3g} %"
+            for name, item in zip(scores.joint_names, scores.relative, strict=True)
         ]
-        weak = [one.title for one in self.verdict.findings if one.level not in ("good", "note")]
+        weak = [item.title for item in self.verdict.findings if item.level not in ("good", "note")]
         return Overview(
-            f"Identification of '{self.robot.name}' ({counted(self.robot.n, 'joint')}) from {self._log()}",
+            f"Identification of '{self.robot.name}' ({counted(self.robot.n, 'joint')}) from {self._log_text()}",
             (
                 (self.verdict.level.upper(), self.verdict.headline),
                 ("torque error", f"{100 * scores.total_relative:.3g} % on {scores.origin}, "
                     f"{100 * self.training.scores.total_relative:.3g} % in training"),
-                ("by joint", listed(by_joint, 12)),
+                ("per joint", listed(by_joint, 12)),
                 ("rank", f"{self.estimate.base.rank} of {self.structural.rank} base parameters, condition number "
                     f"{self.estimate.base.condition:.3g}; {', '.join(words)}"),
                 ("model", " + ".join(dict.fromkeys(term.name for term in self.terms))),
@@ -261,18 +361,20 @@ class Result(Identification):
     def _repr_html_(self) -> str:
         return self.overview().html()
 
-    def _judged(self) -> Validation:
-        # What the model was judged on: data that was not fitted, where there is some.
+    def _judged_validation(self) -> Validation:
+        # Data on which the model was judged: held out if there is any.
         return self.validations[0] if self.validations else self.training
 
-    def _log(self) -> str:
+    def _log_text(self) -> str:
         logs: Any = self.provenance.get("logs", {})
-        found: Any = self.log_summary.get("trajectories", ())
-        seconds = float(np.sum([one["end_s"] - one["start_s"] for one in found])) if found else 0.0
-        return f"{listed([Path(str(one)).name for one in logs], 2) or 'a log'} ({seconds:.4g} s)"
+        trajectories: Any = self.log_summary.get("trajectories", ())
+        seconds = (
+            float(np.sum([item["end_s"] - item["start_s"] for item in trajectories])) if trajectories else 0.0
+        )
+        return f"{listed([Path(str(item)).name for item in logs], 2) or 'a log'} ({seconds:.4g} s)"
 
 
-# The main verbs as users call them: logs may be data frames, and results have methods.
+# Main functions: logs may be data frames, and results have methods.
 
 
 def identify(
@@ -287,22 +389,46 @@ def identify(
     diagnostics: Diagnostics | None = None,
     accept: Sequence[str] = (),
 ) -> Result:
-    """Identifies the robot's dynamics, tau = Y(q, dq, ddq) theta, and judges the model on data that was not fitted.
+    """Identify the robot's dynamics, tau = Y(q, dq, ddq) theta, and judge the model on data that was not fitted.
 
-    log: a Log, or a data frame (pandas, polars, Arrow) with dynid's own column names.
-    settings: model, equations, method, signals; None = the default.
-    validation: a log or data frame that is held out; without one, contiguous blocks of the log are held out in turn.
-    truth: parameter values by name, for simulated robots.    threads: of passes over the log and of
-    simulations; None = one, and all processors; results do not depend on it.
-    progress: called with (stage, seconds of data done).    diagnostics: receives the warnings, which the result holds
-    as well.
-    accept: codes of claims that are to warn, not to stop, beside those of the settings.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    log : Log or data frame
+        Log, or a data frame (pandas, polars, Arrow) with dynid's own column names.
+    settings : Settings, optional
+        Model, equations, method and signals; None = the default.
+    validation : Log or data frame, optional
+        Held-out log; without it contiguous blocks of the log are held out in turn.
+    truth : mapping of str to float, optional
+        Parameter values by name, for simulated robots.
+    threads : int, optional
+        Threads of passes over the log and of simulations; None = one, and all processors. Results do not depend on it.
+    progress : callable, optional
+        Called with (stage, seconds of data done).
+    diagnostics : Diagnostics, optional
+        Receives the warnings, which the result contains too.
+    accept : sequence of str
+        Codes of claims that only warn instead of stopping, in addition to those of the settings.
 
-    Raises UnfitDataError if the log cannot support an identification or physics speaks against it, InputError if it
-    cannot be read, UsageError for an accepted code that is not found.
+    Returns
+    -------
+    Result
+        Model, scores and verdict.
+
+    Raises
+    ------
+    UnfitDataError
+        If the log cannot support an identification, or contradicts physics.
+    InputError
+        If the log cannot be read.
+    UsageError
+        For an accepted code that does not occur.
+
     """
     channels = (settings or Settings()).model.channels()
-    found = pipeline.identify(
+    identified = pipeline.identify(
         robot,
         measured(log, robot, channels),
         settings,
@@ -313,7 +439,7 @@ def identify(
         diagnostics=diagnostics,
         accept=accept,
     )
-    return Result.of(found)
+    return Result.of(identified)
 
 
 def validate(
@@ -324,12 +450,35 @@ def validate(
     *,
     accept: Sequence[str] = (),
 ) -> Validation:
-    """Scores an identified model on a log or data frame, filtered as in the identification.
+    """Score an identified model on a log, filtered as in the identification.
 
-    A log that the model was fitted on is scored under the name of training data, with a warning.
-    accept: codes of claims that are to warn, not to stop, beside those accepted in the identification.
-    Raises UnfitDataError if the log has no usable sample or physics speaks against it, UsageError for a code given here
-    that is not found.
+    A log that the model was fitted on is scored as training data, with a warning.
+
+    Parameters
+    ----------
+    result : Identification
+        Identified model.
+    log : Log or data frame
+        Log.
+    diagnostics : Diagnostics, optional
+        Receives the warnings.
+    threads : int, optional
+        Threads; None = one.
+    accept : sequence of str
+        Codes of claims that only warn instead of stopping, in addition to those accepted in the identification.
+
+    Returns
+    -------
+    Validation
+        Scores and residuals.
+
+    Raises
+    ------
+    UnfitDataError
+        If the log has no usable sample, or contradicts physics.
+    UsageError
+        For a code given here that does not occur.
+
     """
     return score_on(
         result, measured(log, result.robot, result.terms.channels()), diagnostics, threads, accept=accept
@@ -337,14 +486,30 @@ def validate(
 
 
 def load(folder: str | Path) -> Result:
-    """Reads a run folder back.
+    """Read a run folder.
 
-    Raises InputError if it is not one or is damaged, ResourceError if it cannot be read.
+    Parameters
+    ----------
+    folder : str or Path
+        Run folder.
+
+    Returns
+    -------
+    Result
+        Result.
+
+    Raises
+    ------
+    InputError
+        If it is not a run folder or is damaged.
+    ResourceError
+        If it cannot be read.
+
     """
     return Result.of(store.load(Path(folder)))
 
 
-# Logs from files as users open them: columns that nobody named are found where nothing is left to ask.
+# Logs from files, with detection of unnamed columns if it leaves no question.
 
 
 def read_log(
@@ -357,17 +522,38 @@ def read_log(
     *,
     answers: Mapping[str, str] | None = None,
 ) -> Log:
-    """Opens one or several logs of a robot, files or folders of any format that has a reader.
+    """Open one or several logs of a robot, files or folders of any supported format.
 
-    mapping: which column measures what, also as the plain data of an experiment's [log] table;
-    None = dynid's own column names (t, traj, q_<joint>, dq_<joint>, tau_<joint>), else as `dynid init` finds them by
-    their names and the motion, which `log.remarks` say.    answers: to what that leaves open, by key.
-    select: trajectories to use, by name or glob, in whole or in part.
-    extra: further columns that terms of the model read, for a log with dynid's own column names.
-    topics: of bags, where the joint states are; those of the mapping, or else the only fitting one, where not given.
+    Parameters
+    ----------
+    paths : str, Path or sequence of these
+        Files or folders.
+    robot : RobotModel
+        Robot.
+    mapping : ChannelMap or mapping, optional
+        Which column measures what, also as the plain data of an experiment's [log] table. None = dynid's own column
+        names (t, traj, q_<joint>, dq_<joint>, tau_<joint>), otherwise as `dynid init` detects them from names and
+        motion and `log.remarks` reports.
+    select : sequence of Selection or str
+        Trajectories to use, by name or glob, in whole or in part.
+    extra : sequence of str
+        Further columns that terms of the model read, for a log with dynid's own column names.
+    topics : sequence of str
+        Topics of a bag with the joint states; without them those of the mapping, or the only suitable one.
+    answers : mapping of str to str, optional
+        Answers to questions that the detection leaves, by key.
 
-    Raises InputError for files, columns or trajectories that do not exist or cannot be read, and for columns whose
-    names leave something open.
+    Returns
+    -------
+    Log
+        Log.
+
+    Raises
+    ------
+    InputError
+        For files, columns or trajectories that do not exist or cannot be read, and for columns whose meaning stays
+        unclear.
+
     """
     unknown = None
     if not answers:
@@ -377,7 +563,7 @@ def read_log(
             if mapping is not None or error.identifier != "no-mapping":
                 raise
             unknown = error
-    from dynid.layouts.propose import found_tables  # here alone: most logs are read by a mapping
+    from dynid.layouts.propose import found_tables  # imported here, since most logs have a mapping
 
     logs = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     tables, remark = found_tables(
@@ -387,13 +573,13 @@ def read_log(
     if of_robot.keys() & {"drive_gain", "gear_ratio"} or tables.get("drive"):
         raise InputError(
             "no-mapping",
-            found="efforts, commands or angles that take gains of the drives or ratios of gears to be those of joints",
-            expected="torque and angles of joints, or a robot that has the constants",
-            do=f"write an experiment file by `dynid init {robot.source or 'ROBOT'} {logs[0]}`, and identify with it",
+            found="effort, commands or angles that need drive gains or gear ratios to refer to joints",
+            expected="joint torque and joint angles, or a robot with these constants",
+            do=f"write an experiment file with `dynid init {robot.source or 'ROBOT'} {logs[0]}`, and identify with it",
             place=Place(file=str(logs[0])),
         )
     remarks = Diagnostics([remark])
-    held = of_robot.get("lock", {})
-    opened = locked(robot, held, "as its column says", remarks)
+    locks = of_robot.get("lock", {})
+    opened = locked(robot, locks, "constant in the log", remarks)
     log = files.read_log(paths, opened, tables["log"], select, extra, topics)
     return replace(log, own_remarks=(*log.own_remarks, *remarks))

@@ -1,4 +1,4 @@
-"""What a click does: a change of what is stored, or a command that is started; each returns the address to go on at."""
+"""Actions of the buttons: each changes stored data or starts a command, and returns the next page's address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynid.app.workspace import ROLES, TRAIN, Project, Workspace, absent
 from dynid.base import RefusedError, claim_codes
 
 Form = Mapping[str, Sequence[str]]
-# Where a command's job is shown.
+# Tab on which the job of a command is shown; by default the first.
 _TABS = {
     "compare": "runs",
     "export": "runs",
@@ -23,7 +23,7 @@ _TABS = {
 
 
 def new_project(workspace: Workspace, form: Form) -> str:
-    """An empty project, or one with the example."""
+    """Create an empty project or one with the example; return its address."""
     example = bool(form.get("example"))
     project = workspace.new_project("Example arm" if example else (form.get("name") or ("",))[0])
     if example:
@@ -32,7 +32,7 @@ def new_project(workspace: Workspace, form: Form) -> str:
 
 
 def act(project: Project, action: str, form: Form) -> str:
-    """A change or a command of a project; raises InputError for one that there is not."""
+    """Change a project or start a command, and return the next address; raises InputError for unknown actions."""
     if action in _CHANGES:
         return _CHANGES[action](project, form)
     if action not in COMMANDS:
@@ -40,9 +40,7 @@ def act(project: Project, action: str, form: Form) -> str:
     if action == "identify":
         missing = readiness(project).missing
         if missing:
-            raise RefusedError(
-                "not-ready", found="; ".join(missing), expected="a log that was checked as it is"
-            )
+            raise RefusedError("not-ready", found="; ".join(missing), expected="a checked log")
     command = COMMANDS[action](project, form)
     jobs.start(project, command, lambda: keys(project))
     if action == "edit":
@@ -51,32 +49,32 @@ def act(project: Project, action: str, form: Form) -> str:
 
 
 def stop(project: Project, job: str, form: Form) -> str:
-    """Ends a job."""
-    found = jobs.job_of(project, job)
-    jobs.stop(found)
-    return address(project, (form.get("tab") or ("identify",))[0], found.command.kind)
+    """Stop a job and return the address of its page."""
+    stopped = jobs.job_of(project, job)
+    jobs.stop(stopped)
+    return address(project, (form.get("tab") or ("identify",))[0], stopped.command.kind)
 
 
 def uploaded(project: Project, place: str) -> dict[str, object]:
-    """What the page learns of an uploaded file."""
+    """Return the answer to an upload: where the file is and whether the project has a robot and a log to fit."""
     ready = project.robot is not None and bool(project.logs_to(TRAIN))
     return {"place": place, "ready": ready}
 
 
 def address(project: Project, tab: str = "identify", anchor: str = "") -> str:
-    """Of a page of a project."""
+    """Return the address of a page of a project."""
     return f"/p/{project.id}/{quote(tab, safe='')}" + (f"#{anchor}" if anchor else "")
 
 
 def _columns(project: Project, form: Form) -> str:
-    # One form says what is right, what is not, and which motions count; the columns are found anew where they change.
+    # The form contains confirmations, corrections and the use of each motion; `dynid init` runs again if they change.
     if stored_corrections(project, form):
         return act(project, "init", form)
     return address(project, "identify", "columns")
 
 
 def _guess(project: Project, _form: Form) -> str:
-    # A first look at new files begins without earlier corrections.
+    # For new files, earlier corrections are dropped.
     if readiness(project).mapped is None:
         project.change(answers={}, motions={}, confirmed={})
     return act(project, "init", {})
@@ -108,7 +106,7 @@ def _delete(project: Project, _form: Form) -> str:
         jobs.stop(job)
     if any(job.state == jobs.RUNNING for job in jobs.jobs(project)):
         raise RefusedError(
-            "busy", found="a job that is just ending", expected="none at work", do="try again in a moment"
+            "busy", found="a job that is still ending", expected="no running job", do="try again in a moment"
         )
     project.remove()
     return "/"

@@ -1,4 +1,4 @@
-"""What each button does, as a command of dynid with its arguments; forms become arguments here and nowhere else."""
+"""The dynid command of each button; only this file turns the fields of forms into arguments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dynid.app.workspace import (
 from dynid.base import UsageError
 
 Form = Mapping[str, Sequence[str]]
-# Of dynid export, with the ending of the file that is written.
+# Formats of `dynid export`, each with the suffix of its file and its label.
 EXPORT_FORMATS = {
     "urdf": (".urdf", "URDF"),
     "mjcf": (".xml", "MJCF (MuJoCo)"),
@@ -37,28 +37,28 @@ EXPORT_FORMATS = {
     "pinocchio": (".npy", "vector, pinocchio's order"),
 }
 FAMILIES = {
-    "fourier": "Fourier series: bodies and friction",
-    "spline": "splines: bodies and friction, within tight bounds",
+    "fourier": "Fourier series: links and friction",
+    "spline": "splines: links and friction, within tight bounds",
     "sweep": "sweeps: friction of each joint",
     "poses": "static poses: gravity",
 }
-# Of dynid excite, those that are one file.
+# Formats of `dynid excite` that are a single file.
 MOTION_FORMATS = (
     "csv", "parquet", "ros2", "ros2_control", "urscript", "movej", "libfranka", "kuka_rsi", "kuka_fri", "mujoco",
 )  # fmt: skip
 LONGEST_TEXT = 500
-# The page of the robot as it moved in the log.
+# Page of the recorded motion.
 RECORDED = f"{PAGES}/recorded.html"
 
 
 def demo(_project: Project, _form: Form) -> Command:
-    """A simulated arm with its log, and the run that identifies it."""
+    """Simulate an arm, log it and identify it."""
     out = f"{RUNS}/{DEMO}"
     return Command("demo", "Example: a simulated arm", ("demo", "--fast", "--out", out), out)
 
 
 def init(project: Project, form: Form) -> Command:
-    """What the columns are, with the answers that were given and the trajectories that were chosen."""
+    """Detect the columns, with the user's answers and choice of trajectories."""
     robot, logs = _robot(project), _logs(project)
     about = project.about
     answers = [word for key, value in about.answers.items() for word in ("--answer", f"{key}={value}")]
@@ -74,26 +74,30 @@ def init(project: Project, form: Form) -> Command:
 
 
 def check(project: Project, form: Form) -> Command:
-    """Whether the log is fit, without a fit."""
+    """Check the log without a fit."""
     words = ("check", _robot(project), *_logs(project), "--config", EXPERIMENT, "--no-fit")
     return Command("check", "Check the log", words)
 
 
 def edit(project: Project, form: Form) -> Command:
-    """The experiment file as the user writes it, and whether the log is fit as it says."""
+    """Write the user's experiment file and check the log with it."""
     text = (form.get("text") or ("",))[0].replace("\r\n", "\n")
     if not text.strip():
-        raise UsageError("empty-experiment", found="an empty experiment file", expected="[log] with columns")
+        raise UsageError(
+            "empty-experiment", found="an empty experiment file", expected="a [log] table with columns"
+        )
     if not form.get("right"):
         raise UsageError(
-            "not-confirmed", found="columns that nobody vouches for", expected="a tick that they are right"
+            "not-confirmed",
+            found="columns and units without confirmation",
+            expected="a tick in the box below",
         )
     made = check(project, form)
     return replace(made, title="Check the edited experiment file", files=((EXPERIMENT, text),))
 
 
 def show(project: Project, form: Form) -> Command:
-    """The robot as it moved in the log."""
+    """Show the recorded motion in 3-D."""
     name, out = _text(form, "trajectory"), RECORDED
     words = ("show", _robot(project), _logs(project)[0], "--config", EXPERIMENT, "--out", out)
     chosen = ("--trajectory", name) if name else ()
@@ -101,27 +105,27 @@ def show(project: Project, form: Form) -> Command:
 
 
 def identify(project: Project, form: Form) -> Command:
-    """The run."""
+    """Identify the robot."""
     out = _output(project, form, RUNS, "run")
-    held = [word for log in project.logs_to(HELD_OUT) for word in ("--validate", log)]
+    validation = [word for log in project.logs_to(HELD_OUT) for word in ("--validate", log)]
     accepted = [word for code in project.accepted for word in ("--accept", code)]
-    words = ("identify", _robot(project), *_logs(project), *held, "--config", EXPERIMENT, *accepted)
+    words = ("identify", _robot(project), *_logs(project), *validation, "--config", EXPERIMENT, *accepted)
     words = (*words, "--out", out)
     return Command("identify", f"Identify: {Path(out).name}", words, out)
 
 
 def compare(project: Project, form: Form) -> Command:
-    """Runs side by side, as a page."""
-    runs = [one for one in project.runs() if one in form.get("run", ())]
+    """Compare runs on a page."""
+    runs = [run for run in project.runs() if run in form.get("run", ())]
     if len(runs) < 2:
         raise UsageError("one-run", found=f"{len(runs)} run(s)", expected="at least two to compare")
     out = project.free_name(PAGES, "comparison", ".html")
-    names = ", ".join(Path(one).name for one in runs)
+    names = ", ".join(Path(run).name for run in runs)
     return Command("compare", f"Compare {names}", ("compare", *runs, "--out", out), out)
 
 
 def export(project: Project, form: Form) -> Command:
-    """A run's model as a file."""
+    """Export the model of a run."""
     run = _chosen(form, "run", project.runs(), "a run")
     kind = _chosen(form, "format", tuple(EXPORT_FORMATS), "a format")
     out = project.free_name(EXPORTS, f"{Path(run).name}-{kind}", EXPORT_FORMATS[kind][0])
@@ -131,7 +135,7 @@ def export(project: Project, form: Form) -> Command:
 
 
 def validate(project: Project, form: Form) -> Command:
-    """A run's model scored on a log."""
+    """Score the model of a run on a log."""
     run = _chosen(form, "run", project.runs(), "a run")
     log = _chosen(form, "log", project.logs(), "a log")
     words = ("validate", run, log)
@@ -139,7 +143,7 @@ def validate(project: Project, form: Form) -> Command:
 
 
 def excite(project: Project, form: Form) -> Command:
-    """A motion worth recording, by a plan file where more is asked than the command line has options for."""
+    """Design a motion, with a plan file for settings that are not options of the command."""
     out = _output(project, form, PLANS, "plan")
     text, plan = _plan(form), f"{out}.toml"
     words = ["excite", _robot(project), *(("--plan", plan) if text else ()), "--out", out]
@@ -157,7 +161,7 @@ def excite(project: Project, form: Form) -> Command:
 
 
 def _plan(form: Form) -> str:
-    """What differs from the defaults, as a plan file; "" = nothing."""
+    """Return a plan file with the settings that differ from the defaults; empty if none does."""
     asked: dict[str, dict[str, Any]] = {
         "motion": {"family": _chosen(form, "family", tuple(FAMILIES), "a family")},
         "search": {"seed": int(_number(form, "seed", 0, 2**31 - 1, whole=True))},
@@ -174,7 +178,7 @@ def _plan(form: Form) -> str:
 
 
 def watch(project: Project, form: Form) -> Command:
-    """The estimate as it follows a growing log."""
+    """Follow a growing log."""
     log = _chosen(form, "log", project.live_logs(), "a CSV log")
     wait = _number(form, "wait", 1, 3600)
     out = project.free_name(PAGES, "watch", ".csv")
@@ -185,7 +189,7 @@ def watch(project: Project, form: Form) -> Command:
     return Command("watch", f"Follow {Path(log).name}", tuple(words), out, live=True)
 
 
-# By the last part of the address that a form is sent to.
+# Commands by the last part of the address of their form.
 COMMANDS: Mapping[str, Callable[[Project, Form], Command]] = {
     "init": init,
     "check": check,
@@ -201,22 +205,22 @@ COMMANDS: Mapping[str, Callable[[Project, Form], Command]] = {
 
 
 def _robot(project: Project) -> str:
-    found = project.robot
-    if found is None:
+    robot = project.robot
+    if robot is None:
         several = project.robots()
         raise UsageError(
             "no-robot",
-            found="several descriptions" if several else "no robot description",
-            expected="one that is chosen" if several else "a URDF, xacro, MJCF, SDF, USD or dynid TOML",
+            found="several robot files" if several else "no robot file",
+            expected="a choice of one of them" if several else "a URDF, xacro, MJCF, SDF, USD or dynid TOML",
         )
-    return found
+    return robot
 
 
 def _logs(project: Project) -> tuple[str, ...]:
-    found = project.logs_to(TRAIN)
-    if not found:
-        raise UsageError("no-log", found="no log to fit", expected="at least one")
-    return found
+    logs = project.logs_to(TRAIN)
+    if not logs:
+        raise UsageError("no-log", found="no log to fit", expected="at least one log to fit")
+    return logs
 
 
 def _renewing(project: Project, out: str) -> tuple[str, ...]:
@@ -227,11 +231,11 @@ def _text(form: Form, name: str) -> str:
     return (form.get(name) or ("",))[0].strip()[:LONGEST_TEXT]
 
 
-def _chosen(form: Form, name: str, allowed: Sequence[str], what: str) -> str:
+def _chosen(form: Form, name: str, allowed: Sequence[str], noun: str) -> str:
     value = _text(form, name)
     if value not in allowed:
         raise UsageError(
-            "choice", found=f"{name} '{value}'", expected=f"{what}: {', '.join(allowed) or 'there is none'}"
+            "choice", found=f"{name} '{value}'", expected=f"{noun}: {', '.join(allowed) or 'there is none'}"
         )
     return value
 

@@ -1,4 +1,4 @@
-"""Commands that run as processes of their own, with all that is known of them in files: they outlive the server."""
+"""Jobs: commands in processes of their own, with their state in files, so that they outlive the server."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ except (
     fcntl = None
 
 RUNNING, DONE, FAILED, STOPPED, INTERRUPTED = "running", "done", "failed", "stopped", "interrupted"
-# A small computer is not to be brought to its knees by clicks.
+# Jobs at a time; more would overload a small computer.
 MOST_RUNNING = 4
-# Ended by SIGINT or SIGTERM, as dynid leaves and as the system says it.
+# Exit codes after SIGINT or SIGTERM: dynid's own, and those of the operating system.
 _STOPPED_CODES = (130, 143, -2, -15)
-# A page shows the end of a long output.
+# Characters of an output that a page shows, from its end.
 SHOWN_CHARACTERS = 60_000
 _ID = re.compile(r"[0-9]{4,}")
 _children: list[tuple[Path, subprocess.Popen[bytes]]] = []
@@ -42,9 +42,21 @@ _children: list[tuple[Path, subprocess.Popen[bytes]]] = []
 class Command:
     """A command line of dynid.
 
-    kind: its place on the pages.    arguments: behind `dynid`.    result: path of what it writes, from the project's
-    folder.    live: whether its lines are wanted while it runs, so that --json is left out.
-    files: texts that it reads, by path from the project's folder; they are written when it starts.
+    Attributes
+    ----------
+    kind : str
+        Name of the command on the pages.
+    title : str
+        Heading of its job.
+    arguments : tuple of str
+        Arguments after `dynid`.
+    result : str
+        Path of its output, relative to the project's folder.
+    live : bool
+        Whether its output is shown while it runs; `--json` is left out then.
+    files : tuple of (path, text)
+        Files to write when it starts, relative to the project's folder.
+
     """
 
     kind: str
@@ -56,15 +68,15 @@ class Command:
 
     @property
     def shown(self) -> str:
-        """The line that does the same in a terminal, in the project's folder."""
+        """The command line, as typed in a terminal in the project's folder."""
         return shlex.join(("dynid", *self.arguments))
 
 
 @dataclass(frozen=True)
 class Job:
-    """A command that was started.
+    """A started command.
 
-    keys: of files and mapping when it was.    code: exit code, None = not known.    pid: of the process that runs it.
+    keys: hashes of files and mapping at its start.    code: exit code, None if not known.    pid: of its process.
     """
 
     id: str
@@ -79,20 +91,20 @@ class Job:
 
     @property
     def seconds(self) -> float:
-        """How long it took, or takes by now."""
+        """Duration until the end, or until now, s."""
         return (self.ended or time.time()) - self.created
 
     @property
     def printed(self) -> dict[str, Any]:
-        """The JSON object that the command printed; {} while there is none."""
+        """The JSON object that the command printed; empty before its end."""
         try:
-            found = json.loads((self.folder / "stdout").read_text(encoding="utf-8", errors="replace"))
+            content = json.loads((self.folder / "stdout").read_text(encoding="utf-8", errors="replace"))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     def text(self, name: str) -> str:
-        """What it wrote to "stdout" or "stderr", the end of it."""
+        """Return the end of its output; `name` is "stdout" or "stderr"."""
         try:
             text = (self.folder / name).read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -101,29 +113,45 @@ class Job:
 
     @property
     def progress(self) -> Mapping[str, Any]:
-        """Stage and share, as far as the command says them."""
+        """Stage and finished fraction, if the command reports them."""
         try:
-            found = json.loads((self.folder / "progress.json").read_text(encoding="utf-8"))
+            content = json.loads((self.folder / "progress.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
 
 def start(project: Project, command: Command, keys: Callable[[], Mapping[str, str]] = dict) -> Job:
-    """Starts a command in the project's folder, in a session of its own.
+    """Start a command in the project's folder, in its own session.
 
-    keys: what an answer of it holds for, asked when the files that it reads are written.
+    Parameters
+    ----------
+    project : Project
+        The project.
+    command : Command
+        The command.
+    keys : callable
+        Returns hashes of the inputs; called after the files of the command are written.
 
-    Raises RefusedError while too many run.
+    Returns
+    -------
+    Job
+        The started job.
+
+    Raises
+    ------
+    RefusedError
+        If too many jobs are running.
+
     """
     with project.workspace.locked():
-        busy = [job for one in project.workspace.projects() for job in jobs(one) if job.state == RUNNING]
+        busy = [job for other in project.workspace.projects() for job in jobs(other) if job.state == RUNNING]
         if len(busy) >= MOST_RUNNING:
             raise RefusedError(
                 "busy",
-                found=f"{len(busy)} jobs at work",
+                found=f"{len(busy)} running jobs",
                 expected=f"fewer than {MOST_RUNNING}",
-                do="wait for one, or stop it",
+                do="wait until one ends, or stop one",
             )
         number = 1 + max((int(job) for job in _ids(project)), default=0)
         folder = project.folder / JOBS / f"{number:04d}"
@@ -146,16 +174,16 @@ def start(project: Project, command: Command, keys: Callable[[], Mapping[str, st
 
 
 def jobs(project: Project) -> list[Job]:
-    """All jobs of a project, the newest first."""
-    found = []
+    """Return all jobs of a project, the newest first."""
+    listed = []
     for name in sorted(_ids(project), key=int, reverse=True):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            found.append(_read(project.folder / JOBS / name))
-    return found
+            listed.append(_read(project.folder / JOBS / name))
+    return listed
 
 
 def job_of(project: Project, name: str) -> Job:
-    """A job by its id; raises InputError if there is none."""
+    """Return a job by its id; raises InputError if it does not exist."""
     try:
         if name in _ids(project):
             return _read(project.folder / JOBS / name)
@@ -165,12 +193,12 @@ def job_of(project: Project, name: str) -> Job:
 
 
 def latest(project: Project, kind: str) -> Job | None:
-    """The newest job of a kind."""
+    """Return the newest job of a kind, or None."""
     return next((job for job in jobs(project) if job.command.kind == kind), None)
 
 
 def stop(job: Job) -> None:
-    """Asks a running job to end, and makes it end where it was asked before."""
+    """Ask a running job to end; kill it at the second call."""
     if job.state != RUNNING or job.pid is None:
         return
     asked = (job.folder / "stop").exists()
@@ -183,7 +211,7 @@ def stop(job: Job) -> None:
 
 
 def running(job_folder: Path) -> bool:
-    """Whether a process of the job lives: all of them hold its lock."""
+    """Whether a process of the job is alive; all of them keep its lock."""
     if fcntl is None:
         return any(child.poll() is None for folder, child in _children if folder == job_folder)
     try:
@@ -193,7 +221,7 @@ def running(job_folder: Path) -> bool:
     try:
         fcntl.flock(
             file, fcntl.LOCK_SH | fcntl.LOCK_NB
-        )  # shared: two looks at once do not mislead each other
+        )  # shared, so that two simultaneous checks do not block each other
     except BlockingIOError:
         return True
     finally:
@@ -202,13 +230,13 @@ def running(job_folder: Path) -> bool:
 
 
 def _launch(folder: Path, where: Path) -> None:
-    # The lock is taken before the process begins and goes with the last process that has inherited it.
+    # The lock is taken before the process starts; it is released when the last process that inherited it ends.
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if fcntl is not None:
             fcntl.flock(lock, fcntl.LOCK_EX)
             os.set_inheritable(lock, True)
-        # -P: nothing in the project's folder is ever imported.
+        # -P: never import from the project's folder.
         call = [sys.executable, "-P", "-m", "dynid.app.runner", str(lock), str(folder)]
         child = subprocess.Popen(  # noqa: S603 - dynid's own command, no shell
             call,
@@ -227,14 +255,14 @@ def _launch(folder: Path, where: Path) -> None:
 
 
 def _ids(project: Project) -> list[str]:
-    return [one.name for one in (project.folder / JOBS).iterdir() if _ID.fullmatch(one.name)]
+    return [path.name for path in (project.folder / JOBS).iterdir() if _ID.fullmatch(path.name)]
 
 
 def _read(folder: Path) -> Job:
-    _children[:] = [one for one in _children if one[1].poll() is None]
+    _children[:] = [item for item in _children if item[1].poll() is None]
     stored = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     alive = running(folder)
-    # Read after the look at the lock: a job that ends in between has written its end by then.
+    # Read after the check of the lock: a job that ends in between has written this file by then.
     ended = _optional(folder / "ended.json")
     code = ended.get("code")
     state = RUNNING
@@ -249,13 +277,13 @@ def _read(folder: Path) -> Job:
     pid = _optional(folder / "started.json").get("pid")
     done = ended.get("ended") if state != RUNNING else None
     if state in (INTERRUPTED, STOPPED) and done is None:
-        done = max(one.stat().st_mtime for one in folder.iterdir())
+        done = max(item.stat().st_mtime for item in folder.iterdir())
     return Job(folder.name, command, folder, stored["created"], stored["keys"], state, code, pid, done)
 
 
 def _optional(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

@@ -1,4 +1,4 @@
-"""Whether a project's log may be identified: the latest answers that hold for these very files."""
+"""Whether a project is ready for identification: columns confirmed and log checked for the present files."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dynid.app.jobs import DONE, Job, latest
 from dynid.app.workspace import EXPERIMENT, LEFT_OUT, ROLES, TRAIN, Project
 from dynid.base import dataclass
 
-# Words of the keys of an experiment file.
-_WORDS = {
+# Labels of the keys of an experiment file.
+_LABELS = {
     "log.time.column": "Time: column",
     "log.time.unit": "Time: unit",
     "log.trajectory": "Column that names the motions",
     "log.order": "Order of numbered columns",
     "log.position.columns": "Position: columns",
     "log.position.unit": "Position: unit",
-    "log.position.offset": "Position: offset to the description's zero",
+    "log.position.offset": "Position: offset to the zero of the robot file",
     "log.position.calibration": "Position: calibration of the motors",
     "log.position.which": "Position: which columns",
     "log.velocity.columns": "Velocity: columns",
@@ -36,9 +36,9 @@ CHANNELS = ("position", "velocity", "effort")
 
 @dataclass(frozen=True)
 class Row:
-    """A decision about the columns, as the table shows it.
+    """A decision about the columns, as a row of the table.
 
-    doubtful: neither sure nor given by the user.    confirmed: the user found it right.
+    answered: given by the user.    confirmed: confirmed by the user as it was detected.
     """
 
     key: str
@@ -53,15 +53,15 @@ class Row:
 
     @property
     def doubtful(self) -> bool:
-        """Whether it waits for the user."""
+        """Whether the user has to confirm or answer it."""
         return self.grade != "sure"
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """What the log's columns were found to be.
+    """The detected columns of the log.
 
-    columns: by channel, joint -> column.    choices: columns that a joint may have.    motions: named, with roles.
+    columns: by channel, joint -> column.    choices: possible columns of a joint.    motions: with name and role.
     """
 
     rows: Sequence[Row]
@@ -72,17 +72,27 @@ class Mapped:
 
     @property
     def open(self) -> Sequence[Row]:
-        """What is doubtful and not confirmed yet."""
+        """Rows that are uncertain and not confirmed yet."""
         return [row for row in self.rows if row.doubtful and not row.confirmed]
 
 
 @dataclass(frozen=True)
 class Readiness:
-    """Where a project stands.
+    """State of a project on its way to an identification.
 
-    mapped: None unless the columns were found for the files as they are.    check: the latest one; fresh: of these very
-    files and this mapping.    missing: why it may not be identified, in words; none = it may.
-    edited: whether the user wrote the experiment file, which then counts in place of what was found.
+    Attributes
+    ----------
+    mapped : Mapped or None
+        Detected columns; None if they were not detected for the present files.
+    init, check : Job or None
+        Latest detection of the columns and latest check.
+    fresh : bool
+        Whether the check was of the present files and mapping.
+    missing : sequence of str
+        What is missing before the project can be identified.
+    edited : bool
+        Whether the user wrote the experiment file, which then replaces the detected columns.
+
     """
 
     mapped: Mapped | None
@@ -94,120 +104,112 @@ class Readiness:
 
 
 def keys(project: Project) -> dict[str, str]:
-    """What an answer about the log holds for: files with their roles, and the experiment file."""
+    """Return hashes of the inputs of a job: files with their roles, and the experiment file."""
     return {"files": project.files_key(), "mapping": project.mapping_key()}
 
 
 def readiness(project: Project) -> Readiness:
-    """Looks at files, jobs and confirmations."""
+    """Determine the state of a project from its files, jobs and confirmations."""
     now = keys(project)
-    found, checked = latest(project, "init"), latest(project, "check")
-    mapped = _mapped(project, found, now)
+    init, checked = latest(project, "init"), latest(project, "check")
+    mapped = _mapped(project, init, now)
     fresh = checked is not None and dict(checked.keys) == now
     missing = []
     if project.robot is None:
-        missing.append(
-            "choose one of the robot descriptions" if project.robots() else "a robot description is missing"
-        )
+        missing.append("choose one of the robot files" if project.robots() else "a robot file is missing")
     if not project.logs_to(TRAIN):
         missing.append("a log to fit is missing")
     if not missing:
-        missing += _unready(project, found, mapped, checked, fresh)
-    return Readiness(mapped, found, checked, fresh, missing, project.edited)
+        missing += _unready(project, init, mapped, checked, fresh)
+    return Readiness(mapped, init, checked, fresh, missing, project.edited)
 
 
 def _unready(
-    project: Project, found: Job | None, mapped: Mapped | None, checked: Job | None, fresh: bool
+    project: Project, init: Job | None, mapped: Mapped | None, checked: Job | None, fresh: bool
 ) -> list[str]:
     missing: list[str] = []
     if not project.edited:
         if mapped is None or not (project.folder / EXPERIMENT).is_file():
-            again = found is not None and found.state == DONE
-            return [
-                "the columns were found for other files: find them again"
-                if again
-                else "find the columns first"
-            ]
+            again = init is not None and init.state == DONE
+            return ["the files have changed: find the columns again" if again else "find the columns first"]
         missing = [
             f"{'answer' if row.question else 'confirm or correct'}: {row.title[0].lower()}{row.title[1:]}"
             for row in mapped.open
         ]
-        said = project.about.motions
-        if any(one["runs_back"] and one["name"] not in said for one in mapped.motions):
-            missing.append("apply the choice of motions: time runs back in one of them")
+        roles = project.about.motions
+        if any(motion["runs_back"] and motion["name"] not in roles for motion in mapped.motions):
+            missing.append("apply the choice of motions: time runs backwards in one of them")
     if checked is None or not fresh:
         missing.append(
-            "the check is of other files or another mapping: check again" if checked else "check the log"
+            "files or columns have changed since the check: check again" if checked else "check the log"
         )
     elif checked.state != DONE:
-        missing.append(
-            "the check is still at work" if checked.code is None else "the check found the log unfit"
-        )
+        missing.append("the check is still running" if checked.code is None else "the check rejected the log")
     return missing
 
 
-def _mapped(project: Project, found: Job | None, now: Mapping[str, str]) -> Mapped | None:
-    if found is None or found.state != DONE or found.keys.get("files") != now["files"]:
+def _mapped(project: Project, init: Job | None, now: Mapping[str, str]) -> Mapped | None:
+    if init is None or init.state != DONE or init.keys.get("files") != now["files"]:
         return None
-    results = found.printed.get("results", {})
+    results = init.printed.get("results", {})
     if "decisions" not in results:
         return None
     about = project.about
     confirmed = about.confirmed if about.confirmed_for == now["files"] else {}
     rows = [
-        _row(one, about.answers, confirmed)
-        for one in results["decisions"]
-        if one["value"] is not None or one["question"] or one["why"]
+        _row(item, about.answers, confirmed)
+        for item in results["decisions"]
+        if item["value"] is not None or item["question"] or item["why"]
     ]
     used = [column for group in results["columns"].values() for column in group.values()]
-    motions = [one | {"role": _role(one, about.motions)} for one in results["motions"]]
+    motions = [item | {"role": _role(item, about.motions)} for item in results["motions"]]
     return Mapped(rows, results["joints"], results["columns"], [*used, *results["unused"]], motions)
 
 
-def _role(motion: Mapping[str, Any], said: Mapping[str, str]) -> str:
-    # What cannot be read as one motion would stop the run.
-    role = said.get(motion["name"], LEFT_OUT if motion["runs_back"] else TRAIN)
+def _role(motion: Mapping[str, Any], roles: Mapping[str, str]) -> str:
+    # A motion whose time runs backwards would stop the run.
+    role = roles.get(motion["name"], LEFT_OUT if motion["runs_back"] else TRAIN)
     return role if role in ROLES else TRAIN
 
 
-def _row(one: Mapping[str, Any], answers: Mapping[str, str], confirmed: Mapping[str, str]) -> Row:
-    key, value = one["key"], one["value"] or ""
-    title = _WORDS.get(key, key)
+def _row(decision: Mapping[str, Any], answers: Mapping[str, str], confirmed: Mapping[str, str]) -> Row:
+    key, value = decision["key"], decision["value"] or ""
+    title = _LABELS.get(key, key)
     if key.startswith("robot.lock."):
         title = f"Held joint {key.removeprefix('robot.lock.')}: position"
     answered = key in answers or any(other.startswith(f"{key}.") for other in answers)
-    sure = one["grade"] == "sure" or (key in answers and not one["question"])
+    sure = decision["grade"] == "sure" or (key in answers and not decision["question"])
     return Row(
         key,
         title,
         value,
-        [why for why in one["why"] if why],
-        one["question"],
-        "sure" if sure else one["grade"],
-        [(option["value"], option["words"]) for option in one["options"]],
+        [why for why in decision["why"] if why],
+        decision["question"],
+        "sure" if sure else decision["grade"],
+        [(option["value"], option["words"]) for option in decision["options"]],
         answered,
-        bool(value) and not one["question"] and confirmed.get(key) == value,
+        bool(value) and not decision["question"] and confirmed.get(key) == value,
     )
 
 
 def stored_corrections(project: Project, form: Mapping[str, Sequence[str]]) -> bool:
-    """Stores what the table of columns says; returns whether the columns are to be found anew for it.
+    """Store the corrections and confirmations of the table; return whether the columns must be detected again.
 
-    form: `value:KEY`, `column:CHANNEL:JOINT`, `motion:NAME` and `right:KEY` (found right, of the value that was shown).
+    Fields of the form are `value:KEY`, `column:CHANNEL:JOINT`, `motion:NAME` and `right:KEY` (confirmed as shown).
     """
     now = keys(project)
     mapped = _mapped(project, latest(project, "init"), now)
     if mapped is None:
         return True
     about = project.about
-    answers, motions = dict(about.answers), {one["name"]: one["role"] for one in mapped.motions}
+    answers, motions = dict(about.answers), {item["name"]: item["role"] for item in mapped.motions}
     confirmed = dict(about.confirmed) if about.confirmed_for == now["files"] else {}
     for row in mapped.rows:
         given = (form.get(f"value:{row.key}") or (row.value,))[0].strip()
         if given and given != row.value:
             answers[row.key] = given
-            # Columns joint by joint are of the group that was left.
-            answers = {one: text for one, text in answers.items() if not one.startswith(f"{row.key}.")}
+            # Columns of single joints belong to the previous group of columns.
+            answers = {item: text for item, text in answers.items() if not item.startswith(f"{row.key}.")}
         if form.get(f"right:{row.key}") and not row.question and given == row.value:
             confirmed[row.key] = row.value
         else:
@@ -225,7 +227,7 @@ def stored_corrections(project: Project, form: Mapping[str, Sequence[str]]) -> b
             answers |= {f"{key}.{joint}": column for joint, column in given_columns.items()}
     motions |= {name: role for name in motions if (role := (form.get(f"motion:{name}") or ("",))[0]) in ROLES}
     whole = all(role == TRAIN for role in motions.values()) and not any(
-        one["runs_back"] for one in mapped.motions
+        item["runs_back"] for item in mapped.motions
     )
     wanted = {} if whole else motions
     changed = answers != dict(about.answers) or wanted != dict(about.motions)

@@ -1,4 +1,4 @@
-"""The process that runs one job's command and writes down how it ended: python -m dynid.app.runner LOCK FOLDER."""
+"""The process of a job: runs its command and records the exit code; python -m dynid.app.runner LOCK FOLDER."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from pathlib import Path
 
 
 def run(lock: int, folder: Path) -> None:
-    """Runs the command of a job's folder, its output to files there.
+    """Run the command of a job, with its output in files of the job's folder.
 
-    lock: descriptor of the job's lock, which the command inherits.
-
-    A signal to the group reaches the command as well; this process waits for its end.
+    The command inherits the lock's file descriptor. A signal to the process group reaches the command as well, and this
+    process waits for its end.
     """
     asked: list[int] = []
-    for one in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(one, lambda number, _: asked.append(number))
+    for ending_signal in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending_signal, lambda number, _: asked.append(number))
     stored = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     call = [
         sys.executable,
@@ -40,7 +39,7 @@ def run(lock: int, folder: Path) -> None:
             env=environment,
             pass_fds=(lock,) if os.name == "posix" else (),
         )
-        if asked:  # before the command was there to hear it
+        if asked:  # the signal came before the command had started
             child.terminate()
         code = child.wait()
     part = folder / "ended.json.part"

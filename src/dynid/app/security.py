@@ -1,4 +1,4 @@
-"""Who may ask: a token in the link, a cookie after it, the names of this machine alone, forms of our own pages."""
+"""Access control: a token in the link, then a cookie; host names of this machine only; forms of own pages only."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from urllib.parse import urlsplit
 from dynid.app.workspace import Project
 from dynid.base import DynidError, RefusedError, UsageError, dataclass, staged_files
 
-# Changes nothing.
+# Methods that change nothing.
 SAFE_METHODS = ("GET", "HEAD")
 CSRF_FIELD, CSRF_HEADER = "csrf", "x-csrf-token"
 _OWN_NAMES = ("127.0.0.1", "localhost", "::1")
-# Pages of the app: their own files alone, nothing in line, nobody frames them.
+# Pages of the app: only files of the server, nothing inline, not in frames of other pages.
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# Pages that commands have written: without the app's origin, so that nothing in them can ask the app for anything.
+# Pages written by commands: sandboxed without the app's origin, so that they cannot send requests to the app.
 RESULT_POLICY = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; "
     "style-src 'unsafe-inline'; img-src data: blob:; font-src data:; worker-src blob:; base-uri 'none'; "
@@ -33,7 +33,7 @@ RESULT_POLICY = (
 
 
 class Refusal(Exception):
-    """A request that is not answered: an HTTP status, and the message that says why."""
+    """A refused request: HTTP status and error."""
 
     def __init__(self, status: int, error: DynidError):
         self.status, self.error = status, error
@@ -42,14 +42,14 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Guard:
-    """The secrets of one server.    port: part of the cookie's name, as cookies of one machine know no ports."""
+    """The secrets of a server; the cookie's name contains the port, because cookies do not distinguish ports."""
 
     token: str
     port: int
 
     @staticmethod
     def new(port: int) -> Guard:
-        """A guard with a random token."""
+        """Create a guard with a random token."""
         return Guard(secrets.token_urlsafe(32), port)
 
     @property
@@ -59,24 +59,24 @@ class Guard:
 
     @property
     def session(self) -> str:
-        """Value of the cookie; the token cannot be found from it."""
+        """Value of the cookie; the token cannot be derived from it."""
         return self._derived("session")
 
     @property
     def csrf(self) -> str:
-        """What forms of our own pages carry."""
+        """Token that forms of own pages contain."""
         return self._derived("csrf")
 
     def knows(self, cookies: Mapping[str, str]) -> bool:
-        """Whether the request carries the cookie."""
-        return _same(cookies.get(self.cookie, ""), self.session)
+        """Whether the request has the cookie."""
+        return _equal(cookies.get(self.cookie, ""), self.session)
 
     def takes(self, token: str | None) -> bool:
         """Whether the token of a link is the right one."""
-        return token is not None and _same(token, self.token)
+        return token is not None and _equal(token, self.token)
 
     def look_at_host(self, host: str | None) -> None:
-        """Raises Refusal (403) for a request under a name that is not this machine's own, as by DNS rebinding."""
+        """Raise Refusal (403) if the host name is not one of this machine, as in DNS rebinding."""
         try:
             name = urlsplit(f"//{host or ''}").hostname
         except ValueError:
@@ -93,7 +93,7 @@ class Guard:
             )
 
     def look_at_origin(self, method: str, host: str, origin: str | None) -> None:
-        """Raises Refusal (403) for a change that another page asks for, or one that does not say who asks."""
+        """Raise Refusal (403) for a change from another page's origin or without an origin."""
         if method in SAFE_METHODS:
             return
         if origin is None or urlsplit(origin)[:2] != ("http", host):
@@ -101,26 +101,26 @@ class Guard:
                 403,
                 RefusedError(
                     "foreign-origin",
-                    found=f"a change asked for by '{(origin or 'nobody')[:100]}'",
+                    found=f"a change from the origin '{(origin or 'none')[:100]}'",
                     expected="a page of this server",
                 ),
             )
 
     def look_at_csrf(self, given: str | None) -> None:
-        """Raises Refusal (403) for a change without the token that our own forms carry."""
-        if given is None or not _same(given, self.csrf):
+        """Raise Refusal (403) for a change without the token of own forms."""
+        if given is None or not _equal(given, self.csrf):
             raise Refusal(
                 403,
                 RefusedError(
                     "no-csrf-token",
-                    found="a change without the token of our own forms",
+                    found="a form without this server's token",
                     expected="a form of this server's pages",
                     do="load the page again",
                 ),
             )
 
-    def _derived(self, what: str) -> str:
-        return hmac.new(self.token.encode(), what.encode(), hashlib.sha256).hexdigest()
+    def _derived(self, purpose: str) -> str:
+        return hmac.new(self.token.encode(), purpose.encode(), hashlib.sha256).hexdigest()
 
 
 NOT_KNOWN = Refusal(
@@ -129,13 +129,13 @@ NOT_KNOWN = Refusal(
         "token",
         found="no token, or a wrong one",
         expected="the link that dynid app printed, with its token",
-        do="open that link; a new start of the server makes a new one",
+        do="open that link; each start of the server makes a new link",
     ),
 )
 
 
 def loopback(host: str) -> str:
-    """The host to listen on; raises RefusedError for any that other machines can reach."""
+    """Return the host to listen on; raises RefusedError for an address that other machines can reach."""
     try:
         inside = ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -144,23 +144,23 @@ def loopback(host: str) -> str:
         raise RefusedError(
             "not-loopback",
             found=f"--host {host}, which other machines can reach",
-            expected="127.0.0.1: whoever reaches the page can run commands here",
-            do="from another machine forward the port: ssh -L 8765:127.0.0.1:8765 HOST",
+            expected="127.0.0.1, because everyone who reaches the page can run commands",
+            do="from another machine, forward the port: ssh -L 8765:127.0.0.1:8765 HOST",
         )
     return host
 
 
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())
+def _equal(given: str, other: str) -> bool:
+    return hmac.compare_digest(given.encode(), other.encode())
 
 
-# A file on its way from the browser into a project: counted while it comes, in its place when it is whole.
+# Uploads: the size is checked while the file arrives, and the file appears when it is complete.
 
 
 class Incoming:
-    """Where an uploaded file goes, as a context that is written to.
+    """An upload, as a context manager with `write`.
 
-    kind, name: as the browser says them.    most: bytes, more end with a Refusal (413) and leave nothing.
+    kind, name: as sent by the browser.    most: largest size in bytes; more raises Refusal (413) and leaves nothing.
     """
 
     def __init__(self, project: Project, kind: str, name: str, most: int):
@@ -171,12 +171,12 @@ class Incoming:
         self._out: BinaryIO | None = None
 
     def expect(self, declared: int | None) -> None:
-        """Raises Refusal for a length that is too much, before anything is read."""
+        """Raise Refusal for a declared length above the limit, before anything is read."""
         if declared is not None and declared > self._most:
             raise self._too_large()
 
     def write(self, chunk: bytes) -> None:
-        """Adds the next part."""
+        """Write the next part."""
         self._seen += len(chunk)
         if self._seen > self._most:
             raise self._too_large()
@@ -201,9 +201,9 @@ class Incoming:
             if path.is_symlink() or (path.exists() and path.is_dir() != inner):
                 raise UsageError(
                     "file-name",
-                    found=f"'{self.place}', where something else stands",
+                    found=f"'{self.place}', which exists with another kind",
                     expected="another name",
-                    do="remove what stands there, or rename the file",
+                    do="remove the existing file or folder, or rename the upload",
                 )
 
     def _too_large(self) -> Refusal:
@@ -211,7 +211,7 @@ class Incoming:
             413,
             RefusedError(
                 "too-large",
-                found=f"more than {self._most / 2**20:.4g} MiB",
+                found=f"more than {self._most / 2**20:.3g} MiB",
                 expected="a smaller file",
                 do="start dynid app with a larger --most-upload, or cut the log",
             ),

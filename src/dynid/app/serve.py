@@ -1,4 +1,4 @@
-"""The only file that knows uvicorn: a socket of this machine, a server on it, and its end."""
+"""Socket, server and shutdown of `dynid app`; the only file that imports uvicorn."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dynid.app.security import Guard, loopback
 from dynid.app.workspace import Workspace
 from dynid.base import ResourceError
 
-# Answers under way are given so long when the server ends, s.
+# s: time to finish answers when the server ends.
 GRACE = 2
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket of this machine alone; raises RefusedError for another host, ResourceError where the port is taken."""
+    """Open a loopback socket; raises RefusedError for another host, ResourceError if the port is in use."""
     family = socket.AF_INET6 if ":" in loopback(host) else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -34,9 +34,9 @@ def listening(host: str, port: int) -> socket.socket:
         taken = getattr(error, "errno", None) == errno.EADDRINUSE
         raise ResourceError(
             "port-taken" if taken else "port",
-            found=f"port {port} of {host} {'is taken' if taken else f'cannot be had: {error}'}",
-            expected="a free one",
-            do="give another by --port, or 0 for any",
+            found=f"port {port} of {host} {'already in use' if taken else f'not available: {error}'}",
+            expected="a free port",
+            do="choose another with --port, or --port 0 for any free one",
         ) from error
     return bound
 
@@ -49,13 +49,28 @@ def serve(
     begin: Callable[[str], None],
     end: Callable[[list[str]], None],
 ) -> None:
-    """Serves a workspace until Ctrl-C or SIGTERM; jobs go on behind it.
+    """Serve a workspace until Ctrl-C or SIGTERM; running jobs continue.
 
-    most_bytes: of one uploaded file.    begin: gets the link with its token.    end: gets the commands that are still
-    at work, each with its process.
+    Parameters
+    ----------
+    folder : Path
+        Folder of the projects.
+    host, port : str, int
+        Address of this machine to listen on.
+    most_bytes : int
+        Largest size of an upload.
+    begin : callable
+        Called with the link that contains the token.
+    end : callable
+        Called at the end with the commands that are still running, each with its process id.
 
-    Raises ResourceError without Starlette or uvicorn, or where the port is taken; RefusedError for a host that is not
-    this machine, or a folder that is not the app's or in use.
+    Raises
+    ------
+    ResourceError
+        If Starlette or uvicorn is not installed, or the port is in use.
+    RefusedError
+        If other machines can reach the host, or the folder is in use or has other content.
+
     """
     try:
         import uvicorn
@@ -107,7 +122,7 @@ def serve(
 
 @contextmanager
 def _ending(server: Any) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the server, the second one at once; the handlers of before come back."""
+    """End the server at Ctrl-C or SIGTERM, at once for the second; restore the previous handlers afterwards."""
 
     def asked(_number: int, _frame: FrameType | None) -> None:
         server.force_exit = server.should_exit
@@ -115,7 +130,7 @@ def _ending(server: Any) -> Iterator[None]:
 
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, asked) for number in numbers}
-    # The command line's own watch would end the process before the server has.
+    # The command line's own signal handling would end the process before the server ends.
     descriptor = signal.set_wakeup_fd(-1)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The only file that knows Starlette: addresses, requests and answers."""
+"""Addresses, requests and answers; the only file that imports Starlette."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dynid.app.security import (
 from dynid.app.workspace import Workspace
 from dynid.base import DynidError, InputError, RefusedError
 
-# A form is a table of columns at most.
+# Bytes of a form; the largest one is the table of columns.
 FORM_BYTES = 1 << 20
 ASSETS = Path(__file__).parent / "assets"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -44,7 +44,7 @@ Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 def application(workspace: Workspace, guard: Guard, most_bytes: int) -> ASGIApp:
-    """The app.    most_bytes: of one uploaded file."""
+    """Return the ASGI application; `most_bytes` is the largest size of an upload."""
     pages = _Pages(workspace, guard, most_bytes)
     routes = [
         Route("/", pages.home),
@@ -104,16 +104,16 @@ class _Pages:
 
     async def new_project(self, request: Request) -> Response:
         form = await _form(request, self.guard)
-        return _to(await run_in_threadpool(actions.new_project, self.workspace, form))
+        return _redirect(await run_in_threadpool(actions.new_project, self.workspace, form))
 
     async def do(self, request: Request) -> Response:
         form = await _form(request, self.guard)
         action = request.path_params["action"]
-        return _to(await run_in_threadpool(actions.act, self._project(request), action, form))
+        return _redirect(await run_in_threadpool(actions.act, self._project(request), action, form))
 
     async def stop(self, request: Request) -> Response:
         form = await _form(request, self.guard)
-        return _to(
+        return _redirect(
             await run_in_threadpool(actions.stop, self._project(request), request.path_params["job"], form)
         )
 
@@ -136,9 +136,9 @@ class _Pages:
         return _answer(request, NOWHERE, self.guard)
 
     async def bug(self, request: Request, error: Exception) -> Response:
-        found = f"{type(error).__name__}: {error}"
-        expected = "none: this is a mistake in dynid, not in the input"
-        return _answer(request, DynidError("internal", found=found, expected=expected), self.guard)
+        text = f"{type(error).__name__}: {error}"
+        expected = "no such error; this is a defect in dynid, not in your input"
+        return _answer(request, DynidError("internal", found=text, expected=expected), self.guard)
 
     async def error(self, request: Request, error: Exception) -> Response:
         return _answer(request, error, self.guard)
@@ -148,7 +148,7 @@ class _Pages:
 
 
 class _Guarded:
-    """Lets through what the guard allows, turns errors into answers, and adds the headers of every answer."""
+    """Checks every request with the guard, turns errors into answers and adds the security headers."""
 
     def __init__(self, app: ASGIApp, guard: Guard):
         self.app, self.guard = app, guard
@@ -184,7 +184,7 @@ class _Guarded:
         token = request.query_params.get("token")
         if request.method in SAFE_METHODS and guard.takes(token):
             answer = RedirectResponse(request.url.path, 303)
-            # Lax: a link in a web page of a terminal must work; changes ask for more than the cookie.
+            # Lax, so that a link from another page works; changes need more than the cookie.
             answer.set_cookie(guard.cookie, guard.session, httponly=True, samesite="lax", path="/")
             return answer
         if not guard.knows(request.cookies):
@@ -198,7 +198,9 @@ async def _form(request: Request, guard: Guard) -> Mapping[str, list[str]]:
     async for chunk in request.stream():
         body += chunk
         if len(body) > FORM_BYTES:
-            raise Refusal(413, RefusedError("too-large", found="a form beyond 1 MiB", expected="less"))
+            raise Refusal(
+                413, RefusedError("too-large", found="a form larger than 1 MiB", expected="a smaller form")
+            )
     form = parse_qs(body.decode("utf-8", errors="replace"), keep_blank_values=True, max_num_fields=20_000)
     guard.look_at_csrf(form[CSRF_FIELD][0] if CSRF_FIELD in form else None)
     return form
@@ -215,12 +217,12 @@ def _answer(request: Request, error: Exception, guard: Guard) -> Response:
     )
 
 
-NOWHERE = Refusal(404, InputError("not-found", found="no such page", expected="one that the pages link to"))
+NOWHERE = Refusal(404, InputError("not-found", found="no such page", expected="a page that is linked here"))
 
 
 def _page(text: str) -> Response:
     return HTMLResponse(text)
 
 
-def _to(address: str) -> Response:
+def _redirect(address: str) -> Response:
     return RedirectResponse(address, 303)

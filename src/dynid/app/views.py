@@ -1,4 +1,4 @@
-"""Pages as text: what the templates are given."""
+"""Pages as HTML: the data of each template."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ TABS = {
     "live": "Follow live",
     "jobs": "Jobs",
 }
-# HTTP's word for dynid's errors.
+# HTTP status of each kind of error.
 _STATUS: tuple[tuple[type[DynidError], int], ...] = (
     (RefusedError, 409),
     (UsageError, 400),
     (InputError, 400),
     (ResourceError, 507),
 )
-# Columns by joint are edited in a table up to so many choices in all its cells; beyond, in the experiment file.
+# Most choices in the table of columns by joint; with more the page is slow and the experiment file must be edited.
 MOST_CHOICES = 40_000
 
 
 def home(workspace: Workspace, csrf: str) -> str:
-    """All projects."""
+    """Return the page of all projects."""
     return _render("home.html.jinja", csrf=csrf, title="Projects", projects=workspace.projects())
 
 
 def project_page(project: Project, tab: str, csrf: str, query: Mapping[str, str]) -> str:
-    """One tab of a project; raises InputError if there is none of that name."""
+    """Return a tab of a project; raises InputError for unknown tabs."""
     if tab not in TABS:
         raise absent(tab)
     project.adopt_demo()
-    found = jobs.jobs(project)
+    all_jobs = jobs.jobs(project)
     newest: dict[str, jobs.Job] = {}
-    for job in found:
+    for job in all_jobs:
         newest.setdefault(job.command.kind, job)
-    shown: dict[str, Any] = {kind: job_data(project, one.id) for kind, one in newest.items()}
+    shown: dict[str, Any] = {kind: job_data(project, latest.id) for kind, latest in newest.items()}
     context = {
         "csrf": csrf,
         "title": project.about.name,
@@ -72,16 +72,16 @@ def project_page(project: Project, tab: str, csrf: str, query: Mapping[str, str]
         "tabs": TABS,
         "tab": tab,
         "base": f"/p/{project.id}",
-        # None for a kind that there was no job of.
+        # None for a kind without a job.
         "jobs": defaultdict(lambda: None, shown),
-        "at_work": sum(job.state == jobs.RUNNING for job in found),
+        "at_work": sum(job.state == jobs.RUNNING for job in all_jobs),
         "where": str(project.folder),
     }
-    return _render(f"{tab}.html.jinja", **context, **_TAB_CONTEXT[tab](project, found, query))
+    return _render(f"{tab}.html.jinja", **context, **_TAB_CONTEXT[tab](project, all_jobs, query))
 
 
 def job_data(project: Project, name: str) -> dict[str, Any]:
-    """All that a page shows of a job, as plain data."""
+    """Return what a page shows of a job, as plain data."""
     job = jobs.job_of(project, name)
     printed = job.printed
     ended = job.state != jobs.RUNNING
@@ -100,34 +100,36 @@ def job_data(project: Project, name: str) -> dict[str, Any]:
         "created": job.created,
         "lines": "\n".join(printed.get("lines", ())) if not job.command.live else job.text("stdout"),
         "errors": job.text("stderr") if ended or job.command.live else "",
-        "diagnostics": [_diagnostic(one) for one in printed.get("diagnostics", ())],
+        "diagnostics": [_diagnostic(item) for item in printed.get("diagnostics", ())],
     }
 
 
 def error_page(message: str, status: int, back: str | None) -> str:
-    """A page that says what went wrong, as the command line would."""
+    """Return a page with an error message."""
     path = urlsplit(back).path if back else ""
     return _render("error.html.jinja", csrf="", title="Error", message=message, status=status, back=path)
 
 
 def status_of(error: Exception) -> int:
-    """The HTTP status of an error."""
+    """Return the HTTP status of an error."""
     if isinstance(error, DynidError) and error.identifier == "not-found":
         return 404
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
-def _diagnostic(one: Mapping[str, Any]) -> dict[str, str]:
-    found = Diagnostic(Severity(one["severity"]), one["code"], one["text"], Place(**one["place"]))
-    return {"severity": one["severity"], "text": str(found), "code": one["code"]}
+def _diagnostic(stored: Mapping[str, Any]) -> dict[str, str]:
+    diagnostic = Diagnostic(
+        Severity(stored["severity"]), stored["code"], stored["text"], Place(**stored["place"])
+    )
+    return {"severity": stored["severity"], "text": str(diagnostic), "code": stored["code"]}
 
 
-def _identify(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
+def _identify(project: Project, all_jobs: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
     state = readiness(project)
     mapped = state.mapped
     cells = 0 if mapped is None else len(mapped.joints) * len(CHANNELS) * len(mapped.choices)
     run = next(
-        (job for job in found if job.command.kind in ("identify", "demo") and job.state == jobs.DONE), None
+        (job for job in all_jobs if job.command.kind in ("identify", "demo") and job.state == jobs.DONE), None
     )
     return {
         "state": state,
@@ -149,11 +151,11 @@ def _identify(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, 
     }
 
 
-def _runs(project: Project, found: Sequence[jobs.Job], query: Mapping[str, str]) -> dict[str, Any]:
+def _runs(project: Project, _all_jobs: Sequence[jobs.Job], query: Mapping[str, str]) -> dict[str, Any]:
     runs = [_run(project, name) for name in reversed(project.runs())]
     shown = query.get("show", "")
-    pages = [one for one in project.files_below("pages") if one.startswith("pages/comparison")]
-    allowed = {f"{one['path']}/report.html" for one in runs} | set(pages)
+    pages = [item for item in project.files_below("pages") if item.startswith("pages/comparison")]
+    allowed = {f"{item['path']}/report.html" for item in runs} | set(pages)
     return {
         "runs": runs,
         "shown": shown if shown in allowed else "",
@@ -164,7 +166,7 @@ def _runs(project: Project, found: Sequence[jobs.Job], query: Mapping[str, str])
     }
 
 
-def _motion(project: Project, found: Sequence[jobs.Job], query: Mapping[str, str]) -> dict[str, Any]:
+def _motion(project: Project, _all_jobs: Sequence[jobs.Job], query: Mapping[str, str]) -> dict[str, Any]:
     plans = list(reversed(project.plans()))
     shown = query.get("show", "")
     return {
@@ -176,12 +178,12 @@ def _motion(project: Project, found: Sequence[jobs.Job], query: Mapping[str, str
     }
 
 
-# Of a plan's folder, the page with its figures and the moving robot.
+# Page of a plan with its figures and the moving robot.
 _PLAN_PAGES = ("picture.html",)
 
 
-def _live(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
-    job = next((job for job in found if job.command.kind == "watch"), None)
+def _live(project: Project, all_jobs: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
+    job = next((job for job in all_jobs if job.command.kind == "watch"), None)
     page = (
         str(Path(job.command.arguments[job.command.arguments.index("--out") + 1]).with_suffix(".html"))
         if job
@@ -195,15 +197,15 @@ def _live(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, str]
     }
 
 
-def _jobs(project: Project, found: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
-    return {"all": [job_data(project, job.id) for job in found]}
+def _jobs(project: Project, all_jobs: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:
+    return {"all": [job_data(project, job.id) for job in all_jobs]}
 
 
 _TAB_CONTEXT = {"identify": _identify, "runs": _runs, "motion": _motion, "live": _live, "jobs": _jobs}
 
 
 def _run(project: Project, path: str) -> dict[str, Any]:
-    """What a run folder says of itself in its run.json."""
+    """Read name, verdict and headline of a run from its run.json."""
     try:
         stored = json.loads((project.folder / path / "run.json").read_text(encoding="utf-8"))
         level, headline = str(stored["verdict"]["level"]), str(stored["verdict"]["headline"])

@@ -1,4 +1,4 @@
-"""The folder that the app works in: projects, their files, what was said of them; nothing outside is ever opened."""
+"""The folder of the app: projects, their files and settings; no file outside of it is ever opened."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ ROBOT, LOGS, LIVE, RUNS, EXPORTS, PLANS, PAGES, JOBS = (
 )  # fmt: skip
 FOLDERS = (ROBOT, LOGS, LIVE, RUNS, EXPORTS, PLANS, PAGES, JOBS)
 EXPERIMENT, DEMO = "experiment.toml", "demo"
-# What comes with a robot and is no log: meshes and their pictures.
+# Suffixes of files that belong to a robot: meshes and textures.
 _OF_ROBOTS = (".stl", ".obj", ".dae", ".msh", ".ply", ".glb", ".gltf", ".mtl", ".png", ".jpg", ".jpeg")
 _NOT_A_ROBOT = ("package.xml",)
-# Names are for people and shells: letters and digits of any script, and these.
+# Characters of names besides letters and digits; all are safe in shells.
 _KEPT = "._- +=()[]@,"
 LONGEST_NAME, DEEPEST = 100, 8
 MOST_FILES, MOST_PROJECTS = 500, 500
@@ -48,13 +48,29 @@ ROLES = {TRAIN: "fit", HELD_OUT: "hold out", LEFT_OUT: "leave out"}
 
 @dataclass(frozen=True)
 class About:
-    """What was said of a project.
+    """Stored settings of a project.
 
-    robot: path of the description, "" = the only one.    roles: by log, TRAIN, HELD_OUT or LEFT_OUT.    motions: by
-    name of a trajectory, likewise.    answers: corrections, KEY -> VALUE of `dynid init --answer`.    confirmed: KEY ->
-    VALUE of doubtful decisions that the user found right, for the files whose key is `confirmed_for`.
-    edited: key of an experiment file that the user wrote.    accepted: codes of doubts that a run accepts, for the
-    files and the experiment file whose keys are `accepted_for`.
+    Attributes
+    ----------
+    name : str
+        Name of the project.
+    created : float, s
+        Time of creation.
+    robot : str
+        Path of the robot file; empty for the only one.
+    roles : mapping
+        TRAIN, HELD_OUT or LEFT_OUT by log.
+    motions : mapping
+        The same by name of a trajectory.
+    answers : mapping
+        Corrections, KEY -> VALUE of `dynid init --answer`.
+    confirmed : mapping
+        KEY -> VALUE of uncertain decisions that the user confirmed for the files with the hash `confirmed_for`.
+    edited : str
+        Hash of an experiment file that the user wrote.
+    accepted : sequence of str
+        Codes of accepted doubts, for the files and the experiment file with the hashes `accepted_for`.
+
     """
 
     name: str
@@ -79,17 +95,17 @@ class Workspace:
         self._hashes: dict[tuple[str, int, int], str] = {}
 
     def open(self) -> Callable[[], None]:
-        """Makes the folder where it is missing, and takes it for this process; returns what gives it up.
+        """Create the folder if necessary and lock it for this process; return a function that unlocks it.
 
-        Raises RefusedError for a folder that holds something else, or that another server uses.
+        Raises RefusedError if the folder has other content or is used by another server.
         """
         marker = self.folder / "app.json"
         if self.folder.exists() and not marker.is_file() and any(self.folder.iterdir()):
             raise RefusedError(
                 "not-a-workspace",
-                found=f"'{self.folder}' holds other files",
+                found=f"folder '{self.folder}' with other files",
                 expected="a new folder, or one that dynid app has made",
-                do="name another folder",
+                do="choose another folder",
             )
         release = claim(self.folder)
         try:
@@ -107,40 +123,40 @@ class Workspace:
         return release
 
     def projects(self) -> list[Project]:
-        """All projects, the newest first."""
-        found = []
+        """Return all projects, the newest first."""
+        entries = []
         for folder in (self.folder / "projects").iterdir():
             with suppress(InputError):
                 project = self.project(folder.name)
-                found.append((-project.about.created, project.id, project))
-        return [project for *_, project in sorted(found, key=lambda one: one[:2])]
+                entries.append((-project.about.created, project.id, project))
+        return [project for *_, project in sorted(entries, key=lambda entry: entry[:2])]
 
     def project(self, name: str) -> Project:
-        """A project by its id; raises InputError if there is none."""
+        """Return a project by its id; raises InputError if it does not exist."""
         folder = self.folder / "projects" / name
         if not _ID.fullmatch(name) or folder.is_symlink() or not (folder / "project.json").is_file():
             raise absent(name)
         return Project(folder, self)
 
     def new_project(self, name: str) -> Project:
-        """An empty project; raises UsageError for an empty name, ResourceError if there are too many."""
+        """Create a project; raises UsageError for an empty name, ResourceError if there are too many projects."""
         shown = " ".join("".join(c if c.isprintable() else " " for c in name).split())[:LONGEST_NAME]
         if not shown:
             raise UsageError("no-name", found="an empty name", expected="a name for the project")
         with self._lock:
             if len(list((self.folder / "projects").iterdir())) >= MOST_PROJECTS:
                 raise ResourceError(
-                    "too-many", found=f"{MOST_PROJECTS} projects", expected="fewer", do="remove some"
+                    "too-many", found=f"{MOST_PROJECTS} projects", expected="fewer", do="delete some"
                 )
             stem = "-".join(re.findall(r"[a-z0-9]+", shown.lower()))[:30].strip("-") or "project"
             folder = self.folder / "projects" / f"{stem}-{secrets.token_hex(3)}"
-            for one in FOLDERS:
-                (folder / one).mkdir(parents=True)
+            for subfolder in FOLDERS:
+                (folder / subfolder).mkdir(parents=True)
             write_json(folder / "project.json", vars(About(shown, time.time())))
         return Project(folder, self)
 
     def hash_of(self, path: Path) -> str:
-        """SHA-256 of a file, remembered as long as its size and time of change stay."""
+        """Return the SHA-256 of a file, cached while its size and modification time stay."""
         state = path.stat()
         key = (str(path), state.st_size, state.st_mtime_ns)
         if key not in self._hashes:
@@ -150,7 +166,7 @@ class Workspace:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One change of what is stored at a time."""
+        """Allow one change of stored data at a time."""
         with self._lock:
             yield
 
@@ -163,12 +179,12 @@ class Project:
 
     @property
     def id(self) -> str:
-        """Its name in addresses."""
+        """Id of the project in addresses."""
         return self.folder.name
 
     @property
     def about(self) -> About:
-        """What was said of it."""
+        """Stored settings."""
         try:
             stored = json.loads((self.folder / "project.json").read_text(encoding="utf-8"))
             return About(**{key: value for key, value in stored.items() if key in About.__dataclass_fields__})
@@ -176,18 +192,20 @@ class Project:
             raise absent(self.id) from error
 
     def change(self, **values: Any) -> None:
-        """Stores what was said anew."""
+        """Change stored settings."""
         with self.workspace.locked():
             write_json(self.folder / "project.json", vars(replace(self.about, **values)))
 
     def remove(self) -> None:
-        """Deletes it with everything in it."""
+        """Delete the project with all its files."""
         remove(self.folder)
 
     def inside(self, relative: str) -> Path:
-        """An existing path below the project's folder, no part of which is a link; raises InputError for any other."""
+        """Return an existing path below the project's folder without links; raises InputError for any other path."""
         parts = relative.split("/")
-        if not relative or any(one in ("", ".", "..") or "\\" in one or "\0" in one for one in parts):
+        if not relative or any(
+            part_name in ("", ".", "..") or "\\" in part_name or "\0" in part_name for part_name in parts
+        ):
             raise absent(relative)
         path = self.folder
         try:
@@ -197,12 +215,12 @@ class Project:
                     raise absent(relative)
             if not path.exists():
                 raise absent(relative)
-        except OSError as error:  # a name longer than the file system takes
+        except OSError as error:  # a name that is too long for the file system
             raise absent(relative[:LONGEST_NAME]) from error
         return path
 
     def robots(self) -> tuple[str, ...]:
-        """Descriptions among the robot's files."""
+        """Return the robot files, without meshes."""
         return tuple(
             name
             for name in self._files(ROBOT)
@@ -211,84 +229,95 @@ class Project:
 
     @property
     def robot(self) -> str | None:
-        """The description in use; None while there is none, or several and none was chosen."""
-        found, said = self.robots(), self.about.robot
-        return said if said in found else found[0] if len(found) == 1 else None
+        """Robot file in use; None if there is none, or several without a choice."""
+        names, chosen = self.robots(), self.about.robot
+        return chosen if chosen in names else names[0] if len(names) == 1 else None
 
     def logs(self) -> tuple[str, ...]:
-        """Logs, files and folders of files alike."""
+        """Return the logs, which are files or folders."""
         return tuple(
-            f"{LOGS}/{one.name}"
-            for one in sorted((self.folder / LOGS).iterdir())
-            if not one.is_symlink() and not one.name.startswith(".")
+            f"{LOGS}/{path.name}"
+            for path in sorted((self.folder / LOGS).iterdir())
+            if not path.is_symlink() and not path.name.startswith(".")
         )
 
     def role(self, log: str) -> str:
-        """What a log is for: TRAIN unless something else was said."""
+        """Return the role of a log, TRAIN by default."""
         return self.about.roles.get(log, TRAIN)
 
     def logs_to(self, role: str) -> tuple[str, ...]:
-        """The logs of one role."""
+        """Return the logs with a role."""
         return tuple(log for log in self.logs() if self.role(log) == role)
 
     def live_logs(self) -> tuple[str, ...]:
-        """CSV files that may be followed: recordings under way, and uploaded ones."""
+        """Return the CSV files that can be followed, recorded or uploaded."""
         names = (*self._files(LIVE), *self._files(LOGS))
-        return tuple(one for one in names if one.lower().endswith((".csv", ".txt")))
+        return tuple(name for name in names if name.lower().endswith((".csv", ".txt")))
 
     def runs(self) -> tuple[str, ...]:
-        """Run folders, the newest last."""
-        found = [one for one in (self.folder / RUNS).iterdir() if (one / "run.json").is_file()]
-        found = [one for one in found if not one.is_symlink()]
-        return tuple(f"{RUNS}/{one.name}" for one in sorted(found, key=lambda one: one.stat().st_mtime))
+        """Return the run folders, the newest last."""
+        paths = [path for path in (self.folder / RUNS).iterdir() if (path / "run.json").is_file()]
+        paths = [path for path in paths if not path.is_symlink()]
+        return tuple(f"{RUNS}/{path.name}" for path in sorted(paths, key=lambda path: path.stat().st_mtime))
 
     def plans(self) -> tuple[str, ...]:
-        """Folders of designed motions, the newest last."""
-        found = [one for one in (self.folder / PLANS).iterdir() if one.is_dir() and not one.is_symlink()]
-        found = [one for one in found if not one.name.startswith(".")]
-        return tuple(f"{PLANS}/{one.name}" for one in sorted(found, key=lambda one: one.stat().st_mtime))
+        """Return the folders of designed motions, the newest last."""
+        paths = [path for path in (self.folder / PLANS).iterdir() if path.is_dir() and not path.is_symlink()]
+        paths = [path for path in paths if not path.name.startswith(".")]
+        return tuple(f"{PLANS}/{path.name}" for path in sorted(paths, key=lambda path: path.stat().st_mtime))
 
     def files_below(self, folder: str) -> tuple[str, ...]:
-        """Files of a folder of the project, by path from the project's folder."""
+        """Return the files of a folder, as paths relative to the project's folder."""
         return tuple(self._files(folder))
 
     def free_name(self, folder: str, stem: str, suffix: str = "") -> str:
-        """The first of stem-1, stem-2, ... that nothing stands under, as a path from the project's folder."""
+        """Return the first unused name of stem-1, stem-2, ..., as a path relative to the project's folder."""
         number = 1
         while (self.folder / folder / f"{stem}-{number}{suffix}").exists():
             number += 1
         return f"{folder}/{stem}-{number}{suffix}"
 
     def place_for(self, kind: str, relative: str) -> str:
-        """Where an uploaded file goes, by path from the project's folder.
+        """Return the place of an uploaded file, relative to the project's folder.
 
-        kind: ROBOT, LOGS, or "" = by its name.    relative: its name, or path in a folder that was dropped.
+        Parameters
+        ----------
+        kind : str
+            ROBOT, LOGS, or empty to decide by the name.
+        relative : str
+            Name of the file, or its path in a dropped folder.
 
-        Raises ResourceError if there are too many files.
+        Raises
+        ------
+        UsageError
+            If the name is not a file's name.
+        ResourceError
+            If there are too many files.
+
         """
         parts = [
-            sanitised(one) for one in relative.replace("\\", "/").split("/") if one not in ("", ".", "..")
+            sanitised(item) for item in relative.replace("\\", "/").split("/") if item not in ("", ".", "..")
         ]
         if not parts or len(parts) > DEEPEST:
             raise UsageError("file-name", found=f"'{relative[:LONGEST_NAME]}'", expected="a file's name")
         if kind not in (ROBOT, LOGS):
             of_robot = _named_as_robot(parts[-1]) or parts[-1].lower().endswith(_OF_ROBOTS)
             kind = ROBOT if of_robot else LOGS
-        if sum(len(self._files(one)) for one in (ROBOT, LOGS)) >= MOST_FILES:
+        if sum(len(self._files(item)) for item in (ROBOT, LOGS)) >= MOST_FILES:
             raise ResourceError(
                 "too-many", found=f"{MOST_FILES} files", expected="fewer", do="start another project"
             )
         return "/".join((kind, *parts))
 
     def remove_file(self, relative: str) -> None:
-        """Deletes a robot's file or a log."""
+        """Delete a robot's file or a log."""
         path = self.inside(relative)
         if relative.split("/", maxsplit=1)[0] not in (ROBOT, LOGS) or "/" not in relative:
             raise absent(relative)
         remove(path)
 
     def adopt_demo(self) -> None:
-        """Takes robot and logs of a finished demo as the project's own."""
+        """Copy robot and logs of a finished demo into the project."""
         source = self.folder / RUNS / DEMO
         if (source / "robot.toml").is_file() and not self.robots() and not self.logs():
             with self.workspace.locked():
@@ -298,7 +327,7 @@ class Project:
             self.change(roles={f"{LOGS}/validate.parquet": HELD_OUT})
 
     def files_key(self) -> str:
-        """Hash of the contents and names of the robot's files and of the logs in use, with their roles."""
+        """Return a hash of names, contents and roles of the robot's files and of the logs in use."""
         digest = hashlib.sha256()
         about = {"robot": self.robot, "roles": {log: self.role(log) for log in self.logs()}}
         digest.update(json.dumps(about, sort_keys=True).encode())
@@ -309,18 +338,18 @@ class Project:
         return digest.hexdigest()
 
     def mapping_key(self) -> str:
-        """Hash of the experiment file, "" while there is none."""
+        """Return the hash of the experiment file, empty if it does not exist."""
         path = self.folder / EXPERIMENT
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
     @property
     def edited(self) -> bool:
-        """Whether the experiment file is one that the user wrote."""
+        """Whether the user wrote the experiment file."""
         return self.mapping_key() == self.about.edited != ""
 
     @property
     def accepted(self) -> tuple[str, ...]:
-        """Codes of doubts that were accepted for these very files and this experiment file."""
+        """Codes of doubts that were accepted for the present files and experiment file."""
         about = self.about
         holds = (
             [self.files_key(), self.mapping_key()] == list(about.accepted_for) if about.accepted else False
@@ -328,24 +357,24 @@ class Project:
         return tuple(about.accepted) if holds else ()
 
     def accept(self, code: str, back: bool = False) -> None:
-        """Accepts a doubt for the files as they are, or takes that back."""
+        """Accept a doubt for the present files, or withdraw that with `back`."""
         with self.workspace.locked():
-            codes = [one for one in self.accepted if one != code] + ([] if back else [code])
+            codes = [other for other in self.accepted if other != code] + ([] if back else [code])
             self.change(accepted=codes, accepted_for=[self.files_key(), self.mapping_key()])
 
     def _files(self, folder: str) -> list[str]:
-        found = []
+        files = []
         for path in sorted((self.folder / folder).rglob("*")):
             relative = path.relative_to(self.folder)
-            hidden = any(one.startswith(".") for one in relative.parts)
-            linked = any((self.folder / one).is_symlink() for one in (relative, *relative.parents))
+            hidden = any(part.startswith(".") for part in relative.parts)
+            linked = any((self.folder / part).is_symlink() for part in (relative, *relative.parents))
             if path.is_file() and not hidden and not linked:
-                found.append(relative.as_posix())
-        return found
+                files.append(relative.as_posix())
+        return files
 
 
 def sanitised(name: str) -> str:
-    """A name that is safe in a folder and on a command line: no path, no leading dot or dash, no control characters."""
+    """Return a safe file name: no path, no leading dot or dash, no control characters."""
     kept = "".join(c if c.isalnum() or c in _KEPT else "_" for c in name).strip()
     kept = kept.lstrip(".-").rstrip(". ") or "file"
     stem, dot, ending = kept.rpartition(".")
@@ -356,18 +385,20 @@ def sanitised(name: str) -> str:
     return kept
 
 
-def absent(what: str) -> InputError:
-    """The error for what is not there, or not below the workspace, which sound alike."""
-    return InputError("not-found", found=f"no '{what}' here", expected="something that the pages link to")
+def absent(name: str) -> InputError:
+    """Return the error for a missing path; paths outside the workspace give the same error."""
+    return InputError("not-found", found=f"no '{name}' here", expected="a link of these pages")
 
 
 def write_json(path: Path, data: object) -> None:
-    """Writes a JSON file, whole or not at all."""
+    """Write a JSON file completely or not at all."""
     with staged_files(path) as (scratch,):
         scratch.write_text(json.dumps(data, indent=1, default=dict), encoding="utf-8")
 
 
 def _named_as_robot(name: str) -> bool:
-    from dynid.robot import named_as_robot  # with NumPy and all readers: the link is printed before
+    from dynid.robot import (
+        named_as_robot,
+    )  # imported late, because it loads NumPy and all readers, and the link is printed first
 
     return named_as_robot(Path(name))

@@ -1,4 +1,4 @@
-"""The ground: errors, diagnostics, locked arrays, units, checked TOML, files written whole or not at all."""
+"""Foundations: errors, diagnostics, read-only arrays, units, checked TOML, atomic files."""
 
 from __future__ import annotations
 

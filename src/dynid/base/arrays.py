@@ -1,4 +1,4 @@
-"""Array types and the one place where arrays are checked and locked."""
+"""Array types, and checks that return read-only arrays."""
 
 from __future__ import annotations
 
@@ -19,53 +19,120 @@ from dynid.base.errors import UsageError
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
-# Nothing that is measured or identified is of that size, in any unit; fourth powers of it do not overflow, and figures,
-# which hold single precision, take it.
+# No measured or identified number is that large in any unit. Its fourth power does not overflow, and it fits into the
+# single precision of figures.
 LARGEST_VALUE = 1e30
 Array = TypeVar("Array", bound=np.ndarray[Any, Any])
 
 
 def locked(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Float:
-    """Returns a read-only C-ordered float64 copy of `values`, whose shape must match (None = any length).
+    """Return a read-only C-ordered float64 copy of values; an array that is already read-only is not copied.
 
-    An array that is locked already is returned as it is.
+    Parameters
+    ----------
+    values : array_like
+        The values.
+    shape : tuple of int or None
+        Expected shape; None = any length.
+    name : str
+        For the message.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    UsageError
+        For another shape.
+
     """
-    return _locked(_own(values, np.float64), shape, name)
+    return _locked(_owned_copy(values, np.float64), shape, name)
 
 
 def locked_int(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Int:
-    """Returns a read-only int64 copy of `values`, whose shape must match (None = any length)."""
-    return _locked(_own(values, np.int64), shape, name)
+    """Return a read-only int64 copy of values, as `locked`.
+
+    Parameters
+    ----------
+    values : array_like
+        The values.
+    shape : tuple of int or None
+        Expected shape; None = any length.
+    name : str
+        For the message.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    UsageError
+        For another shape.
+
+    """
+    return _locked(_owned_copy(values, np.int64), shape, name)
 
 
 def locked_bool(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Bool:
-    """Returns a read-only bool copy of `values`, whose shape must match (None = any length)."""
-    return _locked(_own(values, np.bool_), shape, name)
+    """Return a read-only bool copy of values, as `locked`."""
+    return _locked(_owned_copy(values, np.bool_), shape, name)
 
 
 def shared(values: Float, shape: tuple[int | None, ...], name: str) -> Float:
-    """Returns a read-only view of a float64 array without copying it: for large arrays that the caller gives away."""
+    """Return a read-only view of a float64 array without a copy, for large arrays that the caller no longer uses."""
     view = np.ascontiguousarray(values, dtype=np.float64).view()
     return _locked(view, shape, name)
 
 
 def of_size(values: Float, name: str, *, known: bool = True, power: int = 1) -> Float:
-    """The array; raises ValueError where a number is beyond LARGEST_VALUE or, if they are to be `known`, nan.
+    """Return the array after a check of its size.
 
-    power: 2 for squares, as weights and covariances are.
+    Parameters
+    ----------
+    values : ndarray
+        The values.
+    name : str
+        For the message.
+    known : bool
+        Whether nan is an error.
+    power : int
+        Power of LARGEST_VALUE that is the limit; 2 for squares such as weights and covariances.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    ValueError
+        For a number beyond the limit, or nan.
+
     """
     size = np.abs(values)
     if (size > LARGEST_VALUE**power).any() or (known and np.isnan(size).any()):
-        raise ValueError(f"{name} with a number of no size")
+        raise ValueError(f"{name} with a number that is too large or nan")
     return values
 
 
 def finite_or_none(value: float) -> float | None:
-    """The number, or None in place of what JSON cannot hold: infinity and nan."""
+    """Return a number, or None for infinity and nan, which JSON does not have.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+
+    Returns
+    -------
+    float or None
+
+    """
     return float(value) if math.isfinite(value) else None
 
 
-def _own(values: npt.ArrayLike, kind: type[np.generic]) -> Any:
+def _owned_copy(values: npt.ArrayLike, kind: type[np.generic]) -> Any:
     if isinstance(values, np.ndarray) and values.dtype == kind:
         flags = values.flags
         if flags.owndata and flags.c_contiguous and not flags.writeable:

@@ -1,4 +1,4 @@
-"""Notes, warnings, doubts and verdicts, and what their codes mean."""
+"""Notes, warnings, doubts and verdicts, and explanations of their codes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dynid.base.records import dataclass
 __all__ = ["KINDS", "PAGES", "Explanation", "Page", "explanations_in", "has_more", "page", "plain", "see"]
 
 
-# The one sink for notes, warnings and doubts: what is written here is printed and ends up in the report.
+# Notes, warnings and doubts are collected here, printed and shown in the report.
 
-# What physics says against a log that can be read: of its wiring, units, clocks, and of the robot it is said to be of.
+# Codes of doubts: physical evidence that wiring, units, clocks or the robot of a log are not as stated.
 Claim = Literal[
     "changed-within-log",
     "constant-effort",
@@ -57,14 +57,31 @@ CLAIMS: tuple[Claim, ...] = get_args(Claim)
 
 
 def claim_codes(codes: str | Iterable[str]) -> tuple[Claim, ...]:
-    """Codes of claims, each once, in the order given; raises UsageError for a code that no claim has."""
+    """Check codes of doubts that the user accepts.
+
+    Parameters
+    ----------
+    codes : str or iterable of str
+        One code or several.
+
+    Returns
+    -------
+    tuple of str
+        Each code once, in the order given.
+
+    Raises
+    ------
+    UsageError
+        For a code that no doubt has.
+
+    """
     given = (codes,) if isinstance(codes, str) else tuple(codes)
     for code in given:
         if code not in CLAIMS:
             near = get_close_matches(code, CLAIMS, n=1)
             raise UsageError(
                 "unknown-claim",
-                found=f"accept '{code}'",
+                found=f"unknown code '{code}' in accept",
                 expected="one of " + ", ".join(CLAIMS),
                 do=f"did you mean '{near[0]}'?" if near else "",
             )
@@ -72,7 +89,7 @@ def claim_codes(codes: str | Iterable[str]) -> tuple[Claim, ...]:
 
 
 class Severity(StrEnum):
-    """How much a finding matters to the user."""
+    """Severity of a finding: note, warning or doubt."""
 
     NOTE = "note"
     WARNING = "warning"
@@ -81,7 +98,19 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One finding that did not stop the work.    accepted: whether it is a doubt that the user accepted."""
+    """One finding that did not stop the command.
+
+    Parameters
+    ----------
+    severity : Severity
+    identifier : str
+        Its code.
+    text : str
+    place : Place
+    accepted : bool
+        Whether it is a doubt that the user accepted.
+
+    """
 
     severity: Severity
     identifier: str
@@ -96,28 +125,60 @@ class Diagnostic:
 
 @dataclass
 class Diagnostics:
-    """Collects findings in the order they were made, each distinct one once.
+    """Collection of findings in order, each distinct one once.
 
-    accepting: codes of the claims that warn where they would be doubts.
+    Parameters
+    ----------
+    items : list of Diagnostic
+        The findings.
+    accepting : frozenset of str
+        Codes of doubts that the user accepts; they become warnings.
+
     """
 
     items: list[Diagnostic] = field(default_factory=list)
     accepting: frozenset[str] = field(default=frozenset(), compare=False)
 
     def note(self, identifier: str, text: str, place: Place = NOWHERE) -> None:
-        """Records something the user should be able to look up."""
+        """Add a note: something the user may want to look up.
+
+        Parameters
+        ----------
+        identifier, text : str
+            Code and text.
+        place : Place
+            Where it was found.
+
+        """
         self._add(Diagnostic(Severity.NOTE, identifier, text, place))
 
     def warn(self, identifier: str, text: str, place: Place = NOWHERE) -> None:
-        """Records something the user should read before trusting the result."""
+        """Add a warning: something the user should read before trusting the result.
+
+        Parameters
+        ----------
+        identifier, text : str
+            Code and text.
+        place : Place
+            Where it was found.
+
+        """
         self._add(Diagnostic(Severity.WARNING, identifier, text, place))
 
     def claim(
         self, identifier: Claim, *, found: str, expected: str = "", do: str = "", place: Place = NOWHERE
     ) -> None:
-        """Records a doubt: one claim that could overturn the model. A warning where the user accepts its code.
+        """Add a doubt: evidence that could overturn the model. It becomes a warning if the user accepts its code.
 
-        found, expected, do, place: as for an error, the evidence and how to mend it.
+        Parameters
+        ----------
+        identifier : Claim
+            Its code.
+        found, expected, do : str
+            Evidence, what was expected, and how to fix it.
+        place : Place
+            Where it was found.
+
         """
         text = "; ".join(part for part in (found, expected and f"expected {expected}", do) if part)
         if identifier in self.accepting:
@@ -128,40 +189,40 @@ class Diagnostics:
             self._add(Diagnostic(Severity.DOUBT, identifier, text, place))
 
     def accept(self, codes: str | Iterable[str]) -> None:
-        """Lets these claims warn where they would be doubts; raises UsageError for a code that no claim has."""
+        """Turn doubts with these codes into warnings from now on; raises UsageError for an unknown code."""
         self.accepting |= frozenset(claim_codes(codes))
 
     @property
     def accepted(self) -> tuple[str, ...]:
-        """Codes of the claims that were made and accepted, each once."""
+        """Codes of the accepted doubts, each once."""
         return tuple(dict.fromkeys(item.identifier for item in self.items if item.accepted))
 
     def require_found(self, codes: str | Iterable[str]) -> None:
-        """Raises UsageError if nothing of these codes was found, be it a claim or a mere warning of the same kind."""
+        """Raise UsageError if there is neither a doubt nor a warning with one of these codes."""
         seen = {item.identifier for item in self.items}
         idle = [code for code in claim_codes(codes) if code not in seen]
         if idle:
             raise UsageError(
                 "nothing-to-accept",
-                found=f"accept '{', '.join(idle)}', which was not found here",
+                found=f"accept '{', '.join(idle)}', but no doubt with this code",
                 expected=", ".join(code for code in CLAIMS if code in seen)
-                or "none: nothing is to be accepted",
-                do="leave it out",
+                or "no codes, since there are no doubts",
+                do="remove it",
             )
 
     def extend(self, other: Diagnostics) -> None:
-        """Takes over the findings of another sink."""
+        """Add all findings of another collection."""
         for item in other.items:
             self._add(item)
 
     @property
     def doubts(self) -> tuple[Diagnostic, ...]:
-        """The claims that were not accepted."""
+        """Doubts that were not accepted."""
         return tuple(item for item in self.items if item.severity is Severity.DOUBT)
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """The findings of severity warning."""
+        """Findings of severity warning."""
         return tuple(item for item in self.items if item.severity is Severity.WARNING)
 
     def __iter__(self) -> Iterator[Diagnostic]:
@@ -175,17 +236,27 @@ class Diagnostics:
             self.items.append(item)
 
 
-# The answer in plain words, and what it rests on.
+# The verdict and the findings that it is based on.
 
-# Best first. Doubtful: one named claim could overturn the model.
+# Best first. Doubtful: a doubt could overturn the model.
 LEVELS = ("good", "usable", "doubtful", "poor")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence of the verdict: how much it matters, what was seen, what to do.
+    """One finding of the verdict.
 
-    code: under which `dynid explain` says more, "" = none.
+    Parameters
+    ----------
+    level : str
+        How much it matters, one of LEVELS.
+    title, text : str
+        Observation in a few words, and in a sentence.
+    advice : str
+        What to do.
+    code : str
+        Code for `dynid explain`; "" = none.
+
     """
 
     level: str
@@ -197,9 +268,19 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer in plain words: can this model be trusted, what is weak, what to do next.
+    """Verdict on a model: whether it can be trusted, what is weak, what to do next.
 
-    level: one of LEVELS.    accepted: codes of claims that the user accepted.
+    Parameters
+    ----------
+    level : str
+        One of LEVELS.
+    headline : str
+        The verdict in a sentence.
+    findings : tuple of Finding
+        What it is based on.
+    accepted : tuple of str
+        Codes of doubts that the user accepted.
+
     """
 
     level: str
@@ -209,7 +290,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """The level, and what the user accepted for it."""
+        """The level in capitals, with the codes of accepted doubts."""
         return (
             f"{self.level.upper()} (accepted by you: {', '.join(self.accepted)})"
             if self.accepted
@@ -217,7 +298,7 @@ class Verdict:
         )
 
 
-# What a code in brackets means and what to do: reads the pages of docs/findings for `dynid explain`.
+# Explanations of codes for `dynid explain`, read from the pages of docs/findings.
 
 INDEX = "docs/findings.md"
 # Files of docs/findings, in the order in which `dynid explain` lists their codes.
@@ -240,8 +321,8 @@ WIDTH = 100
 ACCEPTING = """`--accept {code}`, or `accept = ["{code}"]` in the experiment file, makes it a warning that no longer
 limits the verdict; the verdict shows it (`accepted by you: {code}`). Log and model stay unchanged. If the code does not
 occur, the command ends."""
-# How a code is printed: doubt[code], warning[code] or note[code]; as a finding in the residuals; as a line of the
-# verdict; or as error[code], which ends the command.
+# How a code appears: doubt[code], warning[code] or note[code]; as a finding in the residuals; as a line of the verdict;
+# or as error[code], which ends the command.
 KINDS = ("doubt", "warning", "note", "finding", "verdict", "error")
 # Headings of the parts, and the fields of an Explanation that they fill.
 PARTS = {
@@ -259,22 +340,22 @@ _CODE = re.compile(r"`([a-z0-9]+(?:-[a-z0-9]+)*)`")
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a code means, in Markdown. White space within a paragraph does not count.
+    """Explanation of a code, in Markdown. White space within a paragraph is not significant.
 
     Parameters
     ----------
     code : str
-        As it stands in brackets.
+        The code in brackets.
     title : str
         The observation, in a few words.
     kinds : tuple of str
-        How the code is printed, of KINDS.
+        How the code appears, from KINDS.
     means, do : str
         One paragraph each.
     sure : str
-        The evidence, the rival causes and how often it is wrong; "" for a code that states what was done or read.
+        The evidence, other possible causes and how often it is wrong; "" for a code that states a fact.
     accept : str
-        When it is right to accept a doubt; "" for what is no doubt.
+        When it is right to accept a doubt; "" for other codes.
     also : tuple of str
         Further codes with the same explanation.
 
@@ -295,18 +376,18 @@ class Explanation:
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """All codes that it explains."""
+        """All codes that this explanation covers."""
         return (self.code, *self.also)
 
     @property
     def appears(self) -> str:
-        """Its kinds in words: "doubt, warning or note"."""
+        """Its kinds as text: "doubt, warning or note"."""
         *others, last = self.kinds
         return f"{', '.join(others)} or {last}" if others else last
 
     @property
     def parts(self) -> tuple[tuple[str, str], ...]:
-        """(heading, paragraph) of every part that has a text."""
+        """(heading, paragraph) of each part that has text."""
         texts = {head: getattr(self, name) for head, name in PARTS.items()}
         if self.accept:
             texts["Accepting it"] += " " + " ".join(ACCEPTING.format(code=self.code).split())
@@ -351,13 +432,13 @@ def explanations_in(text: str) -> tuple[Explanation, ...]:
 
         **What to do.** ...
 
-    Terms of plug-ins may keep theirs in such a file beside them:
+    Plug-in terms may have such a file next to their module:
     ``explanations = explanations_in(Path(__file__).with_name("my_term.md").read_text("utf-8"))``.
 
     Raises
     ------
     ValueError
-        For an entry of another form; the text names the entry.
+        For a malformed entry; the message names it.
 
     """
     _, *rest = _ENTRY.split(text)
@@ -368,10 +449,10 @@ def _entry(heading: str, body: str) -> Explanation:
     head, *paragraphs = (" ".join(paragraph.split()) for paragraph in body.strip().split("\n\n"))
     code, line = _CODE.fullmatch(heading.strip()), _HEAD.fullmatch(head)
     if code is None or line is None:
-        raise ValueError(f"entry '{heading}': write '## `code`' and 'Title. *Kind or kind.*' below it")
+        raise ValueError(f"entry '{heading}': write '## `code`' and below it 'Title. *Kind or kind.*'")
     kinds = tuple(re.split(r", | or ", line["kinds"].lower()))
     if not set(kinds) <= set(KINDS):
-        raise ValueError(f"entry '{heading}': {line['kinds']} is not of {', '.join(KINDS)}")
+        raise ValueError(f"entry '{heading}': '{line['kinds']}' is not one of {', '.join(KINDS)}")
     texts: dict[str, str] = {}
     for paragraph in paragraphs:
         part = _PART.fullmatch(paragraph)
@@ -387,14 +468,14 @@ def _entry(heading: str, body: str) -> Explanation:
 
 @lru_cache
 def page(name: str) -> Page:
-    """Read a page of docs/findings; name: one of PAGES."""
+    """Read a page of docs/findings, one of PAGES."""
     text = (_folder() / f"{name}.md").read_text(encoding="utf-8")
     title = text.partition("\n")[0].removeprefix("# ")
     return Page(title, explanations_in(text))
 
 
 def _folder() -> Traversable:
-    # A wheel carries the pages as data. Beside sources that are used in place they are where the docs have them.
+    # An installed package has the pages as data; a source checkout has them in docs/findings.
     installed = files("dynid.data").joinpath("findings")
     return installed if installed.is_dir() else Path(__file__).parents[3] / "docs" / "findings"
 
@@ -405,10 +486,10 @@ def has_more(code: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """Markdown without the addresses of its links."""
+    """Remove the addresses of links from Markdown."""
     return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
 
 
 def see(codes: Sequence[str]) -> str:
-    """Return the line that says where codes are explained."""
+    """Return the line that refers to `dynid explain` for codes."""
     return f"see: dynid explain {' '.join(dict.fromkeys(codes))} (or {INDEX})"

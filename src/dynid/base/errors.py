@@ -1,4 +1,4 @@
-"""The errors that reach a user, each with the place it speaks of and the exit code of the command line."""
+"""Errors for the user, each with a place in the input and the exit code of the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,19 @@ from dynid.base.records import dataclass
 
 @dataclass(frozen=True)
 class Place:
-    """Where in the user's input something was found; every part is optional."""
+    """Place in the user's input; all parts are optional.
+
+    Parameters
+    ----------
+    file : str, optional
+    line, column : int, optional
+        From 1.
+    row : int, optional
+        Row of a table.
+    time : float, s, optional
+    joint : str, optional
+
+    """
 
     file: str | None = None
     line: int | None = None
@@ -38,7 +50,18 @@ NOWHERE = Place()
 
 
 class DynidError(Exception):
-    """Base of all errors that dynid raises on purpose: one message, one place, one exit code."""
+    """Base of all errors that dynid raises on purpose.
+
+    Parameters
+    ----------
+    identifier : str
+        Code in brackets, for `dynid explain`.
+    found, expected, do : str
+        What was found, what was expected, and what to do.
+    place : Place
+        Where in the user's input.
+
+    """
 
     exit_code: ClassVar[int] = 1
 
@@ -54,7 +77,7 @@ class DynidError(Exception):
 
     @property
     def message(self) -> str:
-        """The text after the identifier: `place: found X; expected Y; do Z`."""
+        """Text after the code: `place: found X; expected Y; what to do`."""
         text = f"found {self.found}"
         if self.expected:
             text += f"; expected {self.expected}"
@@ -68,43 +91,50 @@ class DynidError(Exception):
 
 
 class UsageError(DynidError):
-    """The call itself is wrong: an unknown option, arrays whose shapes disagree."""
+    """Wrong use: an unknown option, or arrays of different shapes."""
 
     exit_code = 2
 
 
 class InputError(DynidError):
-    """A file or table cannot be understood."""
+    """A file or table that cannot be understood."""
 
     exit_code = 3
 
 
 class UnfitDataError(DynidError):
-    """The input was understood, but nothing trustworthy can be computed from it."""
+    """Valid input from which nothing trustworthy can be computed."""
 
     exit_code = 4
 
 
 class SolverError(DynidError):
-    """A numerical problem has no acceptable solution."""
+    """A numerical problem without an acceptable solution."""
 
     exit_code = 5
 
 
 class ResourceError(DynidError):
-    """Disk, memory, permissions or a missing optional package stopped the work."""
+    """Failure for lack of disk space, memory, permissions or an optional package."""
 
     exit_code = 6
 
 
 class RefusedError(DynidError):
-    """The request is understood and refused, to protect data or the machine."""
+    """Valid request that is refused to protect data or the machine."""
 
     exit_code = 7
 
 
 class InputErrors(InputError):
-    """Several independent input errors found in one pass over a file."""
+    """Several independent input errors from one pass over a file.
+
+    Parameters
+    ----------
+    errors : list of DynidError
+        At least one.
+
+    """
 
     def __init__(self, errors: list[DynidError]):
         if not errors:

@@ -1,4 +1,4 @@
-"""Files read within a size and written as a whole or not at all, with a lock on the output."""
+"""Bounded reading of files; atomic writing of files and folders, with a lock on the output."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 
-# Who writes an output now: a lock beside it that names the process, and goes with it however the process
-# ends.
+# Locks on outputs: a lock file next to the output contains the process id. The lock ends with the process, even if the
+# process is killed.
 
-# File systems end names at 255 bytes; what stands beside an output adds up to 40 to its name.
+# Bytes: file systems limit names to 255, and names of temporary files add up to 40.
 LONGEST_STEM = 200
 
 
 @dataclasses.dataclass
-class _Held:
+class _OutputLock:
     lock: BaseFileLock | None
     count: int
     made: list[Path]
 
 
-_held: dict[Path, _Held] = {}
+_locked_outputs: dict[Path, _OutputLock] = {}
 _guard = threading.RLock()
 
 
 def stem(place: Path) -> str:
-    """What the names of files beside an output begin with, after a dot: its name, shortened with a hash if long."""
+    """Return the stem of temporary file names for an output: its name, shortened with a hash if it is long."""
     name = place.name
     if len(os.fsencode(name)) <= LONGEST_STEM:
         return name
@@ -51,43 +51,43 @@ def stem(place: Path) -> str:
 
 
 def lock_file(place: Path) -> Path:
-    """The file that stands beside an output while it is locked."""
+    """Return the path of the lock file of an output."""
     return place.with_name(f".{stem(place)}.lock")
 
 
-def hold(place: Path) -> Callable[[], None]:
-    """Locks an output for this process, which may do so many times, and returns what releases it.
+def lock_output(place: Path) -> Callable[[], None]:
+    """Lock an output for this process and return the function that releases it.
 
-    Folders above it are made, and go again if they are still empty at the end. Where the file system knows no locks,
-    nothing is locked.
+    A process may lock an output several times. Missing parent folders are created, and removed at the end if they are
+    still empty. Nothing is locked on file systems without locks.
 
-    Raises RefusedError if another process holds it; OSError if nothing can be written there.
+    Raises RefusedError if another process has locked the output, OSError if nothing can be written there.
     """
     with _guard:
-        held = _held.get(place)
-        if held is None:
-            held = _held[place] = _take(place)
-        held.count += 1
+        output = _locked_outputs.get(place)
+        if output is None:
+            output = _locked_outputs[place] = _new_lock(place)
+        output.count += 1
     return lambda: _release(place)
 
 
 def forget_all() -> None:
-    """Removes all locks of this process, which is about to end at once."""
-    for place in list(_held):
+    """Remove all lock files of this process, which is about to exit."""
+    for place in list(_locked_outputs):
         with suppress(OSError):
             lock_file(place).unlink()
 
 
-def _take(place: Path) -> _Held:
+def _new_lock(place: Path) -> _OutputLock:
     made = _make_parents(place.parent)
     try:
-        return _Held(_locked(place), 0, made)
+        return _OutputLock(_acquire(place), 0, made)
     except BaseException:
         _remove_parents(made)
         raise
 
 
-def _locked(place: Path) -> BaseFileLock | None:
+def _acquire(place: Path) -> BaseFileLock | None:
     from filelock import FileLock, Timeout
 
     path = lock_file(place)
@@ -100,14 +100,14 @@ def _locked(place: Path) -> BaseFileLock | None:
             owner = path.read_text(errors="replace")[:20].strip()
         raise RefusedError(
             "output-busy",
-            found=f"'{place}' is being written by another process{f' (pid {owner})' if owner else ''}",
-            expected="one at a time",
-            do="wait until it is done, or choose another --out",
+            found=f"output '{place}' in use by another process{f' (pid {owner})' if owner else ''}",
+            expected="one process per output",
+            do="wait until it has finished, or choose another --out",
         ) from error
     except OSError:
         if not path.exists():
             raise
-        # The file could be made, but there are no locks on this file system.
+        # The file was created, so this file system has no locks.
         with suppress(OSError):
             path.unlink()
         return None
@@ -118,18 +118,18 @@ def _locked(place: Path) -> BaseFileLock | None:
 
 def _release(place: Path) -> None:
     with _guard:
-        held = _held[place]
-        held.count -= 1
-        if held.count:
+        output = _locked_outputs[place]
+        output.count -= 1
+        if output.count:
             return
-        # Known until its file is gone: whoever is interrupted here removes it by `forget_all`.
-        if held.lock is not None:
+        # Forget the lock last: after an interruption here, `forget_all` still removes its file.
+        if output.lock is not None:
             with suppress(OSError):
                 lock_file(place).unlink()
-        del _held[place]
-        if held.lock is not None:
-            held.lock.release()
-        _remove_parents(held.made)
+        del _locked_outputs[place]
+        if output.lock is not None:
+            output.lock.release()
+        _remove_parents(output.made)
 
 
 def _make_parents(folder: Path) -> list[Path]:
@@ -137,8 +137,8 @@ def _make_parents(folder: Path) -> list[Path]:
     while not folder.exists():
         missing.append(folder)
         folder = folder.parent
-    for one in reversed(missing):
-        one.mkdir(exist_ok=True)
+    for parent in reversed(missing):
+        parent.mkdir(exist_ok=True)
     return missing
 
 
@@ -148,20 +148,17 @@ def _remove_parents(made: list[Path]) -> None:
             folder.rmdir()
 
 
-# Files and folders that appear as a whole or not at all: written beside their place, moved there at the
-# end.
+# Atomic writing: files and folders are written under a hidden name next to their place and moved there at the end.
 #
-# A folder that `--force` may renew carries a list of the files that were written into it, `manifest.json`.
-# Those files are replaced, and nothing else in the folder is touched.
+# A folder that `--force` may replace contains a list of its files, `manifest.json`. Only those files are replaced.
 #
-# A process that is killed leaves what it wrote beside the place, under a hidden name. Whoever opens or
-# writes that output next restores the earlier files from there and removes the rest (`recover`); a lock
-# distinguishes the dead from the living.
+# A killed process leaves its hidden files. The next process that opens or writes the output restores the earlier files
+# from there and removes the rest (`recover`). A lock shows whether the writing process is still alive.
 
 MANIFEST = "manifest.json"
-# Beside the earlier files while new ones take their place: the names of both.
+# Names of earlier and new files, next to the earlier files while new ones replace them.
 _JOURNAL = "journal.json"
-# Time that `abandon` waits for files that are being moved; that takes milliseconds.
+# s: how long `abandon` waits for files that are being moved, which takes milliseconds.
 _MOVING_SECONDS = 0.3
 
 _active: set[Path] = set()
@@ -171,10 +168,15 @@ _written: list[Path] = []
 
 @dataclass(frozen=True)
 class FolderKind:
-    """A kind of output folder that may be renewed.
+    """A kind of output folder that may be replaced.
 
-    name: word for it, in its manifest and in messages.
-    without_manifest: names of dynid's files in a folder from before there were manifests; None = not of this kind.
+    Parameters
+    ----------
+    name : str
+        Word for it in manifests and messages.
+    without_manifest : callable
+        Names of dynid's files in a folder without a manifest, as older versions wrote it; None = not of this kind.
+
     """
 
     name: str
@@ -183,16 +185,32 @@ class FolderKind:
 
 @contextmanager
 def staged_folder(folder: Path, kind: FolderKind | None = None, force: bool = False) -> Iterator[Path]:
-    """A new folder to write into, whose files take their place in `folder` when the block ends.
+    """Write a folder atomically: yield a temporary folder whose files move to `folder` when the block ends.
 
-    kind: what is written; a manifest is added, so that the folder can be renewed (None: it never is).
-    force: whether a folder of that kind is renewed: the files on its list make way for the new ones, all others stay.
-    After any error, and after Ctrl-C, everything is as it was. A link in place of the folder stays a link.
+    After any error, and after Ctrl-C, nothing has changed. A symbolic link in place of the folder stays a link.
 
-    Raises RefusedError if something else stands there, at the beginning or at the end, or a file that is not on the
-    list bears the name of a new one; ResourceError for an OSError in the block.
+    Parameters
+    ----------
+    folder : Path
+        The output.
+    kind : FolderKind, optional
+        Adds a manifest, so that the folder can be replaced later.
+    force : bool
+        Replace an existing folder of that kind: files in its manifest are removed, all others stay.
+
+    Yields
+    ------
+    Path
+
+    Raises
+    ------
+    RefusedError
+        If the folder exists and may not be replaced, or a file outside the manifest has the name of a new file.
+    ResourceError
+        For an OSError in the block.
+
     """
-    place = _real(folder)
+    place = _link_target(folder)
     try:
         with _claimed(place):
             _replaceable(folder, kind, force)
@@ -206,7 +224,7 @@ def staged_folder(folder: Path, kind: FolderKind | None = None, force: bool = Fa
                     if listed is None:
                         scratch.rename(place)
                     else:
-                        _renew(scratch, place, listed)
+                        _replace_files(scratch, place, listed)
                     _written.append(folder)
     except OSError as error:
         raise _cannot_write(error, folder) from error
@@ -214,14 +232,28 @@ def staged_folder(folder: Path, kind: FolderKind | None = None, force: bool = Fa
 
 @contextmanager
 def staged_files(*paths: Path) -> Iterator[tuple[Path, ...]]:
-    """A new file beside each path to write to; they replace the paths when the block ends, unless it fails.
+    """Write files atomically: yield a temporary path for each, which replace the paths when the block succeeds.
 
-    A link in place of a file stays a link. Where a process is killed between two of several files, those that are left
-    take their place as soon as the first of the paths is opened or written again.
-    Raises ResourceError for an OSError in the block.
+    A symbolic link in place of a file stays a link. If the process is killed between two of several files, the others
+    are moved as soon as the first of the paths is opened or written again.
+
+    Parameters
+    ----------
+    *paths : Path
+        The outputs.
+
+    Yields
+    ------
+    tuple of Path
+
+    Raises
+    ------
+    ResourceError
+        For an OSError in the block.
+
     """
-    places = tuple(_real(path) for path in paths)
-    # Files of one folder belong together: one lock, and unfinished ones are found by the name of the first.
+    places = tuple(_link_target(path) for path in paths)
+    # Files of one folder share a lock, and their temporary files have the name of the first.
     first: dict[Path, Path] = {}
     for place in places:
         first.setdefault(place.parent, place)
@@ -235,21 +267,37 @@ def staged_files(*paths: Path) -> Iterator[tuple[Path, ...]]:
             scratch = tuple(stack.enter_context(_scratch(place, first[place.parent])) for place in places)
             yield scratch
             with _moving:
-                _take_places(scratch, places)
+                _move_into_place(scratch, places)
                 _written.extend(paths)
     except OSError as error:
         raise _cannot_write(error, *paths) from error
 
 
 def claim(folder: Path) -> Callable[[], None]:
-    """Takes an output for this process before anything is computed, and returns what gives it up.
+    """Lock an output before anything is computed, and return the function that releases it.
 
-    What a killed process left of it is put in order. Raises RefusedError if another process is writing it;
-    ResourceError if nothing can be written there.
+    Leftovers of a killed process are cleaned up first.
+
+    Parameters
+    ----------
+    folder : Path
+        The output.
+
+    Returns
+    -------
+    callable
+
+    Raises
+    ------
+    RefusedError
+        If another process is writing it.
+    ResourceError
+        If nothing can be written there.
+
     """
-    place = _real(folder)
+    place = _link_target(folder)
     try:
-        release = hold(place)
+        release = lock_output(place)
     except OSError as error:
         raise _cannot_write(error, folder) from error
     _recover(place)
@@ -257,27 +305,27 @@ def claim(folder: Path) -> Callable[[], None]:
 
 
 def recover(folder: Path) -> None:
-    """Puts in order what a killed process left of an output: earlier files come back, unfinished ones go.
+    """Clean up after a killed process: restore earlier files of an output and remove unfinished ones.
 
-    Does nothing where another process is writing, or nothing may be written.
+    Does nothing if another process is writing the output, or it is not writable.
     """
-    place = _real(folder)
-    if not lock_file(place).exists() and not any(_left_over(place)):
+    place = _link_target(folder)
+    if not lock_file(place).exists() and not any(_leftovers(place)):
         return
     with suppress(OSError, RefusedError), _claimed(place):
         pass
 
 
 def written() -> tuple[Path, ...]:
-    """The outputs that this process has put in their place."""
+    """Return the outputs that this process has finished."""
     return tuple(_written)
 
 
 def abandon() -> None:
-    """Removes all unfinished outputs of this process, which is about to end at once; may run in any thread.
+    """Remove all unfinished outputs of this process, which is about to exit; may run in any thread.
 
-    Files that are just taking their place get there first. Where that takes too long, what is needed to bring the
-    earlier files back is left to the next command, as after a kill.
+    Waits for files that are being moved. If that takes too long, the next command restores the earlier files, as after
+    a kill.
     """
     if _moving.acquire(timeout=_MOVING_SECONDS):
         for scratch in list(_active):
@@ -286,27 +334,71 @@ def abandon() -> None:
 
 
 def refuse_existing(path: Path, do: str = "choose another name") -> None:
-    """Raises RefusedError if an output exists already."""
+    """Raise RefusedError if an output already exists.
+
+    Parameters
+    ----------
+    path : Path
+        The output.
+    do : str
+        Advice in the message.
+
+    """
     if path.exists():
         raise RefusedError(
             "output-exists",
-            found=f"output '{path}' exists already",
-            expected="a place that does not exist yet",
+            found=f"output '{path}', which exists already",
+            expected="a path that does not exist yet",
             do=do,
         )
 
 
 def other_files(folder: Path, kind: FolderKind) -> tuple[str, ...]:
-    """What stays when a folder is renewed: the files that are not on its list; whole folders of such end in a slash."""
+    """Files that stay when a folder is replaced, since they are not in its manifest.
+
+    Parameters
+    ----------
+    folder : Path
+        The output.
+    kind : FolderKind
+        Its kind.
+
+    Returns
+    -------
+    tuple of str
+        Relative names; a folder without files of the manifest is one name that ends in a slash.
+
+    """
     listed = listed_files(folder, kind)
-    return () if listed is None else tuple(_others(folder.resolve(), listed))
+    return () if listed is None else tuple(_unlisted(folder.resolve(), listed))
 
 
 def check_place(folder: Path, inputs: Sequence[Path], force: bool, kind: FolderKind) -> tuple[str, ...]:
-    """Refuses an output folder before anything is computed; returns what stays in one that is to be renewed.
+    """Check an output folder before anything is computed.
 
-    Raises RefusedError if it exists (unless `force` and it is of that kind) or holds an input; ResourceError if its
-    parent cannot be written.
+    Parameters
+    ----------
+    folder : Path
+        The output.
+    inputs : sequence of Path
+        Files and folders that are read.
+    force : bool
+        Whether an existing folder of that kind may be replaced.
+    kind : FolderKind
+        Kind of the output.
+
+    Returns
+    -------
+    tuple of str
+        Files that stay when the folder is replaced, see `other_files`.
+
+    Raises
+    ------
+    RefusedError
+        If the folder exists and may not be replaced, or contains an input.
+    ResourceError
+        If its parent is not writable.
+
     """
     target = folder.resolve()
     for path in inputs:
@@ -314,16 +406,17 @@ def check_place(folder: Path, inputs: Sequence[Path], force: bool, kind: FolderK
         if source == target or target in source.parents:
             raise RefusedError(
                 "output-is-input",
-                found=f"output '{folder}' holds the input '{path}'",
-                expected="another folder",
+                found=f"output '{folder}', which contains the input '{path}'",
+                expected="separate folders",
+                do="choose another --out",
             )
     if not force:
         refuse_existing(folder, f"choose another --out, or --force to replace that {kind.name}")
     if folder.exists() and listed_files(folder, kind) is None:
         raise RefusedError(
             f"not-a-{kind.name}",
-            found=f"'{folder}' is not a {kind.name} folder",
-            expected=f"a {kind.name} of dynid to replace",
+            found=f"'{folder}', which is not a {kind.name} folder of dynid",
+            expected=f"a {kind.name} folder to replace",
             do="choose another --out",
         )
     parent = target.parent
@@ -339,27 +432,41 @@ def check_place(folder: Path, inputs: Sequence[Path], force: bool, kind: FolderK
 
 
 def listed_files(folder: Path, kind: FolderKind) -> frozenset[str] | None:
-    """Names of the files in a folder that belong to it, relative and with slashes; None = no folder of this kind."""
+    """Names of the files in a folder that belong to its manifest.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+    kind : FolderKind
+        Its kind.
+
+    Returns
+    -------
+    frozenset of str or None
+        Relative names with slashes; None if the folder is not of this kind.
+
+    """
     if not folder.is_dir():
         return None
     place = folder.resolve()
     names = _manifest(place, kind)
     if names is None:
         names = kind.without_manifest(place)
-    return None if names is None else frozenset(name for name in names if _is_own_file(place, name))
+    return None if names is None else frozenset(name for name in names if _is_file_inside(place, name))
 
 
 def edited_files(folder: Path, kind: FolderKind) -> tuple[str, ...]:
-    """Names of the files in a folder of this kind that are no longer what dynid wrote, by their checksums."""
+    """Names of the files in a folder of this kind that were edited after dynid wrote them, by their checksums."""
     try:
         data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         sums = data["sha256"].items() if data["kind"] == kind.name else ()
-        return tuple(name for name, expected in sums if _sum(folder / name) != expected)
+        return tuple(name for name, expected in sums if _checksum(folder / name) != expected)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return ()
 
 
-def _sum(path: Path) -> str:
+def _checksum(path: Path) -> str:
     if not path.is_file():
         return ""
     with path.open("rb") as file:
@@ -367,9 +474,9 @@ def _sum(path: Path) -> str:
 
 
 def renew_checksums(folder: Path) -> None:
-    """Writes the manifest of a folder whose files dynid itself has changed with their checksums of now."""
+    """Update the checksums in the manifest of a folder whose files dynid itself has changed."""
     data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    data["sha256"] = {name: _sum(folder / name) for name in data["files"]}
+    data["sha256"] = {name: _checksum(folder / name) for name in data["files"]}
     with staged_files(folder / MANIFEST) as (part,):
         part.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -386,13 +493,13 @@ def _manifest(folder: Path, kind: FolderKind) -> Iterable[str] | None:
 
 def _write_manifest(folder: Path, kind: FolderKind) -> None:
     files = _files(folder)
-    sums = {name: _sum(folder / name) for name in files}
+    sums = {name: _checksum(folder / name) for name in files}
     text = json.dumps({"kind": kind.name, "files": files, "sha256": sums}, indent=1, ensure_ascii=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
-def _is_own_file(folder: Path, name: str) -> bool:
-    # A list may have been written by anyone: nothing outside the folder is ever its own, links included.
+def _is_file_inside(folder: Path, name: str) -> bool:
+    # Anyone may have written the manifest: files outside the folder never count, links included.
     try:
         path = folder / name
         inside = path.parent.resolve()
@@ -406,21 +513,21 @@ def _is_own_file(folder: Path, name: str) -> bool:
 
 
 def _files(folder: Path) -> list[str]:
-    return sorted(one.relative_to(folder).as_posix() for one in folder.rglob("*") if not one.is_dir())
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
 
 
-def _others(folder: Path, listed: frozenset[str], within: str = "") -> Iterator[str]:
-    for entry in sorted(os.scandir(folder / within), key=lambda one: one.name):
+def _unlisted(folder: Path, listed: frozenset[str], within: str = "") -> Iterator[str]:
+    for entry in sorted(os.scandir(folder / within), key=lambda item: item.name):
         name = within + entry.name
         is_folder = entry.is_dir(follow_symlinks=False)
-        if is_folder and any(one.startswith(f"{name}/") for one in listed):
-            yield from _others(folder, listed, f"{name}/")
+        if is_folder and any(item.startswith(f"{name}/") for item in listed):
+            yield from _unlisted(folder, listed, f"{name}/")
         elif name not in listed:
             yield f"{name}/" if is_folder else name
 
 
 def _replaceable(folder: Path, kind: FolderKind | None, force: bool) -> frozenset[str] | None:
-    # The files that make way; None = there is nothing yet.
+    # Files that are replaced; None = the folder does not exist.
     if kind is not None and force and (listed := listed_files(folder, kind)) is not None:
         return listed
     refuse_existing(folder)
@@ -429,7 +536,7 @@ def _replaceable(folder: Path, kind: FolderKind | None, force: bool) -> frozense
 
 @contextmanager
 def _claimed(place: Path) -> Iterator[None]:
-    release = hold(place)
+    release = lock_output(place)
     try:
         _recover(place)
         yield
@@ -439,7 +546,7 @@ def _claimed(place: Path) -> Iterator[None]:
 
 @contextmanager
 def _scratch(place: Path, named: Path | None = None) -> Iterator[Path]:
-    scratch = _beside(place, "partial", named)
+    scratch = _scratch_path(place, "partial", named)
     _active.add(scratch)
     try:
         yield scratch
@@ -449,42 +556,61 @@ def _scratch(place: Path, named: Path | None = None) -> Iterator[Path]:
 
 
 def sweep(folder: Path) -> None:
-    """Deletes what killed writers left half-written in a folder that no other command writes into now."""
+    """Delete temporary files of killed processes from a folder that no other command is writing into.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    """
     for path in (*folder.glob(".*.partial"), *folder.glob(".*.lock")):
         _remove(path)
 
 
 def remove(path: Path) -> None:
-    """Deletes a file, a link or a folder with everything in it, on its user's word; raises OSError if it cannot."""
+    """Delete a file, a link or a folder with its contents, at the user's request.
+
+    Parameters
+    ----------
+    path : Path
+        What is deleted.
+
+    Raises
+    ------
+    OSError
+        If it cannot be deleted.
+
+    """
     path.unlink() if not path.is_dir() or path.is_symlink() else shutil.rmtree(path)
 
 
 def _remove(path: Path) -> None:
-    # An error here would hide the one that left something behind.
+    # An error here would hide the original error.
     with suppress(OSError):
         path.unlink() if not path.is_dir() or path.is_symlink() else shutil.rmtree(path, ignore_errors=True)
 
 
-def _left_over(place: Path) -> Iterator[Path]:
+def _leftovers(place: Path) -> Iterator[Path]:
     name = re.compile(rf"\.{re.escape(stem(place))}\.\d+-[0-9a-f]{{8}}\.(partial|earlier|moving)")
     with suppress(OSError):
         yield from sorted(
-            one for one in place.parent.iterdir() if name.fullmatch(one.name) and one not in _active
+            path for path in place.parent.iterdir() if name.fullmatch(path.name) and path not in _active
         )
 
 
 def _recover(place: Path) -> None:
-    # Called with the lock held: what lies here belongs to no living process.
-    for one in sorted(_left_over(place), key=lambda path: path.suffix == ".partial"):
-        if one.suffix == ".earlier":
-            _restore(place, one)
-        elif one.suffix == ".moving":
-            _go_on(one)
-        _remove(one)
+    # Called with the output locked, so that the leftovers belong to no running process.
+    for leftover in sorted(_leftovers(place), key=lambda path: path.suffix == ".partial"):
+        if leftover.suffix == ".earlier":
+            _restore(place, leftover)
+        elif leftover.suffix == ".moving":
+            _finish_moves(leftover)
+        _remove(leftover)
 
 
-def _take_places(scratch: Sequence[Path], places: Sequence[Path]) -> None:
-    # Every name holds one file or the other all the time; with a list of the moves a killed process's are finished.
+def _move_into_place(scratch: Sequence[Path], places: Sequence[Path]) -> None:
+    # Each name always has the old or the new file. The next process finishes the listed moves of a killed one.
     if len(places) < 2:
         for part, place in zip(scratch, places, strict=True):
             part.replace(place)
@@ -502,32 +628,32 @@ def _take_places(scratch: Sequence[Path], places: Sequence[Path]) -> None:
                 part.replace(place)
         except BaseException:
             with suppress(OSError):
-                _go_on(listed)
+                _finish_moves(listed)
             raise
         finally:
             _remove(listed)
             _active.discard(listed)
 
 
-def _go_on(listed: Path) -> None:
-    # May be cut short at any place and begun again.
+def _finish_moves(listed: Path) -> None:
+    # May be interrupted anywhere and repeated.
     try:
         moves = dict(json.loads(listed.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return
     for part, place in moves.items():
-        # Only unfinished files beside the list are moved, and within its folder: anyone may have written a list.
+        # Anyone may have written the list: only unfinished files next to it are moved, within its folder.
         here = Path(part).parent == Path(place).parent == listed.parent.absolute()
         if here and re.fullmatch(r"\..*\.partial", Path(part).name) and Path(part).is_file():
             Path(part).replace(place)
 
 
-def _renew(scratch: Path, folder: Path, listed: frozenset[str]) -> None:
-    # The manifest goes first and comes last: a folder left half way is of no kind at all until it is restored.
+def _replace_files(scratch: Path, folder: Path, listed: frozenset[str]) -> None:
+    # The manifest moves out first and in last, so that a half-replaced folder never looks complete.
     old = sorted(listed, key=lambda name: (name != MANIFEST, name))
     new = sorted(_files(scratch), key=lambda name: (name == MANIFEST, name))
     _refuse_clash(folder, listed, new)
-    earlier = _beside(folder, "earlier")
+    earlier = _scratch_path(folder, "earlier")
     _active.add(earlier)
     try:
         earlier.mkdir()
@@ -536,13 +662,13 @@ def _renew(scratch: Path, folder: Path, listed: frozenset[str]) -> None:
             _move(folder / name, earlier / name)
         for name in new:
             _move(scratch / name, folder / name)
-        # From here on the new files count.
+        # Without the journal, the new files are valid.
         (earlier / _JOURNAL).unlink()
     except BaseException:
         _restore(folder, earlier)
         raise
     finally:
-        # With its journal it is still needed: the next command tries again to restore from it.
+        # With its journal, the next command restores from it.
         if not (earlier / _JOURNAL).exists():
             shutil.rmtree(earlier, ignore_errors=True)
         _active.discard(earlier)
@@ -556,14 +682,14 @@ def _write_journal(earlier: Path, old: Sequence[str], new: Sequence[str]) -> Non
 
 
 def _restore(folder: Path, earlier: Path) -> None:
-    # May be cut short at any place and begun again. Without a journal nothing was moved yet, or the new files count.
+    # May be interrupted anywhere and repeated. Without a journal, nothing was moved yet or the new files are valid.
     try:
         names = json.loads((earlier / _JOURNAL).read_text(encoding="utf-8"))
         old, new = names["old"], names["new"]
     except (OSError, ValueError, KeyError, TypeError):
         return
     for name in new:
-        # A new file stands in its place only once the earlier one of that name is out of it.
+        # A new file is in place only if the earlier file of that name has been moved out.
         if name not in old or os.path.lexists(earlier / name):
             with suppress(OSError):
                 (folder / name).unlink()
@@ -578,17 +704,22 @@ def _refuse_clash(folder: Path, listed: frozenset[str], new: Sequence[str]) -> N
     for name in new:
         if name in listed:
             continue
-        parents = [folder / one for one in Path(name).parents if str(one) != "."]
+        parents = [folder / parent for parent in Path(name).parents if str(parent) != "."]
         clash = next(
-            (one for one in parents if one.is_symlink() or (one.exists() and not one.is_dir())), None
+            (
+                parent
+                for parent in parents
+                if parent.is_symlink() or (parent.exists() and not parent.is_dir())
+            ),
+            None,
         )
         if clash is None and os.path.lexists(folder / name):
             clash = folder / name
         if clash is not None:
             raise RefusedError(
                 "output-exists",
-                found=f"'{clash}' is in the way of a new file, and is not on the list of that folder",
-                expected="no file of one's own under a name that is to be written",
+                found=f"'{clash}', which has the name of a new file and was not written by dynid",
+                expected="no such file",
                 do="move it away, or choose another --out",
             )
 
@@ -602,16 +733,16 @@ def _remove_empty(folder: Path, names: Iterable[str]) -> None:
     parents = {
         parent for name in names for parent in (folder / name).parents if folder in (parent, *parent.parents)
     }
-    for parent in sorted(parents - {folder}, key=lambda one: -len(one.parts)):
+    for parent in sorted(parents - {folder}, key=lambda path: -len(path.parts)):
         with suppress(OSError):
             parent.rmdir()
 
 
-def _real(path: Path) -> Path:
+def _link_target(path: Path) -> Path:
     return path.resolve() if path.is_symlink() else path
 
 
-def _beside(path: Path, ending: str, named: Path | None = None) -> Path:
+def _scratch_path(path: Path, ending: str, named: Path | None = None) -> Path:
     return path.with_name(f".{stem(named or path)}.{os.getpid()}-{secrets.token_hex(4)}.{ending}")
 
 
@@ -620,18 +751,38 @@ def _cannot_write(error: OSError, *paths: Path) -> ResourceError:
     return ResourceError(
         "cannot-write",
         found=f"writing {names} failed: {error.strerror or error}",
-        expected="space and permission",
+        expected="free space and write permission",
     )
 
 
-# Bytes of an input file, at most so many, or one error that says what is wrong with it.
+# Bounded reading of input files.
 
 
 def read_bytes(path: str | Path, kind: str, limit: int) -> bytes:
-    """Bytes of an input file, at most `limit` of them.
+    """Read the bytes of an input file.
 
-    Raises InputError if it is missing or a folder, RefusedError if it is larger, ResourceError if it cannot
-    be read.
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    kind : str
+        What is expected there, for messages.
+    limit : int, bytes
+        Greatest size.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    InputError
+        If the file is missing or a folder.
+    RefusedError
+        If it is larger than the limit.
+    ResourceError
+        If it cannot be read.
+
     """
     place = Place(file=str(path))
     try:
@@ -643,7 +794,9 @@ def read_bytes(path: str | Path, kind: str, limit: int) -> bytes:
         raise InputError("file-missing", found="a folder", expected=kind, place=place) from error
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ResourceError("file-unreadable", found=f"'{reason}'", expected=kind, place=place) from error
+        raise ResourceError(
+            "file-unreadable", found=f"a read error: {reason}", expected=kind, place=place
+        ) from error
     except ValueError as error:
         raise InputError("file-missing", found=f"a path with {error}", expected=kind, place=place) from error
     if len(data) > limit:

@@ -13,26 +13,40 @@ import numpy as np
 
 from dynid.base.arrays import Float
 
-# Nonlinear least squares of a few unknowns between 0 and 1.
+# Nonlinear least squares with a few unknowns between 0 and 1.
 
-# Of a step beside the unknowns and of a gain beside the sum of squares, below which the search has arrived.
+# Convergence: step relative to the unknowns, reduction relative to the sum of squares.
 STEP, GAIN = 1e-5, 1e-8
-# Trials in all.
+# Evaluations of the residual, which bound the time of a search that does not converge.
 TRIALS = 30
-# The first damping, and the least, relative to the greatest curvature of an unknown.
+# Initial and least damping, relative to the greatest curvature of an unknown.
 DAMPING, LEAST = 1e-3, 1e-12
 
 
 def least_squares_in_box(
     residual: Callable[[Float], Float], jacobian: Callable[[Float], Float], start: Float
 ) -> tuple[Float, float]:
-    """The unknowns (s,) from 0 to 1 with the least sum of squares of a residual (rows,), and that sum.
+    """Minimise the sum of squares of a residual over unknowns between 0 and 1 (Levenberg-Marquardt).
 
-    jacobian: (rows, s) of the unknowns at which the residual was last asked for.
-
-    Levenberg and Marquardt's method: steps are damped as much as they miss what the linear residual promised, a step
-    that leaves the box ends at its wall, and an unknown whose slope presses it against a wall stays.
+    Damping follows the ratio of actual to predicted reduction. Steps are clipped to the bounds, and unknowns that the
+    slope presses against a bound stay fixed.
     Source of the damping: Nielsen 1999, IMM-REP-1999-05.
+
+    Parameters
+    ----------
+    residual : callable
+        Residual (rows,) of unknowns (s,).
+    jacobian : callable
+        Its derivative (rows, s) at the unknowns of the last call of `residual`.
+    start : ndarray, shape (s,)
+        Initial unknowns.
+
+    Returns
+    -------
+    unknowns : ndarray, shape (s,)
+    cost : float
+        Sum of squares.
+
     """
     u = np.clip(start, 0.0, 1.0)
     r = residual(u)
@@ -67,16 +81,17 @@ def least_squares_in_box(
     return u, cost
 
 
-# Tails and quantiles of the usual distributions without SciPy, which takes longer to load than a command to
-# run.
+# Tails and quantiles of common distributions without SciPy, whose import takes longer than a small command.
 
-# Above it the first terms of Fisher's expansion about the normal distribution are exact to 1e-13.
+# Degrees of freedom above which Fisher's expansion about the normal distribution is exact to 1e-13.
 ALMOST_NORMAL = 3e3
+# Newton steps at most; a few are enough unless the start is poor.
 STEPS = 60
+# Replaces zero in denominators of Lentz's continued fraction.
 TINY = 1e-300
-# Share of t: Newton's steps go like their squares, so that behind a smaller one there is rounding alone.
+# Share of t: Newton's method converges quadratically, so the error after such a step is rounding.
 LAST_STEP = 1e-8
-# Two roundings of a factor near 1, at which series and continued fractions have converged; and their greatest length.
+# Convergence of series and continued fractions (two roundings of a factor near 1), and their greatest length.
 CONVERGED = 4e-16
 LONGEST = 100_000
 
@@ -87,14 +102,27 @@ def normal_quantile(probability: float) -> float:
 
 
 def student_cumulative(freedom: float, t: float) -> float:
-    """P(T <= t) of Student's t; NaN unless the degrees of freedom are > 0.    Source: Press et al. 2007, 6.14."""
+    """P(T <= t) of Student's t; nan unless the degrees of freedom are > 0.    Source: Press et al. 2007, 6.14."""
     return _cumulative(float(t), float(freedom)) if freedom > 0.0 else math.nan
 
 
 def f_tail(first: float, second: float, ratio: float) -> float:
-    """P(F >= ratio) of Fisher's F, ratio >= 0; NaN unless the degrees of freedom, above and below, are > 0 and finite.
+    """P(F >= ratio) of Fisher's F distribution, I_x(second / 2, first / 2) with x = second / (second + first ratio).
 
-    I_x(second / 2, first / 2), x = second / (second + first ratio).    Source: Press et al. 2007, section 6.14.
+    Source: Press et al. 2007, section 6.14.
+
+    Parameters
+    ----------
+    first, second : float
+        Degrees of freedom of numerator and denominator.
+    ratio : float
+        Value >= 0.
+
+    Returns
+    -------
+    float
+        nan unless the degrees of freedom are > 0 and finite.
+
     """
     if not (0.0 < first < math.inf and 0.0 < second < math.inf):
         return math.nan
@@ -103,9 +131,9 @@ def f_tail(first: float, second: float, ratio: float) -> float:
 
 
 def gamma_tail(a: float, x: float) -> float:
-    """Gamma(a, x) / Gamma(a), the regularised incomplete gamma function Q; a > 0, x >= 0.
+    """Regularised incomplete gamma function Q(a, x) = Gamma(a, x) / Gamma(a) for a > 0, x >= 0.
 
-    Its series below a + 1, Lentz's continued fraction above.    Source: Press et al. 2007, section 6.2.
+    By its series below a + 1, by Lentz's continued fraction above.    Source: Press et al. 2007, section 6.2.
     """
     a, x = float(a), float(x)
     if x <= 0.0 or math.isinf(x):
@@ -120,10 +148,10 @@ def gamma_tail(a: float, x: float) -> float:
                 break
         return 1.0 - front * total
     b, c = x + 1.0 - a, 1.0 / TINY
-    d = product = 1.0 / _far(b)
+    d = product = 1.0 / _away_from_zero(b)
     for n in range(1, LONGEST):
         b += 2.0
-        d, c = 1.0 / _far(n * (a - n) * d + b), _far(b + n * (a - n) / c)
+        d, c = 1.0 / _away_from_zero(n * (a - n) * d + b), _away_from_zero(b + n * (a - n) / c)
         product *= d * c
         if not abs(d * c - 1.0) >= CONVERGED:
             break
@@ -131,15 +159,15 @@ def gamma_tail(a: float, x: float) -> float:
 
 
 def chi_squared_tail(freedom: float, value: float) -> float:
-    """P(chi^2 >= value) with so many degrees of freedom, > 0; value >= 0."""
+    """P(chi^2 >= value) with `freedom` > 0 degrees of freedom; value >= 0."""
     return gamma_tail(0.5 * freedom, 0.5 * value)
 
 
 @lru_cache(maxsize=256)
 def student_quantile(freedom: float, probability: float) -> float:
-    """Student's t with P(T <= t) = probability, 0 < probability < 1; NaN unless the degrees of freedom are > 0.
+    """Student's t with P(T <= t) = probability, 0 < probability < 1; nan unless the degrees of freedom are > 0.
 
-    Newton's method on the incomplete beta function, whose continued fraction is Lentz's.
+    Newton's method on the incomplete beta function, with Lentz's continued fraction.
     Source: Fisher 1925 (expansion); Press et al. 2007, sections 6.4 and 6.14.
     """
     if not freedom > 0.0:
@@ -156,7 +184,7 @@ def student_quantile(freedom: float, probability: float) -> float:
     for _ in range(STEPS):
         slope = math.exp(scale - 0.5 * (n + 1.0) * math.log1p(t * t / n))
         step = (_cumulative(t, n) - probability) / slope
-        # The distribution is concave on the far side: a step that leaves the quadrant is halved.
+        # The distribution is concave away from zero, so Newton's step may overshoot: halve t instead of changing sign.
         t, before = (t - step if (t - step) * t > 0.0 or t == 0.0 else 0.5 * t), t
         if abs(t - before) <= LAST_STEP * max(abs(t), TINY):
             break
@@ -164,13 +192,13 @@ def student_quantile(freedom: float, probability: float) -> float:
 
 
 def _tail_start(n: float, probability: float) -> float:
-    # Beyond the quantile the tail falls like t^-n; at one degree of freedom it is Cauchy's.
+    # The tail falls like t^-n; with one degree of freedom it is that of the Cauchy distribution.
     far = math.tan(math.pi * (probability - 0.5))
     return math.copysign(abs(far) ** (1.0 / max(n, 1.0)), far) if n >= 1.0 else far
 
 
 def _cumulative(t: float, n: float) -> float:
-    # In the middle the tail of what is left is exact, far out the tail itself.
+    # Near zero the central part is computed, far out the tail, so that neither loses digits.
     square = t * t
     near = square < 1.0
     tail = (
@@ -188,7 +216,7 @@ def _beta(a: float, b: float, x: float) -> float:
     if x > (a + 1.0) / (a + b + 2.0):
         return 1.0 - _beta(b, a, 1.0 - x)
     front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    c, d = 1.0, 1.0 / _far(1.0 - (a + b) * x / (a + 1.0))
+    c, d = 1.0, 1.0 / _away_from_zero(1.0 - (a + b) * x / (a + 1.0))
     product = d
     for m in range(1, LONGEST):
         for even in (True, False):
@@ -196,60 +224,74 @@ def _beta(a: float, b: float, x: float) -> float:
                 factor = m * (b - m) * x / ((a + 2 * m - 1.0) * (a + 2 * m))
             else:
                 factor = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1.0))
-            d, c = 1.0 / _far(1.0 + factor * d), _far(1.0 + factor / c)
+            d, c = 1.0 / _away_from_zero(1.0 + factor * d), _away_from_zero(1.0 + factor / c)
             product *= d * c
         if not abs(d * c - 1.0) >= CONVERGED:
             break
     return math.exp(front) * product / a
 
 
-def _far(value: float) -> float:
+def _away_from_zero(value: float) -> float:
     return value if abs(value) > TINY else TINY
 
 
-# Eigenvalues of symmetric matrices in the metric of others.
+# Generalised eigenvalues of symmetric matrices.
 
 
 def generalised_eigenvalues(a: Float, metric: Float) -> Float:
-    """The w (..., n), ascending, with a v = w metric v; a symmetric, metric positive definite, (..., n, n).
+    """Eigenvalues w (..., n), ascending, of a v = w metric v, for symmetric matrices (..., n, n).
 
-    Raises LinAlgError for a metric that is not.    Source: Golub and Van Loan 2013, section 8.7.2.
+    Raises LinAlgError if `metric` is not positive definite.    Source: Golub and Van Loan 2013, section 8.7.2.
     """
     L = np.linalg.cholesky(metric)
     half = np.linalg.solve(L, a)
     return np.asarray(np.linalg.eigvalsh(np.linalg.solve(L, half.swapaxes(-1, -2))))
 
 
-# Points that fill a cube evenly in each coordinate.
+# Latin hypercube samples.
 
 
 def latin_hypercube(count: int, size: int, rng: np.random.Generator) -> Float:
-    """`count` points (count, size) in [0, 1), one in each of `count` equal slices of every coordinate.
+    """Draw a Latin hypercube sample: one point in each of `count` equal slices of every coordinate.
 
-    Drawn from a generator spawned of `rng`: what that draws itself stays the same.    They are SciPy's, which takes a
-    second to load.    Source: McKay, Beckman and Conover 1979.
+    The points are those of SciPy, whose import takes a second. They are drawn from a generator spawned from `rng`, so
+    that later draws of `rng` do not change.
+    Source: McKay, Beckman and Conover 1979.
+
+    Parameters
+    ----------
+    count : int
+        Number of points.
+    size : int
+        Number of coordinates.
+    rng : numpy.random.Generator
+        Source of the spawned generator.
+
+    Returns
+    -------
+    ndarray, shape (count, size)
+        Points in [0, 1).
+
     """
-    own = rng.spawn(1)[0]
-    within = own.uniform(size=(count, size))
+    generator = rng.spawn(1)[0]
+    within = generator.uniform(size=(count, size))
     slices = np.tile(np.arange(1, count + 1), (size, 1))
-    for one in slices:
-        own.shuffle(one)
+    for order in slices:
+        generator.shuffle(order)
     return np.asarray((slices.T - within) / count)
 
 
-# Functions of SciPy, called as it documents them, each loaded when it is first called.
+# Functions of SciPy with its documented arguments, each imported on its first call.
 #
-# Loading SciPy takes as long as a small command. What every identification and every report needs is the
-# package's own: triangles in `dynid.kernel`, tails of distributions in `dynid.base.numerics`, small
-# eigenvalue problems in `dynid.base.numerics`, least squares of a few unknowns between bounds in
-# `dynid.base.numerics`.
+# The import of SciPy takes as long as a small command. What every identification and report needs is therefore part of
+# dynid: triangular systems in `dynid.kernel`, the functions above in this module.
 
 
-def _of(module: str, name: str) -> Callable[..., Any]:
+def _scipy_function(module: str, name: str) -> Callable[..., Any]:
     @cache
     def loaded() -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(import_module(f"scipy.{module}"), name)
-        return found
+        function: Callable[..., Any] = getattr(import_module(f"scipy.{module}"), name)
+        return function
 
     def call(*arguments: Any, **options: Any) -> Any:
         return loaded()(*arguments, **options)
@@ -259,6 +301,8 @@ def _of(module: str, name: str) -> Callable[..., Any]:
     return call
 
 
-eigh, expm = _of("linalg", "eigh"), _of("linalg", "expm")
-expit, stdtrit = _of("special", "expit"), _of("special", "stdtrit")
-least_squares, minimize, nnls = (_of("optimize", name) for name in ("least_squares", "minimize", "nnls"))
+eigh, expm = _scipy_function("linalg", "eigh"), _scipy_function("linalg", "expm")
+expit, stdtrit = _scipy_function("special", "expit"), _scipy_function("special", "stdtrit")
+least_squares, minimize, nnls = (
+    _scipy_function("optimize", name) for name in ("least_squares", "minimize", "nnls")
+)

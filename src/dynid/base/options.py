@@ -1,7 +1,7 @@
-"""Options: fields of frozen dataclasses that carry their meaning, unit and range.
+"""Options: fields of frozen dataclasses with a meaning, unit and range.
 
-From them come the checks in Python, those of TOML files, command-line options, tables of the documentation and a JSON
-schema. A field without `option` is an option all the same, of any value that its type allows.
+They define the checks in Python and of TOML files, command-line options, tables of the documentation and a JSON schema.
+A field without `option` is also an option, with any value of its type.
 """
 
 from __future__ import annotations
@@ -17,18 +17,31 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, g
 from dynid.base.errors import UsageError
 
 _KEY = "option"
-# What an option is not: the name of a kind, which no one chooses.
+# Field with the name of a kind, which is not an option.
 _NAME = "name"
-# Numbers beyond it are left to the checks that say what is wrong: whole ones may be too large for a float.
+# Greatest number of the fast checks. Larger numbers go to the full checks, since integers may overflow a float.
 _LARGEST = 1e300
 
 
 @dataclass(frozen=True)
 class Option:
-    """What is said of one field.
+    """Meaning and range of one field.
 
-    doc: one sentence.    unit: of its numbers.    above, below: bounds that are not reached; least, most: that are.
-    kind: words for its values in place of those made from its type.    choices: the values of a text.
+    Parameters
+    ----------
+    doc : str
+        Its meaning in one sentence.
+    unit : str
+        Unit of its numbers.
+    above, below : float, optional
+        Exclusive bounds.
+    least, most : float, optional
+        Inclusive bounds.
+    kind : str
+        Words for its values, instead of those derived from its type.
+    choices : tuple of str
+        Allowed texts.
+
     """
 
     doc: str = ""
@@ -41,7 +54,7 @@ class Option:
     choices: tuple[str, ...] = ()
 
     def allows(self, number: float) -> bool:
-        """Whether a number lies within the bounds; without any it may be nan or infinite, too."""
+        """Whether a number is within the bounds; without bounds, nan and infinity are also allowed."""
         if not self.range:
             return True
         return (
@@ -54,19 +67,19 @@ class Option:
 
     @property
     def range(self) -> str:
-        """The bounds in words: "from 1 to 8", "> 0", "at least 0"; "" without any."""
-        low = f"> {_text(self.above)}" if self.above is not None else ""
+        """The bounds as text: "from 1 to 8", "> 0", "at least 0"; "" without bounds."""
+        low = f"> {_number_text(self.above)}" if self.above is not None else ""
         if self.least is not None:
-            low = f"at least {_text(self.least)}"
-        high = f"< {_text(self.below)}" if self.below is not None else ""
+            low = f"at least {_number_text(self.least)}"
+        high = f"< {_number_text(self.below)}" if self.below is not None else ""
         if self.most is not None:
-            high = f"at most {_text(self.most)}"
+            high = f"at most {_number_text(self.most)}"
         if self.least is not None and self.most is not None:
-            return f"from {_text(self.least)} to {_text(self.most)}"
+            return f"from {_number_text(self.least)} to {_number_text(self.most)}"
         return " and ".join(part for part in (low, high) if part)
 
 
-def _text(number: float) -> str:
+def _number_text(number: float) -> str:
     return str(int(number)) if float(number).is_integer() else f"{number:g}"
 
 
@@ -83,7 +96,24 @@ def option(
     kind: str = "",
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """A dataclass field that carries an `Option`."""
+    """Return a dataclass field with an `Option`.
+
+    Parameters
+    ----------
+    default : object
+        Default value; none makes the option required.
+    doc : str
+        Its meaning in one sentence.
+    factory : callable, optional
+        Makes the default, for values that can change.
+    unit, above, below, least, most, kind, choices
+        As for `Option`.
+
+    Returns
+    -------
+    dataclasses.Field
+
+    """
     metadata = {_KEY: Option(doc, unit, above, below, least, most, kind, choices)}
     if factory is not None:
         return field(default_factory=factory, metadata=metadata)
@@ -92,7 +122,7 @@ def option(
 
 @dataclass(frozen=True)
 class Described:
-    """An option with its name, type and default; required: it has none."""
+    """An option with its name, type and default; required: it has no default."""
 
     name: str
     hint: Any
@@ -102,12 +132,23 @@ class Described:
 
     @property
     def words(self) -> str:
-        """What values it takes, in words."""
+        """Allowed values as text."""
         return self.option.kind or words(self.hint, self.option)
 
 
 def options_of(kind: Any) -> Mapping[str, Described]:
-    """The options of a dataclass by name, in order; its `name` is none of them."""
+    """Options of a dataclass by name, in order, without its field `name`.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+
+    Returns
+    -------
+    mapping of str to Described
+
+    """
     return _options_of(kind)
 
 
@@ -115,18 +156,18 @@ def options_of(kind: Any) -> Mapping[str, Described]:
 def _options_of(kind: Hashable) -> Mapping[str, Described]:
     dataclass_kind: Any = kind
     hints = get_type_hints(dataclass_kind)
-    known = (one for one in fields(dataclass_kind) if one.name != _NAME and one.init)
-    return {one.name: _described(one, hints[one.name]) for one in known}
+    known = (entry for entry in fields(dataclass_kind) if entry.name != _NAME and entry.init)
+    return {entry.name: _described(entry, hints[entry.name]) for entry in known}
 
 
-def _described(one: Field[Any], hint: Any) -> Described:
+def _described(entry: Field[Any], hint: Any) -> Described:
     default: Any = None
-    if one.default is not MISSING:
-        default = one.default
-    elif one.default_factory is not MISSING:
-        default = one.default_factory()
-    required = one.default is MISSING and one.default_factory is MISSING
-    return Described(one.name, hint, one.metadata.get(_KEY, Option()), default, required)
+    if entry.default is not MISSING:
+        default = entry.default
+    elif entry.default_factory is not MISSING:
+        default = entry.default_factory()
+    required = entry.default is MISSING and entry.default_factory is MISSING
+    return Described(entry.name, hint, entry.metadata.get(_KEY, Option()), default, required)
 
 
 def set_options(instance: Any, kind: Any = None) -> dict[str, Any]:
@@ -136,58 +177,87 @@ def set_options(instance: Any, kind: Any = None) -> dict[str, Any]:
 
 
 def check_options(instance: Any, section: str = "", code: str = "option-range") -> None:
-    """Raises UsageError for a field of a dataclass whose numbers or text lie out of range; types are not looked at."""
-    for name, one in options_of(type(instance)).items():
+    """Check the range of all options of a dataclass instance; types are not checked.
+
+    Parameters
+    ----------
+    instance : object
+        Instance of a dataclass.
+    section : str
+        Prefix of option names in the message.
+    code : str
+        Code of the error.
+
+    Raises
+    ------
+    UsageError
+        For the first option out of range.
+
+    """
+    for name, described in options_of(type(instance)).items():
         value = getattr(instance, name)
-        if not _in_range(value, one):
+        if not _in_range(value, described):
             raise UsageError(
                 code,
                 found=f"{section + '.' if section else ''}{name} = {value!r}",
-                expected=one.words,
+                expected=described.words,
             )
 
 
-def _in_range(value: Any, one: Described) -> bool:
+def _in_range(value: Any, described: Described) -> bool:
     if value is None or isinstance(value, bool):
         return True
     if isinstance(value, str):
-        choices = one.option.choices or literals(one.hint)
+        choices = described.option.choices or literals(described.hint)
         return value in choices if choices else True
     if isinstance(value, int | float):
-        return one.option.allows(value)
+        return described.option.allows(value)
     if isinstance(value, AbstractSequence):
-        return all(_in_range(part, one) for part in value)
+        return all(_in_range(part, described) for part in value)
     return True
 
 
 def literals(hint: Any) -> tuple[str, ...]:
-    """The texts that a type allows; () where it allows any."""
+    """Texts that a type allows; () if it allows any text or none."""
     if get_origin(hint) is Literal:
-        return tuple(one for one in get_args(hint) if isinstance(one, str))
+        return tuple(choice for choice in get_args(hint) if isinstance(choice, str))
     if _is_union(hint) or get_origin(hint) is Annotated:
         parts = get_args(hint)
         return () if str in parts else tuple(text for part in parts for text in literals(part))
     return ()
 
 
-def taken(hint: Any, one: Option, value: Any) -> Any:
-    """A plain value, as JSON has it, as a field of this type holds it: a whole number as float, a list as tuple.
+def converted(hint: Any, option: Option, value: Any) -> Any:
+    """Convert a plain JSON value to a type, such as an integer to float or a list to a tuple.
 
-    MISSING for one that it does not take, and for a type that is not made of numbers, texts and tuples alone.
+    Parameters
+    ----------
+    hint : type
+        Type of the field.
+    option : Option
+        Its range.
+    value : object
+        Plain value.
+
+    Returns
+    -------
+    object
+        MISSING for a value that is not allowed, and for types other than numbers, texts and tuples.
+
     """
     origin, parts = get_origin(hint), get_args(hint)
     if _is_union(hint):
-        found = [read for part in parts if (read := taken(part, one, value)) is not MISSING]
-        return found[0] if len(found) == 1 else MISSING
+        matches = [read for part in parts if (read := converted(part, option, value)) is not MISSING]
+        return matches[0] if len(matches) == 1 else MISSING
     if origin is tuple and isinstance(value, list | tuple):
         each = parts[:1] * len(value) if parts[-1] is Ellipsis else parts
-        read = [taken(part, one, item) for part, item in zip(each, value, strict=False)]
+        read = [converted(part, option, item) for part, item in zip(each, value, strict=False)]
         return tuple(read) if len(each) == len(value) and MISSING not in read else MISSING
     kind = type(value)
     fits = (
-        (hint is float and _is_sure(value, (float, int)) and one.allows(value))
-        or (hint is int and _is_sure(value, (int,)) and one.allows(value))
-        or (hint is str and kind is str and value.isascii() and value in (one.choices or (value,)))
+        (hint is float and _is_sure(value, (float, int)) and option.allows(value))
+        or (hint is int and _is_sure(value, (int,)) and option.allows(value))
+        or (hint is str and kind is str and value.isascii() and value in (option.choices or (value,)))
         or (origin is Literal and kind is str and value in parts)
         or (hint in (bool, type(None)) and kind is hint)
     )
@@ -200,26 +270,26 @@ def _is_sure(value: Any, kinds: tuple[type, ...]) -> bool:
     return type(value) in kinds and -_LARGEST <= value <= _LARGEST
 
 
-def constrained(hint: Any, one: Option) -> Any:
-    """The type with the option's range on its numbers and its choices in place of text, for pydantic."""
+def constrained(hint: Any, option: Option) -> Any:
+    """Return a type for pydantic with the option's range on numbers and its choices instead of text."""
     from pydantic import Field as Limit
 
     if hint in (float, int):
-        limits = {"gt": one.above, "ge": one.least, "lt": one.below, "le": one.most}
+        limits = {"gt": option.above, "ge": option.least, "lt": option.below, "le": option.most}
         given: dict[str, Any] = {name: _whole(value) for name, value in limits.items() if value is not None}
         if hint is float:
             given["allow_inf_nan"] = False
         return Annotated[hint, Limit(**given)]
-    if hint is str and one.choices:
-        return Literal[one.choices]
+    if hint is str and option.choices:
+        return Literal[option.choices]
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Literal or not parts:
         return hint
     if _is_union(hint):
-        return Union[tuple(constrained(part, one) for part in parts)]  # noqa: UP007 made at run time
+        return Union[tuple(constrained(part, option) for part in parts)]  # noqa: UP007 made at run time
     if origin is Annotated:
-        return Annotated[(constrained(parts[0], one), *parts[1:])]
-    inner = tuple(part if part is Ellipsis else constrained(part, one) for part in parts)
+        return Annotated[(constrained(parts[0], option), *parts[1:])]
+    inner = tuple(part if part is Ellipsis else constrained(part, option) for part in parts)
     return cast(Any, origin)[inner]
 
 
@@ -227,63 +297,64 @@ def _whole(value: float) -> float | int:
     return int(value) if float(value).is_integer() else value
 
 
-def words(hint: Any, one: Option = Option()) -> str:
-    """The values of a type in words: "a number > 0 (Hz) or 'auto'"."""
-    found = list(dict.fromkeys(_alternatives(hint, one)))
-    return " or ".join(filter(None, (", ".join(found[:-1]), found[-1])))
+def words(hint: Any, option: Option = Option()) -> str:
+    """Return the values of a type as text: "a number > 0 (Hz) or 'auto'"."""
+    alternatives = list(dict.fromkeys(_alternatives(hint, option)))
+    return " or ".join(filter(None, (", ".join(alternatives[:-1]), alternatives[-1])))
 
 
-def _alternatives(hint: Any, one: Option) -> list[str]:
+def _alternatives(hint: Any, option: Option) -> list[str]:
     origin, parts = get_origin(hint), get_args(hint)
-    unit = f" ({one.unit})" if one.unit else ""
+    unit = f" ({option.unit})" if option.unit else ""
     if origin is Annotated:
-        return _alternatives(parts[0], with_limits(one, parts[1:]))
+        return _alternatives(parts[0], with_limits(option, parts[1:]))
     if _is_union(hint):
-        return [text for part in parts if part is not type(None) for text in _alternatives(part, one)]
+        return [text for part in parts if part is not type(None) for text in _alternatives(part, option)]
     if origin is Literal:
         return [repr(part) for part in parts]
     if hint is bool:
         return ["true or false"]
     if hint is int:
-        return [" ".join(filter(None, ("a whole number", one.range))) + unit]
+        return [" ".join(filter(None, ("a whole number", option.range))) + unit]
     if hint is float:
         return [
-            " ".join(filter(None, ("a finite number" if not one.range else "a number", one.range))) + unit
+            " ".join(filter(None, ("a finite number" if not option.range else "a number", option.range)))
+            + unit
         ]
     if hint is str:
-        return [repr(choice) for choice in one.choices] or ["text"]
+        return [repr(choice) for choice in option.choices] or ["text"]
     if origin is tuple and Ellipsis not in parts:
-        return [f"{len(parts)} {_plural(parts[0], one)}"]
+        return [f"{len(parts)} {_plural(parts[0], option)}"]
     if origin in (list, tuple, AbstractSequence):
-        return [f"a list of {_plural(parts[0], one)}"]
+        return [f"a list of {_plural(parts[0], option)}"]
     return ["a table"]
 
 
-def _plural(hint: Any, one: Option) -> str:
+def _plural(hint: Any, option: Option) -> str:
     if get_origin(hint) is Annotated:
-        return _plural(get_args(hint)[0], with_limits(one, get_args(hint)[1:]))
-    if hint is str and one.choices:
-        return " or ".join(repr(str(choice)) for choice in one.choices)
+        return _plural(get_args(hint)[0], with_limits(option, get_args(hint)[1:]))
+    if hint is str and option.choices:
+        return " or ".join(repr(str(choice)) for choice in option.choices)
     plain = {float: "numbers", int: "whole numbers", str: "texts"}.get(hint)
-    unit = f" ({one.unit})" if one.unit else ""
+    unit = f" ({option.unit})" if option.unit else ""
     if plain is None:
-        inner = words(hint, one)
+        inner = words(hint, option)
         for single, several in (("a list of", "lists of"), ("text", "texts"), ("a table", "tables")):
             inner = inner.replace(single, several)
         return inner
-    return " ".join(filter(None, (plain, one.range))) + unit
+    return " ".join(filter(None, (plain, option.range))) + unit
 
 
-def with_limits(one: Option, metadata: AbstractSequence[Any]) -> Option:
-    """The option with bounds as pydantic writes them: objects with gt, ge, lt or le, or fields with lists of such."""
+def with_limits(option: Option, metadata: AbstractSequence[Any]) -> Option:
+    """Add pydantic's bounds to an option: objects with gt, ge, lt or le, or fields with lists of them."""
     for entry in metadata:
         for bound in getattr(entry, "metadata", None) or (entry,):
             for name, ours in (("gt", "above"), ("ge", "least"), ("lt", "below"), ("le", "most")):
                 value = getattr(bound, name, None)
                 if value is not None:
                     changed: dict[str, Any] = {ours: float(value)}
-                    one = replace(one, **changed)
-    return one
+                    option = replace(option, **changed)
+    return option
 
 
 def _is_union(hint: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Offline HTML pages and their templates."""
+"""Offline HTML pages: scripts, security policy and templates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jinja2 import BytecodeCache, Environment
 
 
-# What pages that need no network and run no foreign script are made of.
+# Parts of pages that need no network and run no other scripts.
 
 _ESCAPED_IN_JSON = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -25,7 +25,7 @@ _END = re.compile("</(?i:script|style)")
 
 
 def script_json(data: object) -> str:
-    """JSON that may stand inside a script element: no character in it can end the element."""
+    """Encode data as JSON that cannot end the script element around it."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character, escape in _ESCAPED_IN_JSON.items():
         text = text.replace(character, escape)
@@ -33,7 +33,7 @@ def script_json(data: object) -> str:
 
 
 def page_policy(scripts: Sequence[str]) -> str:
-    """A Content-Security-Policy under which these scripts alone run, by their hash, and nothing is loaded."""
+    """Return a Content-Security-Policy that allows only these scripts, by their hash, and loads nothing."""
     hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts)
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
@@ -42,18 +42,18 @@ def page_policy(scripts: Sequence[str]) -> str:
 
 
 def own_text(path: Path) -> str:
-    """A script or style of the package: UTF-8, with the line ends that a browser hashes.
+    """Read a script or style of the package, with the line ends that a browser hashes.
 
-    Raises ValueError for a text that would end the element it stands in.
+    Raises ValueError if the text would end the element around it.
     """
     text = path.read_text(encoding="utf-8").replace("\r\n", "\n").replace("\r", "\n")
     if ends_element(text):
-        raise ValueError(f"{path.name} would end its own element")
+        raise ValueError(f"{path.name} contains a tag that ends its element")
     return text
 
 
 def ends_element(text: str) -> bool:
-    """Whether a text would end the script or style element it stands in."""
+    """Whether a text would end the script or style element around it."""
     return _END.search(text) is not None
 
 
@@ -61,12 +61,24 @@ def _sha256(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
 
 
-# Templates of HTML pages: everything that is not Markup is escaped, and a name that is not given is an
-# error.
+# Templates of HTML pages: everything that is not Markup is escaped, and an undefined name is an error.
 
 
 def environment(folder: Path, **filters: Callable[[Any], Any]) -> Environment:
-    """The Jinja2 environment of the templates in a folder."""
+    """Return the Jinja2 environment of the templates in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the templates.
+    **filters : callable
+        Filters by name.
+
+    Returns
+    -------
+    jinja2.Environment
+
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
@@ -82,7 +94,7 @@ def environment(folder: Path, **filters: Callable[[Any], Any]) -> Environment:
 
 
 def _compiled(folder: Path) -> BytecodeCache | None:
-    """Compiled templates, kept where and when Python keeps compiled modules; None where it does not."""
+    """Return a cache of compiled templates in Python's cache folder; None if Python writes no bytecode."""
     import jinja2
     from jinja2.bccache import Bucket, FileSystemBytecodeCache
 
@@ -92,7 +104,7 @@ def _compiled(folder: Path) -> BytecodeCache | None:
 
     class Compiled(FileSystemBytecodeCache):
         def dump_bytecode(self, bucket: Bucket) -> None:
-            with suppress(OSError):  # a folder that may not be written to
+            with suppress(OSError):  # a read-only folder
                 place.mkdir(parents=True, exist_ok=True)
                 super().dump_bytecode(bucket)
 

@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
 
-# Ordered work on several threads: the results, and their order, do not depend on how many there are.
+# Ordered work on several threads: results and their order do not depend on the number of threads.
 #
-# Passes over a log take one thread unless more are asked for: most of a pass is Python, which runs one
-# thread at a time, so that on two processors two threads take 0 to 9 % less time and 5 to 20 % more
-# processor time (an hour of arm7, real logs). What is compiled as a whole, such as simulations, takes all
+# Passes over a log use one thread by default. Most of a pass is Python, which runs one thread at a time: two threads on
+# two processors take 0 to 9 % less time and 5 to 20 % more processor time. Compiled work such as simulations uses all
 # processors.
 
 Item = TypeVar("Item")
@@ -32,9 +31,24 @@ Result = TypeVar("Result")
 
 
 def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """Yields function(item) in the order of the items, at most threads + 1 of them in flight.
+    """Map a function over items on several threads, in order.
 
-    The items are drawn lazily, so a stream that does not fit in memory may be mapped.
+    Items are drawn lazily, at most threads + 1 at a time, so that a stream may be larger than memory.
+
+    Parameters
+    ----------
+    function : callable
+        Called with one item.
+    items : iterable
+        Its arguments.
+    threads : int
+        Number of threads.
+
+    Yields
+    ------
+    object
+        function(item), in the order of the items.
+
     """
     if threads <= 1:
         yield from map(function, items)
@@ -42,7 +56,7 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], threa
     with ThreadPoolExecutor(max_workers=threads) as pool:
         waiting: deque[Future[Result]] = deque()
         for item in items:
-            # A thread does not inherit what its caller chose with dynid.kernel.using.
+            # Threads do not inherit context variables such as the choice of dynid.kernel.using.
             waiting.append(pool.submit(copy_context().run, function, item))
             if len(waiting) > threads:
                 yield waiting.popleft().result()
@@ -50,8 +64,8 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], threa
             yield waiting.popleft().result()
 
 
-def beside(work: Callable[[], Result], threads: int) -> Callable[[], Result]:
-    """Starts work beside what follows and returns a function that waits for its result; with one thread does it now."""
+def in_background(work: Callable[[], Result], threads: int) -> Callable[[], Result]:
+    """Start work in the background and return a function that waits for its result; with one thread, run it now."""
     if threads <= 1:
         result = work()
         return lambda: result
@@ -62,18 +76,29 @@ def beside(work: Callable[[], Result], threads: int) -> Callable[[], Result]:
 
 
 def pass_threads(asked: int | None) -> int:
-    """Threads of a pass over a log: those asked for, else one."""
+    """Number of threads of a pass over a log: as asked, else one."""
     return asked or 1
 
 
 def default_threads() -> int:
-    """Number of processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def ended(pool: ProcessPoolExecutor) -> Iterator[ProcessPoolExecutor]:
-    """The pool, whose processes end at once when the block ends with an error or an interruption."""
+    """Yield a pool whose processes are killed if the block ends with an error or an interruption.
+
+    Parameters
+    ----------
+    pool : concurrent.futures.ProcessPoolExecutor
+        The pool; shut down at the end of the block.
+
+    Yields
+    ------
+    concurrent.futures.ProcessPoolExecutor
+
+    """
     import multiprocessing
 
     others = set(multiprocessing.active_children())
@@ -88,7 +113,7 @@ def ended(pool: ProcessPoolExecutor) -> Iterator[ProcessPoolExecutor]:
 
 
 def end_with_parent() -> None:
-    """Called in a process of a pool: it ends when the one that started it is gone, however that ended."""
+    """Make this process of a pool exit as soon as its parent process has ended, even if that was killed."""
     from multiprocessing import connection, parent_process
 
     parent = parent_process()
@@ -104,10 +129,10 @@ def end_with_parent() -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Signals that would end the program wait until the block is done; for the start of processes.
+    """Defer SIGINT and SIGTERM until the block ends; for the start of processes.
 
-    A process whose parent is interrupted while it starts ends with an error of its own. Outside the main thread, which
-    alone is interrupted, this does nothing.
+    A process that is interrupted while it starts prints an error of its own. Only the main thread receives signals, so
+    elsewhere this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -126,20 +151,33 @@ def uninterrupted() -> Iterator[None]:
             signal.raise_signal(waiting[0])
 
 
-# Progress of long work, for whoever watches it.
+# Progress of long work, for programs that watch it.
 
 # Called with (stage, seconds of data done).
 Progress = Callable[[str, float], None]
-# Names a file that a command keeps its progress in, for programs that watch it.
+# Environment variable with the path of a file to which a command writes its progress.
 PROGRESS_VARIABLE = "DYNID_PROGRESS"
-# A file is written at most so often, s: a page that shows it asks no more often.
+# s: least time between two writes of the file; a page that shows it does not ask more often.
 WRITTEN_EVERY = 0.2
 
 
 def progress_file(path: Path, total: float) -> Progress:
-    """Keeps the present stage and its share in a JSON file: {"stage": text, "share": 0 to 1, or null = not known}.
+    """Return a function that writes the current stage and its share to a JSON file.
 
-    total: seconds of data of a stage, nan = not known.    What cannot be written is left out.
+    The file contains {"stage": text, "share": 0 to 1, or null = unknown}. Write errors are ignored.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    total : float, s
+        Seconds of data per stage; nan = unknown.
+
+    Returns
+    -------
+    callable
+        Called with the stage and the seconds of data done.
+
     """
     done: dict[str, float] = {}
     latest = -math.inf

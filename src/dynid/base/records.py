@@ -1,4 +1,4 @@
-"""Frozen dataclasses, their plain data, and how they show themselves at a prompt."""
+"""Frozen dataclasses, their conversion to plain data, and their display at a prompt."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["dataclass"]
 
 
-# Frozen dataclasses that share their methods' code.
+# Frozen dataclasses that share the code of their methods.
 #
-# The standard library writes the methods of a frozen class as text and compiles them, half a millisecond a
-# class: of a command that reads a run that was a fifth of the processor time. Here classes behave alike and
-# nothing is compiled.
+# The standard library generates and compiles the methods of each frozen class, which takes 0.5 ms per class: a fifth of
+# the processor time of a command that reads a run. These classes behave the same without compiling anything.
 
 if TYPE_CHECKING:
     import inspect
@@ -31,10 +30,10 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls=None, /, *, frozen=False, eq=True):
-        """As `dataclasses.dataclass`."""
+        """Make a class a dataclass, as `dataclasses.dataclass` does."""
 
         def made(cls):
-            # A base of its own may have fields in front.
+            # Fields of a base class come first; the standard library handles them.
             if frozen and not any(dataclasses.is_dataclass(base) for base in cls.__bases__):
                 return _frozen(cls, eq)
             return dataclasses.dataclass(cls, frozen=frozen, eq=eq)
@@ -43,7 +42,7 @@ else:
 
 
 class _Signature:
-    """The signature of a class, put together where somebody asks for it."""
+    """Signature of a class, created on first use."""
 
     def __get__(self, instance: object, cls: Any) -> inspect.Signature:
         import inspect
@@ -64,16 +63,20 @@ class _Signature:
 
 
 def _frozen(cls: Any, eq: bool) -> Any:
-    # Without a docstring the standard library would make one of the signature, which takes as long as all else.
+    # Without a docstring, the standard library would derive one from the signature, which is slow.
     cls.__doc__ = cls.__doc__ or cls.__name__
-    own = dict(vars(cls))
+    defined = dict(vars(cls))
     dataclasses.dataclass(cls, init=False, repr=False, eq=False)
     fields = dataclasses.fields(cls)
-    methods = {"__init__": _initialiser(cls, fields), "__repr__": _text(fields), **_guards(cls, fields)}
+    methods = {
+        "__init__": _initialiser(cls, fields),
+        "__repr__": _repr_method(fields),
+        **_guards(cls, fields),
+    }
     if eq:
         methods |= _equality(fields)
     for name, method in methods.items():
-        if name not in own:
+        if name not in defined:
             method.__name__, method.__qualname__ = name, f"{cls.__qualname__}.{name}"
             setattr(cls, name, method)
     cls.__signature__ = _Signature()
@@ -91,20 +94,20 @@ def _initialiser(cls: Any, fields: Fields) -> Callable[..., None]:
     by_name = {field.name: field for field in fields}
 
     def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
-        own = self.__dict__
+        values = self.__dict__
         if args:
-            own.update(zip(names, args, strict=False))
-        if len(args) > len(names) or not known.issuperset(kwargs) or not own.keys().isdisjoint(kwargs):
+            values.update(zip(names, args, strict=False))
+        if len(args) > len(names) or not known.issuperset(kwargs) or not values.keys().isdisjoint(kwargs):
             raise TypeError(_mismatch(self, names, args, kwargs))
-        own.update(kwargs)
-        if len(own) < len(names):
+        values.update(kwargs)
+        if len(values) < len(names):
             for name in names:
-                if name not in own:
-                    own[name] = _default(by_name[name], dataclasses.MISSING)
-                    if own[name] is dataclasses.MISSING:
+                if name not in values:
+                    values[name] = _default(by_name[name], dataclasses.MISSING)
+                    if values[name] is dataclasses.MISSING:
                         raise TypeError(_mismatch(self, names, args, kwargs))
         for field in made:
-            own[field.name] = _default(field, None)
+            values[field.name] = _default(field, None)
         if finished:
             self.__post_init__()
 
@@ -122,7 +125,7 @@ def _mismatch(new: Any, names: tuple[str, ...], args: tuple[Any, ...], kwargs: d
     return f"{type(new).__qualname__} takes {', '.join(names) or 'nothing'}; given: {', '.join(given) or 'nothing'}"
 
 
-def _text(fields: Fields) -> Callable[[Any], str]:
+def _repr_method(fields: Fields) -> Callable[[Any], str]:
     names = [field.name for field in fields if field.repr]
 
     def text(self: Any) -> str:
@@ -149,7 +152,7 @@ def _guards(cls: Any, fields: Fields) -> dict[str, Callable[..., Any]]:
 
 def _equality(fields: Fields) -> dict[str, Callable[..., Any]]:
     names = [field.name for field in fields if field.compare]
-    # One name gives its value, several a tuple of theirs.
+    # attrgetter returns one value for one name, and a tuple for several.
     values: Callable[[Any], Any] = attrgetter(*names) if names else lambda _: ()
 
     def equal(self: Any, other: object) -> Any:
@@ -163,16 +166,29 @@ def _equality(fields: Fields) -> dict[str, Callable[..., Any]]:
     return {"__eq__": equal, "__hash__": number}
 
 
-# Values as plain JSON data, for programs that read what a command found.
+# Values as plain JSON data, for programs that read the results of a command.
 
 
 def plain(value: object) -> Any:
-    """JSON data of a value: dataclasses as objects by field, arrays as lists, nan and infinities as null.
+    """Convert a value to JSON data: dataclasses to objects, arrays to lists, nan and infinity to null.
 
-    Raises TypeError for a value that is none of these, since its text would be no data.
+    Parameters
+    ----------
+    value : object
+        Numbers, text, enumerations, paths, mappings, sequences, arrays and dataclasses of these.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    TypeError
+        For a value of another type.
+
     """
     kind = type(value)
-    if kind is float:  # most of what there is, by far
+    if kind is float:  # first, since most values are floats
         return value if math.isfinite(value) else None  # type: ignore[arg-type]  # mypy does not narrow by `kind is`
     if kind is str or kind is int:
         return value
@@ -187,31 +203,42 @@ def plain(value: object) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value) if not f.name.startswith("_")}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    if hasattr(value, "tolist"):  # arrays and scalars of NumPy, which need not be imported here
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):  # arrays and scalars of NumPy, without importing it
         data = value.tolist()
         whole = getattr(getattr(value, "dtype", None), "kind", "O") in "iub"
         return data if whole else plain(data)
-    raise TypeError(f"no plain data of a {type(value).__name__}")
+    raise TypeError(f"a {type(value).__name__} cannot be converted to plain data")
 
 
-# What an object shows of itself at a prompt and in a notebook: a title, facts and a small table.
+# Display of objects at a prompt and in a notebook: a title, facts and a small table.
 
-# Of a line, as terminals and notebooks show it without wrapping.
+# Characters per line that terminals and notebooks show without wrapping.
 WIDTH = 100
-# A fact takes at most so many lines of text, a cell of HTML so many characters, a table so many rows: what objects show
-# of themselves stays small whatever they are called.
+# Lines per fact, characters per HTML cell and rows per table, so that the display stays small even with long names.
 FACT_LINES, CELL, ROWS = 3, 300, 12
 _INDENT, _NO_BREAK = 4, "\u00a0"
 
 
 @dataclass(frozen=True)
 class Overview:
-    """A title, facts by label, and a table that only HTML shows: heads and rows of text."""
+    """Display of an object.
+
+    Parameters
+    ----------
+    title : str
+    facts : tuple of (str, str)
+        Labels and values.
+    heads : tuple of str
+        Headings of a table that only HTML shows.
+    rows : tuple of tuple of str
+        Its rows.
+
+    """
 
     title: str
     facts: tuple[tuple[str, str], ...] = ()
@@ -219,7 +246,7 @@ class Overview:
     rows: tuple[tuple[str, ...], ...] = ()
 
     def text(self) -> str:
-        """Lines of text."""
+        """Text with one line or more per fact."""
         lines = [shortened(self.title, WIDTH)]
         for label, value in self.facts:
             lines += textwrap.wrap(
@@ -233,7 +260,7 @@ class Overview:
         return "\n".join(lines).replace(_NO_BREAK, " ")
 
     def html(self) -> str:
-        """A small table; every text is escaped."""
+        """HTML tables; all text is escaped."""
         facts = "".join(
             f'<tr><th style="text-align:left">{_cell(label)}</th><td style="text-align:left">{_cell(value)}</td></tr>'
             for label, value in self.facts
@@ -243,9 +270,9 @@ class Overview:
     def _table(self) -> str:
         if not self.rows:
             return ""
-        head = "".join(f"<th>{_cell(one)}</th>" for one in self.heads)
+        head = "".join(f"<th>{_cell(cell)}</th>" for cell in self.heads)
         body = "".join(
-            "<tr>" + "".join(f"<td>{_cell(one)}</td>" for one in row) + "</tr>" for row in self.rows[:ROWS]
+            "<tr>" + "".join(f"<td>{_cell(cell)}</td>" for cell in row) + "</tr>" for row in self.rows[:ROWS]
         )
         left = len(self.rows) - ROWS
         more = f'<tr><td colspan="{len(self.heads)}">and {left} more</td></tr>' if left > 0 else ""
@@ -253,30 +280,56 @@ class Overview:
 
 
 def printable(text: str) -> str:
-    """The text with a question mark for what no terminal should be sent."""
-    return "".join(one if one.isprintable() else "?" for one in text)
+    """Replace characters that are not printable with question marks."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def shortened(text: str, length: int) -> str:
-    """The text, or its beginning and an ellipsis."""
+    """Shorten a text to a length with an ellipsis, and replace characters that are not printable."""
     plain = printable(text)
     return plain if len(plain) <= length else plain[: length - 4] + " ..."
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:
-    """Names with commas between, the number of those that are left out at the end."""
+    """Join names with commas, with the number of omitted names at the end: "a, b and 3 more".
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names.
+    most : int
+        How many are listed.
+
+    Returns
+    -------
+    str
+
+    """
     left = len(names) - most
     return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
 
 
 def few(names: Sequence[str], most: int) -> str:
-    """The first names with commas between, dots for those that are left out."""
+    """Join the first names with commas, with dots for the others: "a, b, ...".
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names.
+    most : int
+        How many are listed.
+
+    Returns
+    -------
+    str
+
+    """
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
-def counted(count: int, what: str) -> str:
-    """A number of things: "1 joint", "7 joints"."""
-    return f"{count} {what}" + ("" if count == 1 else "s")
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: "1 joint", "7 joints"."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _cell(text: str) -> str:

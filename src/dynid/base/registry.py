@@ -1,4 +1,4 @@
-"""Names that are loaded when they are asked for: public names of rooms, plug-ins, kinds in experiment files."""
+"""Lazy loading by name: public names of packages, plug-ins, and kinds in experiment files."""
 
 from __future__ import annotations
 
@@ -16,30 +16,33 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from warnings import warn
 
 from dynid.base.errors import NOWHERE, DynidError, InputError, Place, ResourceError, UsageError
-from dynid.base.options import Described, constrained, options_of, taken
+from dynid.base.options import Described, constrained, converted, options_of
 from dynid.base.records import dataclass
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-# Public names of a room that are loaded on first use, so that importing one module does not load its whole
-# room.
+# Public names of a package are loaded on first use, so that importing one module does not load the whole package.
 
 
 def lazily(
     package: str, homes: Mapping[str, str], moved: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package that shows these names and nothing else.
+    """Return `__getattr__` and `__dir__` of a package that loads its public names on first use.
 
     Parameters
     ----------
-    package
+    package : str
         Name of the package.
-    homes
-        By module of the package, the names that it gives, with blanks between. No name may be that of a module.
-    moved
-        By package, the names that used to be here and are there now: they still work, with a DeprecationWarning.
+    homes : mapping of str to str
+        Names that each module of the package defines, separated by blanks. No name may be that of a module.
+    moved : mapping of str to str, optional
+        Names that have moved to another package, by that package. They still work, with a DeprecationWarning.
+
+    Returns
+    -------
+    tuple of callable
 
     """
     there = {name: other for other, names in (moved or {}).items() for name in names.split()}
@@ -61,52 +64,60 @@ def lazily(
 __version__ = "0.1.0"
 
 
-# Kinds by name: built-in ones, those that a program or a named plug-in registered, and installed ones.
+# Kinds by name: built-in kinds, those registered by a program or a named plug-in, and those of installed packages.
 #
-# A name is looked up among the built-in kinds, then among the registered ones, then among the entry points
-# of installed packages. Nothing of a plug-in is imported before its name is asked for.
+# A name is looked up in this order. A plug-in is not imported before its name is used.
 
 Kind = TypeVar("Kind")
 _OWN = "dynid"
 _REGISTRIES: dict[str, Registry[Any]] = {}
-# Modules that the user named, as they were named, in the order of their first use.
+# Modules that the user named, by the name given, in the order of first use.
 _NAMED: dict[str, ModuleType] = {}
 
 
 @dataclass(frozen=True)
 class _Home:
-    """Where a kind of dynid's own is defined that nobody has asked for yet."""
+    """Location of a built-in kind that has not been loaded yet."""
 
     module: str
     name: str
 
     def load(self) -> Any:
-        """The kind."""
+        """Import the kind."""
         kind = getattr(import_module(self.module), self.name.removesuffix("()"))
         return kind() if self.name.endswith("()") else kind
 
 
 class Registry(MutableMapping[str, Kind], Generic[Kind]):
-    """The kinds of one sort: terms, rows, estimators, readers, constraints or commands.
+    """Registry of the kinds of one sort: terms, rows, estimators, readers, constraints or commands.
 
-    what: one of them in words.    group: of the entry points of installed packages.    builtin: dynid's own.
-    homes: module:name of further ones of dynid's own, which are loaded when they are asked for; module:Name() is an
-    object of that class.
-    Its length and iteration are those of all kinds but installed ones; `in` and `[]` know these as well.
+    Iteration and length cover built-in and registered kinds; `in` and `[]` also find kinds of installed packages.
+
+    Parameters
+    ----------
+    noun : str
+        Word for one kind, for messages.
+    group : str
+        Entry point group of installed packages.
+    builtin : mapping
+        Built-in kinds.
+    homes : mapping of str to str, optional
+        Built-in kinds that are loaded on first use: "module:name", or "module:Name()" for an object of that class.
+
     """
 
     def __init__(
-        self, what: str, group: str, builtin: Mapping[str, Kind], homes: Mapping[str, str] | None = None
+        self, noun: str, group: str, builtin: Mapping[str, Kind], homes: Mapping[str, str] | None = None
     ) -> None:
-        self.what, self.group = what, group
+        self.what, self.group = noun, group
         self._builtin: dict[str, Kind | _Home] = dict(builtin)
         self.build_in(homes or {})
         self._added = dict[str, Kind]()
-        _REGISTRIES[what] = self
+        _REGISTRIES[noun] = self
 
     @property
     def builtin(self) -> Mapping[str, Kind]:
-        """Dynid's own kinds."""
+        """Built-in kinds."""
         return {name: self[name] for name in self._builtin}
 
     @property
@@ -115,32 +126,32 @@ class Registry(MutableMapping[str, Kind], Generic[Kind]):
         return dict(self._added)
 
     def build_in(self, homes: Mapping[str, str]) -> None:
-        """Adds kinds of dynid's own by the places that they are loaded from, module:name."""
+        """Add built-in kinds by "module:name", loaded on first use."""
         self._builtin |= {name: _Home(*home.split(":")) for name, home in homes.items()}
 
     def register(self, name: str, kind: Kind) -> Kind:
-        """Makes a kind known by a name; raises UsageError for the name of a built-in one."""
+        """Register a kind under a name; raises UsageError for the name of a built-in kind."""
         if name in self._builtin and self[name] is not kind:
             raise UsageError(
                 "name-taken",
-                found=f"{self.what} '{name}', which dynid has itself",
-                expected="a name of its own",
-                do="give it another name",
+                found=f"the name of the built-in {self.what} '{name}'",
+                expected="a new name",
+                do="choose another name",
             )
         if name not in self._builtin:
             self._added[name] = kind
         return kind
 
     def installed(self) -> tuple[str, ...]:
-        """Names of the kinds that installed packages offer; none of them is imported."""
+        """Names of the kinds of installed packages; none of them is imported."""
         return tuple(sorted({entry.name for entry in _entry_points(self.group)}))
 
     def names(self) -> tuple[str, ...]:
-        """Every name that may be asked for."""
+        """All known names."""
         return tuple(dict.fromkeys((*self, *self.installed())))
 
     def meant(self, name: str) -> str:
-        """A question after the name nearest to a wrong one; "" where none is near."""
+        """Return "did you mean 'NAME'?" for the known name most similar to a wrong one; "" if none is similar."""
         near = get_close_matches(name.lower(), self.names(), n=1, cutoff=0.4)
         return f"did you mean '{near[0]}'?" if near else ""
 
@@ -180,19 +191,19 @@ class Registry(MutableMapping[str, Kind], Generic[Kind]):
 
 def _entry_points(group: str, name: str | None = None) -> tuple[EntryPoint, ...]:
     # name: None = all of the group.
-    found = _scanned(group, tuple((folder, _changed(folder)) for folder in sys.path))
-    return tuple(entry for entry in found if name is None or entry.name == name)
+    entries = _scanned(group, tuple((folder, _changed(folder)) for folder in sys.path))
+    return tuple(entry for entry in entries if name is None or entry.name == name)
 
 
 @lru_cache(maxsize=64)
 def _scanned(group: str, folders: tuple[tuple[str, int | None], ...]) -> tuple[EntryPoint, ...]:
-    # folders: of the module search path, and when something was last installed there or taken away. To look through all
-    # installed packages takes some 10 ms, and a model asks for each parameter of a term of the caller's own.
-    # Loaded where it is needed: it takes longer than all else that a small command loads of dynid's base.
+    # `folders` (module search path with modification times) is the cache key: an installation invalidates the cache.
+    # A search through all installed packages takes about 10 ms, and a model asks once per parameter of a plug-in term.
+    # Imported here because this import alone takes longer than the rest of dynid.base.
     from importlib.metadata import entry_points
 
-    found: Iterable[Any] = entry_points(group=group)
-    return tuple(found)
+    entries: Iterable[Any] = entry_points(group=group)
+    return tuple(entries)
 
 
 def _changed(folder: str) -> int | None:
@@ -202,7 +213,7 @@ def _changed(folder: str) -> int | None:
         return None
 
 
-def _loaded(entry: EntryPoint, what: str) -> Any:
+def _loaded(entry: EntryPoint, noun: str) -> Any:
     try:
         return entry.load()
     except DynidError:
@@ -211,7 +222,7 @@ def _loaded(entry: EntryPoint, what: str) -> Any:
         package = entry.dist.name if entry.dist is not None else entry.module
         raise ResourceError(
             "plugin-broken",
-            found=f"{what} '{entry.name}' of the package {package}, which cannot be imported "
+            found=f"{noun} '{entry.name}' of the package {package}, which fails to import "
             f"({type(error).__name__}: {error})",
             expected=f"{entry.value}",
             do=f"install another version: pip install --upgrade {package}",
@@ -219,10 +230,24 @@ def _loaded(entry: EntryPoint, what: str) -> Any:
 
 
 def load_plugins(names: Iterable[str], folder: Path | None = None, place: Place = NOWHERE) -> None:
-    """Imports plug-ins that the user named: modules, or Python files beside an experiment file.
+    """Import plug-ins that the user named: modules, or Python files next to an experiment file.
 
-    folder: where files are looked for; None = the working folder.
-    Raises InputError for one that is not there, ResourceError for one that cannot be imported.
+    Parameters
+    ----------
+    names : iterable of str
+        Modules, or files that end in .py.
+    folder : Path, optional
+        Where files are searched; None = the working folder.
+    place : Place
+        For messages.
+
+    Raises
+    ------
+    InputError
+        If a plug-in does not exist.
+    ResourceError
+        If it fails to import.
+
     """
     for name in names:
         if name in _NAMED:
@@ -237,13 +262,17 @@ def load_plugins(names: Iterable[str], folder: Path | None = None, place: Place 
             raise InputError(
                 "missing-plugin",
                 found=f"no module '{name}'",
-                expected="a Python module that can be imported, or a file that ends in .py",
-                do="install the package that brings it, or put its folder on PYTHONPATH",
+                expected="an importable Python module, or a file that ends in .py",
+                do="install its package, or add its folder to PYTHONPATH",
                 place=place,
             ) from error
         except FileNotFoundError as error:
             raise InputError(
-                "missing-plugin", found=f"no file '{name}'", expected="a plug-in", place=place
+                "missing-plugin",
+                found=f"no file '{name}'",
+                expected="a plug-in",
+                do="check its path, which is relative to the experiment file",
+                place=place,
             ) from error
         except Exception as error:  # whatever a plug-in does when it is imported
             raise _broken(name, error, place) from error
@@ -252,7 +281,7 @@ def load_plugins(names: Iterable[str], folder: Path | None = None, place: Place 
 def _broken(name: str, error: Exception, place: Place) -> ResourceError:
     return ResourceError(
         "plugin-broken",
-        found=f"plug-in '{name}', which cannot be imported ({type(error).__name__}: {error})",
+        found=f"plug-in '{name}', which fails to import ({type(error).__name__}: {error})",
         expected="a module without errors",
         place=place,
     )
@@ -264,7 +293,7 @@ def _of_file(name: str, folder: Path) -> ModuleType:
     if spec is None or spec.loader is None or not path.is_file():
         raise FileNotFoundError(name)
     module = module_from_spec(spec)
-    # Classes look their module up by name, as dataclasses do while they are made.
+    # Dataclasses look up their module by name while they are created.
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
@@ -276,10 +305,19 @@ def _of_file(name: str, folder: Path) -> ModuleType:
 
 @dataclass(frozen=True)
 class Need:
-    """A kind that is not dynid's own: what needs it names where it came from.
+    """A plug-in kind that a stored result needs.
 
-    kind: sort of it, as "term".    module: where it is defined.    package: name and version of what brought it; "" for
-    a module that belongs to none.
+    Parameters
+    ----------
+    kind : str
+        Its sort, such as "term".
+    name : str
+        Its name.
+    module : str
+        Module that defines it.
+    package : str
+        Name and version of the package; "" if the module belongs to none.
+
     """
 
     kind: str
@@ -289,7 +327,7 @@ class Need:
 
     @staticmethod
     def of(kind: str, name: str, made: Any) -> Need | None:
-        """The need of a kind (a class or an instance); None for dynid's own."""
+        """Return the need of a kind (class or instance); None for a built-in kind."""
         module = (made if isinstance(made, type) or hasattr(made, "__name__") else type(made)).__module__
         if module == _OWN or module.startswith(f"{_OWN}."):
             return None
@@ -297,17 +335,17 @@ class Need:
 
     @property
     def text(self) -> str:
-        """Name and origin in words."""
+        """Name and origin for messages."""
         source = f" of {self.module}" if self.module else ""
         return f"the {self.kind} '{self.name}'{source}" + (f" ({self.package})" if self.package else "")
 
     @property
     def remedy(self) -> str:
-        """What to do where it is missing."""
+        """Advice if it is missing."""
         install = f"pip install {self.package.split()[0]}" if self.package else ""
         named = f"name its module: --plugin {self.module}" if self.module not in ("", "__main__") else ""
-        own = f"register it before, as {self.kind} '{self.name}'" if self.module == "__main__" else ""
-        return " or ".join(filter(None, (install, named, own))) or "install the package that brings it"
+        registration = f"register it first as {self.kind} '{self.name}'" if self.module == "__main__" else ""
+        return " or ".join(filter(None, (install, named, registration))) or "install its package"
 
 
 def _package_of(kind: str, name: str, module: str) -> str:
@@ -317,63 +355,98 @@ def _package_of(kind: str, name: str, module: str) -> str:
             return f"{entry.dist.name} {entry.dist.version}"
     from importlib.metadata import packages_distributions, version
 
-    found = packages_distributions().get(module.partition(".")[0], [])
-    return f"{found[0]} {version(found[0])}" if found else ""
+    distributions = packages_distributions().get(module.partition(".")[0], [])
+    return f"{distributions[0]} {version(distributions[0])}" if distributions else ""
 
 
 def refuse_missing(needs: Sequence[Need], place: Place = NOWHERE) -> None:
-    """Raises InputError for the first kind that is neither known nor installed."""
+    """Raise InputError for the first needed kind that is neither known nor installed."""
     for need in needs:
         registry = _REGISTRIES.get(need.kind)
         if registry is not None and need.name not in registry:
             raise InputError(
                 "missing-plugin",
-                found=f"{need.text}, which is not known here",
-                expected="the plug-in that brings it",
+                found=f"{need.text}, which is not installed or registered",
+                expected="its plug-in",
                 do=need.remedy,
                 place=place,
             )
 
 
 def named_for(needs: Iterable[Need]) -> list[str]:
-    """Which of the modules that the user named bring the needed kinds, as they were named."""
+    """Names of the user's modules that define the needed kinds."""
     modules = {need.module for need in needs}
     return [
         name
         for name, module in _NAMED.items()
-        if any(one == module.__name__ or one.startswith(f"{module.__name__}.") for one in modules)
+        if any(needed == module.__name__ or needed.startswith(f"{module.__name__}.") for needed in modules)
     ]
 
 
-# Entries of an experiment that name one of several kinds, with options.
+# Entries of an experiment file that name a kind with options.
 
 
 def meant(name: str, known: Collection[str], cutoff: float = 0.4) -> str:
-    """A question after the known name nearest to a wrong one, for the advice of an error; "" where none is near."""
+    """Return "did you mean 'NAME'?" for the known name most similar to a wrong one.
+
+    Parameters
+    ----------
+    name : str
+        The wrong name.
+    known : collection of str
+        Known names.
+    cutoff : float
+        Least similarity, 0 to 1, see `difflib.get_close_matches`.
+
+    Returns
+    -------
+    str
+        "" if no name is similar.
+
+    """
     near = get_close_matches(name.lower(), known, n=1, cutoff=cutoff)
     return f"did you mean '{near[0]}'?" if near else ""
 
 
 def option_value(kind: type[Any], name: str, option: str, value: Any) -> Any:
-    """Value of an option of a dataclass as the field of that name is typed, lists as tuples where it wants tuples.
+    """Convert a plain value to the type of an option of a dataclass.
 
-    Raises InputError for a value of another type or out of range.
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+    name : str
+        Its name in the file, for messages.
+    option : str
+        Name of the field.
+    value : object
+        Plain value from TOML or JSON.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    InputError
+        For a value of another type or out of range.
+
     """
-    one = options_of(kind)[option]
-    read = taken(one.hint, one.option, value)
+    described = options_of(kind)[option]
+    read = converted(described.hint, described.option, value)
     if read is not MISSING:
         return read
-    # Loaded for what is wrong, and for values of other types: it takes as long as a small command.
+    # Imported only for wrong values and unusual types: the import takes as long as a small command.
     from pydantic import TypeAdapter, ValidationError
 
-    # As JSON, in which types are strict and lists may be tuples all the same.
+    # Validated as JSON, where types are strict but lists are accepted as tuples.
     plain = json.dumps(value, default=lambda date: {"date": str(date)})
     try:
-        return TypeAdapter(constrained(one.hint, one.option)).validate_json(plain, strict=True)
+        return TypeAdapter(constrained(described.hint, described.option)).validate_json(plain, strict=True)
     except ValidationError as error:
         written = str(value).lower() if isinstance(value, bool) else repr(value)
         raise InputError(
-            "wrong-value", found=f"{option} = {written} of '{name}'", expected=one.words
+            "wrong-value", found=f"{option} = {written} of '{name}'", expected=described.words
         ) from error
 
 
@@ -383,19 +456,37 @@ def named_kind(
     kinds: Mapping[str, Kind],
     options_of: Callable[[Kind], Collection[str]],
 ) -> tuple[str, Kind, dict[str, Any]]:
-    """Name, kind and options of an entry `name` or `{key = name, option = value}`.
+    """Split an entry `name` or `{key = name, option = value}` into name, kind and options.
 
-    Raises InputError for an unknown name or option.
+    Parameters
+    ----------
+    entry : str or mapping
+        Entry of an experiment file.
+    key : str
+        Key of the name.
+    kinds : mapping
+        Kinds by name.
+    options_of : callable
+        Names of the options of a kind.
+
+    Returns
+    -------
+    tuple of (str, kind, dict)
+
+    Raises
+    ------
+    InputError
+        For an unknown name or option.
+
     """
     options = {} if isinstance(entry, str) else {k: value for k, value in entry.items() if k != key}
     name = entry if isinstance(entry, str) else str(entry.get(key, ""))
     if name not in kinds:
         raise InputError(
             f"unknown-{key}",
-            found=f"{key} '{name}'",
+            found=f"unknown {key} '{name}'",
             expected="one of " + ", ".join(_names(kinds)),
-            do=meant(name, _names(kinds))
-            or "install the plug-in that brings it, or name its module under plugins",
+            do=meant(name, _names(kinds)) or "install its plug-in, or name its module under plugins",
         )
     kind = kinds[name]
     known = options_of(kind)
@@ -403,8 +494,8 @@ def named_kind(
         if option not in known:
             raise InputError(
                 "unknown-option",
-                found=f"option '{option}' of {key} '{name}'",
-                expected="one of " + (", ".join(known) or "no option"),
+                found=f"unknown option '{option}' of {key} '{name}'",
+                expected="one of " + ", ".join(known) if known else "no options",
                 do=meant(option, known),
             )
     return name, kind, options
@@ -415,7 +506,7 @@ def _names(kinds: Mapping[str, Any]) -> Collection[str]:
 
 
 def fields_of(kind: Any) -> Mapping[str, Described]:
-    """Options of a kind; none for one that is no dataclass."""
+    """Options of a kind; empty if it is not a dataclass."""
     return options_of(kind) if is_dataclass(kind) else {}
 
 
@@ -425,27 +516,67 @@ def kind_from_spec(
     kinds: Mapping[str, Any],
     value: Callable[[Any, str, str, Any], Any] = option_value,
 ) -> Any:
-    """The kind that an entry `name` or `{key = name, option = value}` describes.
+    """Create the kind of an entry `name` or `{key = name, option = value}`.
 
-    value: (kind, name, option, plain value) -> value of the option.
-    Raises InputError for an unknown name, an unknown option, a missing one, or a value that it does not take.
+    Parameters
+    ----------
+    entry : str or mapping
+        Entry of an experiment file.
+    key : str
+        Key of the name.
+    kinds : mapping
+        Dataclasses by name.
+    value : callable
+        (kind, name, option, plain value) -> value of the option.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    InputError
+        For an unknown name, an unknown or missing option, or a wrong value.
+
     """
     name, kind, options = named_kind(entry, key, kinds, fields_of)
-    missing = [option for option, one in fields_of(kind).items() if one.required and option not in options]
+    missing = [
+        option
+        for option, described in fields_of(kind).items()
+        if described.required and option not in options
+    ]
     if missing:
         raise InputError(
-            "missing-option", found=f"{key} '{name}' without {', '.join(missing)}", expected="all of them"
+            "missing-option",
+            found=f"{key} '{name}' without {', '.join(missing)}",
+            expected="all required options",
         )
     return kind(**{option: value(kind, name, option, given) for option, given in options.items()})
 
 
 def kind_to_spec(
-    one: Any, key: str, name: str, plain: Callable[[Any], Any] = lambda value: value
+    instance: Any, key: str, name: str, plain: Callable[[Any], Any] = lambda value: value
 ) -> dict[str, Any]:
-    """{key: name, option: value, ...} of a kind, from which `kind_from_spec` makes it again.
+    """Return {key: name, option: value, ...} of a kind, the inverse of `kind_from_spec`.
 
-    What is None is left out: TOML cannot write it, and it is the default.
+    Options that are None are left out, since TOML has no null and None is their default.
+
+    Parameters
+    ----------
+    instance : object
+        The kind.
+    key : str
+        Key of the name.
+    name : str
+        Its name.
+    plain : callable
+        Converts a value to plain data.
+
+    Returns
+    -------
+    dict of str to object
+
     """
-    options = {option: plain(getattr(one, option)) for option in fields_of(type(one))}
+    options = {option: plain(getattr(instance, option)) for option in fields_of(type(instance))}
     written = {option: list(v) if isinstance(v, tuple) else v for option, v in options.items()}
     return {key: name} | {option: v for option, v in written.items() if v is not None}

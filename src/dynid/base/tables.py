@@ -13,25 +13,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# Arrow arrays from values and back by their buffers, since pyarrow's own way loads pandas where it is
-# installed.
+# Arrow arrays from values and back by their buffers, since pyarrow's conversions import pandas if it is installed.
 
 
 def arrow_array(values: Any) -> Any:
-    """An Arrow array of numbers, text, or lists or arrays of numbers; of what pyarrow makes of anything else."""
+    """Convert numbers, text, or lists or arrays of numbers to an Arrow array; other values as pyarrow does."""
     import pyarrow as pa
 
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if not isinstance(values, np.ndarray):
         values = list(values)
-        if values and all(type(one) is str for one in values):
-            return _text(values)
-        if values and all(type(one) is list for one in values):
-            return _lists(values, [one for cell in values for one in cell])
-        if values and all(isinstance(one, np.ndarray) for one in values):
-            return _lists(values, np.concatenate(values))
-        if not all(type(one) in (int, float) for one in values):
+        if values and all(type(value) is str for value in values):
+            return _text_array(values)
+        if values and all(type(value) is list for value in values):
+            return _list_array(values, [value for cell in values for value in cell])
+        if values and all(isinstance(value, np.ndarray) for value in values):
+            return _list_array(values, np.concatenate(values))
+        if not all(type(value) in (int, float) for value in values):
             return pa.array(values)
     numbers = np.ascontiguousarray(values)
     if numbers.ndim == 1 and numbers.dtype == np.bool_:
@@ -44,22 +43,22 @@ def arrow_array(values: Any) -> Any:
 
 
 def reader_of(block: bytes) -> Any:
-    """A reader of bytes that are copied into memory of Arrow's own.
+    """Return a reader of bytes that are copied into Arrow's memory.
 
-    Arrow's threads let go of what they read when they come to it. Of an object of Python's they need the interpreter
-    for that, and where it is about to end by then the whole process is aborted.
+    Arrow's threads release their input late. To release a Python object they need the interpreter, and the process
+    aborts if the interpreter is exiting by then.
     """
     import pyarrow as pa
 
-    own = pa.allocate_buffer(len(block))
-    memoryview(own).cast("B")[:] = block
-    return pa.BufferReader(own)
+    memory = pa.allocate_buffer(len(block))
+    memoryview(memory).cast("B")[:] = block
+    return pa.BufferReader(memory)
 
 
 def numbers_of(array: Any) -> npt.NDArray[Any]:
-    """An Arrow array of numbers or truths as a NumPy array of its type, or of float64 with NaN where there is none.
+    """Convert an Arrow array of numbers or booleans to NumPy: of its type, or float64 with NaN if values are missing.
 
-    The values are not copied where Arrow holds them in one piece without gaps; such an array is read-only.
+    Contiguous values without gaps are not copied; the array is then read-only.
     """
     import pyarrow as pa
     import pyarrow.types as kinds
@@ -69,8 +68,8 @@ def numbers_of(array: Any) -> npt.NDArray[Any]:
         return np.concatenate(parts) if len(parts) != 1 else parts[0]
     kind = array.type
     if kinds.is_boolean(kind) and not array.null_count:
-        first, count, held = array.offset, len(array), array.buffers()[1]
-        bits = np.frombuffer(b"" if held is None else held, np.uint8)
+        first, count, buffer = array.offset, len(array), array.buffers()[1]
+        bits = np.frombuffer(b"" if buffer is None else buffer, np.uint8)
         return np.unpackbits(bits, count=first + count, bitorder="little")[first:].astype(np.bool_)
     if not (kinds.is_integer(kind) or kinds.is_float32(kind) or kinds.is_float64(kind)):
         return np.asarray(array.to_numpy(zero_copy_only=False))
@@ -87,9 +86,9 @@ def numbers_of(array: Any) -> npt.NDArray[Any]:
 
 
 def codes_of(array: Any) -> npt.NDArray[np.int64]:
-    """An Arrow array of integers, such as indices into a dictionary; -1 where there is none."""
+    """Convert an Arrow array of integers, such as dictionary indices, to int64, with -1 for missing values."""
     numbers = numbers_of(array)
-    # pyarrow's fill_null loads pandas. Gaps make float64 of integers, which holds every index of a table.
+    # pyarrow's fill_null imports pandas. With gaps, integers become float64, which is exact for indices of a table.
     return (
         np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
         if array.null_count
@@ -98,15 +97,15 @@ def codes_of(array: Any) -> npt.NDArray[np.int64]:
 
 
 def arrays_of(lists: Any) -> list[npt.NDArray[Any]]:
-    """The arrays of an Arrow array of lists of numbers."""
-    found: list[npt.NDArray[Any]] = []
+    """Convert an Arrow array of lists of numbers to a list of arrays."""
+    arrays: list[npt.NDArray[Any]] = []
     for part in lists.chunks:
         values, ends = numbers_of(part.values), numbers_of(part.offsets)
-        found += [values[a:b] for a, b in pairwise(ends)]
-    return found
+        arrays += [values[a:b] for a, b in pairwise(ends)]
+    return arrays
 
 
-def _text(values: Sequence[str]) -> Any:
+def _text_array(values: Sequence[str]) -> Any:
     import pyarrow as pa
 
     cells = [value.encode() for value in values]
@@ -117,36 +116,48 @@ def _text(values: Sequence[str]) -> Any:
     return pa.Array.from_buffers(pa.string(), len(cells), buffers)
 
 
-def _lists(values: Sequence[Any], flat: Any) -> Any:
+def _list_array(values: Sequence[Any], flat: Any) -> Any:
     import pyarrow as pa
 
     ends = np.concatenate([[0], np.cumsum([len(cell) for cell in values])])
-    # Of lists without a number only arrays say which type they are of; pa.array loads pandas.
+    # Empty lists have no type, unlike empty arrays: only pa.array handles them, but it imports pandas.
     if not (len(flat) or isinstance(flat, np.ndarray)) or ends[-1] > np.iinfo(np.int32).max:
         return pa.array(values)
     return pa.ListArray.from_arrays(arrow_array(ends.astype(np.int32)), arrow_array(flat))
 
 
-# Parquet tables of a run folder, and data frames; pyarrow is loaded when the first one is touched.
+# Parquet tables of a run folder, and data frames; pyarrow is imported on first use.
 
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:
-    """Writes columns (lists or arrays of equal length) as a zstd-compressed Parquet file."""
+    """Write columns (lists or arrays of equal length) as a zstd-compressed Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = pa.table({name: arrow_array(values) for name, values in columns.items()})
-    # Measured numbers hardly repeat themselves, and looking for it takes longer than writing them.
+    # Measured numbers rarely repeat, and a search for repetitions takes longer than writing.
     repeating = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
     pq.write_table(table, path, compression="zstd", use_dictionary=repeating)
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """Reads a Parquet file as columns: numbers as arrays, text as lists, lists of numbers as lists of arrays."""
+    """Read a Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    dict of str to array or list
+        Columns: numbers as arrays, text as lists, lists of numbers as lists of arrays.
+
+    """
     import pyarrow.parquet as pq
     from pyarrow import types
 
-    table = pq.ParquetFile(path).read()  # pq.read_table loads pandas where it is installed
+    table = pq.ParquetFile(path).read()  # pq.read_table imports pandas if it is installed
     return {
         name: numbers_of(column)
         if types.is_primitive(column.type)
@@ -158,9 +169,10 @@ def read_table(path: Path) -> dict[str, Any]:
 
 
 def data_frame(columns: Mapping[str, Any]) -> Any:
-    """Columns (lists or arrays of equal length) as a data frame.
+    """Convert columns (lists or arrays of equal length) to a data frame.
 
-    Of polars or pandas: of the one that the program has loaded, else of one that is installed; else an Arrow table.
+    The library is polars or pandas: the one that is already imported, else an installed one. Without either, the result
+    is an Arrow table.
     """
     import pyarrow as pa
 

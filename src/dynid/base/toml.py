@@ -1,4 +1,4 @@
-"""TOML files: their data with the line of every key, checked against a pydantic model."""
+"""TOML files: data with the line of each key, checked against a pydantic model."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from dynid.base.errors import DynidError, InputError, InputErrors, Place, Refuse
 from dynid.base.files import read_bytes
 from dynid.base.options import Option, constrained, options_of, with_limits, words
 
-# TOML files as they stand: their data, and the line of every key.
+# Data of TOML files, and the line of each key.
 
 Key = str | int
 Lines = dict[tuple[Key, ...], int]
+# Bytes: far above any experiment or robot file.
 MAX_TOML_BYTES = 4_000_000
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\])*"|\'[^\']*\'|#[^\n]*|[A-Za-z0-9_+:\-]+|\s|.',
@@ -31,10 +32,26 @@ _TOKEN = re.compile(
 
 
 def read_toml(path: str | Path) -> tuple[dict[str, Any], Lines]:
-    """Reads a TOML file: its data, and the line of every key (by path, array elements by number).
+    """Read a TOML file.
 
-    Raises InputError with file and line if it is missing, not UTF-8 or not TOML, RefusedError if it is larger
-    than 4 MB or nested too deeply.
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    data : dict
+    lines : dict
+        Line of each key by its path; elements of arrays by index.
+
+    Raises
+    ------
+    InputError
+        With file and line, if the file is missing, not UTF-8 or not TOML.
+    RefusedError
+        If it is larger than 4 MB or nested too deeply.
+
     """
     place = Place(file=str(path))
     data = read_bytes(path, "a TOML file", MAX_TOML_BYTES)
@@ -43,7 +60,7 @@ def read_toml(path: str | Path) -> tuple[dict[str, Any], Lines]:
     except UnicodeDecodeError as error:
         raise InputError(
             "encoding",
-            found=f"byte {error.start} is not UTF-8",
+            found=f"byte {error.start}, which is not UTF-8",
             expected="UTF-8 text",
             place=Place(file=str(path), line=data.count(b"\n", 0, error.start) + 1),
         ) from error
@@ -71,9 +88,9 @@ def _syntax_error(error: tomllib.TOMLDecodeError, text: str, path: Path) -> Inpu
 
 
 def key_lines(text: str) -> Lines:
-    """Line numbers, counted from 1, of the tables, keys and elements of arrays of a valid TOML text.
+    """Return the lines, from 1, of tables, keys and array elements of a valid TOML text.
 
-    Keys inside inline tables are left out: `line_of` gives the line of the table then.
+    Keys inside inline tables are left out; for them `line_of` returns the line of the table.
     """
     lines: Lines = {}
     counts: dict[tuple[Key, ...], int] = {}
@@ -96,7 +113,7 @@ def key_lines(text: str) -> Lines:
 
 
 def _statements(text: str) -> Iterator[tuple[int, list[tuple[str, int]]]]:
-    # Tokens with their lines, cut where a line ends outside brackets; no blanks and comments.
+    # Tokens with their lines, one list per statement, without blanks and comments.
     number, depth = 1, 0
     statement: list[tuple[str, int]] = []
     for match in _TOKEN.finditer(text):
@@ -126,7 +143,21 @@ def _element_lines(tokens: list[tuple[str, int]], key: tuple[Key, ...], lines: L
 
 
 def line_of(path: Sequence[Key], lines: Lines) -> int | None:
-    """Line of a key, or of the nearest key above it."""
+    """Line of a key, or of the innermost table around it.
+
+    Parameters
+    ----------
+    path : sequence of str or int
+        Path of the key.
+    lines : dict
+        Lines from `read_toml`.
+
+    Returns
+    -------
+    int or None
+        None if no part of the path has a line.
+
+    """
     for length in range(len(path), 0, -1):
         if tuple(path[:length]) in lines:
             return lines[tuple(path[:length])]
@@ -146,18 +177,18 @@ def _resolved(name: tuple[Key, ...], counts: dict[tuple[Key, ...], int]) -> tupl
     return (*path, name[-1])
 
 
-# TOML files checked against a pydantic model: every error at once, each with its file and line.
+# Checks of TOML files against a pydantic model: all errors together, each with file and line.
 #
-# Values are taken strictly: no text for a number, no true for a 1. A model is written by hand, field by
-# field with `key`, or made from the options of a dataclass.
+# Types are strict: no text for a number, no true for 1. A model is written field by field with `key`, or made from the
+# options of a dataclass.
 
-# So many keys of a table are named where one is wrong; more are looked up.
+# Keys that a message lists; users look up longer lists.
 _FEW = 10
-_LONGEST = 80  # letters of a value that a message repeats
+_LONGEST = 80  # characters of a value that a message repeats
 
 
 class Strict(BaseModel):
-    """Base of all configuration models: unknown keys are errors, values frozen and of their type, numbers finite."""
+    """Base of all configuration models: no unknown keys, strict types, finite numbers, frozen values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=False)
 
@@ -183,7 +214,26 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def key(default: Any = ..., doc: str = "", *, unit: str = "", kind: str = "", **more: Any) -> Any:
-    """A field of a model with one sentence on it.    kind: words for its values.    more: as for pydantic's Field."""
+    """Return a field of a model with its meaning.
+
+    Parameters
+    ----------
+    default : object
+        Default value; `...` = required.
+    doc : str
+        Its meaning in one sentence.
+    unit : str
+        Unit of its numbers.
+    kind : str
+        Words for its values.
+    **more
+        As for pydantic's Field.
+
+    Returns
+    -------
+    pydantic.fields.FieldInfo
+
+    """
     extra: dict[str, Any] = {name: text for name, text in (("unit", unit), ("kind", kind)) if text}
     if "default_factory" not in more:
         more["default"] = default
@@ -193,25 +243,24 @@ def key(default: Any = ..., doc: str = "", *, unit: str = "", kind: str = "", **
 def model_of(
     kind: Any, name: str, aliases: Mapping[str, str] | None = None, doc: str = "", base: type[Strict] = Strict
 ) -> type[Strict]:
-    """A model with the options of a dataclass: their types, ranges, defaults and sentences.
+    """Make a model from the options of a dataclass, with their types, ranges, defaults and meanings.
 
     Parameters
     ----------
     kind : type
         The dataclass.
     name : str
-        Of the model, as a JSON schema names it.
-    aliases : mapping, optional
-        Names in files of options that are called otherwise there.
+        Name of the model.
+    aliases : mapping of str to str, optional
+        Other names of options in files.
     doc : str
-        Docstring; without it that of `base` if it has keys of its own, else that of the dataclass.
+        Docstring of the model; "" = that of `base` if it has keys, else that of the dataclass.
     base : type
-        A model whose keys come before the options.
+        Model whose keys come before the options.
 
     Returns
     -------
     type
-        The model.
 
     """
     made: dict[str, Any] = {}
@@ -230,22 +279,53 @@ def key_of(kind: Any, name: str, default: Any = None, **more: Any) -> Any:
 
 
 def option_of(info: FieldInfo) -> Option:
-    """What a model says of one of its fields."""
+    """Return meaning and range of a field of a model as an Option."""
     extra = info.json_schema_extra if isinstance(info.json_schema_extra, Mapping) else {}
-    said = Option(info.description or "", str(extra.get("unit", "")), kind=str(extra.get("kind", "")))
-    return with_limits(said, info.metadata)
+    described = Option(info.description or "", str(extra.get("unit", "")), kind=str(extra.get("kind", "")))
+    return with_limits(described, info.metadata)
 
 
 def words_of(info: FieldInfo) -> str:
-    """What values a field of a model takes, in words."""
-    one = option_of(info)
-    return one.kind or words(info.annotation, one)
+    """Return the allowed values of a field of a model as text.
+
+    Parameters
+    ----------
+    info : pydantic.fields.FieldInfo
+        The field.
+
+    Returns
+    -------
+    str
+
+    """
+    described = option_of(info)
+    return described.kind or words(info.annotation, described)
 
 
 def validate(model: type[Model], data: dict[str, Any], lines: Lines, file: str) -> Model:
-    """Checks data against a model; raises InputErrors that names every wrong key with its line."""
+    """Check the data of a TOML file against a model.
+
+    Parameters
+    ----------
+    model : type
+        The model.
+    data, lines : dict
+        Data and lines from `read_toml`.
+    file : str
+        Path of the file, for messages.
+
+    Returns
+    -------
+    model
+
+    Raises
+    ------
+    InputErrors
+        With each wrong key and its line.
+
+    """
     try:
-        # As JSON, in which types are strict and lists may be tuples all the same. Dates are no values of any key.
+        # Validated as JSON, where types are strict but lists are accepted as tuples. No key takes a date.
         return model.model_validate_json(
             json.dumps(data, default=lambda date: {"date": str(date)}), strict=True
         )
@@ -260,60 +340,65 @@ def _input_errors(
     lines: Lines,
     file: str,
 ) -> InputErrors:
-    found: list[DynidError] = []
+    problems: list[DynidError] = []
     wrong: dict[tuple[Key, ...], tuple[int, list[str]]] = {}
     paths: list[tuple[Key, ...]] = []
     for item in error.errors(include_url=False):
-        path = _located(item["loc"], data, item["type"] == "missing")
-        # An empty file has a first line all the same; a command line has none.
+        path = _path_in_file(item["loc"], data, item["type"] == "missing")
+        # Keys without a line: line 1 of a file; no line if the data come from the command line.
         place = Place(file=file, line=line_of(path, lines) or (1 if Path(file).suffix else None))
         name = ".".join(str(part) for part in path)
         if item["type"] == "extra_forbidden":
             paths.append(path)
-            do = _meant(model, path) or "remove it"
-            beside = _beside(model, path)
-            few = f"one of {', '.join(beside)}" if 0 < len(beside) <= _FEW else "a known key"
-            found.append(
+            do = _suggested_key(model, path) or "remove it"
+            siblings = _sibling_keys(model, path)
+            few = f"one of {', '.join(siblings)}" if 0 < len(siblings) <= _FEW else "a known key"
+            problems.append(
                 InputError("unknown-key", found=f"unknown key '{name}'", expected=few, do=do, place=place)
             )
         elif item["type"] == "missing" and isinstance(path[-1], str):
             paths.append(path)
-            found.append(
-                InputError("missing-key", found=f"no key '{name}'", expected="it is required", place=place)
+            problems.append(
+                InputError(
+                    "missing-key",
+                    found=f"no key '{name}'",
+                    expected="this key, which is required",
+                    place=place,
+                )
             )
         else:
-            if item["type"] == "missing":  # of a list that is too short
+            if item["type"] == "missing":  # an element of a list that is too short
                 path = path[:-1]
                 name = ".".join(str(part) for part in path)
-            # A value that may be of several kinds is wrong for each of them, and one error.
-            index, kinds = wrong.setdefault(path, (len(found), []))
-            kinds.append(_kind(model, path, item))
-            value, expected = _short(_written(item["input"])), " or ".join(dict.fromkeys(kinds))
-            found[index:] = [
+            # pydantic reports a value of a union once per alternative; these become one error.
+            index, kinds = wrong.setdefault(path, (len(problems), []))
+            kinds.append(_expected_values(model, path, item))
+            value, expected = _short(_toml_text(item["input"])), " or ".join(dict.fromkeys(kinds))
+            problems[index:] = [
                 InputError("wrong-value", found=f"{name} = {value}", expected=expected, place=place),
-                *found[index + 1 :],
+                *problems[index + 1 :],
             ]
-    return InputErrors(_deepest(found, wrong, (*paths, *wrong)))
+    return InputErrors(_deepest(problems, wrong, (*paths, *wrong)))
 
 
 def _deepest(
-    found: list[DynidError],
+    problems: list[DynidError],
     wrong: Mapping[tuple[Key, ...], tuple[int, list[str]]],
     paths: Sequence[tuple[Key, ...]],
 ) -> list[DynidError]:
-    # A value that is nearly one of several kinds is wrong inside; that it is none of the others goes without saying.
+    # Where a value of a union has an error inside, the errors for its other alternatives are redundant.
     outer = {
         index
         for path, (index, _) in wrong.items()
         if any(len(other) > len(path) and other[: len(path)] == path for other in paths)
     }
-    return [error for i, error in enumerate(found) if i not in outer]
+    return [error for i, error in enumerate(problems) if i not in outer]
 
 
-def _kind(model: type[BaseModel], path: tuple[Key, ...], item: Any) -> str:
-    # What a model checks beside types is said by itself, what is expected of a key by the key.
-    own = item["type"] in ("value_error", "assertion_error")
-    info = None if own else _field_at(model, path)
+def _expected_values(model: type[BaseModel], path: tuple[Key, ...], item: Any) -> str:
+    # Custom checks have their own message; otherwise the field says what is expected.
+    custom = item["type"] in ("value_error", "assertion_error")
+    info = None if custom else _field_at(model, path)
     if info is not None:
         short = item["type"] == "too_short" and not option_of(info).kind
         return words_of(info) + (f", at least {item['ctx']['min_length']} of them" if short else "")
@@ -321,20 +406,20 @@ def _kind(model: type[BaseModel], path: tuple[Key, ...], item: Any) -> str:
 
 
 def _field_at(model: type[BaseModel], path: tuple[Key, ...]) -> FieldInfo | None:
-    """The field of the last key on a path; names within tables that a user chooses, and numbers, are no keys."""
-    models, found = [model], None
+    """Return the field of the last key on a path, ignoring indices and names that the user chooses."""
+    models, field = [model], None
     for part in path:
-        for one in models:
-            named = {info.alias or name: info for name, info in one.model_fields.items()}
+        for candidate in models:
+            named = {info.alias or name: info for name, info in candidate.model_fields.items()}
             if part in named:
-                found = named[str(part)]
-                models = models_in(found)
+                field = named[str(part)]
+                models = models_in(field)
                 break
-    return found
+    return field
 
 
-def _located(loc: Sequence[Key], data: Any, missing: bool) -> tuple[Key, ...]:
-    # pydantic puts the names of a union's alternatives into the path: drop what the user did not write.
+def _path_in_file(loc: Sequence[Key], data: Any, missing: bool) -> tuple[Key, ...]:
+    # pydantic adds the names of a union's alternatives to the path; drop what is not in the file.
     path: tuple[Key, ...] = ()
     for k, part in enumerate(loc):
         inside = (isinstance(data, Mapping) and part in data) or (
@@ -347,7 +432,7 @@ def _located(loc: Sequence[Key], data: Any, missing: bool) -> tuple[Key, ...]:
     return path
 
 
-def _written(value: Any) -> str:
+def _toml_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
@@ -355,15 +440,15 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 
-def _meant(model: type[BaseModel], path: tuple[Key, ...]) -> str:
-    """A question after the key nearest to one that is not known: one of the same table, or of another."""
+def _suggested_key(model: type[BaseModel], path: tuple[Key, ...]) -> str:
+    """Return "did you mean ...?" for the key most similar to an unknown one, in the same table or another."""
     wrong = str(path[-1])
-    near = get_close_matches(wrong, _beside(model, path), n=1, cutoff=0.5)
+    near = get_close_matches(wrong, _sibling_keys(model, path), n=1, cutoff=0.5)
     if near:
         return f"did you mean '{near[0]}'?"
     if any(isinstance(part, int) for part in path):
-        return ""  # an item of a list is no table that a key went astray from
-    tables = _tables(model)
+        return ""  # keys of list items are not in the wrong table
+    tables = _table_by_key(model)
     near = get_close_matches(wrong, tables, n=1, cutoff=0.5)
     if not near:
         return ""
@@ -371,28 +456,28 @@ def _meant(model: type[BaseModel], path: tuple[Key, ...]) -> str:
     return f"did you mean '{near[0]}' under [{table}]?" if table else f"did you mean '{near[0]}' at the top?"
 
 
-def _beside(model: type[BaseModel], path: tuple[Key, ...]) -> list[str]:
-    """The keys of the table that the last key of a path stands in."""
+def _sibling_keys(model: type[BaseModel], path: tuple[Key, ...]) -> list[str]:
+    """Keys of the table that contains the last key of a path."""
     info = _field_at(model, path[:-1])
     here = [model] if len(path) == 1 else models_in(info) if info is not None else []
-    return [info.alias or name for one in here for name, info in one.model_fields.items()]
+    return [info.alias or name for table in here for name, info in table.model_fields.items()]
 
 
-def _tables(model: type[BaseModel]) -> dict[str, str]:
-    # Every key with the table that it stands in; the first one of keys of the same name.
-    found: dict[str, str] = {}
+def _table_by_key(model: type[BaseModel]) -> dict[str, str]:
+    # Table of each key; the first table for keys of the same name.
+    tables: dict[str, str] = {}
     stack: list[tuple[type[BaseModel], str]] = [(model, "")]
     seen = {model}
     while stack:
-        one, table = stack.pop(0)
-        for name, info in one.model_fields.items():
+        table_model, table = stack.pop(0)
+        for name, info in table_model.model_fields.items():
             key = info.alias or name
-            found.setdefault(key, table)
+            tables.setdefault(key, table)
             for inner in models_in(info):
                 if inner not in seen:
                     seen.add(inner)
                     stack.append((inner, f"{table}.{key}" if table else key))
-    return found
+    return tables
 
 
 def models_in(info: FieldInfo) -> list[type[BaseModel]]:

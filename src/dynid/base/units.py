@@ -1,4 +1,4 @@
-"""Units of log channels with their factors to SI, and numbers in text."""
+"""Units of log channels with their factors to SI, and formatting of numbers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from difflib import get_close_matches
 
 from dynid.base.errors import InputError, Place
 
-# Declared units of log channels and their factors to SI; the only place where a unit is converted on the
-# way in.
+# Units of log channels and their factors to SI. Input is converted here and nowhere else.
 
 _FACTORS: dict[str, dict[str, float]] = {
     "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "day": 86400.0},
@@ -48,64 +47,81 @@ _FACTORS: dict[str, dict[str, float]] = {
     "temperature": {"degC": 1.0},
     "none": {"1": 1.0},
 }
-# Counts, and rows in place of a time: 1/500 s, 1/4096 turn, 0.229 rpm, 2.69 mA.
+# Multiples and fractions of units, for counts and row numbers: 1/500 s, 1/4096 turn, 0.229 rpm, 2.69 mA.
 _MULTIPLE = re.compile(r"(1/)?(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?) (\S.*)")
-# What else stands in lines of units of other programs' tables; no channel can be declared in them.
+# Other units in tables of other programs; they cannot be declared for a channel.
 _SEEN = ("°", "°/s", "deg/s^2", "rad/s^2", "rad/s²", "sec", "V", "W", "%", "-", "°C", "Hz")
 
-# Of these what a file writes where a column has no unit.
+# Those that mean "no unit".
 NO_UNITS = ("%", "-")
 
 
 def is_unit(text: str) -> bool:
-    """Whether a cell of a table reads like a unit."""
+    """Whether a cell of a table looks like a unit."""
     return text in _SEEN or any(text in known for known in _FACTORS.values())
 
 
 def units_beside(unit: str) -> dict[str, float]:
-    """The units of the quantity of one, and how many of that one each is worth; for a time that alone."""
+    """Return all units of the same quantity with their size in the given unit; for times only the unit itself."""
     plain = {"°": "deg", "°/s": "deg/s"}.get(unit, unit)
-    found: dict[str, float] = next((known for known in _FACTORS.values() if plain in known), {})
-    if not found or found is _FACTORS["time"]:  # durations are read as such
+    known_factors: dict[str, float] = next((known for known in _FACTORS.values() if plain in known), {})
+    if not known_factors or known_factors is _FACTORS["time"]:  # times are not converted here
         return {unit: 1.0}
-    factors = {**found, **({"°": found["deg"]} if "deg" in found else {})}
-    factors |= {"°/s": found["deg/s"]} if "deg/s" in found else {}
+    factors = {**known_factors, **({"°": known_factors["deg"]} if "deg" in known_factors else {})}
+    factors |= {"°/s": known_factors["deg/s"]} if "deg/s" in known_factors else {}
     return {other: factor / factors[unit] for other, factor in factors.items()}
 
 
 def is_si(text: str, quantities: tuple[str, ...]) -> bool:
-    """Whether a unit is that of SI of one of `quantities`, as lines of units write it: Nm, sec."""
+    """Whether a unit is the SI unit of one of `quantities`, in the spelling of tables: Nm, sec."""
     plain = {"sec": "s"}.get(text, text)
     return any(_FACTORS[quantity].get(plain) == 1.0 for quantity in quantities)
 
 
 def is_unit_of(text: str, quantity: str) -> bool:
-    """Whether a text is a unit of a quantity, a multiple or a share of one among them."""
+    """Whether a text is a unit of a quantity, or a multiple or fraction of one."""
     return text in _FACTORS[quantity] or _multiple(text, quantity) is not None
 
 
 def is_multiple(text: str) -> bool:
-    """Whether a unit is a multiple or a share of another one: "1/4096 turn"."""
+    """Whether a unit is a multiple or fraction of another: "1/4096 turn"."""
     return any(_multiple(text, quantity) is not None for quantity in _FACTORS)
 
 
 def _multiple(unit: str, quantity: str) -> float | None:
-    found = _MULTIPLE.fullmatch(unit)
-    known = _FACTORS[quantity].get(found[3]) if found else None
+    match = _MULTIPLE.fullmatch(unit)
+    known = _FACTORS[quantity].get(match[3]) if match else None
     if (
-        found is None
+        match is None
         or known is None
         or quantity in ("raw", "none", "temperature")
-        or not float(found[2]) > 0
+        or not float(match[2]) > 0
     ):
         return None
-    return known / float(found[2]) if found[1] else known * float(found[2])
+    return known / float(match[2]) if match[1] else known * float(match[2])
 
 
 def factor(unit: str, quantities: tuple[str, ...], place: Place) -> tuple[str, float]:
-    """Returns (quantity, factor to SI) of a unit that must belong to one of `quantities`.
+    """Return quantity and factor to SI of a unit.
 
-    Raises InputError naming the allowed units and the nearest one.
+    Parameters
+    ----------
+    unit : str
+        The unit.
+    quantities : tuple of str
+        Allowed quantities.
+    place : Place
+        For the message.
+
+    Returns
+    -------
+    tuple of (str, float)
+
+    Raises
+    ------
+    InputError
+        For other units; the message lists the allowed ones.
+
     """
     for quantity in quantities:
         multiple = _multiple(unit, quantity)
@@ -115,30 +131,46 @@ def factor(unit: str, quantities: tuple[str, ...], place: Place) -> tuple[str, f
             return quantity, _FACTORS[quantity][unit]
     allowed = [name for quantity in quantities for name in _FACTORS[quantity]]
     near = get_close_matches(unit, allowed, n=1, cutoff=0.3)
-    hint = f"write '{near[0]}'" if near else "declare the unit; it is never guessed"
+    hint = f"write '{near[0]}'" if near else "declare the unit; dynid does not guess it"
     raise InputError(
-        "unit", found=f"unit '{unit}'", expected="one of " + ", ".join(allowed), do=hint, place=place
+        "unit", found=f"unknown unit '{unit}'", expected="one of " + ", ".join(allowed), do=hint, place=place
     )
 
 
 # Numbers written as text, and text read as numbers.
 
-# Powers of ten between which a number is written without one.
+# Powers of ten between which a number is written without an exponent.
 _LEAST, _GREATEST = -4, 6
-_MOST_DIGITS = 8  # of a value, however narrow its interval
+_MOST_DIGITS = 8  # significant digits, even for a very narrow interval
 
 
 def number_of(text: str) -> float:
-    """The number that a text holds; raises ValueError for one that is none, such as 1_0, which Python takes for 10."""
+    """Convert text to a number.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the text is not a number; that includes 1_0, which Python reads as 10.
+
+    """
     if "_" in text:
-        raise ValueError(f"'{text}' is no number")
+        raise ValueError(f"'{text}' is not a number")
     return float(text)
 
 
 def with_interval(value: float, half_width: float) -> str:
-    """A value and its half width, rounded alike so that the half width keeps two digits: "0.0244 +- 0.0029".
+    """Format a value with its half width, both rounded to two digits of the half width: "0.0244 +- 0.0029".
 
-    The value alone, to four digits, where its half width is not known.
+    Without a known half width, the value is rounded to four digits.
     """
     if not math.isfinite(half_width) or half_width < 0.0 or not math.isfinite(value):
         return f"{value:.4g}"
@@ -157,10 +189,10 @@ def with_interval(value: float, half_width: float) -> str:
 
 
 def _rounded(value: float, decimals: int) -> str:
-    # A parameter at its bound is zero, and not as good as zero.
+    # An exact zero, such as a parameter at its bound, is written without decimals.
     return "0" if value == 0.0 else f"{round(value, decimals) + 0.0:.{max(decimals, 0)}f}"
 
 
 def _exponent(value: float) -> int:
-    # As rounded to two digits: 9.96 is 10.
+    # Exponent after rounding to two digits: 9.96 is 10.
     return int(f"{value:.1e}".partition("e")[2])

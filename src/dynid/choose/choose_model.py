@@ -36,8 +36,8 @@ from dynid.kernel import solve_triangular
 from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows
 from dynid.signals.samples import Samples
-from dynid.terms.curve import CurveTerm
-from dynid.terms.exports import EVERYWHERE, FRICTION, Extent, JointMotion, LogFacts, Role
+from dynid.terms.curve import CurveTerm, with_shape_table
+from dynid.terms.exports import EVERYWHERE, FRICTION, Dry, Extent, JointMotion, LogFacts, Role
 from dynid.terms.nominal import Nominal, NominalTerm
 from dynid.terms.term import Proposal, Term, Terms
 
@@ -58,7 +58,7 @@ def terms_of(kept: Terms, effects: Iterable[Label], wide: WideModel, started: bo
         places = tuple(sorted(own))
         term = proposal.build(places)
         if started and isinstance(term, CurveTerm) and term.shapes:
-            term = term.with_shape_table(np.array([wide.shape(proposal, own[j], j) for j in places]))
+            term = with_shape_table(term, np.array([wide.shape(proposal, own[j], j) for j in places]))
         found.append(term)
     return Terms(tuple(found))
 
@@ -235,7 +235,7 @@ def _step(before: Fitted, after: Fitted) -> float:
 def _effects(fitted: Fitted) -> dict[str, tuple[float, float]]:
     """By name, value and half width of the linearised effects."""
     estimate = fitted.estimate
-    own = {term.name for term in fitted.assembly.terms if term.linearised}
+    own = {term.name for term in fitted.assembly.terms if term.traits.linearised}
     return {
         estimate.columns[i].name: (float(value), float(half))
         for i, value, half in zip(
@@ -405,7 +405,7 @@ class _WideFit:
     def linearised(self, labels: Sequence[Label]) -> list[Label]:
         """Those effects of the log that are linear about the nominal model alone."""
         found = [(label, self.comparison.wide.proposal(label)) for label in labels]
-        return [label for label, one in found if one.role is Role.LOG and one.variants[0].linearised]
+        return [label for label, one in found if one.role is Role.LOG and one.variants[0].traits.linearised]
 
 
 def _friction_beside_faults(
@@ -559,7 +559,7 @@ def _forms(wide: WideModel, held: Option, joint: int) -> list[Proposal]:
 
 def _bends(form: Proposal) -> bool:
     term = form.variants[0]
-    return not (term.steps or term.loaded)
+    return term.traits.dry is Dry.NO
 
 
 def _with_form(wide: WideModel, labels: Sequence[Label], *forms: Option) -> list[Label]:

@@ -255,22 +255,22 @@ def _candidates(robot: RobotModel, fitted: Fitted, free: Estimate) -> tuple[Term
     further: list[Term] = []
     found: list[Candidate] = []
     for kind in CATALOGUE.values():
-        if not kind.as_cause or kind.name in held:
+        if not kind.words.cause or kind.name in held:
             continue
-        term = kind.proposed(robot, log)[0].variants[0]
+        term = kind.selection.proposed(kind, robot, log)[0].variants[0]
         further.append(term)
         columns = term.columns(robot)
-        if kind.as_cause_of_kind:
-            found += _of_kinds(robot, kind.as_cause_of_kind, columns)
-        if "{joint}" in kind.as_cause:
+        if kind.words.cause_of_kind:
+            found += _of_kinds(robot, kind.words.cause_of_kind, columns)
+        if "{joint}" in kind.words.cause:
             found += [
                 Candidate(
-                    kind.as_cause.format(joint=robot.joint_names[column.owner]), frozenset({column.name})
+                    kind.words.cause.format(joint=robot.joint_names[column.owner]), frozenset({column.name})
                 )
                 for column in columns
             ]
         else:
-            found.append(Candidate(kind.as_cause, frozenset(column.name for column in columns)))
+            found.append(Candidate(kind.words.cause, frozenset(column.name for column in columns)))
     last = max((c.owner for c in terms.columns(robot) if c.of is Of.BODY), default=-1)
     if last >= 0 and np.isfinite(robot.inertia_prior[last]).all():
         name = robot.body_names[last]

@@ -23,8 +23,17 @@ from dynid.factor.folds import folds_of, judged_equations, moved_once
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.curve import ShapedTerm
-from dynid.terms.exports import Column, Of, Side
+from dynid.terms.curve import ShapedTerm, of_joints, shape_table, shapes_of, with_shape_table
+from dynid.terms.exports import Column, Kind, Of, Side
+from dynid.terms.forms import (
+    alive_columns,
+    has_open_choice,
+    load_slope,
+    motor_regressor,
+    needs_bodies,
+    seen_by,
+    with_bodies,
+)
 from dynid.terms.term import Term, Terms, joint_indices
 
 # Friction that is loaded by the bodies that are estimated with it: Newton's method on both together.
@@ -40,15 +49,15 @@ def with_loads(terms: Terms, robot: RobotModel, fit: Callable[[Terms], Estimate]
     tau = Y pi + f |Y pi| s is linearised about (pi, f): (1 + f s sign(Y pi)) Y pi + (change of f) |Y pi| s.
     fit: of a linear model.    Raises SolverError if the bodies do not settle.
     """
-    if not any(term.needs_bodies for term in terms):
+    if not any(needs_bodies(term) for term in terms):
         return terms
-    first = fit(Terms(tuple(term for term in terms if not term.needs_bodies)))
+    first = fit(Terms(tuple(term for term in terms if not needs_bodies(term))))
     bodies = _bodies(first, robot)
-    names = [c.name for term in terms if term.needs_bodies for c in term.columns(robot)]
+    names = [c.name for term in terms if needs_bodies(term) for c in term.columns(robot)]
     share = dict.fromkeys(names, 0.0)
     before = np.zeros(0)
     for _ in range(ROUNDS):
-        loaded = Terms(tuple(term.with_bodies(bodies) for term in terms))
+        loaded = Terms(tuple(with_bodies(term, bodies) for term in terms))
         estimate = fit(_tangent(terms, loaded, share, robot))
         found = dict(zip(estimate.names, estimate.value.tolist(), strict=True))
         share = {name: value + found.get(name, 0.0) for name, value in share.items()}
@@ -56,7 +65,7 @@ def with_loads(terms: Terms, robot: RobotModel, fit: Callable[[Terms], Estimate]
         bodies = _bodies(estimate, robot)
         room = np.maximum(STEP * estimate.std, ROUNDING * np.abs(now).max())
         if len(before) == len(now) and (np.abs(now - before) <= room).all():
-            return Terms(tuple(term.with_bodies(bodies) for term in terms))
+            return Terms(tuple(with_bodies(term, bodies) for term in terms))
         before = now
     raise SolverError(
         "load-friction",
@@ -85,15 +94,11 @@ class LoadedBodies(Term):
         """The bodies' lines, joint by joint times the factor."""
         return self._times(1.0 + self._slope(robot, samples, (Side.MOTOR, Side.LINK)), robot, samples, wanted)
 
-    def motor_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """What the bodies load at the motors."""
-        return self._times(self._slope(robot, samples, (Side.MOTOR,)), robot, samples, wanted)
-
     def _slope(self, robot: RobotModel, samples: Samples, sides: tuple[Side, ...]) -> Float:
         found = np.zeros_like(samples.dq)
         for term, share in self.loads:
-            if term.side in sides:
-                found = found + term.load_slope(robot, term.seen(samples), np.array(share))
+            if term.traits.side in sides:
+                found = found + load_slope(term, robot, seen_by(term, samples), np.array(share))
         return found
 
     def _times(self, factor: Float, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
@@ -101,13 +106,21 @@ class LoadedBodies(Term):
         return Panels(panels.columns, tuple(lines * factor[:, j] for j, lines in enumerate(panels.values)))
 
 
+@motor_regressor.register(LoadedBodies)
+def _(term: LoadedBodies, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+    """What the bodies load at the motors."""
+    return term._times(term._slope(robot, samples, (Side.MOTOR,)), robot, samples, wanted)
+
+
 def _tangent(terms: Terms, loaded: Terms, share: dict[str, float], robot: RobotModel) -> Terms:
     loads = tuple(
         (now, tuple(share[c.name] for c in term.columns(robot)))
         for term, now in zip(terms, loaded, strict=True)
-        if term.needs_bodies
+        if needs_bodies(term)
     )
-    return Terms(tuple(LoadedBodies(term, loads) if term.of_bodies else term for term in loaded))
+    return Terms(
+        tuple(LoadedBodies(term, loads) if term.traits.kind is Kind.BODIES else term for term in loaded)
+    )
 
 
 def _bodies(estimate: Estimate, robot: RobotModel) -> tuple[float, ...]:
@@ -125,7 +138,7 @@ def refuse_open_inside(terms: Terms) -> None:
     """Raises UsageError for an open choice inside another term, where no search reaches it."""
     for term in terms:
         inner = getattr(term, "of", None)
-        if isinstance(inner, Term) and inner.is_open and not getattr(inner, "shapes", ()):
+        if isinstance(inner, Term) and has_open_choice(inner) and not getattr(inner, "shapes", ()):
             raise UsageError(
                 "open-inside",
                 found=f"term '{inner.name}' with an open choice inside '{term.name}'",
@@ -144,9 +157,9 @@ def fit_nonlinear(terms: Terms, search: Search, start: Terms | None = None) -> N
     chosen, tried, choices = choose_forms(terms, search)
     estimated: dict[int, Bool] = {}
     for i, term in enumerate(chosen):
-        if isinstance(term, ShapedTerm) and term.shapes:
-            unknown = np.isnan(term.shape_table(search.robot))
-            alive = term.alive(search.robot, search.moved).reshape(len(unknown), -1)
+        if isinstance(term, ShapedTerm) and shapes_of(term):
+            unknown = np.isnan(shape_table(term, search.robot))
+            alive = alive_columns(term, search.robot, search.moved).reshape(len(unknown), -1)
             unknown &= np.asarray(alive.any(axis=1))[:, None]
             if unknown.any():
                 estimated[i] = unknown
@@ -224,13 +237,13 @@ def _one_pass(
             if not isinstance(term, ShapedTerm):
                 continue
             joint = joint_indices(search.robot, term.joints)[row]
-            trial = Terms((term.of_joint(search.robot, joint),))
+            trial = Terms((of_joints(term, search.robot, (joint,)),))
             extra = _without(terms, nonlinear.estimated, position, joint, search.robot)
             own = joint_problem(separable, static, extra, separable.lines(trial))
             mine = {column.name for column in columns if column.of is Of.JOINT and column.owner == joint}
             rest, held = own.without(own.alone_here(bounded & mine))
             motion = separable.motion(joint, term)
-            table = term.shape_table(search.robot)
+            table = shape_table(term, search.robot)
             start = Start(joint, table[row], free[row], fresh)
             found = variable_projection(
                 rest, rest.reduced(every), held, term, start, motion, search.seed + joint, bounded
@@ -239,7 +252,7 @@ def _one_pass(
             change = max(change, float(np.abs(scale.unit(found.shape) - scale.unit(table[row])).max()))
             table = table.copy()
             table[row] = found.shape
-            terms = _replaced(terms, position, term.with_shape_table(table))
+            terms = _replaced(terms, position, with_shape_table(term, table))
     return terms, change
 
 
@@ -253,7 +266,7 @@ def _without(terms: Terms, estimated: dict[int, Bool], position: int, joint: int
             continue
         others = [j for j in joint_indices(robot, term.joints) if j != joint]
         if others:
-            kept.append(term.of_joints(robot, others))
+            kept.append(of_joints(term, robot, others))
     return Terms(tuple(kept))
 
 

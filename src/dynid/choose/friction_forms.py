@@ -16,8 +16,18 @@ from dynid.choose.search import Choice, Fitted, FormScore, NonlinearFit, Search,
 from dynid.choose.wide_model import KEPT, Label, Labelled, WideModel, wide_regression
 from dynid.factor.folds import Candidate, Comparison, compare, gain
 from dynid.signals.samples import Samples
-from dynid.terms.curve import ShapedTerm
+from dynid.terms.curve import (
+    ShapedTerm,
+    of_joints,
+    rival_of,
+    shape_table,
+    shapes_of,
+    subject,
+    tried_shapes,
+    with_shape_table,
+)
 from dynid.terms.exports import EVERYWHERE, STANDS, JointMotion
+from dynid.terms.forms import alternatives, held_term
 from dynid.terms.friction import WIDTH, direction
 from dynid.terms.friction_shapes import MOST_WAVES
 from dynid.terms.term import Term, Terms, joint_indices, joints_of, narrowed
@@ -213,14 +223,17 @@ def choose_forms(terms: Terms, search: Search) -> tuple[Terms, Terms | None, tup
     The second terms are the same at the best shapes tried; None where others are open, or where nothing was chosen.
     """
     robot = search.robot
-    asked = [term for term in terms if term.alternatives(())]
+    asked = [term for term in terms if alternatives(term, ())]
     if not asked:
         return terms, None, ()
     others = Terms(tuple(term for term in terms if term not in asked))
     fitted = search.fit(nominal(Terms((*others.terms, *asked)), robot))
     places = [(term, joint) for term in asked for joint in joint_indices(robot, joints_of(term))]
     rivals = [
-        [(name, _slowed(one, search)) for name, one in term.alternatives((robot.joint_names[joint],)).items()]
+        [
+            (name, _slowed(one, search))
+            for name, one in alternatives(term, (robot.joint_names[joint],)).items()
+        ]
         for term, joint in places
     ]
     open_forms = [one[0][1] for one in rivals]
@@ -267,7 +280,7 @@ def _slowed(terms: Terms, search: Search) -> Terms:
 def worth_of_shapes(terms: Terms, found: NonlinearFit, search: Search) -> tuple[Choice, ...]:
     """What each term of the model with an estimated shape gains on held-out blocks, joint by joint."""
     robot = search.robot
-    asked = {type(term) for term in terms if isinstance(term, ShapedTerm) and term.shapes}
+    asked = {type(term) for term in terms if isinstance(term, ShapedTerm) and shapes_of(term)}
     mine: dict[int, Bool] = {
         i: free for i, free in found.estimated.items() if type(found.terms.terms[i]) in asked
     }
@@ -280,17 +293,19 @@ def worth_of_shapes(terms: Terms, found: NonlinearFit, search: Search) -> tuple[
             continue
         acting = joint_indices(robot, term.joints)
         kept = [joint for joint, free in zip(acting, mine[i], strict=True) if not free.any()]
-        others += [term.of_joints(robot, kept)] if kept else []
+        others += [of_joints(term, robot, kept)] if kept else []
         own += [
-            (term.of_joint(robot, j), j, free) for j, free in zip(acting, mine[i], strict=True) if free.any()
+            (of_joints(term, robot, (j,)), j, free)
+            for j, free in zip(acting, mine[i], strict=True)
+            if free.any()
         ]
     fitted = search.fit(Terms((*others, *(term for term, _, _ in own))))
     if not search.can_compare(fitted):
         return ()
     separable = search.separable(fitted)
-    without = [_slowed(term.rival((robot.joint_names[joint],)), search) for term, joint, _ in own]
+    without = [_slowed(rival_of(term, (robot.joint_names[joint],)), search) for term, joint, _ in own]
     open_terms = [
-        Terms((term.with_shape_table(np.where(free, np.nan, term.shape_table(robot))),))
+        Terms((with_shape_table(term, np.where(free, np.nan, shape_table(term, robot))),))
         for term, _, free in own
     ]
     tried = [
@@ -309,13 +324,13 @@ def worth_of_shapes(terms: Terms, found: NonlinearFit, search: Search) -> tuple[
         forms = [
             Form(rival, _count(without[i], search), ((*base, *shelf.labels(without[i])),)),
             Form(
-                term.subject,
+                subject(term),
                 _count(open_terms[i], search),
                 tuple((*base, *shelf.labels(model)) for model in tried[i]),
             ),
         ]
         judged, _ = chosen_form(comparison, forms)
-        choices.append(_choice(comparison, judged, robot.joint_names[joint], term.subject))
+        choices.append(_choice(comparison, judged, robot.joint_names[joint], subject(term)))
     return tuple(choices)
 
 
@@ -350,21 +365,23 @@ def _tried(terms: Terms, motion: JointMotion, search: Search) -> Iterator[Terms]
     """Terms of one joint with their open shapes at every value that is tried."""
     options: list[list[Term]] = []
     for term in terms:
-        table = term.shape_table(search.robot) if isinstance(term, ShapedTerm) else np.zeros(0)
+        table = shape_table(term, search.robot) if isinstance(term, ShapedTerm) else np.zeros(0)
         if isinstance(term, ShapedTerm) and np.isnan(table).any():
-            tried = [np.where(np.isnan(table), one, table) for one in term.tried(motion)]
-            options.append([term.with_shape_table(one) for one in tried])
+            tried = [np.where(np.isnan(table), one, table) for one in tried_shapes(held_term(term), motion)]
+            options.append([with_shape_table(term, one) for one in tried])
         else:
             options.append([term])
     yield from (Terms(one) for one in product(*options))
 
 
 def _subject(term: Term) -> str:
-    return term.subject if isinstance(term, ShapedTerm) else term.name
+    return subject(term) if isinstance(term, ShapedTerm) else term.name
 
 
 def _count(terms: Terms, search: Search) -> int:
-    shapes = [one.shape_table(search.robot) for one in terms if isinstance(one, ShapedTerm) and one.shapes]
+    shapes = [
+        shape_table(one, search.robot) for one in terms if isinstance(one, ShapedTerm) and shapes_of(one)
+    ]
     return len(terms.columns(search.robot)) + sum(int(np.isnan(one).sum()) for one in shapes)
 
 

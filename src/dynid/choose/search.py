@@ -19,7 +19,8 @@ from dynid.factor.factor import Factors
 from dynid.factor.folds import can_hold_out
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.curve import CurveTerm, ShapedTerm
+from dynid.terms.curve import CurveTerm, ShapedTerm, shape_table, shapes_of, with_shape_table
+from dynid.terms.forms import alternatives, has_open_choice
 from dynid.terms.term import Term, Terms, joints_of, on_joints
 
 # What is kept of a search for shapes and of a comparison of friction models.
@@ -85,7 +86,7 @@ class Choice:
 
 def is_open(terms: Terms) -> bool:
     """Whether a model has a choice to make, a load or a shape to estimate."""
-    return any(term.is_open for term in terms)
+    return any(has_open_choice(term) for term in terms)
 
 
 def nominal(terms: Terms, robot: RobotModel) -> Terms:
@@ -95,10 +96,10 @@ def nominal(terms: Terms, robot: RobotModel) -> Terms:
         plain = plainest(term, joints_of(term))
         if plain is not None:
             made += list(plain)
-        elif isinstance(term, ShapedTerm) and term.shapes:
-            table = term.shape_table(robot)
-            nominal = np.array([shape.typical for shape in term.shapes])
-            made.append(term.with_shape_table(np.where(np.isnan(table), nominal, table)))
+        elif isinstance(term, ShapedTerm) and shapes_of(term):
+            table = shape_table(term, robot)
+            nominal = np.array([shape.typical for shape in shapes_of(term)])
+            made.append(with_shape_table(term, np.where(np.isnan(table), nominal, table)))
         else:
             made.append(term)
     return Terms(tuple(made))
@@ -106,7 +107,7 @@ def nominal(terms: Terms, robot: RobotModel) -> Terms:
 
 def plainest(term: Term, joints: tuple[str, ...]) -> Terms | None:
     """The first of a term's alternatives; None for a term without any."""
-    return next(iter(term.alternatives(joints).values()), None)
+    return next(iter(alternatives(term, joints).values()), None)
 
 
 def merged(parts: Sequence[Terms], robot: RobotModel) -> list[Term]:
@@ -131,8 +132,8 @@ def _joined(form: Term, members: Sequence[Term], robot: RobotModel) -> Term:
     on = () if len(names) == robot.n else tuple(names[i] for i in order)
     whole = on_joints(form, on)
     if isinstance(whole, CurveTerm) and whole.shapes:
-        rows = [m.shape_table(robot)[0] for m in (members[i] for i in order) if isinstance(m, CurveTerm)]
-        return whole.with_shape_table(np.array(rows))
+        rows = [shape_table(m, robot)[0] for m in (members[i] for i in order) if isinstance(m, CurveTerm)]
+        return with_shape_table(whole, np.array(rows))
     return whole
 
 

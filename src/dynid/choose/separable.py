@@ -19,8 +19,9 @@ from dynid.factor.factor import Factor, Factors, stack
 from dynid.kernel import Panels, qr_panel
 from dynid.signals.parallel import SideBySide
 from dynid.signals.samples import REACH, Samples
-from dynid.terms.curve import ShapedTerm
+from dynid.terms.curve import ShapedTerm, followed, of_joints, range_of, shapes_of, starts, with_shape_table
 from dynid.terms.exports import JointMotion
+from dynid.terms.forms import held_term
 from dynid.terms.term import Terms
 
 # Share of a joint's squared velocities below which it did not move that way.
@@ -158,7 +159,7 @@ class SeparableProblem:
         for samples in self.batches:
             seen = samples
             if term is not None:
-                seen, units = term.followed(robot, samples)
+                seen, units = followed(term, robot, samples)
                 unit = float(units[joint])
             q.append(seen.q[samples.keep, joint])
             velocity.append(seen.dq[samples.keep, joint])
@@ -387,8 +388,8 @@ class Scale:
     @staticmethod
     def of(term: ShapedTerm, motion: JointMotion, free: Bool) -> Scale:
         """From the term's bounds for a motion."""
-        low, high = term.range_of(motion)[free].T
-        return Scale(low, high, np.array([shape.positive for shape in term.shapes])[free], free)
+        low, high = range_of(held_term(term), motion)[free].T
+        return Scale(low, high, np.array([shape.positive for shape in shapes_of(term)])[free], free)
 
     def value(self, u: Float) -> Float:
         """Estimated shapes (f,) of a point in the unit cube."""
@@ -451,7 +452,7 @@ def variable_projection(
     joint, robot = start.joint, own.separable.assembly.robot
     scale = Scale.of(term, motion, start.free)
 
-    alone = term.of_joint(robot, joint)
+    alone = of_joints(term, robot, (joint,))
     own_names = tuple(column.name for column in alone.columns(robot))
     signed = np.array([name in bounded for name in (*fixed, *own_names)], dtype=np.bool_)
     latest: dict[bytes, Float] = {}
@@ -465,7 +466,7 @@ def variable_projection(
     def residual(u: Float) -> Float:
         key = u.tobytes()
         if key not in latest:
-            lines = own.trial(Terms((alone.with_shape_table(shape_at(u)[None, :]),)), own_names)
+            lines = own.trial(Terms((with_shape_table(alone, shape_at(u)[None, :]),)), own_names)
             latest.clear()
             latest[key] = problem.project(np.vstack([held, problem.left(lines)]), signed)[1]
         return latest[key]
@@ -475,7 +476,7 @@ def variable_projection(
 
     if start.fresh:
         rng = np.random.default_rng(seed)
-        points = [scale.unit(shape) for shape in term.starts(motion)]
+        points = [scale.unit(shape) for shape in starts(held_term(term), motion)]
         points += [rng.uniform(0.05, 0.95, len(scale.low)) for _ in range(RANDOM_STARTS)]
         costs = [float(np.sum(residual(point) ** 2)) for point in points]
         points = [points[i] for i in np.argsort(costs, kind="stable")[:REFINED]]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -17,7 +19,17 @@ from dynid.factor.factor import Factors, stack
 from dynid.kernel import Panels, solve_triangular
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.curve import ShapedTerm
+from dynid.terms.curve import (
+    ShapedTerm,
+    of_joints,
+    shape_name,
+    shape_table,
+    shape_unit,
+    shapes_of,
+    subject,
+    with_shape_table,
+)
+from dynid.terms.exports import Reads, Traits
 from dynid.terms.term import Column, Side, Term, Terms, joint_indices
 
 DEPENDENT = 1e-6
@@ -45,16 +57,15 @@ class Slopes(Term):
 
     slopes: tuple[Slope, ...]
     name: str = "slopes"
-    side = Side.MOTOR
 
     def __post_init__(self) -> None:
-        for name in ("remembers", "reads_rate"):
-            object.__setattr__(self, name, any(getattr(slope.term, name) for slope in self.slopes))
+        reads = reduce(or_, (slope.term.traits.reads for slope in self.slopes), Reads.SAMPLE)
+        object.__setattr__(self, "traits", Traits(side=Side.MOTOR, reads=reads))
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The shapes."""
         return tuple(
-            Column(f"d {s.term.subject} {s.term.shape_name(s.index, s.joint)}", "1", self.name, s.joint)
+            Column(f"d {subject(s.term)} {shape_name(s.term, s.index, s.joint)}", "1", self.name, s.joint)
             for s in self.slopes
         )
 
@@ -75,12 +86,12 @@ class Slopes(Term):
 
 def _differences(slope: Slope, robot: RobotModel, samples: Samples) -> Iterator[tuple[int, Float]]:
     """The joints that a shape acts on, and how their torque (T,) changes with it."""
-    shape = slope.term.shape_table(robot)
+    shape = shape_table(slope.term, robot)
     ends = []
     for sign in (1.0, -1.0):
         moved = shape.copy()
         moved[0, slope.index] += sign * slope.step
-        term = slope.term.with_shape_table(moved)
+        term = with_shape_table(slope.term, moved)
         ends.append(term.torque_regressor(robot, samples, np.ones(len(slope.theta), dtype=np.bool_)))
     for joint, columns in enumerate(ends[0].columns):
         if len(columns):
@@ -128,7 +139,7 @@ def with_shape_uncertainty(
 
 
 def _with_std(found: ShapeEstimate, slope: Slope, std: float) -> ShapeEstimate:
-    vague = slope.term.shapes[slope.index].positive and std > abs(found.value)
+    vague = shapes_of(slope.term)[slope.index].positive and std > abs(found.value)
     return replace(found, std=std, note="not determined by the data" if vague else "")
 
 
@@ -148,15 +159,15 @@ def _described(
         for joint, mine in zip(joint_indices(robot, term.joints), free, strict=True):
             if not mine.any():
                 continue
-            one = term.of_joint(robot, joint)
+            one = of_joints(term, robot, (joint,))
             scale = Scale.of(one, separable.motion(joint, one), mine)
             own = np.array([theta[names.index(c.name)] for c in one.columns(robot)])
-            shape = one.shape_table(robot)[0]
+            shape = shape_table(one, robot)[0]
             places = zip(np.flatnonzero(mine).tolist(), scale.unit(shape), scale.low, scale.high, strict=True)
             for k, at, low, high in places:
                 edge = not EDGE < at < 1.0 - EDGE
                 found.append(_shape_estimate(one, joint, k, float(shape[k]), (low, high), robot, edge))
-                size = abs(shape[k]) if one.shapes[k].positive else high - low
+                size = abs(shape[k]) if shapes_of(one)[k].positive else high - low
                 hidden = edge or not own.any()
                 slopes.append(None if hidden else Slope(one, joint, k, own, STEP * float(size)))
     return found, slopes
@@ -172,10 +183,10 @@ def _shape_estimate(
     edge: bool,
 ) -> ShapeEstimate:
     return ShapeEstimate(
-        name=term.shape_name(k, joint),
+        name=shape_name(term, k, joint),
         term=term.name,
         joint=robot.joint_names[joint],
-        unit=term.shape_unit(robot, k, joint),
+        unit=shape_unit(term, robot, k, joint),
         value=value,
         std=np.nan,
         lower=float(bounds[0]),

@@ -15,7 +15,7 @@ from dynid.factor.factor import Factors, stack, triangle_of
 from dynid.factor.folds import Candidate, Fold, block_counts, compare, gain, judged_equations
 from dynid.kernel import qr_panel, solve_triangular
 from dynid.terms.exports import Column, MotionBasis, Of
-from dynid.terms.term import CATALOGUE, JointTerm, Term
+from dynid.terms.term import CATALOGUE, Term
 
 # What every block of a log says of a wide model's columns, group by group: each joint's equations hold few
 # of them.
@@ -216,8 +216,7 @@ def _least_squares(A: Float, b: Float) -> Float:
 
 
 def _is_dry(column: Column) -> bool:
-    kind = CATALOGUE.get(column.term, Term)
-    return issubclass(kind, JointTerm) and kind.exports_as is MotionBasis.SIGN
+    return CATALOGUE.get(column.term, Term).traits.basis is MotionBasis.SIGN
 
 
 # A column that a model explains down to this share of itself offers it nothing.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +21,11 @@ from dynid.kernel import Panels, solve_triangular
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.catalogue import proposals
-from dynid.terms.curve import CurveTerm
+from dynid.terms.curve import CurveTerm, shape_table
 from dynid.terms.exports import EVERYWHERE, Column, LogFacts, MotionBasis, Of, Role
+from dynid.terms.forms import FORMS
 from dynid.terms.nominal import Nominal
-from dynid.terms.term import CATALOGUE, JointTerm, Proposal, Term, Terms, joint_indices
+from dynid.terms.term import CATALOGUE, Proposal, Term, Terms, joint_indices
 
 # An effect with the number of its variant, and its place.
 Label = tuple[str, int]
@@ -36,53 +39,28 @@ _DRIVES = (MotionBasis.ACCELERATION, MotionBasis.SPEED, MotionBasis.SIGN, Motion
 class Labelled(Term):
     """A term whose parameters carry a label, so that several of a kind can stand side by side."""
 
-    inner: Term
+    of: Term
     label: str
     name: str = "labelled"
 
     def __post_init__(self) -> None:
-        for name in ("remembers", "reads_rate"):
-            object.__setattr__(self, name, getattr(self.inner, name))
+        object.__setattr__(self, "traits", self.of.traits)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Those of the term, renamed."""
-        return tuple(replace(c, name=f"{self.label}:{c.name}") for c in self.inner.columns(robot))
-
-    def seen(self, samples: Samples) -> Samples:
-        """What the term sees."""
-        return self.inner.seen(samples)
-
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """That of the term."""
-        return self.inner.alive(robot, moved)
-
-    def channels(self) -> tuple[str, ...]:
-        """Those of the term."""
-        return self.inner.channels()
+        return tuple(replace(c, name=f"{self.label}:{c.name}") for c in self.of.columns(robot))
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """That of the term."""
-        return self.inner.torque_regressor(robot, samples, wanted)
+        return self.of.torque_regressor(robot, samples, wanted)
 
-    def motor_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """That of the term."""
-        return self.inner.motor_regressor(robot, samples, wanted)
 
-    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """That of the term."""
-        return self.inner.momentum_form(robot, samples, wanted)
+def _of_held(form: Any, term: Labelled, *motion: Any) -> Any:
+    return form(term.of, *motion)
 
-    def motor_momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """That of the term."""
-        return self.inner.motor_momentum_form(robot, samples, wanted)
 
-    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-        """That of the term."""
-        return self.inner.energy_form(robot, samples, wanted)
-
-    def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """That of the term."""
-        return self.inner.motor_work(robot, samples, wanted)
+for _form in FORMS:
+    _form.register(Labelled, partial(_of_held, _form))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +126,7 @@ class WideModel:
         term = proposal.variants[variant]
         if not isinstance(term, CurveTerm):
             return np.zeros(0)
-        return np.asarray(term.shape_table(self.robot)[joint_indices(self.robot, term.joints).index(joint)])
+        return np.asarray(shape_table(term, self.robot)[joint_indices(self.robot, term.joints).index(joint)])
 
 
 def effect_name(proposal: Proposal, variant: int) -> str:
@@ -158,13 +136,13 @@ def effect_name(proposal: Proposal, variant: int) -> str:
 
 def plain_effects(robot: RobotModel, kept: Terms) -> tuple[Proposal, ...]:
     """The effects that are on trial in every comparison: those that no kept term stands for."""
-    covered = {label for term in kept for label in term.covers}
+    covered = {label for term in kept for label in term.selection.covers}
     return tuple(one for one in proposals(robot, LogFacts(), Role.PLAIN) if one.label not in covered)
 
 
 def kept_terms(terms: Terms) -> Terms:
     """The terms that are in every proposal: all but those that are on trial."""
-    return Terms(tuple(term for term in terms if term.role is not Role.PLAIN))
+    return Terms(tuple(term for term in terms if term.selection.role is not Role.PLAIN))
 
 
 def nominal_model(robot: RobotModel, estimate: Estimate, before: Nominal | None = None) -> Nominal:
@@ -174,8 +152,7 @@ def nominal_model(robot: RobotModel, estimate: Estimate, before: Nominal | None 
     inertia[: len(bodies)] = estimate.parameters[bodies]
     drives = np.zeros((4, robot.n)) if before is None else np.array(before.drives).reshape(4, robot.n)
     for column, value in zip(estimate.columns, estimate.parameters, strict=True):
-        kind = CATALOGUE.get(column.term, Term)
-        basis = kind.exports_as if issubclass(kind, JointTerm) else None
+        basis = CATALOGUE.get(column.term, Term).traits.basis
         if basis is not None:
             drives[_DRIVES.index(basis), column.owner] = value
     return Nominal(tuple(inertia.tolist()), tuple(drives.ravel().tolist()))
@@ -186,13 +163,13 @@ def found_effects(estimate: Estimate) -> dict[str, float]:
     return {
         estimate.columns[i].name: float(value)
         for i, value in zip(estimate.base.independent, estimate.value, strict=True)
-        if CATALOGUE.get(estimate.columns[i].term, Term).linearised
+        if CATALOGUE.get(estimate.columns[i].term, Term).traits.linearised
     }
 
 
 def wide_model(robot: RobotModel, kept: Terms, log: LogFacts) -> WideModel:
     """The wide model around the terms that every proposal has."""
-    covered = {label for term in kept for label in term.covers}
+    covered = {label for term in kept for label in term.selection.covers}
     effects = tuple(one for one in proposals(robot, log) if one.label not in covered)
     members: dict[Label, list[str]] = {KEPT: [c.name for c in kept.columns(robot)]}
     there = frozenset(members[KEPT])
@@ -231,7 +208,7 @@ def wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Fa
     them depend on which is a matter of the log: random states would not show what has a memory.
     """
     robot, assembly = search.robot, fitted.assembly
-    alive = np.concatenate([term.alive(robot, search.moved) for term in wide.terms])
+    alive = wide.terms.alive(robot, search.moved)
     wanted = np.array(alive)
     common = len(wide.members[KEPT])
     wanted[:common] &= fitted.structural.mask[:common]

@@ -1,4 +1,4 @@
-"""dynid average: a motion that was repeated becomes one period with less noise."""
+"""dynid average: average a repeated motion over its periods."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def command(
     logs: LogsArgument,
     period: Annotated[float, typer.Option("--period", help="Period of the motion, s.")],
     out: Annotated[Path, typer.Option("--out", help="Log to write: .parquet or .csv.")],
-    skip: Annotated[int, typer.Option("--skip", min=0, help="Periods left out at the start.")] = 1,
+    skip: Annotated[int, typer.Option("--skip", min=0, help="Number of periods to skip at the start.")] = 1,
     margin: Annotated[
-        float, typer.Option("--margin", min=0.0, help="Seconds continued on both sides, for filters.")
+        float, typer.Option("--margin", min=0.0, help="Time added on both sides for the filters, s.")
     ] = 0.5,
     config: ConfigOption = None,
     topic: TopicOption = None,
@@ -37,7 +37,7 @@ def command(
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Average a repeated motion over its periods, and write one period with the noise of a single one."""
+    """Average a repeated motion over its periods, and write one period and its noise level."""
     import numpy as np
 
     from dynid.base.diagnostics import Diagnostics
@@ -77,7 +77,7 @@ def _refuse(out: Path, inputs: tuple[Path, ...], force: bool) -> None:
     if out.resolve() in {path.resolve() for path in inputs}:
         raise RefusedError(
             "output-is-input",
-            found=f"output '{out}' is a file to be read",
+            found=f"output '{out}', which is also an input",
             expected="another file",
             do="choose another --out",
         )

@@ -1,4 +1,4 @@
-"""dynid check: what is in a log, is it fit, and did the robot follow the plan."""
+"""dynid check: contents and quality of a log, and whether the robot followed the plan."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dynid.identification.experiment import Experiment
     from dynid.log.read import Log
 
+# Warnings about a plan: tracking error relative to the motion, delay (s), and share of the plan not recorded.
 LOOSE, LATE, LOST = 0.05, 0.02, 0.01
 
 
@@ -37,13 +38,13 @@ def command(
     files: RobotLogsArgument,
     plan: Annotated[
         Path | None,
-        typer.Option("--plan", help="Folder or trajectory.json of dynid excite: compare with the log."),
+        typer.Option("--plan", help="Folder or trajectory.json of dynid excite, to compare with the log."),
     ] = None,
     fit: Annotated[
         bool | None,
         typer.Option(
             "--fit/--no-fit",
-            help="Identify as dynid identify would, and say what the fit shows; left out with --plan.",
+            help="Also identify, and report what the fit shows. Default: yes, but not with --plan.",
             show_default=False,
         ),
     ] = None,
@@ -55,16 +56,14 @@ def command(
     robot_options: RobotOptions,
     written: Written,
 ) -> None:
-    """Show what is in a log and what speaks against it, by itself and by a fit; exit with 4 if it is unfit."""
+    """Show the contents of a log and its problems, also those that a fit reveals; exit code 4 if it cannot be used."""
     from dynid.robot.formats import named_as_robot
 
     robot, logs = (files[0], files[1:]) if named_as_robot(files[0]) else (None, files)
     if not logs:
         from dynid.base.errors import UsageError
 
-        raise UsageError(
-            "no-log", found=f"a robot description, '{robot}', and no log", expected="ROBOT LOG..."
-        )
+        raise UsageError("no-log", found=f"a robot file, '{robot}', and no log", expected="ROBOT LOG...")
     if robot is None:
         if plan is not None or fit:
             from dynid.base.errors import UsageError
@@ -81,7 +80,7 @@ def command(
     experiment = Experiment.read(config).with_topics(topic).with_values(written)
     experiment = experiment.with_accepted(accept).with_robot(robot_options)
     diagnostics.accept(experiment.content.accept)
-    experiment.settings()  # mistakes come to light before a log is read
+    experiment.settings()  # errors in settings are reported before a log is read
     try:
         experiment, log = open_training(experiment, robot, logs, diagnostics, answer)
         if plan is not None:
@@ -90,29 +89,29 @@ def command(
             if remark.severity == "note":
                 say(remark.text)
         fits = fit or (fit is None and plan is None)
-        # Gains that have to be estimated are a finding of the fit, which estimates them again, or else of this look.
+        # The fit reports servo gains that it estimates; without a fit this check reports them.
         looked_at = _with_effort(log, experiment.settings().seed, Diagnostics() if fits else diagnostics)
         with progress_bar(log.duration) as progress:
             summary = check_log(
                 looked_at,
                 diagnostics,
                 experiment.terms().balances(log.robot),
-                stage(progress, "looking at the log"),
+                stage(progress, "checking the log"),
             )
         for line in summary.lines():
             say(line)
         set_results(lambda: {"log": summary.describe()})
         level = _fit(log, logs, experiment, diagnostics) if fits else None
-        # A file's codes may be of the fit; a code that is given here is for what is looked at here.
+        # Codes in the experiment file may refer to the fit; codes given here must occur in this check.
         diagnostics.require_found(accept or ())
-        set_results(lambda: {"verdict": level, "doubts": [one.identifier for one in diagnostics.doubts]})
+        set_results(lambda: {"verdict": level, "doubts": [doubt.identifier for doubt in diagnostics.doubts]})
         say(_answer(level, diagnostics))
     finally:
         print_diagnostics(diagnostics)
 
 
 def _with_effort(log: Log, seed: int, diagnostics: Diagnostics) -> Log:
-    """The log as it is identified: commands make an effort by gains that are estimated where nobody declared them."""
+    """The log as it is identified: effort of commanded logs follows from servo gains, estimated if not declared."""
     from dynid.identification.commands import with_found_servo
 
     servo = log.robot.drive.servo
@@ -130,26 +129,31 @@ def _list_columns(logs: list[Path], config: Path | None) -> None:
     set_results(
         lambda: {
             "logs": [
-                {"path": one.path, "streams": one.streams, "left_out": one.left_out} for one in found_all
+                {"path": entry.path, "streams": entry.streams, "left_out": entry.left_out}
+                for entry in found_all
             ]
         }
     )
-    for number, found in enumerate(found_all):
-        for line in (*([""] if number else []), *found.lines(), *(one.text for one in found.remarks)):
+    for number, listing in enumerate(found_all):
+        for line in (*([""] if number else []), *listing.lines(), *(entry.text for entry in listing.remarks)):
             say(line)
     say("")
-    say("dynid check ROBOT LOG says more: whether these columns are fit for its joints")
+    say("dynid check ROBOT LOG also checks whether these columns suit the joints of the robot")
 
 
 def _answer(word: str | None, diagnostics: Diagnostics) -> str:
-    doubts = ", ".join(dict.fromkeys(one.identifier for one in diagnostics.doubts))
+    doubts = ", ".join(dict.fromkeys(doubt.identifier for doubt in diagnostics.doubts))
     if word is None:
-        seen = f"in doubt: {doubts}" if doubts else "nothing speaks against this log"
-        return f"{seen}, as far as can be seen without a fit (--fit)"
+        seen = f"in doubt: {doubts}" if doubts else "no problem found in this log"
+        return f"{seen} (checked without a fit; see --fit)"
     seen = (
-        f"in doubt: {doubts}" if doubts else "no use as it is" if word == "POOR" else "fit for identification"
+        f"in doubt: {doubts}"
+        if doubts
+        else "not usable as it is"
+        if word == "POOR"
+        else "fit for identification"
     )
-    return f"{seen}; dynid identify ends with {word}"
+    return f"{seen}; verdict of the fit: {word}"
 
 
 def _fit(log: Log, logs: list[Path], experiment: Experiment, diagnostics: Diagnostics) -> str:
@@ -157,18 +161,18 @@ def _fit(log: Log, logs: list[Path], experiment: Experiment, diagnostics: Diagno
     from dynid.identification.pipeline import identify
     from dynid.verbs.summary import finding_lines
 
-    unseen = None
+    held_out = None
     if experiment.data.validate_on:
-        unseen = open_log(experiment, logs, log.robot, experiment.data.validate_on, diagnostics)
-    # What a file accepts may have been found in the log before the fit.
+        held_out = open_log(experiment, logs, log.robot, experiment.data.validate_on, diagnostics)
+    # A doubt accepted in the file may already have occurred before the fit.
     settings = replace(experiment.settings(), accept=())
     with progress_bar(log.duration) as progress:
-        found = identify(
-            log.robot, log, settings, validation=unseen, diagnostics=diagnostics, progress=progress
+        result = identify(
+            log.robot, log, settings, validation=held_out, diagnostics=diagnostics, progress=progress
         )
-    for line in finding_lines(found):
+    for line in finding_lines(result):
         say(line)
-    return found.verdict.word
+    return result.verdict.word
 
 
 def _compare(log: Log, plan: Path, diagnostics: Diagnostics) -> None:
@@ -179,55 +183,61 @@ def _compare(log: Log, plan: Path, diagnostics: Diagnostics) -> None:
     planned = read_motion(plan)
     names = log.robot.joint_names
     if joints_of(planned.trajectory) != len(names) or (planned.joints and planned.joints != names):
-        found = f"a plan for {', '.join(planned.joints) or joints_of(planned.trajectory)}"
-        raise UsageError("plan-joints", found=found, expected="the joints " + ", ".join(names))
+        planned_joints = f"a plan for {', '.join(planned.joints) or joints_of(planned.trajectory)}"
+        raise UsageError("plan-joints", found=planned_joints, expected="the joints " + ", ".join(names))
     found_all: list[Tracking] = []
     for trajectory in log.trajectories:
         place = Place(file=str(trajectory.file))
-        one = track_any(planned.trajectory, names, *recorded_positions(log, trajectory), place)
-        found_all.append(one)
-        _show(trajectory.name, one, log.robot.prismatic)
-        _warn(one, diagnostics)
+        tracking = track_any(planned.trajectory, names, *recorded_positions(log, trajectory), place)
+        found_all.append(tracking)
+        _show(trajectory.name, tracking, log.robot.prismatic)
+        _warn(tracking, diagnostics)
     missing = union_missing(found_all)
-    set_results(lambda: {"tracking": [vars(one) for one in found_all], "missing": missing})
+    set_results(lambda: {"tracking": [vars(tracking) for tracking in found_all], "missing": missing})
     lost = float((missing[:, 1] - missing[:, 0]).sum()) / planned.trajectory.duration
     spans = ", ".join(f"{low:.2f} to {high:.2f} s" for low, high in missing)
-    say(f"of the plan recorded: {100 * (1 - lost):.1f} %" + (f"; missing: {spans}" if len(missing) else ""))
+    say(
+        f"share of the plan in the log: {100 * (1 - lost):.1f} %"
+        + (f"; missing: {spans}" if len(missing) else "")
+    )
     if lost > LOST:
-        diagnostics.warn("plan-incomplete", f"{100 * lost:.1f} % of the plan is not in the log: {spans}")
+        diagnostics.warn("plan-incomplete", f"{100 * lost:.1f} % of the plan is missing in the log: {spans}")
 
 
-def _show(name: str, one: Tracking, prismatic: tuple[bool, ...]) -> None:
-    what = f"motion {one.part} of the plan" if one.part else "the plan"
-    say(f"{name}: {what} begins at {one.start:.3f} s of the log")
-    wide = max(len("joint"), *(len(joint) for joint in one.joint_names))
-    head = ("rms error", "worst", "at", "of the motion", "delay", "offset")
+def _show(name: str, tracking: Tracking, prismatic: tuple[bool, ...]) -> None:
+    part = f"motion {tracking.part} of the plan" if tracking.part else "the plan"
+    say(f"{name}: {part} starts at {tracking.start:.3f} s of the log")
+    wide = max(len("joint"), *(len(joint) for joint in tracking.joint_names))
+    head = ("RMS error", "largest", "at", "of the motion", "delay", "offset")
     say(f"  {'joint':<{wide}}" + "".join(f"{title:>15}" for title in head))
-    for j, joint in enumerate(one.joint_names):
+    for j, joint in enumerate(tracking.joint_names):
         unit = "mm" if prismatic[j] else "mrad"
         cells = (
-            f"{1e3 * one.rms[j]:.2f} {unit}",
-            f"{1e3 * one.worst[j]:.2f} {unit}",
-            f"{one.worst_at[j]:.2f} s",
-            f"{100 * one.share[j]:.1f} %",
-            f"{round(1e3 * one.delay[j], 1) + 0.0:+.1f} ms",
-            f"{round(1e3 * one.offset[j], 2) + 0.0:+.2f} {unit}",
+            f"{1e3 * tracking.rms[j]:.2f} {unit}",
+            f"{1e3 * tracking.worst[j]:.2f} {unit}",
+            f"{tracking.worst_at[j]:.2f} s",
+            f"{100 * tracking.share[j]:.1f} %",
+            f"{round(1e3 * tracking.delay[j], 1) + 0.0:+.1f} ms",
+            f"{round(1e3 * tracking.offset[j], 2) + 0.0:+.2f} {unit}",
         )
         say(f"  {joint:<{wide}}" + "".join(f"{cell:>15}" for cell in cells))
 
 
-def _warn(one: Tracking, diagnostics: Diagnostics) -> None:
+def _warn(tracking: Tracking, diagnostics: Diagnostics) -> None:
     from dynid.base.errors import Place
 
-    for j, joint in enumerate(one.joint_names):
-        if one.share[j] > LOOSE:
+    for j, joint in enumerate(tracking.joint_names):
+        if tracking.share[j] > LOOSE:
             diagnostics.warn(
                 "plan-tracking",
-                f"moves {100 * one.share[j]:.0f} % of its motion beside the plan, at worst by {one.worst[j]:.3g} at "
-                f"{one.worst_at[j]:.2f} s; identification uses what was measured, but limits held for the plan",
+                f"tracking error is {100 * tracking.share[j]:.0f} % of the motion, at most {tracking.worst[j]:.3g} at "
+                f"{tracking.worst_at[j]:.2f} s; identification uses the measured motion, but limits were checked for "
+                "the plan",
                 Place(joint=joint),
             )
-        if abs(one.delay[j]) > LATE:
+        if abs(tracking.delay[j]) > LATE:
             diagnostics.warn(
-                "plan-delay", f"is {1e3 * one.delay[j]:+.0f} ms off the common start", Place(joint=joint)
+                "plan-delay",
+                f"starts {1e3 * tracking.delay[j]:+.0f} ms relative to the other joints",
+                Place(joint=joint),
             )

@@ -1,4 +1,4 @@
-"""What the commands share: options, claimed outputs, and progress on a terminal."""
+"""Shared parts of the commands: options, claimed outputs, printing and progress."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["ForceOption", "note_kept", "print_diagnostics", "say", "set_results"]
 
 
-# Commands with options that several of them share, added to those of their own signature.
+# Options that several commands share, added to those of each command.
 
 Values = dict[str, Any]
 
@@ -38,14 +38,28 @@ def with_options(
     call: Callable[[Values, Values], None],
     stands_for: str = "",
 ) -> Callable[..., None]:
-    """A function that typer reads as the command with further options.
+    """Add options to a command.
 
-    options: (annotation, default) of each, by name.    call: runs the command, given the values of the command's own
-    parameters and those of the options.    stands_for: parameter of the command that is handed the options' values.
+    Parameters
+    ----------
+    command : callable
+        The command.
+    options : mapping of str to (annotation, default)
+        The options, by name.
+    call : callable
+        Runs the command; gets the values of its own parameters and those of the options.
+    stands_for : str
+        Parameter of the command that gets the values of the options.
+
+    Returns
+    -------
+    callable
+        A function with the signature that typer reads.
+
     """
     hints = get_type_hints(command, include_extras=True)
-    own = [p for p in inspect.signature(command).parameters.values() if p.name != stands_for]
-    parameters = [p.replace(annotation=hints.get(p.name, p.annotation)) for p in own] + [
+    kept = [p for p in inspect.signature(command).parameters.values() if p.name != stands_for]
+    parameters = [p.replace(annotation=hints.get(p.name, p.annotation)) for p in kept] + [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in options.items()
     ]
@@ -60,13 +74,11 @@ def with_options(
     return wrapped
 
 
-# Values of texts and paths on the command line, read without typer's types: they take longer to load than
-# to use.
-#
-# Whatever is more than a text or a path, or is wrong, is left to typer, which says what is wrong with it.
+# Texts and paths on the command line are read without typer's types, which take longer to load than to use. All other
+# values, and wrong ones, are left to typer, which reports the error.
 
-# What typer may be asked to check of a path or to make of a value, and what it does unless it is asked.
-_UNASKED = {
+# Checks and conversions of typer, with their defaults.
+_DEFAULTS = {
     "exists": False, "file_okay": True, "dir_okay": True, "readable": True, "writable": False,
     "resolve_path": False, "allow_dash": False, "path_type": None, "parser": None,
 }  # fmt: skip
@@ -79,7 +91,7 @@ class PlainCommand(TyperCommand):
     """A command that reads texts and paths without typer's types."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Reads the command's arguments."""
+        """Read the arguments of the command."""
         parameters = self.get_params(ctx)
         read_plainly(parameters)
         if any(parameter.name == "robot_xacro" for parameter in parameters):
@@ -88,9 +100,9 @@ class PlainCommand(TyperCommand):
 
 
 def with_bare_xacro(arguments: Sequence[str]) -> list[str]:
-    """The words of a command line, with an empty value after each `--xacro` that has none.
+    """Insert an empty value after each `--xacro` without one.
 
-    The parser takes the next word for the value, which may be the robot's file.
+    Otherwise the parser would take the next word, such as the robot file, for its value.
     """
     words = list(arguments)
     for place in reversed([i for i, word in enumerate(words) if word == XACRO]):
@@ -103,15 +115,15 @@ def with_bare_xacro(arguments: Sequence[str]) -> list[str]:
 
 
 def read_plainly(parameters: Iterable[Any]) -> None:
-    """Reads texts and paths without typer's types; a typer that describes parameters in another way reads all."""
+    """Read texts and paths without typer's types, if this version of typer describes its parameters as expected."""
     for parameter in parameters:
         described = getattr(parameter, "type_descriptor", None)
         if described is None or "process_value" in vars(parameter):
             continue
         several = get_origin(described.annotation) is list
         kind = get_args(described.annotation)[0] if several else described.annotation
-        unasked = all(getattr(described.parameter_info, name, x) == x for name, x in _UNASKED.items())
-        if unasked:
+        is_default = all(getattr(described.parameter_info, name, x) == x for name, x in _DEFAULTS.items())
+        if is_default:
             parameter.process_value = partial(_value, parameter, parameter.process_value, kind, several)
 
 
@@ -122,7 +134,7 @@ def _value(
         read: Any = () if several else None
     elif kind in (str, Path) and isinstance(value, list | tuple) == several and value:
         parts = value if several else [value]
-        if not all(_is_fine(part, kind) for part in parts):
+        if not all(_is_readable(part, kind) for part in parts):
             return process(ctx, value)
         read = [kind(part) for part in parts] if several else kind(value)
     else:
@@ -130,7 +142,7 @@ def _value(
     return read if parameter.callback is None else parameter.callback(ctx, parameter, read)
 
 
-def _is_fine(value: Any, kind: type[str] | type[Path]) -> bool:
+def _is_readable(value: Any, kind: type[str] | type[Path]) -> bool:
     if kind is str:
         return isinstance(value, str)
     if not isinstance(value, str | Path):
@@ -138,25 +150,25 @@ def _is_fine(value: Any, kind: type[str] | type[Path]) -> bool:
     try:
         Path(value).stat()
     except OSError:
-        return True  # the command says what it misses
+        return True  # the command reports a missing file
     except ValueError:
         return False
     return os.access(value, os.R_OK)
 
 
-# What a command prints: lines for people, or with --json one object for programs; how much of it on
-# standard error.
+# Output of a command: lines of text, or one JSON object with --json; and how much goes to standard error.
 
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object in place of lines: results, diagnostics, error.")
+    bool, typer.Option("--json", help="Print one JSON object instead of text: results, diagnostics, errors.")
 ]
 QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No warnings, notes or progress: results and errors alone.")
+    bool, typer.Option("--quiet", "-q", help="Print only results and errors: no warnings, notes or progress.")
 ]
 VerboseOption = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Notes on standard error as well, and where the time went.")
+    bool,
+    typer.Option("--verbose", "-v", help="Also print notes and the time of each stage, on standard error."),
 ]
-_OWN = {"json_output": JsonOption, "quiet": QuietOption, "verbose": VerboseOption}
+_OUTPUT_OPTIONS = {"json_output": JsonOption, "quiet": QuietOption, "verbose": VerboseOption}
 
 
 @dataclass
@@ -170,59 +182,61 @@ class _Output:
     diagnostics: list[Diagnostics] = field(default_factory=list)
 
 
-_now = _Output()
+_output = _Output()
 
 
 def reset() -> None:
-    """Forgets what an earlier command of this process was asked for."""
-    global _now  # noqa: PLW0603 - one process is one command
-    _now = _Output()
+    """Reset the output settings of an earlier command in this process."""
+    global _output  # noqa: PLW0603 - one process is one command
+    _output = _Output()
 
 
 def wants_json() -> bool:
-    """Whether a program reads what is printed."""
-    return _now.as_json
+    """Whether the output is JSON."""
+    return _output.as_json
 
 
 def say(text: str, err: bool = False) -> None:
-    """Prints text; control characters, which names in input files may hold, are written as escapes.
+    """Print text, with control characters (which names in input files may contain) as escapes.
 
-    Under --json the lines of standard output are collected for the object that is printed at the end.
+    With --json the lines of standard output are collected for the object that is printed at the end.
     """
     line = "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text)
-    if _now.as_json and not err:
-        _now.lines += line.split("\n")
+    if _output.as_json and not err:
+        _output.lines += line.split("\n")
         return
     _print(line, err)
 
 
 def note(text: str) -> None:
-    """Prints a line on standard error that is no warning, unless the user wants quiet."""
-    if not _now.quiet:
+    """Print a note on standard error, unless --quiet is given."""
+    if not _output.quiet:
         say(text, err=True)
 
 
 def set_results(results: Callable[[], Mapping[str, object]]) -> None:
-    """Takes the results of the command as data, where the user wants JSON; `results` is called only then."""
-    if _now.as_json:
+    """Set the results of the command for --json; `results` is called only with --json."""
+    if _output.as_json:
         from dynid.base.records import plain
 
-        _now.results |= plain(results())
+        _output.results |= plain(results())
 
 
 def print_diagnostics(diagnostics: Diagnostics, explained: bool = False) -> None:
-    """Doubts, then warnings, on standard error; notes are for the report, or for --verbose.
+    """Print doubts and warnings on standard error, and notes with --verbose.
 
-    explained: whether the command says elsewhere where their codes are explained.
+    explained: whether the command itself prints where codes are explained.
     """
-    if not any(one is diagnostics for one in _now.diagnostics):
-        _now.diagnostics.append(diagnostics)
-    if _now.as_json or _now.quiet:
+    if not any(diagnostic is diagnostics for diagnostic in _output.diagnostics):
+        _output.diagnostics.append(diagnostics)
+    if _output.as_json or _output.quiet:
         return
-    notes = [one for one in diagnostics if one.severity == "note"] if _now.verbose else []
+    notes = (
+        [diagnostic for diagnostic in diagnostics if diagnostic.severity == "note"] if _output.verbose else []
+    )
     for item in (*diagnostics.doubts, *diagnostics.warnings, *notes):
         say(str(item), err=True)
-    codes = [one.identifier for one in (*diagnostics.doubts, *diagnostics.warnings)]
+    codes = [diagnostic.identifier for diagnostic in (*diagnostics.doubts, *diagnostics.warnings)]
     if codes and not explained:
         from dynid.base.diagnostics import see
 
@@ -231,29 +245,29 @@ def print_diagnostics(diagnostics: Diagnostics, explained: bool = False) -> None
 
 def shows_progress() -> bool:
     """Whether progress may be shown."""
-    return not _now.quiet
+    return not _output.quiet
 
 
 def is_verbose() -> bool:
-    """Whether the user wants to know more than results and warnings."""
-    return _now.verbose
+    """Whether --verbose is given."""
+    return _output.verbose
 
 
 def with_output(name: str, command: Callable[..., None]) -> Callable[..., None]:
-    """The command with --json, --quiet and --verbose."""
+    """Add --json, --quiet and --verbose to a command."""
 
     def call(given: Values, output: Values) -> None:
-        global _now  # noqa: PLW0603 - one process is one command
-        _now = _Output(name, output["json_output"], output["quiet"], output["verbose"])
+        global _output  # noqa: PLW0603 - one process is one command
+        _output = _Output(name, output["json_output"], output["quiet"], output["verbose"])
         command(**given)
         finish(0)
 
-    return with_options(command, {key: (kind, False) for key, kind in _OWN.items()}, call)
+    return with_options(command, {key: (kind, False) for key, kind in _OUTPUT_OPTIONS.items()}, call)
 
 
 def finish(code: int, error: DynidError | None = None) -> None:
-    """Prints the object of --json, once, with the exit code and the error that ended the command."""
-    if not _now.as_json:
+    """Print the object of --json once, with the exit code and the error that ended the command."""
+    if not _output.as_json:
         return
     from dynid.base.records import plain
     from dynid.base.registry import __version__
@@ -261,27 +275,27 @@ def finish(code: int, error: DynidError | None = None) -> None:
     errors = [] if error is None else getattr(error, "errors", (error,))
     data = {
         "dynid": __version__,
-        "command": _now.command,
+        "command": _output.command,
         "exit_code": code,
-        "results": _now.results,
-        "lines": _now.lines,
+        "results": _output.results,
+        "lines": _output.lines,
         "diagnostics": [
             {
-                "severity": str(one.severity),
-                "code": one.identifier,
-                "text": one.text,
-                "place": plain(one.place),
+                "severity": str(entry.severity),
+                "code": entry.identifier,
+                "text": entry.text,
+                "place": plain(entry.place),
             }
-            for sink in _now.diagnostics
-            for one in sink
+            for sink in _output.diagnostics
+            for entry in sink
         ],
         "errors": [
-            {"code": one.identifier, "found": one.found, "expected": one.expected, "do": one.do}
-            | {"place": plain(one.place)}
-            for one in errors
+            {"code": entry.identifier, "found": entry.found, "expected": entry.expected, "do": entry.do}
+            | {"place": plain(entry.place)}
+            for entry in errors
         ],
     }
-    _now.as_json = False
+    _output.as_json = False
     _print(json.dumps(data, indent=1, allow_nan=False), err=False)
 
 
@@ -289,11 +303,11 @@ def _print(line: str, err: bool) -> None:
     try:
         typer.echo(line, err=err)
     except BrokenPipeError:
-        # Whoever read has read enough (`dynid ... | head`); the work goes on and its files are written.
+        # The reader has closed the pipe (`dynid ... | head`); the command continues and writes its files.
         os.dup2(os.open(os.devnull, os.O_WRONLY), (sys.stderr if err else sys.stdout).fileno())
 
 
-ROBOT_HELP = "Robot description: URDF, xacro, MJCF, SDF, USD or dynid TOML."
+ROBOT_HELP = "Robot file: URDF, xacro, MJCF, SDF, USD or dynid TOML."
 RobotArgument = Annotated[Path, typer.Argument(help=ROBOT_HELP, metavar="ROBOT")]
 LogsArgument = Annotated[
     list[Path],
@@ -308,14 +322,14 @@ ConfigOption = Annotated[
 RobotLogsArgument = Annotated[
     list[Path],
     typer.Argument(
-        help="Robot description, which may be left out to list what is in the logs; then logs.",
+        help="Robot file, then logs. Without a robot file, the columns of the logs are listed.",
         metavar="[ROBOT] LOG...",
     ),
 ]
 TopicOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--topic", help="Topic of a bag's joint states; may be repeated. Default: the only one that fits."
+        "--topic", help="Topic of the joint states in a bag; may be repeated. Default: the only suitable one."
     ),
 ]
 AcceptOption = Annotated[
@@ -323,25 +337,25 @@ AcceptOption = Annotated[
     typer.Option(
         "--accept",
         metavar="CODE",
-        help="Let the claim of this code be a warning where it would be a doubt; may be repeated.",
+        help="Accept the doubt with this code, which makes it a warning; may be repeated.",
     ),
 ]
 AnswerOption = Annotated[
     list[str] | None,
-    typer.Option("--answer", metavar="KEY=VALUE", help="Answer to a question, by its key; may be repeated."),
+    typer.Option("--answer", metavar="KEY=VALUE", help="Answer the question with this key; may be repeated."),
 ]
 ThreadsOption = Annotated[
     int | None,
     typer.Option(
         "--threads",
         min=1,
-        help="Threads; results do not depend on it. Default: one, all for simulations.",
+        help="Number of threads; results do not depend on it. Default: one, but all for simulations.",
     ),
 ]
 ForceOption = Annotated[
-    bool, typer.Option("--force", help="Replace an existing output, and nothing beside it.")
+    bool, typer.Option("--force", help="Replace existing output files; other files stay.")
 ]
-# Names of files that stay in a folder: enough to recognise what it is about.
+# Names of foreign files in an output folder that are printed; enough to recognise it.
 KEPT_SHOWN = 8
 
 
@@ -349,9 +363,9 @@ _claims: list[Callable[[], None]] = []
 
 
 def claim_output(folder: Path, check: Callable[[], Sequence[str]]) -> None:
-    """Takes an output folder until the command ends, before anything is computed; names what stays in one to renew.
+    """Reserve an output folder until the command ends, before anything is computed.
 
-    check: refuses the folder, or returns the names of what stays in it.
+    check: rejects the folder, or returns the names of foreign files that stay in it.
     """
     from dynid.base.files import claim
 
@@ -360,13 +374,15 @@ def claim_output(folder: Path, check: Callable[[], Sequence[str]]) -> None:
 
 
 def answers_of(given: Sequence[str] | None) -> dict[str, str]:
-    """Answers by key, as --answer gives them; raises UsageError for one that is no KEY=VALUE."""
+    """Answers by key, as given by --answer; raises UsageError for a text that is not KEY=VALUE."""
     from dynid.base.errors import UsageError
 
-    pairs = [one.partition("=") for one in given or ()]
+    pairs = [text.partition("=") for text in given or ()]
     for key, mark, _ in pairs:
         if not mark:
-            raise UsageError("answer", found=f"--answer {key}", expected="KEY=VALUE, as in log.effort.unit=A")
+            raise UsageError(
+                "answer", found=f"--answer {key}", expected="KEY=VALUE, for example log.effort.unit=A"
+            )
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
@@ -377,35 +393,56 @@ def open_training(
     diagnostics: Diagnostics,
     answer: Sequence[str] | None = None,
 ) -> tuple[Experiment, Log]:
-    """As `dynid.identification.logs.open_training`; which columns were taken unasked is said at once."""
+    """Open the training log, and print at once which columns were detected automatically.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Settings of the identification.
+    robot : Path
+        Robot file.
+    logs : sequence of Path
+        Log files.
+    diagnostics : Diagnostics
+        Collects warnings and notes.
+    answer : sequence of str, optional
+        Answers KEY=VALUE of the command line.
+
+    Returns
+    -------
+    Experiment
+        With the detected columns.
+    Log
+
+    """
     from dynid.identification.logs import open_training as opened
 
-    found = opened(experiment, robot, logs, diagnostics, answers_of(answer))
-    for one in diagnostics:
-        if one.identifier == "columns-found" and not is_verbose():  # which prints all notes
-            note(one.text)
-    return found
+    result = opened(experiment, robot, logs, diagnostics, answers_of(answer))
+    for diagnostic in diagnostics:
+        if diagnostic.identifier == "columns-found" and not is_verbose():  # which prints all notes
+            note(diagnostic.text)
+    return result
 
 
 def release_outputs() -> None:
-    """Gives up what the command has claimed."""
+    """Release the output folders of the command."""
     while _claims:
         _claims.pop()()
 
 
 def note_kept(folder: Path, names: Sequence[str]) -> None:
-    """Names on standard error what stays in a folder that is renewed, since dynid did not write it."""
+    """Print the names of files in an output folder that dynid did not write and therefore keeps."""
     if names:
         shown = ", ".join(names[:KEPT_SHOWN]) + (" ..." if len(names) > KEPT_SHOWN else "")
-        note(f"note: '{folder}' keeps what dynid did not write: {shown}")
+        note(f"note: files in '{folder}' that dynid did not write are kept: {shown}")
 
 
 @contextmanager
 def progress_bar(total: float) -> Iterator[Callable[[str, float], None] | None]:
-    """A rich progress bar on a terminal, nothing elsewhere; yields a function (stage, seconds of data done).
+    """Show a progress bar on a terminal; yields a function of stage and seconds of data done, or None.
 
     With --verbose the wall time of every stage is printed at the end instead. The environment variable DYNID_PROGRESS
-    names a file that progress is kept in.
+    names a file that progress is written to.
     """
     if kept := os.environ.get(PROGRESS_VARIABLE):
         yield progress_file(Path(kept), total)
@@ -448,6 +485,6 @@ def _stopwatch() -> Iterator[Callable[[str, float], None]]:
         last = now
 
     yield advance
-    spent["the rest"] = perf_counter() - last
+    spent["other"] = perf_counter() - last
     parts = ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in spent.items())
-    note(f"time: {perf_counter() - started:.2f} s: {parts}")
+    note(f"time: {perf_counter() - started:.2f} s ({parts})")

@@ -1,4 +1,4 @@
-"""dynid compare: several runs side by side."""
+"""dynid compare: scores and agreement of several runs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from dynid.cli.common import ForceOption, say, set_results
 
 def command(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, at least two.", metavar="RUN RUN...")],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="HTML page to write as well; must not exist.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="HTML page to write; must not exist.")] = None,
     pool: Annotated[
         Path | None,
-        typer.Option("--pool", help="JSON file for what agrees, pooled, and all figures; must not exist."),
+        typer.Option("--pool", help="JSON file for pooled parameters and all figures; must not exist."),
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Print scores side by side, whether the runs agree, and if not, whether robot or model is the cause."""
+    """Compare runs: scores, whether their parameters agree, and if not, whether the robot or the model is the cause."""
     import json
 
     from dynid.base.errors import UsageError
@@ -42,27 +40,27 @@ def command(
         if target is not None and not force:
             refuse_existing(target, "choose another name, or --force to replace it")
     stored = [(run.name or str(run), load(run)) for run in runs]
-    found, reason = agreement_or_reason(stored)
-    if pool is not None and found is None:
+    result, reason = agreement_or_reason(stored)
+    if pool is not None and result is None:
         raise UsageError(
             "nothing-to-pool", found=reason, expected="runs of one robot with three blocks of data each"
         )
     set_results(
-        lambda: comparison_data(stored) | {"agreement": None if found is None else agreement_data(found)}
+        lambda: comparison_data(stored) | {"agreement": None if result is None else agreement_data(result)}
     )
     for line in comparison_lines(stored):
         say(line)
     say("")
-    for line in [reason, *difference_lines(stored)] if found is None else agreement_lines(found):
+    for line in [reason, *difference_lines(stored)] if result is None else agreement_lines(result):
         say(line)
     if out is not None:
         from dynid.report.compare import write_comparison_page
 
-        write_comparison_page(out, stored, found)
+        write_comparison_page(out, stored, result)
         say(f"page: {out}")
-    if pool is not None and found is not None:
+    if pool is not None and result is not None:
         from dynid.exporters.export import write_files
 
-        text = json.dumps(agreement_data(found), indent=1, allow_nan=False) + "\n"
+        text = json.dumps(agreement_data(result), indent=1, allow_nan=False) + "\n"
         write_files({pool: text.encode("utf-8")})
         say(f"pooled: {pool}")

@@ -44,7 +44,7 @@ def command(
     experiment = Experiment.read(config).with_topics(topic).with_robot(robot_options)
     try:
         experiment, log = open_training(experiment, robot, logs, diagnostics)
-        diagnostics.extend(Diagnostics(log.remarks))
+        diagnostics.extend(Diagnostics([*log.remarks]))
         if experiment.content.log is not None:  # all further channels, not only those that the model reads
             mapping = channel_map(experiment.content.log, log.robot, experiment.file, experiment.lines)
             log = log.with_extra(mapping.extra)

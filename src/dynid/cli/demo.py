@@ -1,4 +1,4 @@
-"""dynid demo: the main job on a simulated arm, with nothing but the package."""
+"""dynid demo: the whole workflow on a simulated arm, without any other file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dynid.cli.common import ForceOption, claim_output, progress_bar, say, set_r
 def command(
     out: Annotated[Path, typer.Option("--out", help="Folder to write.")] = Path("dynid-demo"),
     seed: Annotated[int, typer.Option("--seed", help="Seed of the simulated noise.")] = 1,
-    fast: Annotated[bool, typer.Option("--fast", help="A shorter motion.")] = False,
+    fast: Annotated[bool, typer.Option("--fast", help="Use shorter motions.")] = False,
     force: ForceOption = False,
 ) -> None:
-    """Simulate an arm, log it, identify it, validate it on a second motion, compare with the truth, report."""
+    """Simulate and log an arm, identify and validate it, compare with the truth, and write a report."""
     from dynid.run.store import check_output
     from dynid.verbs.demo import run_demo
 

@@ -1,4 +1,4 @@
-"""dynid doctor: does this installation work."""
+"""dynid doctor: check the installation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def command(
         bool, typer.Option("--trial/--no-trial", help="Identify a simulated arm, which takes some seconds.")
     ] = True,
 ) -> None:
-    """Show versions, kernel, packages and extras, and try an identification; exit with 6 if something is broken."""
+    """Check versions, kernel, packages and extras, and try an identification; exit code 6 if something is broken."""
     from dynid.base.errors import ResourceError
     from dynid.verbs.selftest import examine
 
@@ -24,5 +24,7 @@ def command(
         say(str(check))
     broken = [check.name for check in checks if check.works is False]
     if broken:
-        raise ResourceError("broken-installation", found=", ".join(broken), expected="what is marked + above")
+        raise ResourceError(
+            "broken-installation", found=", ".join(broken), expected="every check marked + or -"
+        )
     say("this installation works")

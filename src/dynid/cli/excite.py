@@ -1,4 +1,4 @@
-"""dynid excite: an informative motion that stays within its limits and clear of everything."""
+"""dynid excite: design an informative motion within limits and without collisions."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from dynid.robot.model import RobotModel
 
 
-# What dynid excite prints of a plan.
+# Output of a plan.
 
+# States at which the expected shrinkage of intervals is evaluated.
 STATES = 2000
 
 
@@ -57,7 +58,7 @@ def plan_data(plan: Sheet, settings: MotionSettings) -> dict[str, Any]:
 
 
 def lines(plan: Sheet, settings: MotionSettings) -> list[str]:
-    """What is printed: what was not checked, figures, the tightest bound of each kind, the stages."""
+    """Lines of text: missing checks, figures, the tightest bound of each kind, and the stages."""
     from dynid.excitation.folder import ALL_TOLD, checks_of
     from dynid.excitation.plan import Plan
     from dynid.excitation.torque_plan import TorquePlan
@@ -73,18 +74,18 @@ def lines(plan: Sheet, settings: MotionSettings) -> list[str]:
         name = "of the chosen quantities" if information.focus is not None else str(information.criterion)
         sheet.append(
             f"criterion {name}: {plan.first:.4g} drawn, {plan.value:.4g} designed "
-            f"({_effort(plan)}{', stopped' if plan.stopped else ''})"
+            f"({_search_effort(plan)}{', stopped' if plan.stopped else ''})"
         )
     if information.recorded is not None and len(information.recorded):
-        sheet.append(_shrunk(plan))
+        sheet.append(_expected_intervals(plan))
     sheet.append("tightest bounds:")
     for kind in dict.fromkeys(m.what for m in plan.margins):
         sheet.append(f"  {min((m for m in plan.margins if m.what == kind), key=lambda m: m.margin)}")
-    sheet += _commanded(plan) if isinstance(plan, TorquePlan) else _reserved(plan)
-    return sheet + _staged(plan, settings)
+    sheet += _torque_lines(plan) if isinstance(plan, TorquePlan) else _reserve_lines(plan)
+    return sheet + _stage_lines(plan, settings)
 
 
-def _staged(plan: Sheet, settings: MotionSettings) -> list[str]:
+def _stage_lines(plan: Sheet, settings: MotionSettings) -> list[str]:
     from math import isfinite
 
     from dynid.excitation.sequences import stages_of
@@ -101,7 +102,7 @@ def _staged(plan: Sheet, settings: MotionSettings) -> list[str]:
     return sheet
 
 
-def _shrunk(plan: Sheet) -> str:
+def _expected_intervals(plan: Sheet) -> str:
     import numpy as np
 
     from dynid.excitation.design import shrinkage
@@ -110,12 +111,12 @@ def _shrunk(plan: Sheet) -> str:
     motion = plan.trajectory.motion(np.linspace(0.0, seconds, STATES))
     share = shrinkage(plan.information, motion, seconds)
     return (
-        f"expected of the intervals of the run: {np.median(share):.2f} of their width is left in the median, "
+        f"expected width of the run's intervals after this motion: {np.median(share):.2f} of the present (median), "
         f"{share.min():.2f} at best, {share.max():.2f} at worst"
     )
 
 
-def _effort(plan: Plan | TorquePlan) -> str:
+def _search_effort(plan: Plan | TorquePlan) -> str:
     from dynid.excitation.plan import Plan
 
     if isinstance(plan, Plan):
@@ -123,7 +124,7 @@ def _effort(plan: Plan | TorquePlan) -> str:
     return f"{plan.generations} generations"
 
 
-def _commanded(plan: TorquePlan) -> list[str]:
+def _torque_lines(plan: TorquePlan) -> list[str]:
     from dynid.excitation.torque_plan import VARIANTS
 
     bounds = plan.task.bounds
@@ -133,41 +134,45 @@ def _commanded(plan: TorquePlan) -> list[str]:
         else "drawn from the run's covariance"
     )
     return [
-        f"the torque is commanded; its motion keeps the bounds in the model and in {VARIANTS} others {about}",
-        "the arm is not at rest at the end: hold it with its controller",
+        f"torque is commanded; its motion stays within bounds for the model and for {VARIANTS} variants {about}",
+        "the arm is not at rest at the end: switch to its position controller",
     ]
 
 
-def _reserved(plan: Sheet) -> list[str]:
+def _reserve_lines(plan: Sheet) -> list[str]:
     from dynid.excitation.limits import reserve_of
 
     bounds = plan.bounds
-    found = reserve_of(plan.information.robot, plan.information.terms, bounds, plan.trajectory)
-    if found is None:
+    reserve = reserve_of(plan.information.robot, plan.information.terms, bounds, plan.trajectory)
+    if reserve is None:
         return []
-    share = f"{100 * found.share:g} % of the torque"
-    if not found.drawn:
-        sheet = [f"torque limits keep free a constant share, {share}, as no covariance is known:"]
+    share = f"{100 * reserve.share:g} % of the torque"
+    if not reserve.drawn:
+        sheet = [f"torque limits keep a constant reserve of {share}, because no covariance is known:"]
     else:
-        more = f" and {share}, as the run does not determine all base parameters" if found.share > 0 else ""
-        sheet = [
-            f"torque limits keep free {found.sigmas:g} standard deviations by the run's covariance and "
-            f"residuals{more} (at each instant {100 * found.rate:.5g} % stay within):"
-        ]
-    for one in found.joints:
-        of_limit = f", {100 * one.share:.1f} % of the limit" if one.limit < float("inf") else ", no limit"
-        more = f", {one.left_out:.3g} of {', '.join(found.left_out)}" if found.left_out else ""
-        sheet.append(
-            f"  {one.joint}: up to {one.largest:.3g}{of_limit}; greatest torque {one.peak:.4g}{more}"
+        more = (
+            f" and {share}, because the run does not determine all base parameters"
+            if reserve.share > 0
+            else ""
         )
-    if found.drawn:
+        sheet = [
+            f"torque limits keep a reserve of {reserve.sigmas:g} standard deviations from the run's covariance and "
+            f"residuals{more} (at each instant {100 * reserve.rate:.5g} % stay within):"
+        ]
+    for joint in reserve.joints:
+        of_limit = f", {100 * joint.share:.1f} % of the limit" if joint.limit < float("inf") else ", no limit"
+        more = f", {joint.left_out:.3g} of {', '.join(reserve.left_out)}" if reserve.left_out else ""
         sheet.append(
-            f"  {found.within} of {found.drawn} models drawn from the covariance keep all limits all the time"
+            f"  {joint.joint}: up to {joint.largest:.3g}{of_limit}; largest torque {joint.peak:.4g}{more}"
+        )
+    if reserve.drawn:
+        sheet.append(
+            f"  {reserve.within} of {reserve.drawn} models drawn from the covariance keep all limits at all times"
         )
     return sheet
 
 
-# The plan file that every plan folder holds, from which a search goes on.
+# Plan file of every plan folder, from which a search is resumed.
 KEPT = "motion.toml"
 
 
@@ -175,24 +180,28 @@ KEPT = "motion.toml"
 def command(
     robot: RobotArgument,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder to write; must not exist. Default: that of --resume.")
+        Path | None,
+        typer.Option("--out", help="Folder to write; must not exist. Default: the folder of --resume."),
     ] = None,
     plan: Annotated[
         Path | None,
-        typer.Option("--plan", help="motion.toml with everything else; 'dynid schema motion' writes one."),
+        typer.Option(
+            "--plan",
+            help="motion.toml with all settings; 'dynid schema motion --template motion.toml' writes one.",
+        ),
     ] = None,
     time: Annotated[
         float | None, typer.Option("--time", help="Length of the motion, s. Default: 30.")
     ] = None,
     floor: Annotated[
-        float | None, typer.Option("--floor", help="Height that everything stays above, m.")
+        float | None, typer.Option("--floor", help="Height of the floor, m: everything stays above it.")
     ] = None,
     run: Annotated[
         Path | None, typer.Option("--run", help="Run folder of the current model, for torque limits.")
     ] = None,
     after: Annotated[
         Path | None,
-        typer.Option("--after", help="The same, and what it recorded counts: what to record next."),
+        typer.Option("--after", help="As --run, and plan what to record in addition to its logs."),
     ] = None,
     config: ConfigOption = None,
     form: Annotated[
@@ -204,13 +213,13 @@ def command(
         ),
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option("--resume", help="Plan to go on from, with its settings.")
+        Path | None, typer.Option("--resume", help="Plan folder to resume, with its settings.")
     ] = None,
     force: ForceOption = False,
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Design a motion worth recording, within all limits, check it, and write it in the forms that controllers read."""
+    """Design an informative motion within all limits, check it, and write it for robot controllers."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
     from dynid.excitation.excite import Following, bounds_of, check_output_settings, motion_of
@@ -224,7 +233,7 @@ def command(
     known = settings.known
     inputs = [
         robot,
-        *(Path(one) for one in (plan, known.run, known.after, known.experiment) if one is not None),
+        *(Path(path) for path in (plan, known.run, known.after, known.experiment) if path is not None),
     ]
     if resume is not None and resume.resolve() != target.resolve():
         inputs.append(resume)
@@ -233,18 +242,16 @@ def command(
     diagnostics = Diagnostics()
     model = _robot(robot, settings, robot_options, diagnostics)
     check_output_settings(settings, model)
-    current = _known(model, settings, diagnostics)
+    current = _current_model(model, settings, diagnostics)
     bounds = bounds_of(model, settings, current)
     if wider := bounds.limits.partial_share(model, settings.limits.share):
-        diagnostics.warn(
-            "limits-raised", "the plan goes beyond the description's limits: " + ", ".join(wider)
-        )
-    # Sweeps and poses are not searched for: what they take is not known.
+        diagnostics.warn("limits-raised", "the plan exceeds limits of the robot file: " + ", ".join(wider))
+    # Sweeps and poses need no search, so their number of iterations is unknown.
     in_steps = settings.motion.family in ("sweep", "poses")
     searched = math.nan if in_steps else settings.search.starts * settings.search.iterations
     with progress_bar(searched) as advance:
         if advance is not None:
-            advance("looking for motions within all bounds", 0.0)
+            advance("searching for motions within all bounds", 0.0)
         with interruptible() as stop:
             following = Following(_progress_to(advance), stop, resume)
             made = motion_of(settings, current.information, bounds, following)
@@ -287,19 +294,20 @@ def _with_options(
     )
     if settings.known.run is not None and settings.known.after is not None:
         raise UsageError(
-            "run", found="--run and --after", expected="one of them", do="--after takes the model too"
+            "run",
+            found="--run and --after",
+            expected="one of them",
+            do="use --after alone: it also uses the model of that run",
         )
     if settings.known.after is not None and settings.limits.noise is not None:
-        raise UsageError(
-            "noise", found="limits.noise with --after", expected="the deviations of that run alone"
-        )
+        raise UsageError("noise", found="limits.noise with --after", expected="the noise of that run")
     return settings
 
 
 def _robot(
     file: Path, settings: MotionSettings, options: RobotOptions, diagnostics: Diagnostics
 ) -> RobotModel:
-    # With those joints held that a run had held.
+    # Joints that were locked in the run are locked here as well.
     from dynid.identification.experiment import Experiment
     from dynid.robot.load import locked
     from dynid.run.store import load
@@ -308,12 +316,12 @@ def _robot(
     model = Experiment.read(None if experiment is None else Path(experiment)).with_robot(options)
     robot = model.robot(file, diagnostics)
     folder = settings.known.run or settings.known.after
-    held = {} if folder is None else load(Path(folder)).robot.locked
-    values = {joint: value for joint, value in held.items() if joint in robot.joint_names}
+    locked_joints = {} if folder is None else load(Path(folder)).robot.locked
+    values = {joint: value for joint, value in locked_joints.items() if joint in robot.joint_names}
     return replace(locked(robot, values, "", diagnostics), source=str(file))
 
 
-def _known(model: RobotModel, settings: MotionSettings, diagnostics: Diagnostics) -> Current:
+def _current_model(model: RobotModel, settings: MotionSettings, diagnostics: Diagnostics) -> Current:
     from dynid.base.errors import Place
     from dynid.excitation.design import Criterion
     from dynid.excitation.excite import correlated_joints, described, identified, per_joint
@@ -330,8 +338,8 @@ def _known(model: RobotModel, settings: MotionSettings, diagnostics: Diagnostics
     if known.after is not None and (joints := correlated_joints(run)):
         diagnostics.warn(
             "expected-intervals",
-            f"the residuals of {', '.join(joints)} in {folder} follow the motion, which noise does not; "
-            "intervals after the new motion may come out wider than expected",
+            f"the residuals of {', '.join(joints)} in {folder} depend on the motion, so they are not noise; "
+            "intervals after the new motion may be wider than expected",
         )
     return identified(
         model,
@@ -359,14 +367,14 @@ def _progress_to(advance: Callable[[str, float], None] | None) -> Callable[[int,
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """A function that says whether Ctrl-C was pressed: the first ends the search, the second the command."""
+    """Yield a function that tells whether Ctrl-C was pressed; a second Ctrl-C ends the command."""
     asked = []
     before = signal.getsignal(signal.SIGINT)
 
     def once(_number: int, _frame: object) -> None:
         asked.append(True)
         signal.signal(signal.SIGINT, before)
-        say("interrupted: the best motion so far will be written", err=True)
+        say("interrupted: writing the best motion so far", err=True)
 
     signal.signal(signal.SIGINT, once)
     try:

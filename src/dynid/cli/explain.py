@@ -1,4 +1,4 @@
-"""dynid explain: what a code in brackets means, how sure it is, what to do."""
+"""dynid explain: meaning, certainty and remedy of a code."""
 
 from __future__ import annotations
 
@@ -13,23 +13,28 @@ def command(
     codes: Annotated[
         list[str] | None,
         typer.Argument(
-            help="As they stand in brackets: tilted-base of doubt[tilted-base]. None: all are listed.",
+            help="Codes in brackets, for example tilted-base of doubt[tilted-base]. Without a code, all are listed.",
             metavar="[CODE...]",
         ),
     ] = None,
 ) -> None:
-    """Say what a warning, doubt, finding or error means, how sure it is, and what to do."""
+    """Explain a warning, doubt, finding or error: what it means, how certain it is, and what to do."""
     from dynid.run.explanations import explain, sections
 
     if codes:
-        found = explain(codes)
-        set_results(lambda: {"codes": [vars(one) for one in found]})
-        for number, (code, one) in enumerate(zip(codes, found, strict=True)):
-            say("\n".join(["", *one.lines(code)] if number else one.lines(code)))
+        explanations = explain(codes)
+        set_results(lambda: {"codes": [vars(explanation) for explanation in explanations]})
+        for number, (code, explanation) in enumerate(zip(codes, explanations, strict=True)):
+            say("\n".join(["", *explanation.lines(code)] if number else explanation.lines(code)))
         return
     every = sections()
-    set_results(lambda: {subject: {one.code: one.title for one in known} for subject, known in every.items()})
+    set_results(
+        lambda: {
+            subject: {explanation.code: explanation.title for explanation in known}
+            for subject, known in every.items()
+        }
+    )
     for number, (subject, known) in enumerate(every.items()):
         say(f"\n{subject}" if number else subject)
-        for one in known:
-            say(f"  {one.code:<24}{one.title}")
+        for explanation in known:
+            say(f"  {explanation.code:<24}{explanation.title}")

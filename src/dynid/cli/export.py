@@ -1,4 +1,4 @@
-"""dynid export: a stored model, or a stored motion, as files for other programs."""
+"""dynid export: write a model or a planned motion for other programs."""
 
 from __future__ import annotations
 
@@ -15,63 +15,69 @@ def command(
         Path,
         typer.Argument(help="Run folder of dynid identify, or plan folder of dynid excite.", metavar="RUN"),
     ],
-    to: Annotated[Path, typer.Option("--to", help="File, for a motion folder, to write; must not exist.")],
+    to: Annotated[Path, typer.Option("--to", help="File to write (a folder for a motion); must not exist.")],
     kind: Annotated[
         str | None,
         typer.Option(
             "--format",
-            help="urdf, mjcf, sdf, c, json, actuators, lerobot, khalil, pinocchio or samples; else by the suffix. "
-            "Of a motion: those of 'dynid excite', with commas between several.",
+            help="urdf, mjcf, sdf, c, json, actuators, lerobot, khalil, pinocchio or samples. Default: by the suffix. "
+            "For a motion: formats of 'dynid excite', separated by commas.",
         ),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--source", help="URDF or MJCF to change in place. Default: the run's own.")
+        Path | None,
+        typer.Option(
+            "--source",
+            help="URDF or MJCF whose copy gets the parameters. Default: the robot file of the run.",
+        ),
     ] = None,
-    root: Annotated[str | None, typer.Option("--root", help="Link that stands still in that file.")] = None,
+    root: Annotated[str | None, typer.Option("--root", help="Root link in that file.")] = None,
     allow_unphysical: Annotated[
         bool,
-        typer.Option("--allow-unphysical", help="Write bodies that are not physically consistent as well."),
+        typer.Option("--allow-unphysical", help="Write links even if they are not physically consistent."),
     ] = False,
     feasible: Annotated[
         bool,
-        typer.Option("--feasible", help="Closest physically consistent bodies, where the run's are not."),
+        typer.Option(
+            "--feasible", help="Write the closest physically consistent links if those of the run are not."
+        ),
     ] = False,
     ensemble: Annotated[
         int,
         typer.Option(
-            "--ensemble", min=0, help="Number of models to draw: numbered files, or one file of samples."
+            "--ensemble", min=0, help="Number of models to draw, as numbered files or one file of samples."
         ),
     ] = 0,
     posterior: Annotated[
         bool,
         typer.Option(
-            "--posterior", help="Draw from the posterior over physically consistent bodies: data and prior."
+            "--posterior", help="Draw from the posterior of physically consistent links (data and prior)."
         ),
     ] = False,
     width: Annotated[
         str,
         typer.Option(
             "--width",
-            help="Of an ensemble: error = as wide as the model is wrong; noise = the covariance alone.",
+            help="Width of an ensemble: error = from the model error; noise = from the covariance alone.",
         ),
     ] = "error",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the draws.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the draws.")] = 0,
     validation: Annotated[
         list[Path] | None,
         typer.Option(
             "--validate",
-            help="Log for the spread of an ensemble's torque; may be repeated. Default: the run's held-out log.",
+            help="Log for the torque spread of an ensemble; may be repeated. Default: the held-out log of the run.",
         ),
     ] = None,
     free_motion: Annotated[
         list[Path] | None,
         typer.Option(
             "--free-motion",
-            help="Log in which nothing touches the robot: C code gets thresholds for external torque; may be repeated.",
+            help="Log without contact, for external-torque thresholds in C code; may be repeated.",
         ),
     ] = None,
     alarm_rate: Annotated[
-        float, typer.Option("--alarm-rate", help="Share of its samples that may cross these thresholds.")
+        float, typer.Option("--alarm-rate", help="Share of its samples that may exceed these thresholds.")
     ] = 0.01,
     config: ConfigOption = None,
     topic: TopicOption = None,
@@ -99,17 +105,17 @@ def command(
         raise UsageError(
             "validate-ensemble",
             found="--validate without --ensemble",
-            expected="models whose spread is asked for",
+            expected="--ensemble N with --validate",
         )
     stored = load(run)
     diagnostics = Diagnostics()
-    unseen, limits = None, None
+    held_out, limits = None, None
     if validation or free_motion:
         experiment = Experiment.read(config) if config else Experiment.from_dict(stored.experiment)
         experiment = experiment.with_topics(topic)
         selected = experiment.data.validate_on
         if validation:
-            unseen = open_log(experiment, validation, stored.robot, selected, diagnostics)
+            held_out = open_log(experiment, validation, stored.robot, selected, diagnostics)
         if free_motion:
             log = open_log(experiment, free_motion, stored.robot, selected, diagnostics)
             limits = thresholds(ExportModel.of_run(stored), log, alarm_rate)
@@ -126,7 +132,7 @@ def command(
             seed=seed,
             posterior=posterior,
             width=width,
-            unseen=unseen,
+            unseen=held_out,
             thresholds=limits,
             force=force,
             diagnostics=diagnostics,
@@ -157,11 +163,13 @@ def _motion(plan: Path, to: Path, kind: str | None, others: list[str], force: bo
         raise UsageError(
             "motion-format",
             found="no --format" if kind is None else f"--format {kind}",
-            expected="of " + ", ".join(names) + " for a planned motion",
+            expected="for a planned motion: " + ", ".join(names),
         )
     if others:
         raise UsageError(
-            "motion-format", found=f"{', '.join(others)} with a planned motion", expected="a run of a model"
+            "motion-format",
+            found=f"{', '.join(others)} with a planned motion",
+            expected="a run folder for these options",
         )
     written = write_stored(plan, to, forms, force=force)
     set_results(lambda: {"files": written})

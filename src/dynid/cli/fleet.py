@@ -1,4 +1,4 @@
-"""dynid fleet: many logs of many robots, one factor each, in a store that answers without the logs."""
+"""dynid fleet: reduce many logs of many robots to one factor each, in a store that replaces the logs."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ from dynid.cli.common import progress_bar, say, set_results
 if TYPE_CHECKING:
     from dynid.base.errors import ResourceError
 
-# Alarms of a type that the terminal shows; page and tables hold all.
+# Alarms per type shown on the terminal; the page and tables have all.
 _LISTED = 20
 
 
 def command(
-    what: Annotated[
+    words: Annotated[
         list[str],
         typer.Argument(
-            help="Plan in TOML, or a catalogue in Parquet or CSV; or the word report and a fleet's folder.",
+            help="Plan (TOML), or catalogue of logs (Parquet, CSV); or the word report and a fleet folder.",
             metavar="PLAN | report FOLDER",
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder of the fleet; one that exists is gone on with.")
+        Path | None, typer.Option("--out", help="Folder of the fleet; an existing one is continued.")
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", metavar="TYPE=RUN", help="Run folder with the model of a type; repeatable."),
+        typer.Option(
+            "--model", metavar="TYPE=RUN", help="Run folder with the model of a robot type; may be repeated."
+        ),
     ] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(
             "--scheduler",
-            help="Dask scheduler, tls://HOST:PORT or tcp://HOST:PORT. Default: processes of this machine.",
+            help="Dask scheduler, tls://HOST:PORT or tcp://HOST:PORT. Default: local processes.",
         ),
     ] = None,
     workers: Annotated[
@@ -45,26 +47,24 @@ def command(
             "--workers", min=1, help="Local processes; results do not depend on it. Default: all cores."
         ),
     ] = None,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Try logs again that failed by their own fault.")
-    ] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Repeat all logs that failed.")] = False,
 ) -> None:
-    """Turn the logs of a plan into one small factor each, in a store that needs no logs; goes on where it ended."""
+    """Reduce each log of a plan to a small factor in a store that replaces the logs; continues where it ended."""
     from dynid.base.errors import ResourceError, UsageError
 
-    if what[0] == "report":
-        _report(what[1:])
+    if words[0] == "report":
+        _report(words[1:])
         return
-    if len(what) > 1 or out is None:
+    if len(words) > 1 or out is None:
         raise UsageError(
             "fleet-arguments",
-            found=f"'{' '.join(what)}'" + (" without --out" if out is None else ""),
+            found=f"'{' '.join(words)}'" + (" without --out" if out is None else ""),
             expected="dynid fleet PLAN --out FOLDER, or dynid fleet report FOLDER",
         )
     from dynid.fleet.plan import read_plan
     from dynid.fleet.run import run_fleet
 
-    plan = Path(what[0])
+    plan = Path(words[0])
     content = read_plan(plan, _models(model or ()))
     with progress_bar(float(len(content.logs))) as progress:
 
@@ -76,9 +76,9 @@ def command(
             done = run_fleet(content, out, scheduler=scheduler, workers=workers, again=retry, advance=advance)
         except ResourceError as error:
             _end(error, plan, out, model or (), scheduler, workers)
-    say(f"{done.logs} logs: {done.before} were there, {done.done} done now, {done.failed} failed now")
+    say(f"{done.logs} logs: {done.before} already done, {done.done} done now, {done.failed} failed now")
     for code, count, example in done.store.failures():
-        say(f"  {code}: {count}, such as {example}")
+        say(f"  {code}: {count}, for example {example}")
     set_results(
         lambda: {
             "fleet": out,
@@ -98,24 +98,33 @@ def _report(folders: Sequence[str]) -> None:
     from dynid.fleet.store import FleetStore
 
     if len(folders) != 1:
-        raise UsageError("fleet-arguments", found="dynid fleet report", expected="the folder of one fleet")
-    store = FleetStore.open(folders[0])
-    found = analyse(store)
-    page = store.folder / "report.html"
-    write_fleet_page(page, store, found)
-    set_results(
-        lambda: {"tables": store.folder / "tables", "report": page, "types": [one.data() for one in found]}
-    )
-    for one in found:
-        say(
-            f"{one.model.name}: {one.robots} robots, {one.logs} logs ({one.failed} failed), {len(one.alarms)} alarms"
+        raise UsageError(
+            "fleet-arguments",
+            found="dynid fleet report",
+            expected="dynid fleet report FOLDER, with one folder",
         )
-        if not one.trusted:
-            say("  too few days to know what differs from day to day: the rate of false alarms is a guess")
-        for alarm in one.alarms[:_LISTED]:
+    store = FleetStore.open(folders[0])
+    analyses = analyse(store)
+    page = store.folder / "report.html"
+    write_fleet_page(page, store, analyses)
+    set_results(
+        lambda: {
+            "tables": store.folder / "tables",
+            "report": page,
+            "types": [analysis.data() for analysis in analyses],
+        }
+    )
+    for analysis in analyses:
+        say(
+            f"{analysis.model.name}: {analysis.robots} robots, {analysis.logs} logs ({analysis.failed} failed), "
+            f"{len(analysis.alarms)} alarms"
+        )
+        if not analysis.trusted:
+            say("  too few days to estimate day-to-day scatter: the false-alarm rate is uncertain")
+        for alarm in analysis.alarms[:_LISTED]:
             say(f"  {alarm_text(alarm)}")
-        if len(one.alarms) > _LISTED:
-            say(f"  ... and {len(one.alarms) - _LISTED} more")
+        if len(analysis.alarms) > _LISTED:
+            say(f"  ... and {len(analysis.alarms) - _LISTED} more")
     say(f"tables: {store.folder / 'tables'}")
     say(f"report: {page}")
 
@@ -123,13 +132,13 @@ def _report(folders: Sequence[str]) -> None:
 def _models(given: Sequence[str]) -> dict[str, Path]:
     from dynid.base.errors import UsageError
 
-    found = {}
+    models = {}
     for text in given:
         name, sign, folder = text.partition("=")
         if not (name and sign and folder):
             raise UsageError("model-option", found=f"--model {text}", expected="--model TYPE=RUN")
-        found[name] = Path(folder)
-    return found
+        models[name] = Path(folder)
+    return models
 
 
 def _end(
@@ -140,7 +149,7 @@ def _end(
     scheduler: str | None,
     workers: int | None,
 ) -> NoReturn:
-    """The error with the command that goes on from what is done."""
+    """The error, with the command that continues the work."""
     import shlex
 
     from dynid.base.errors import ResourceError

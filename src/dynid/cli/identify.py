@@ -1,4 +1,4 @@
-"""dynid identify: robot and logs in, a run folder out."""
+"""dynid identify: identify a robot from logs, and write a run folder."""
 
 from __future__ import annotations
 
@@ -41,25 +41,27 @@ def command(
     ] = None,
     rows: Annotated[
         str | None,
-        typer.Option("--rows", help="Equations in place of the experiment's; all = also a table of schemes."),
+        typer.Option(
+            "--rows", help="Equations, instead of those of the experiment; all = also compare all schemes."
+        ),
     ] = None,
     estimator: Annotated[
         str | None,
         typer.Option(
-            "--estimator", "--method", help="Method in place of the experiment's: wls, irls, didim, oe, ..."
+            "--estimator",
+            "--method",
+            help="Estimation method, instead of that of the experiment: wls, irls, didim, oe, ...",
         ),
     ] = None,
     friction_side: Annotated[
         str | None,
-        typer.Option(
-            "--friction-side", help="Friction at the joint or the motor; both = where the log wants it."
-        ),
+        typer.Option("--friction-side", help="Friction at the joint or the motor; both = choose by the log."),
     ] = None,
     auto: Annotated[
         bool | None,
         typer.Option(
             "--auto/--no-auto",
-            help="Choose the model on held-out blocks; the default where no terms are given.",
+            help="Choose the model on held-out blocks; the default if no terms are given.",
             show_default=False,
         ),
     ] = None,
@@ -70,7 +72,7 @@ def command(
     robot_options: RobotOptions,
     written: Written,
 ) -> None:
-    """Identify the robot's dynamics, judge the model on data it has not seen, and write a run folder."""
+    """Identify the dynamics of a robot, validate the model on held-out data, and write a run folder."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
     from dynid.identification.experiment import Experiment, named_files, open_log
@@ -87,7 +89,7 @@ def command(
             "friction-side-auto",
             found="--friction-side with --auto",
             expected="one of them",
-            do="the side is chosen for the terms of the experiment, which --auto would choose anew",
+            do="leave one out: --auto would replace the terms for which the side is chosen",
         )
     inputs = (robot, *logs, *held_out, *((config,) if config else ()))
     claim_output(out, lambda: check_output(out, inputs, force))
@@ -98,13 +100,13 @@ def command(
     experiment = experiment.with_values({"model": {k: v for k, v in model_keys.items() if v is not None}})
     if estimator is not None:
         experiment = experiment.with_method(estimator)
-    experiment.settings()  # mistakes come to light before a log is read
+    experiment.settings()  # errors in settings are reported before a log is read
     experiment, training = open_training(experiment, robot, logs, diagnostics, answer)
     settings, stored = experiment.settings(), experiment.to_dict()
-    model = training.robot  # joints that are not in the log are held
-    unseen = None
+    model = training.robot  # joints that are not in the log are locked
+    held_out_log = None
     if held_out or experiment.data.validate_on:
-        unseen = open_log(
+        held_out_log = open_log(
             experiment, held_out or tuple(logs), model, experiment.data.validate_on, diagnostics
         )
     if friction_side is not None:
@@ -116,7 +118,7 @@ def command(
             model,
             training,
             settings,
-            validation=unseen,
+            validation=held_out_log,
             threads=threads,
             progress=progress,
             experiment=stored,
@@ -134,6 +136,6 @@ def command(
         say("")
         settings = replace(settings, terms=result.terms, automatic=False)
         for line in scheme_lines(
-            compare_schemes(model, training, settings, validation=unseen, threads=threads)
+            compare_schemes(model, training, settings, validation=held_out_log, threads=threads)
         ):
             say(line)

@@ -1,4 +1,4 @@
-"""dynid init: robot and log in, an experiment file out that says what each column is and why."""
+"""dynid init: detect the columns of a log and write an experiment file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def command(
     robot: RobotArgument,
     logs: Annotated[
         list[Path],
-        typer.Argument(help="A log, a folder of one, or its files for each joint or signal.", metavar="LOG"),
+        typer.Argument(help="A log, its folder, or its files per joint or signal.", metavar="LOG"),
     ],
     out: Annotated[Path, typer.Option("--out", help="Experiment file to write; must not exist.")] = Path(
         "experiment.toml"
@@ -46,19 +46,21 @@ def command(
         typer.Option("--hold-out", metavar="NAME", help="Trajectory to hold out; may be repeated."),
     ] = None,
     preset: Annotated[
-        list[Path] | None, typer.Option("--preset", help="Preset file of one's own; may be repeated.")
+        list[Path] | None, typer.Option("--preset", help="Your own preset file; may be repeated.")
     ] = None,
     ask: Annotated[
         bool | None,
         typer.Option(
-            "--ask/--no-ask", help="Ask what is doubtful; the default on a terminal.", show_default=False
+            "--ask/--no-ask",
+            help="Ask about uncertain columns; the default on a terminal.",
+            show_default=False,
         ),
     ] = None,
     force: ForceOption = False,
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Look at a log and write the experiment file that says which column is what, in which unit, and why."""
+    """Detect the columns and units of a log, and write them with reasons to an experiment file."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.exporters.export import check_targets, write_files
     from dynid.layouts.proposal import proposal_data
@@ -87,12 +89,12 @@ def command(
     if proposal.open:
         count = len(proposal.open)
         say(
-            f"wrote {out} with {count} question{'s' * (count > 1)} open; answer there, or call again with --force and"
+            f"wrote {out} with {count} open question{'s' * (count > 1)}: answer in the file, or repeat with --force and"
         )
-        for one in proposal.open:
-            for line in question_lines(one):
+        for question in proposal.open:
+            for line in question_lines(question):
                 say(line)
-            say(f"    {answer_option(one)}")
+            say(f"    {answer_option(question)}")
         return
     say(f"wrote {out}; next: dynid identify {robot} {log} --config {out} --out run")
 
@@ -104,10 +106,9 @@ def _require_one(logs: list[Path], proposal: Proposal) -> None:
         raise UsageError(
             "several-logs",
             found=f"{len(logs)} logs: {', '.join(map(str, logs))}",
-            expected="one",
-            do="give one of them if each is a recording of its own: the file that is written holds for all of them. "
-            "If they are parts of one recording (positions in one, efforts in another), put them into a folder of "
-            "their own and give the folder",
+            expected="one log",
+            do="if each is a separate recording, name one: the written file is valid for all. If they are parts "
+            "of one recording (positions in one, efforts in another), put them into a folder and name the folder",
         )
 
 

@@ -1,4 +1,4 @@
-"""dynid inspect: what a robot description holds and what could be identified of it."""
+"""dynid inspect: contents of a robot file, and which parameters can be identified."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from dynid.cli.options import RobotOptions, with_robot
 @with_robot
 def command(
     robot: RobotArgument,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random states.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Seed of the random states that determine the base parameters.")
+    ] = 0,
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Show the tree, joints, limits, prior masses, and the base parameters with their groupings in words."""
+    """Show tree, joints, limits and prior masses of a robot file, and its base parameters as sums."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.robot import Reading, describe, read_robot
     from dynid.verbs.summary import describe_base

@@ -1,4 +1,4 @@
-"""dynid limits: what the shapes of a description say of its bodies, as a part of experiment.toml."""
+"""dynid limits: limits of link parameters from shapes, for experiment.toml."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def command(
         Path | None, typer.Option("--out", help="TOML file to write; must not exist. Default: print it.")
     ] = None,
     geometry: Annotated[
-        str, typer.Option("--geometry", help="Shapes to take: collision or visual.")
+        str, typer.Option("--geometry", help="Shapes to use: collision or visual.")
     ] = "collision",
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Turn the meshes and shapes of a URDF or MJCF into limits of its bodies, for the method 'feasible'."""
+    """Compute limits of link parameters from the shapes of a URDF or MJCF, for the method 'feasible'."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UnfitDataError, UsageError
     from dynid.exporters.export import check_targets, write_files
@@ -41,7 +41,7 @@ def command(
     if not entries:
         raise UnfitDataError(
             "no-shapes",
-            found=f"no body with {geometry} shapes that can be read",
+            found=f"no link with readable {geometry} shapes",
             expected="STL or OBJ meshes, boxes, cylinders or spheres",
         )
     set_results(lambda: {"limits": entries, "written": out})
@@ -50,4 +50,4 @@ def command(
         say(text)
     else:
         write_files({out: text.encode()})
-        say(f"wrote {out}: hulls of {len(entries)} bodies for [[estimate.limits]]")
+        say(f"wrote {out}: hulls of {len(entries)} links for [[estimate.limits]]")

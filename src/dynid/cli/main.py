@@ -1,4 +1,4 @@
-"""The command line: one file a command; errors become one message and the right exit code."""
+"""The command line: one file per command; errors become one message and an exit code."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dynid.base.errors import NOWHERE, DynidError, InputError, Place, ResourceEr
 from dynid.cli.common import PlainCommand, finish, note, reset, say, with_output
 from dynid.cli.plugins import WithPlugins, load_named, with_plugins
 
-# How a command ends that does not get to its end: Ctrl-C, SIGTERM, an error that is a bug of ours.
+# Early ends of a command: Ctrl-C, SIGTERM, or a bug.
 
-# A process that is asked to end has 2 s in all; after this much of it the process is ended from another thread.
+# s: an interrupted process has 2 s to end; after this time another thread ends it.
 GRACE_SECONDS = 0.5
 
 _received: list[int] = []
@@ -34,10 +34,10 @@ _watching: list[threading.Thread] = []
 
 
 def listen() -> None:
-    """Ctrl-C and SIGTERM end the command from now on, and nothing half-written stays.
+    """Let Ctrl-C and SIGTERM end the command without leaving incomplete files.
 
-    Python runs a signal's handler between two of its own instructions only: SIGTERM ends the process from another
-    thread where compiled code holds the main one for longer than GRACE_SECONDS.
+    Python runs signal handlers only between two of its own instructions. If compiled code blocks the main thread for
+    longer than GRACE_SECONDS, another thread ends the process after SIGTERM.
     """
     signal.signal(signal.SIGINT, _interrupted)
     signal.signal(signal.SIGTERM, _interrupted)
@@ -50,30 +50,30 @@ def listen() -> None:
 
 
 def interruption() -> int | None:
-    """The exit code of a command that was interrupted, 128 + the signal's number; None = it was not."""
+    """Exit code of an interrupted command, 128 + number of the signal; None if it was not interrupted."""
     return 128 + _received[0] if _received else None
 
 
 def clear_away() -> None:
-    """Removes what an interruption has left because it came while things were being put away."""
+    """Remove temporary files that an interruption during cleaning up has left."""
     from dynid.base.files import abandon
 
     abandon()
 
 
 def say_interrupted() -> None:
-    """One line on standard error: what an interrupted command has written."""
+    """Print on standard error what an interrupted command has written."""
     from dynid.base.files import written
 
     done = ", ".join(f"'{path}'" for path in written())
-    rest = f"{done} is complete" if done else "nothing was written; run the same command again to start over"
+    rest = f"{done} is complete" if done else "nothing was written; run the command again"
     say(f"interrupted: {rest}", err=True)
 
 
 def say_bug(error: Exception) -> int:
-    """One message for an error that nobody foresaw, and a temporary file with what is needed to mend it; the exit code.
+    """Report an unexpected error, write a temporary file for a bug report, and return the exit code.
 
-    Where a run folder was read that someone has edited, that is the cause.
+    If a run folder was changed after dynid wrote it, that is reported as the cause.
     """
     from dynid.base.registry import __version__
 
@@ -81,8 +81,8 @@ def say_bug(error: Exception) -> int:
     if store is not None and (edited := store.edited_runs()):
         damaged = InputError(
             "damaged-run",
-            found=f"a run folder that was changed since it was written ({type(error).__name__}: {error})",
-            expected="what dynid wrote",
+            found=f"a run folder that was changed after dynid wrote it ({type(error).__name__}: {error})",
+            expected="the unchanged run folder",
             do="run dynid identify again",
             place=Place(file=str(edited[0])),
         )
@@ -99,12 +99,12 @@ def say_bug(error: Exception) -> int:
         "w", encoding="utf-8", prefix="dynid-error-", suffix=".txt", delete=False
     ) as file:
         file.write("\n".join(lines))
-    found = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'without a message'}"
+    summary = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'without a message'}"
     bug = DynidError(
         "internal",
-        found=found,
-        expected="none: this is a mistake in dynid, not in the input",
-        do=f"send '{file.name}' to those who keep dynid; it holds the command and where it failed, no data",
+        found=summary,
+        expected="no error: this is a bug in dynid, not in the input",
+        do=f"send '{file.name}' to the maintainers of dynid; it has the command and the place of the error, no data",
     )
     say(str(bug), err=True)
     finish(bug.exit_code, bug)
@@ -131,10 +131,10 @@ def _watch(reading: int) -> None:
     os._exit(128 + number)
 
 
-# New objects between two searches for cycles, and searches of the young between those of the older: with Python's 700 a
-# tenth of a small command goes into searching modules that are being loaded, which hold none that could go.
+# Thresholds of the garbage collector: with Python's default of 700, a tenth of a short command would be spent on
+# searching modules while they are loaded.
 COLLECTED = (100_000, 10, 10)
-# What a newcomer needs first comes first; every command, named as its file, with whether it takes --plugin.
+# Commands in the order of use, each named as its file, with whether it takes --plugin.
 GROUPS: Mapping[str, Sequence[tuple[str, bool]]] = {
     "Begin": (
         ("demo", False),
@@ -182,18 +182,18 @@ EVERY = tuple(name for commands in GROUPS.values() for name, _ in commands)
 
 
 def __getattr__(name: str) -> typer.Typer:
-    if name == "app":  # all of it; `main` makes the command that was asked for alone
+    if name == "app":  # all commands; `main` builds only the requested one
         return application(EVERY)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 @lru_cache
 def application(names: tuple[str, ...]) -> typer.Typer:
-    """The command line with some of dynid's own commands, which are imported."""
+    """The command line with the named commands of dynid, which are imported."""
     made = typer.Typer(
         name="dynid",
         cls=WithPlugins,
-        help="The dynamics of a real robot, from its log: identified, verified, reported.",
+        help="Identify the dynamics of a robot from its logs, validate the model, and report.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
@@ -214,11 +214,11 @@ def options(
     plugin: Annotated[
         list[str] | None,
         typer.Option(
-            "--plugin", callback=load_named, help="Module that brings the command; may be repeated."
+            "--plugin", callback=load_named, help="Module that provides the command; may be repeated."
         ),
     ] = None,
 ) -> None:
-    """The dynamics of a real robot, from its log: identified, verified, reported."""
+    """Identify the dynamics of a robot from its logs, validate the model, and report."""
     if version:
         _say_version()
         raise typer.Exit
@@ -232,7 +232,7 @@ def _say_version() -> None:
 
 
 def main() -> None:
-    """Runs the command line and leaves with 0, or 2 to 7, 130, 143 or 1 as the table of exit codes says."""
+    """Run the command line; the exit code is 0, 1, 2 to 7, 130 or 143 as documented."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(*COLLECTED)
     listen()
@@ -240,19 +240,19 @@ def main() -> None:
     try:
         code = _run()
     except Exception as error:
-        # A library that is interrupted inside its own compiled code may raise an error of its own instead.
+        # A library that is interrupted inside compiled code may raise its own error instead.
         code = 1 if interruption() else say_bug(error)
     if code and (stopped := interruption()) is not None:
         clear_away()
         say_interrupted()
         code = stopped
-    gc.freeze()  # what is left goes with the process: searching it for cycles takes a tenth of a small command
+    gc.freeze()  # the process ends: a last collection would take a tenth of a short command
     sys.exit(code)
 
 
 def _run() -> int:
     if sys.argv[1:] == ["--version"]:
-        _say_version()  # without the parser, which takes as long as all the rest
+        _say_version()  # without the parser, which takes as long as everything else
         return 0
     asked = tuple(sys.argv[1:2])
     try:
@@ -260,27 +260,32 @@ def _run() -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 0 if leaving.code is None else 1
     except DynidError as error:
-        return _ended(error)
+        return _report_error(error)
     except MemoryError:
-        return _ended(
+        return _report_error(
             ResourceError(
-                "memory", found="no memory left", expected="more", do="close programs or use shorter logs"
+                "memory",
+                found="no memory left",
+                expected="more memory",
+                do="close programs or use shorter logs",
             )
         )
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             name = f"'{str(error.filename)[:60]}...'"
-            return _ended(
-                UsageError("name-too-long", found=name, expected="a name that the file system takes")
-            )
+            return _report_error(UsageError("name-too-long", found=name, expected="a shorter name"))
         if error.errno not in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EMFILE):
             raise
         place = Place(file=str(error.filename)) if error.filename else NOWHERE
-        return _ended(ResourceError("io", found=str(error.strerror), expected="a writable disk", place=place))
+        return _report_error(
+            ResourceError(
+                "io", found=str(error.strerror), expected="a readable file and a writable disk", place=place
+            )
+        )
     return 0
 
 
-def _ended(error: DynidError) -> int:
+def _report_error(error: DynidError) -> int:
     say(str(error), err=True)
     _say_where_explained(error)
     finish(error.exit_code, error)

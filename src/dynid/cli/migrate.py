@@ -1,4 +1,4 @@
-"""dynid migrate: run folders and experiment files of earlier versions, written anew in the present form."""
+"""dynid migrate: convert run folders and experiment files of earlier versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def command(
         list[Path], typer.Argument(help="Run folders, or experiment files (.toml).", metavar="RUN|FILE...")
     ],
 ) -> None:
-    """Write run folders and experiment files of an earlier version in the form of this one, in their place."""
+    """Convert run folders and experiment files of earlier versions to the present format, in place."""
     from dynid.base.files import MANIFEST, renew_checksums
     from dynid.exporters.export import write_files
     from dynid.run.serial import FORMAT, experiment_text
@@ -29,10 +29,7 @@ def command(
             if changed:
                 write_files({path: text.encode()})
                 renewed.append(path)
-            say(
-                f"{path}: "
-                + ("method 'feasible' has its former prior written out" if changed else "as it is")
-            )
+            say(f"{path}: " + ("former defaults of method 'feasible' added" if changed else "unchanged"))
             continue
         files = migrated_files(path)
         if files:
@@ -40,5 +37,5 @@ def command(
             renewed.append(path)
             if (path / MANIFEST).exists():
                 renew_checksums(path)
-        say(f"{path}: " + (f"written in format {FORMAT}" if files else f"is of format {FORMAT} already"))
+        say(f"{path}: " + (f"converted to format {FORMAT}" if files else f"already in format {FORMAT}"))
     set_results(lambda: {"written": renewed})

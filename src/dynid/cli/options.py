@@ -1,4 +1,4 @@
-"""Options of several commands: of the robot description, and of settings."""
+"""Options of several commands: of the robot file, and of settings."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dynid.identification.blocks import Blocks
 from dynid.robot.options import Reading, ServoSettings
 from dynid.signals.settings import Preparation
 
-# Options of every command that reads a robot: the keys of [robot] in an experiment file, one option each.
+# Options of every command that reads a robot: one for each key of [robot] in an experiment file.
 
-# What a command calls the values that were given: key of [robot] -> value.
+# Parameter of a command that gets the given values: key of [robot] -> value.
 PARAMETER = "robot_options"
 RobotOptions = dict[str, Any]
 _FORMS = {
@@ -30,16 +30,16 @@ _SEVERAL = ("lock", "packages", "xacro")
 
 
 def described_robot() -> Mapping[str, tuple[Described, str]]:
-    """What is said of every option, and the form of its value, by key."""
-    return {name: (one, _FORMS[name]) for name, one in options_of(Reading).items()}
+    """Description of every option and form of its value, by key."""
+    return {name: (entry, _FORMS[name]) for name, entry in options_of(Reading).items()}
 
 
 def with_robot(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of a robot; it is handed those that were given as `robot_options`."""
+    """Add the options of a robot to a command; given values are passed as `robot_options`."""
     options: dict[str, tuple[Any, Any]] = {}
-    for name, (one, form) in described_robot().items():
+    for name, (entry, form) in described_robot().items():
         several = name in _SEVERAL
-        text = one.option.doc.replace("`", "") + ("; may be repeated" if several else "")
+        text = entry.option.doc.replace("`", "") + ("; may be repeated" if several else "")
         flag = typer.Option(f"--{name}", metavar=form, help=f"{text[0].upper()}{text[1:]}.")
         hint = list[str] | None if several else str | None
         options[f"robot_{name}"] = (Annotated[hint, flag], None)
@@ -52,7 +52,7 @@ def with_robot(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def values_of(values: Mapping[str, Any]) -> RobotOptions:
-    """Keys of [robot] from texts as they stand on a command line; raises UsageError for a text of another form."""
+    """Convert texts of the command line to keys of [robot]; raises UsageError for a text of another form."""
     given: RobotOptions = {name: values[name] for name in ("root", "tip") if values[name] is not None}
     if values["gravity"] is not None:
         given["gravity"] = _gravity(values["gravity"])
@@ -72,7 +72,9 @@ def _gravity(text: str) -> list[float]:
         values = []
     if len(values) != 3:
         raise UsageError(
-            "gravity", found=f"gravity '{text}'", expected="three finite numbers, m/s^2, as in 0,0,-9.81"
+            "gravity",
+            found=f"gravity '{text}'",
+            expected="three finite numbers, m/s^2, for example 0,0,-9.81",
         )
     Reading(gravity=(values[0], values[1], values[2]))  # finite
     return values
@@ -81,7 +83,7 @@ def _gravity(text: str) -> list[float]:
 def _pairs(option: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     pairs = []
     for text in texts:
-        # xacro's own way to write an argument is name:=value.
+        # xacro itself writes arguments as name:=value.
         name, equals, value = text.partition("=")
         name = name.removesuffix(":") if option == "xacro" else name
         if not equals or not name:
@@ -92,7 +94,7 @@ def _pairs(option: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     names = [name for name, _ in pairs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(option, found=f"--{option} for '{twice}' twice", expected="one value each")
+        raise UsageError(option, found=f"--{option} for '{twice}' twice", expected="one value")
     return pairs
 
 
@@ -104,18 +106,17 @@ def _number(name: str, text: str) -> float:
             "lock",
             found=f"--lock {name}={text}",
             expected="a number, rad or m",
-            do="as in --lock finger=0.02",
+            do="for example --lock finger=0.02",
         ) from None
     Reading(lock={name: value})  # finite
     return value
 
 
-# Options of the command line that are made from settings dataclasses: one a field, with its meaning and
-# unit.
+# Options made from settings dataclasses: one for each field, with its meaning and unit.
 
-# The tables of experiment.toml whose keys are options, too.
+# Tables of experiment.toml whose keys are also options.
 TABLES: Mapping[str, type[Any]] = {"drive": ServoSettings, "prepare": Preparation, "estimate": Blocks}
-# What a command calls the values that were given: table -> key -> value.
+# Parameter of a command that gets the given values: table -> key -> value.
 WRITTEN = "written"
 Written = dict[str, dict[str, Any]]
 
@@ -123,34 +124,34 @@ Written = dict[str, dict[str, Any]]
 def described() -> Iterator[tuple[str, str, Described]]:
     """(table, flag, option) of every option made here."""
     for table, kind in TABLES.items():
-        for name, one in options_of(kind).items():
-            yield table, "--" + name.replace("_", "-"), one
+        for name, entry in options_of(kind).items():
+            yield table, "--" + name.replace("_", "-"), entry
 
 
 _BEFORE_POINT, _AFTER_POINT = re.compile(r"(?<![\w.])(?=\.\d)"), re.compile(r"(?<=\d)\.(?![\d.])")
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for every setting; it is handed those that were given as `written`."""
+    """Add an option for every setting to a command; given values are passed as `written`."""
     options: dict[str, tuple[Any, Any]] = {}
-    for table, flag, one in described():
-        help_text = f"{table}.{one.name}, {one.words}: {one.option.doc}".replace("`", "")
+    for table, flag, entry in described():
+        help_text = f"{table}.{entry.name}, {entry.words}: {entry.option.doc}".replace("`", "")
         flag_of = typer.Option(flag, help=help_text, metavar="VALUE")
-        options[f"{table}_{one.name}"] = (Annotated[str | None, flag_of], None)
+        options[f"{table}_{entry.name}"] = (Annotated[str | None, flag_of], None)
 
     def call(given: Values, options: Values) -> None:
         written: Written = {}
-        for table, _, one in described():
-            text = options[f"{table}_{one.name}"]
+        for table, _, entry in described():
+            text = options[f"{table}_{entry.name}"]
             if text is not None:
-                written.setdefault(table, {})[one.name] = _value(text)
+                written.setdefault(table, {})[entry.name] = _value(text)
         command(**given, written=written)
 
     return with_options(command, options, call, stands_for=WRITTEN)
 
 
 def _value(text: str) -> Any:
-    # As TOML writes it, except that text needs no quotes, a list no brackets, and a number no digit beside its point.
+    # TOML, except that text needs no quotes, a list no brackets, and a number may begin or end with its decimal point.
     whole = _AFTER_POINT.sub(".0", _BEFORE_POINT.sub("0", text))
     for written in (text, f"[{text}]", whole, f"[{whole}]") if "\n" not in text else ():
         with suppress(tomllib.TOMLDecodeError):

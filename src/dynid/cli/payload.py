@@ -1,4 +1,4 @@
-"""dynid payload: what a robot carries, from a run and a log with the load mounted."""
+"""dynid payload: identify a payload from a run and a log with the payload mounted."""
 
 from __future__ import annotations
 
@@ -20,52 +20,59 @@ from dynid.cli.common import (
 
 def command(
     run: Annotated[
-        Path, typer.Argument(help="Run folder of dynid identify, without the load.", metavar="RUN")
+        Path, typer.Argument(help="Run folder of dynid identify, without payload.", metavar="RUN")
     ],
-    log: Annotated[Path, typer.Argument(help="Log with the load mounted.", metavar="LOG")],
+    log: Annotated[Path, typer.Argument(help="Log with the payload mounted.", metavar="LOG")],
     trajectory: Annotated[
         str, typer.Option("--trajectory", help="Trajectory of the log, by name or pattern.")
     ] = "*",
     without: Annotated[
         Path | None,
-        typer.Option("--without", help="Log without the load, where the run's is not there any more."),
+        typer.Option("--without", help="Log without payload, if the log of the run is missing."),
     ] = None,
     without_trajectory: Annotated[
         str, typer.Option("--without-trajectory", help="Trajectory of that log.")
     ] = "*",
     scale: Annotated[
         str | None,
-        typer.Option("--scale", help="What fixes the size of all torques: gains or description."),
+        typer.Option(
+            "--scale", help="What fixes the torque scale: gains, or description (masses of the robot file)."
+        ),
     ] = None,
     reference: Annotated[
         Path | None,
-        typer.Option("--reference", help="Log with a load of known mass, which fixes the scale instead."),
+        typer.Option(
+            "--reference", help="Log with a payload of known mass, which fixes the torque scale instead."
+        ),
     ] = None,
     reference_trajectory: Annotated[
         str, typer.Option("--reference-trajectory", help="Trajectory of that log.")
     ] = "*",
     reference_mass: Annotated[
-        float | None, typer.Option("--reference-mass", help="Mass of that load, kg.")
+        float | None, typer.Option("--reference-mass", help="Mass of that payload, kg.")
     ] = None,
     expected: Annotated[
-        float | None, typer.Option("--expected", help="Mass to compare with, kg: it changes nothing.")
+        float | None, typer.Option("--expected", help="Mass to compare the result with, kg.")
     ] = None,
     tool: Annotated[
-        str | None, typer.Option("--tool", help="Print it as a controller takes it: ur, franka, abb or kuka.")
+        str | None,
+        typer.Option("--tool", help="Also print the payload for a controller: ur, franka, abb or kuka."),
     ] = None,
     flange: Annotated[
         str,
-        typer.Option("--flange", help="Flange in the last joint's frame: x,y,z,roll,pitch,yaw in m and rad."),
+        typer.Option(
+            "--flange", help="Pose of the flange in the last joint frame: x,y,z,roll,pitch,yaw in m and rad."
+        ),
     ] = "0,0,0,0,0,0",
     out: Annotated[
-        Path | None, typer.Option("--out", help="JSON file to write the payload to; must not exist.")
+        Path | None, typer.Option("--out", help="JSON file for the payload; must not exist.")
     ] = None,
     config: ConfigOption = None,
     topic: TopicOption = None,
     accept: AcceptOption = None,
     threads: ThreadsOption = None,
 ) -> None:
-    """Find mass, centre and inertia of a payload, with intervals."""
+    """Identify mass, centre of mass and inertia of a payload, with intervals."""
     import json
 
     from dynid.base.diagnostics import Diagnostics
@@ -86,7 +93,7 @@ def command(
             expected="both: a log and the mass of the load in it",
         )
     try:
-        place = [float(one) for one in flange.split(",")]
+        place = [float(part) for part in flange.split(",")]
     except ValueError:
         place = []
     if len(place) != 6:
@@ -107,7 +114,7 @@ def command(
         None if path is None else open_log(experiment, [path], stored.robot, [pattern], diagnostics)
         for path, pattern in ((reference, reference_trajectory), (without, without_trajectory))
     )
-    found = payload(
+    result = payload(
         stored,
         loaded,
         unloaded=alone,
@@ -119,12 +126,12 @@ def command(
         accept=accept or (),
     )
     if out is not None:
-        write_files({out: (json.dumps(payload_data(found, expected), indent=1) + "\n").encode()})
+        write_files({out: (json.dumps(payload_data(result, expected), indent=1) + "\n").encode()})
     print_diagnostics(diagnostics)
-    set_results(lambda: payload_data(found, expected))
-    for line in payload_lines(found, expected):
+    set_results(lambda: payload_data(result, expected))
+    for line in payload_lines(result, expected):
         say(line)
     if tool is not None:
         where = "the last joint's frame" if not any(place) else "the flange's frame"
         say(f"for the controller ({tool}), centre and axes in {where}:")
-        say(tool_text(found, tool, place).rstrip("\n"))
+        say(tool_text(result, tool, place).rstrip("\n"))

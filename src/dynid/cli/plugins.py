@@ -14,18 +14,16 @@ from dynid.cli.common import PlainCommand, Values, read_plainly, release_outputs
 PLUGIN = "plugin"
 PluginOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--plugin", help="Module, or Python file, with terms, rows, ... of one's own; may be repeated."
-    ),
+    typer.Option("--plugin", help="Python module or file with your own terms, rows, ...; may be repeated."),
 ]
-# Letters of a command's first sentence: none is cut.
+# Characters of the first sentence of a command; none is cut.
 WIDEST = 400
 # Functions that typer makes commands of; dynid's own are registered in cli.main.
 COMMANDS: Registry[Callable[..., None]] = Registry("command", "dynid.commands", {})
 
 
 def with_plugins(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the option --plugin, whose modules are imported before it runs."""
+    """Add the option --plugin to a command; its modules are imported before the command runs."""
 
     def call(given: Values, plugins: Values) -> None:
         load_plugins(plugins[PLUGIN] or ())
@@ -35,21 +33,21 @@ def with_plugins(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def load_named(names: list[str] | None) -> list[str] | None:
-    """Imports what --plugin before the command's name says, so that a command may come from it."""
+    """Import modules given by --plugin before the name of the command, which may come from them."""
     load_plugins(names or ())
     return names
 
 
 class WithPlugins(TyperGroup):
-    """dynid's commands, then those of named plug-ins and of installed packages, which are imported when called."""
+    """Commands of dynid, of named plug-ins, and of installed packages (imported only when called)."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Reads the arguments before the command's name."""
+        """Read the arguments before the name of the command."""
         read_plainly(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command; the outputs that it claimed are free again when it ends.
+        """Run the command, and release its output folders at the end.
 
         Raises UsageError with the key of a plan file for an option that dynid excite no longer has.
         """
@@ -65,9 +63,9 @@ class WithPlugins(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a name, or None."""
-        own = super().get_command(ctx, cmd_name)
-        if own is not None or cmd_name not in COMMANDS:
-            return own
+        known = super().get_command(ctx, cmd_name)
+        if known is not None or cmd_name not in COMMANDS:
+            return known
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command(cmd_name, cls=PlainCommand)(with_output(cmd_name, COMMANDS[cmd_name]))
         return typer.main.get_command(app)
@@ -77,13 +75,13 @@ class WithPlugins(TyperGroup):
         return [*super().list_commands(ctx), *COMMANDS.names()]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Lists the commands by what they are for; those of installed packages by name alone: nothing is imported."""
+        """List the commands by purpose; those of installed packages only by name, so that nothing is imported."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for name in super().list_commands(ctx):
-            one = super().get_command(ctx, name)
-            if one is not None:
-                group = getattr(one, "rich_help_panel", None) or "Commands"
-                groups.setdefault(group, []).append((name, one.get_short_help_str(limit=WIDEST)))
+            command = super().get_command(ctx, name)
+            if command is not None:
+                group = getattr(command, "rich_help_panel", None) or "Commands"
+                groups.setdefault(group, []).append((name, command.get_short_help_str(limit=WIDEST)))
         if names := COMMANDS.names():
             groups["Plug-ins"] = [(name, "") for name in names]
         for group, rows in groups.items():
@@ -101,6 +99,8 @@ def _refuse_removed(option: str) -> None:
     raise UsageError(
         "removed-option",
         found=option,
-        expected=f"{key} in a plan file" if key else "it left out: the robot's own shapes are always used",
+        expected=f"{key} in a plan file"
+        if key
+        else "no such option: the shapes of the robot are always used",
         do="'dynid schema motion --template motion.toml' writes one; then --plan motion.toml" if key else "",
     )

@@ -1,4 +1,4 @@
-"""dynid replay: a log's commands, or its torque and motion, by a stored model and by the robot as described."""
+"""dynid replay: replay a log with the exported model and with the original robot file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def command(
     config: ConfigOption = None,
     topic: TopicOption = None,
 ) -> None:
-    """Replay commands, or measured torque, by exported files; errors are printed, and stand in the run's report."""
+    """Replay the commands or torques of a log with exported files; print the errors and add them to the report."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import ResourceError
     from dynid.identification.experiment import Experiment, open_log
@@ -33,19 +33,19 @@ def command(
     log = open_log(experiment, logs, stored.robot, wanted, diagnostics)
     servo = stored.robot.drive.servo
     if servo is not None and servo.known and log.channels.commanded:
-        found: Replay | TorqueReplay = replay(stored, log, diagnostics)
+        result: Replay | TorqueReplay = replay(stored, log, diagnostics)
     else:
-        found = replay_torque(stored, log)
+        result = replay_torque(stored, log)
     print_diagnostics(diagnostics)
-    set_results(lambda: {"replay": found})
-    for line in found.lines():
+    set_results(lambda: {"replay": result})
+    for line in result.lines():
         say(line)
     try:
         write_report(
-            keep_replay(run, found.plain() | {"logs": [str(one) for one in logs]}), run / "report.html"
+            keep_replay(run, result.plain() | {"logs": [str(path) for path in logs]}), run / "report.html"
         )
     except ResourceError as error:
-        # A run that may only be read still is replayed.
-        say(f"report: not written anew: {error.found}", err=True)
+        # A read-only run can still be replayed.
+        say(f"report: not updated: {error.found}", err=True)
         return
     say(f"report: {run / 'report.html'}")

@@ -1,4 +1,4 @@
-"""dynid report: the verdict of a stored run in short, and its page written anew."""
+"""dynid report: print the verdict of a run and write its report again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynid.cli.common import print_diagnostics, say, set_results
 def command(
     run: Annotated[Path, typer.Argument(help="Run folder of dynid identify.", metavar="RUN")],
 ) -> None:
-    """Print the verdict and scores of a stored run, and write its report.html anew."""
+    """Print verdict and scores of a run, and write its report.html again."""
     from dynid.base.errors import ResourceError
     from dynid.report import write_report
     from dynid.run.store import load
@@ -27,7 +27,7 @@ def command(
     try:
         write_report(stored, run / "report.html")
     except ResourceError as error:
-        # A run that may only be read still says what it holds.
-        say(f"report: not written anew: {error.found}", err=True)
+        # A read-only run can still be printed.
+        say(f"report: not updated: {error.found}", err=True)
         return
     say(f"report: {run / 'report.html'}")

@@ -1,4 +1,4 @@
-"""dynid retrieve: physically consistent bodies from a table of dynamic coefficients."""
+"""dynid retrieve: physically consistent links from a table of dynamic coefficients."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from dynid.cli.options import RobotOptions, with_robot
 def command(
     robot: RobotArgument,
     table: Annotated[
-        Path, typer.Argument(help="CSV: formula, value, and std if known.", metavar="COEFFICIENTS")
+        Path,
+        typer.Argument(help="CSV with columns formula, value, and optionally std.", metavar="COEFFICIENTS"),
     ],
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", help="experiment.toml: [estimate] with method 'feasible'."),
+        typer.Option("--config", "-c", help="experiment.toml whose [estimate] has the method 'feasible'."),
     ] = None,
-    rotors: Annotated[bool, typer.Option("--rotors", help="Formulas hold rotor inertias too.")] = False,
+    rotors: Annotated[bool, typer.Option("--rotors", help="Formulas include rotor inertias.")] = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="CSV file for the parameters; must not exist.")
     ] = None,
@@ -33,31 +34,36 @@ def command(
         Literal["cone", "penalty"],
         typer.Option(
             "--method",
-            help="cone: one convex program, the least cost there is. penalty: Algorithm 1 of Gaz et al. 2019, for "
+            help="cone: one convex program with the global minimum. penalty: Algorithm 1 of Gaz et al. 2019, for "
             "rules of any form.",
         ),
     ] = "cone",
     total_mass: Annotated[
         tuple[float, float] | None,
-        typer.Option("--total-mass", help="Least and greatest sum of the masses, kg.", metavar="LEAST MOST"),
+        typer.Option(
+            "--total-mass", help="Smallest and largest sum of the masses, kg.", metavar="LEAST MOST"
+        ),
     ] = None,
     box: Annotated[
         Path | None,
         typer.Option(
-            "--box", help="penalty: CSV name,least,most of m3, cx3, Icxx3, ...; others from the description."
+            "--box",
+            help="penalty: CSV name,least,most with bounds of m3, cx3, Icxx3, ...; others from the robot file.",
         ),
     ] = None,
     rule: Annotated[
         list[str] | None,
-        typer.Option("--rule", help="penalty: rule that a plug-in has registered; may be repeated."),
+        typer.Option("--rule", help="penalty: rule registered by a plug-in; may be repeated."),
     ] = None,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="penalty: runs from random starts.")] = 10,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="penalty: of starts and annealing.")] = 0,
+    runs: Annotated[
+        int, typer.Option("--runs", min=1, help="penalty: number of runs from random starts.")
+    ] = 10,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="penalty: seed of starts and annealing.")] = 0,
     force: ForceOption = False,
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Find masses, centres and inertias of physically consistent bodies behind dynamic coefficients."""
+    """Find masses, centres of mass and inertias of physically consistent links from dynamic coefficients."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
     from dynid.estimate import FeasibleFit
@@ -79,7 +85,7 @@ def command(
     experiment = Experiment.read(config).with_robot(robot_options)
     fit = experiment.settings().estimator if config else FeasibleFit()
     if isinstance(fit, FeasibleFit) and "strength" not in experiment.content.estimate.options:
-        fit = replace(fit, strength=1.0)  # coefficients hold no blocks to choose it by
+        fit = replace(fit, strength=1.0)  # coefficients have no blocks to choose it by
     if not isinstance(fit, FeasibleFit):
         raise UsageError(
             "retrieve-method", found=f"method '{fit.name}'", expected="[estimate] method = 'feasible'"

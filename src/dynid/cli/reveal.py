@@ -1,4 +1,4 @@
-"""dynid reveal: the parameters behind a known model."""
+"""dynid reveal: parameters of a known model."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ def command(
     table: Annotated[
         Path, typer.Argument(help="CSV or Parquet: q_<joint>, M_<joint>_<joint>, g_<joint>.", metavar="TABLE")
     ],
-    rotors: Annotated[bool, typer.Option("--rotors", help="Estimate rotor inertias too.")] = False,
-    feasible: Annotated[bool, typer.Option("--feasible", help="Only physically consistent bodies.")] = False,
+    rotors: Annotated[bool, typer.Option("--rotors", help="Also estimate rotor inertias.")] = False,
+    feasible: Annotated[
+        bool, typer.Option("--feasible", help="Restrict to physically consistent links.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", help="CSV file for the parameters; must not exist.")
     ] = None,
@@ -29,7 +31,7 @@ def command(
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Find the coefficients of a model from samples of its mass matrix and gravity torque."""
+    """Find the dynamic coefficients of a model from samples of its mass matrix and gravity torque."""
     import numpy as np
 
     from dynid.base.diagnostics import Diagnostics
@@ -48,16 +50,16 @@ def command(
     model = read_robot(robot, Reading(**robot_options), diagnostics)
     q, M, g = read_model_table(table, model)
     terms = RigidBody() + RotorInertia() if rotors else Terms((RigidBody(),))
-    found = parameters_from_model(model, q, M, g, terms, feasible)
-    estimate = found.estimate
-    say(f"{estimate.base.rank} of {found.structural.rank} coefficients from {len(q)} samples")
-    for name, error in (("mass matrix", found.mass_error), ("gravity torque", found.gravity_error)):
+    result = parameters_from_model(model, q, M, g, terms, feasible)
+    estimate = result.estimate
+    say(f"{estimate.base.rank} of {result.structural.rank} coefficients from {len(q)} samples")
+    for name, error in (("mass matrix", result.mass_error), ("gravity torque", result.gravity_error)):
         if np.isfinite(error):
-            say(f"{name}: greatest misfit {error:.2g} of the greatest entry")
+            say(f"{name}: largest error {error:.2g} of the largest entry")
     set_results(
         lambda: {
-            "mass_matrix_misfit": found.mass_error,
-            "gravity_misfit": found.gravity_error,
+            "mass_matrix_misfit": result.mass_error,
+            "gravity_misfit": result.gravity_error,
             "base_parameters": parameter_data(estimate),
         }
     )

@@ -1,4 +1,4 @@
-"""dynid schema: the JSON schemas of dynid's files, for editors, and files to begin with."""
+"""dynid schema: JSON schemas of dynid's files for editors, and templates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynid.cli.common import say
 
 
 class Form(StrEnum):
-    """What a schema is printed of."""
+    """Kind of file."""
 
     EXPERIMENT = "experiment"
     ROBOT = "robot"
@@ -20,16 +20,18 @@ class Form(StrEnum):
 
 
 def command(
-    form: Annotated[Form, typer.Argument(help="experiment, motion or robot: which files.")] = Form.EXPERIMENT,
+    form: Annotated[
+        Form, typer.Argument(help="Kind of file: experiment, motion or robot.")
+    ] = Form.EXPERIMENT,
     template: Annotated[
         Path | None,
         typer.Option(
             "--template",
-            help="Write a file to begin with (experiment, motion), and its schema beside it; must not exist.",
+            help="Template file to write (experiment, motion), with its schema in the same folder; must not exist.",
         ),
     ] = None,
 ) -> None:
-    """Print the JSON schema of experiment.toml, motion.toml or a robot file, with which editors complete and check."""
+    """Print the JSON schema of experiment.toml, motion.toml or a robot file, for completion and checks in editors."""
     import json
 
     from dynid.base.errors import UsageError
@@ -57,14 +59,14 @@ def command(
     from dynid.base.files import refuse_existing
     from dynid.exporters.export import write_files
 
-    beside = template.with_name(f"{form}.schema.json")
+    schema_file = template.with_name(f"{form}.schema.json")
     refuse_existing(template, "choose another --template")
-    begun = _begun(form, beside.name)
-    write_files({beside: f"{text}\n".encode(), template: begun.encode()})
-    say(f"wrote {template} and {beside}")
+    content = _template(form, schema_file.name)
+    write_files({schema_file: f"{text}\n".encode(), template: content.encode()})
+    say(f"wrote {template} and {schema_file}")
 
 
-def _begun(form: Form, schema_file: str) -> str:
+def _template(form: Form, schema_file: str) -> str:
     if form is Form.MOTION:
         from dynid.excitation.settings import template_text as of_motion
 

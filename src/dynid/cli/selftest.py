@@ -1,4 +1,4 @@
-"""dynid selftest: what an identification recovers where its model is true."""
+"""dynid selftest: what the identification recovers if the model is true."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def command(
     run: Annotated[Path, typer.Argument(help="Run folder of dynid identify.", metavar="RUN")],
     logs: Annotated[
         list[Path] | None,
-        typer.Argument(help="Its logs, where they are not there any more.", metavar="[LOG...]"),
+        typer.Argument(help="Its logs, if the original files are missing.", metavar="[LOG...]"),
     ] = None,
     topic: TopicOption = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the noise.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the noise.")] = 0,
     threads: ThreadsOption = None,
 ) -> None:
-    """Simulate a run's model at its own motion with its noise, identify it again, and show what is recovered."""
+    """Simulate the model of a run on its own motion with its noise, identify it again, and show what is recovered."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment, open_log
     from dynid.run.store import load
@@ -35,25 +35,25 @@ def command(
         log = open_log(experiment, logs, stored.robot, experiment.data.train, Diagnostics())
     seconds = 0.0 if log is None else log.duration
     with progress_bar(seconds) as progress:
-        found = selftest(stored, log, seed=seed, threads=threads, progress=progress, diagnostics=diagnostics)
+        result = selftest(stored, log, seed=seed, threads=threads, progress=progress, diagnostics=diagnostics)
     print_diagnostics(diagnostics)
     names, value, half = (
-        found.refit.estimate.names,
-        found.refit.estimate.value,
-        found.refit.estimate.half_width(),
+        result.refit.estimate.names,
+        result.refit.estimate.value,
+        result.refit.estimate.half_width(),
     )
     set_results(
         lambda: {
-            "groups": [vars(one) for one in found.groups],
-            "inside": found.share,
+            "groups": [vars(entry) for entry in result.groups],
+            "inside": result.share,
             "parameters": [
-                {"parameter": name, "true": true, "value": one, "half_width95": width}
-                for name, true, one, width in zip(names, found.truth, value, half, strict=True)
+                {"parameter": name, "true": true, "value": entry, "half_width95": width}
+                for name, true, entry, width in zip(names, result.truth, value, half, strict=True)
             ],
-            "torque_error": found.torque_error,
-            "missing": found.missing,
-            "refit": identification_data(found.refit),
+            "torque_error": result.torque_error,
+            "missing": result.missing,
+            "refit": identification_data(result.refit),
         }
     )
-    for line in found.lines():
+    for line in result.lines():
         say(line)

@@ -1,4 +1,4 @@
-"""dynid show: the robot in 3-D, as it stands or as it moved in a log, as one page."""
+"""dynid show: a page with the robot in 3-D, still or moving as in a log."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ def command(
     robot: RobotArgument,
     out: Annotated[Path, typer.Option("--out", help="HTML page to write; must not exist.")],
     log: Annotated[
-        Path | None, typer.Argument(help="Log whose motion is shown; without one it stands.", metavar="[LOG]")
+        Path | None,
+        typer.Argument(
+            help="Log whose motion is shown. Without it the robot does not move.", metavar="[LOG]"
+        ),
     ] = None,
     trajectory: Annotated[
         str | None,
         typer.Option(
-            "--trajectory", metavar="NAME", help="Motion of a log of several. Default: the first to fit."
+            "--trajectory",
+            metavar="NAME",
+            help="Trajectory to show. Default: the first that would be fitted.",
         ),
     ] = None,
     config: ConfigOption = None,
@@ -30,7 +35,7 @@ def command(
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Show the robot in 3-D, moving as recorded, on one page that needs no network; joints can be moved by hand."""
+    """Show the robot in 3-D, moving as recorded, on one offline page; joints can be moved with sliders."""
     from glob import escape
 
     from dynid.base.diagnostics import Diagnostics
@@ -41,9 +46,9 @@ def command(
 
     if trajectory is not None and log is None:
         raise UsageError(
-            "no-log", found=f"--trajectory {trajectory} without a log", expected="the log that holds it"
+            "no-log", found=f"--trajectory {trajectory} without a log", expected="the log of this trajectory"
         )
-    check_targets([out], [one for one in (robot, log, config) if one is not None], force)
+    check_targets([out], [path for path in (robot, log, config) if path is not None], force)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_robot(robot_options)
     model = experiment.robot(robot, diagnostics)

@@ -1,4 +1,4 @@
-"""dynid simulate: a robot that is known exactly, in motion, as its sensors see it."""
+"""dynid simulate: simulate a robot and write the log of its sensors."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ def command(
         Path, typer.Option("--out", help="Log to write (with --runs a folder of logs); must not exist.")
     ],
     trajectory: Annotated[
-        str, typer.Option("--trajectory", help="JSON file, random:SEED, or random: another one each run.")
+        str,
+        typer.Option("--trajectory", help="JSON file, random:SEED, or random (another motion in each run)."),
     ] = "random:0",
     controller: Annotated[
         str, typer.Option("--controller", help="ideal, pd, computed-torque, open-loop:LOG, or a TOML file.")
     ] = "ideal",
     sensors: Annotated[
-        Path | None, typer.Option("--sensors", help="TOML file; without it the log is exact.")
+        Path | None,
+        typer.Option("--sensors", help="TOML file of the sensors. Without it the log has no noise."),
     ] = None,
     plant: Annotated[
         Path | None, typer.Option("--plant", help="TOML file: elastic joints, payload, friction, integrator.")
@@ -33,16 +35,18 @@ def command(
     duration: Annotated[float, typer.Option("--duration", help="Length of a random trajectory, s.")] = 20.0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of sensors and random trajectories.")] = 0,
     runs: Annotated[
-        int | None, typer.Option("--runs", min=1, help="Monte-Carlo runs, each with its own seed.")
+        int | None, typer.Option("--runs", min=1, help="Number of Monte Carlo runs, each with its own seed.")
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", min=1, help="Processes; logs do not depend on it. Default: all."),
+        typer.Option(
+            "--workers", min=1, help="Number of processes; logs do not depend on it. Default: all cores."
+        ),
     ] = None,
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Simulate a robot along a trajectory and write what its sensors see as a log."""
+    """Simulate a robot along a trajectory and write the log of its sensors."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.files import refuse_existing
     from dynid.base.parallel import default_threads

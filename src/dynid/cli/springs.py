@@ -1,4 +1,4 @@
-"""dynid springs: where a spring is mounted, estimated within bounds from a log of a motion."""
+"""dynid springs: estimate where a spring is mounted, within bounds, from a log."""
 
 from __future__ import annotations
 
@@ -28,21 +28,26 @@ def command(
     robot: RobotArgument,
     logs: LogsArgument,
     config: Annotated[
-        Path, typer.Option("--config", "-c", help="experiment.toml; its model holds the spring as guessed.")
+        Path,
+        typer.Option(
+            "--config", "-c", help="experiment.toml whose model has the spring with a guess of its geometry."
+        ),
     ],
     bound: Annotated[
-        list[str], typer.Option("--bound", help="NAME=LOW:HIGH, a number that is estimated; may be repeated.")
+        list[str], typer.Option("--bound", help="Value to estimate, NAME=LOW:HIGH; may be repeated.")
     ],
     label: Annotated[
-        str | None, typer.Option("--label", help="Label of the spring, if there are more.")
+        str | None, typer.Option("--label", help="Label of the spring, if there are several.")
     ] = None,
-    starts: Annotated[int, typer.Option("--starts", min=1, help="Starts, the first from the guess.")] = 8,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the further starts.")] = 0,
+    starts: Annotated[
+        int, typer.Option("--starts", min=1, help="Number of starts; the first is the guess.")
+    ] = 8,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the other starts.")] = 0,
     topic: TopicOption = None,
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Estimate the geometry of a spring within bounds; stiffness, preload and all else are fitted for each trial."""
+    """Estimate the geometry of a spring within bounds; all other parameters are fitted in each trial."""
     from dataclasses import replace
 
     from dynid.base.diagnostics import Diagnostics
@@ -59,7 +64,7 @@ def command(
     try:
         experiment, log = open_training(experiment, robot, logs, diagnostics)
         model = log.robot
-        found = search_geometry(
+        search = search_geometry(
             model,
             log,
             replace(settings, terms=others),
@@ -71,14 +76,14 @@ def command(
         )
     finally:
         print_diagnostics(diagnostics)
-    set_results(lambda: {name: value for name, value in vars(found).items() if name != "term"})
-    _show(found)
+    set_results(lambda: {name: value for name, value in vars(search).items() if name != "term"})
+    _show(search)
 
 
 def _bounds(given: list[str]) -> dict[str, tuple[float, float]]:
     from dynid.base.errors import UsageError
 
-    found: dict[str, tuple[float, float]] = {}
+    bounds: dict[str, tuple[float, float]] = {}
     for text in given:
         name, _, span = text.partition("=")
         low, _, high = span.partition(":")
@@ -86,12 +91,12 @@ def _bounds(given: list[str]) -> dict[str, tuple[float, float]]:
             pair = float(low), float(high)
         except ValueError as error:
             raise UsageError(
-                "bound", found=f"--bound {text}", expected="NAME=LOW:HIGH, such as crank=0.1:0.4"
+                "bound", found=f"--bound {text}", expected="NAME=LOW:HIGH, for example crank=0.1:0.4"
             ) from error
-        if name in found:
-            raise UsageError("bound", found=f"two bounds of {name}", expected="one")
-        found[name] = pair
-    return found
+        if name in bounds:
+            raise UsageError("bound", found=f"two bounds of {name}", expected="one range")
+        bounds[name] = pair
+    return bounds
 
 
 def _spring(terms: Terms, label: str | None) -> Term:
@@ -104,24 +109,26 @@ def _spring(terms: Terms, label: str | None) -> Term:
         raise UsageError(
             "which-spring",
             found=f"{len(chosen)} springs with a geometry" + (f" and label '{label}'" if label else ""),
-            expected="one in the terms under [model]",
+            expected="one spring with a geometry in the terms under [model]",
             do="--label " + " or ".join(str(getattr(term, "label", "")) for term in springs)
             if springs
-            else 'add { term = "spring", geometry = {...} } with the guess that the search starts from',
+            else 'add { term = "spring", geometry = {...} } with a guess of the geometry',
         )
     return chosen[0]
 
 
-def _show(found: GeometrySearch) -> None:
+def _show(search: GeometrySearch) -> None:
     from dynid.verbs.spring_search import geometry_text
 
-    say(f"{'number':<10}{'value':>12}{'+- 2 std':>12}{'from':>12}{'to':>12}")
-    rows = zip(found.names, found.values, found.std, found.lower, found.upper, found.at_bound, strict=True)
+    say(f"{'geometry':<10}{'value':>12}{'+- 2 std':>12}{'from':>12}{'to':>12}")
+    rows = zip(
+        search.names, search.values, search.std, search.lower, search.upper, search.at_bound, strict=True
+    )
     for name, value, std, low, high, stuck in rows:
-        note = "  at its bound: widen it, or hold this number" if stuck else ""
+        note = "  at its bound: widen the range, or fix this value" if stuck else ""
         say(f"{name:<10}{value:>12.5g}{2 * std:>12.2g}{low:>12.5g}{high:>12.5g}{note}")
     say(
-        f"torque missed: {100 * found.misfit_without:.3g} % without the spring, {100 * found.misfit:.3g} % with it; "
-        f"{100 * found.agreeing:.0f} % of the starts end there"
+        f"torque error: {100 * search.misfit_without:.3g} % without the spring, {100 * search.misfit:.3g} % with it; "
+        f"{100 * search.agreeing:.0f} % of the starts end at this result"
     )
-    say(geometry_text(found.term))
+    say(geometry_text(search.term))

@@ -1,4 +1,4 @@
-"""dynid statics: gravity and springs from static poses, then motion in two steps and in one shot."""
+"""dynid statics: gravity and springs from static poses, and motion in two steps or one joint fit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dynid.verbs.statics import StaticPoses
 
 PosesArgument = Annotated[
-    list[Path], typer.Argument(help="Logs that hold static poses, or one table of poses.", metavar="POSES...")
+    list[Path], typer.Argument(help="Logs with static poses, or one table of poses.", metavar="POSES...")
 ]
 
 
@@ -39,20 +39,23 @@ def command(
     config: ConfigOption = None,
     topic: TopicOption = None,
     table: Annotated[
-        bool, typer.Option("--table", help="POSES is a table: q_<joint>, tau_<joint>, from_<joint>.")
+        bool,
+        typer.Option("--table", help="POSES is a table with columns q_<joint>, tau_<joint>, from_<joint>."),
     ] = False,
     motion: Annotated[
-        list[Path] | None, typer.Option("--motion", help="Log of a motion to fit as well; may be repeated.")
+        list[Path] | None,
+        typer.Option("--motion", help="Log of a motion to fit in addition; may be repeated."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the runs two_step and one_shot; needs --motion.")
+        Path | None,
+        typer.Option("--out", help="Folder for the runs two_step and one_shot; requires --motion."),
     ] = None,
     accept: AcceptOption = None,
     force: ForceOption = False,
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Identify gravity parameters and springs from static poses, and a motion with them held or fitted together."""
+    """Identify gravity parameters and springs from static poses, and optionally a motion with or after them."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
     from dynid.identification.blocks import Blocks
@@ -72,8 +75,8 @@ def command(
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_accepted(accept).with_robot(robot_options)
     model = experiment.robot(robot, diagnostics)
-    model, found = _poses(experiment, poses, table, model, diagnostics)
-    measured = balanced(model, found, experiment.content.statics.made(Standstill).tolerance)
+    model, static_poses = _poses(experiment, poses, table, model, diagnostics)
+    measured = balanced(model, static_poses, experiment.content.statics.made(Standstill).tolerance)
     if motion and out is not None:
         from dynid.identification.experiment import named_files, open_log
         from dynid.verbs.demo import save
@@ -82,13 +85,13 @@ def command(
 
         training = open_log(experiment, motion, model, experiment.data.train, diagnostics)
         held_out = experiment.data.validate_on
-        unseen = open_log(experiment, motion, model, held_out, diagnostics) if held_out else None
+        held_out_log = open_log(experiment, motion, model, held_out, diagnostics) if held_out else None
         result = two_step(
             model,
             measured,
             training,
             experiment.settings(),
-            validation=unseen,
+            validation=held_out_log,
             experiment=experiment.to_dict(),
             files=named_files(robot, motion, config=config),
             diagnostics=diagnostics,

@@ -1,4 +1,4 @@
-"""dynid validate: score a stored model on logs that it has not seen."""
+"""dynid validate: score a stored model on held-out logs."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ def command(
     config: ConfigOption = None,
     topic: TopicOption = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="JSON file to write the scores to; must not exist.")
+        Path | None, typer.Option("--out", help="JSON file for the scores; must not exist.")
     ] = None,
     open_loop: Annotated[
         float | None,
-        typer.Option("--open-loop", help="Also drive the model by so many seconds of measured torque."),
+        typer.Option(
+            "--open-loop", help="Also simulate the model under this many seconds of measured torque."
+        ),
     ] = None,
     picture: Annotated[
         Path | None, typer.Option("--picture", help="HTML page of the open-loop run; must not exist.")
@@ -37,7 +39,7 @@ def command(
     accept: AcceptOption = None,
     threads: ThreadsOption = None,
 ) -> None:
-    """Predict the torque of other logs and print the errors by joint."""
+    """Predict the torque of other logs and print the errors per joint."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment, open_log
     from dynid.run.serial import scores_to_dict

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Filter(StrEnum):
-    """How the estimate follows the rows."""
+    """Recursive estimator."""
 
     RLS = "rls"
     EKF = "ekf"
@@ -41,7 +41,7 @@ class Filter(StrEnum):
 
 # Endings of logs that are followed line by line while they grow; others are read as they are.
 TEXT = (".csv", ".txt", ".tsv", "")
-# Length of the motion to record next, s, and the share by which torque may exceed the estimate's.
+# Length of the next motion, s; share by which its torque may exceed the estimated torque.
 NEXT_SECONDS, MARGIN = 6.0, 0.1
 METHODS = {
     Filter.RLS: "Recursive least squares",
@@ -57,50 +57,55 @@ def command(
     log: Annotated[
         str,
         typer.Argument(
-            help="Growing CSV file, - for standard input, rtde://HOST of a UR, or another log.",
+            help="Growing CSV file, - for standard input, rtde://HOST of a UR robot, or any other log.",
             metavar="LOG",
         ),
     ],
     config: ConfigOption = None,
     kind: Annotated[
-        Filter, typer.Option("--filter", help="Least squares on filtered rows, or a Kalman filter.")
+        Filter, typer.Option("--filter", help="Recursive least squares, or a Kalman filter.")
     ] = Filter.RLS,
     memory: Annotated[
-        float | None, typer.Option("--memory", min=0.01, help="Seconds after which a row counts 1/e.")
+        float | None,
+        typer.Option("--memory", min=0.01, help="Time after which the weight of a row falls to 1/e, s."),
     ] = None,
     excited: Annotated[
-        bool, typer.Option("--excited", help="Forget only what new rows inform again.")
+        bool, typer.Option("--excited", help="Forget only in directions that new rows excite.")
     ] = False,
     reset: Annotated[
         float | None,
-        typer.Option("--reset", min=0.01, help="Seconds after which the covariance starts anew."),
+        typer.Option("--reset", min=0.01, help="Time after which the covariance is reset, s."),
     ] = None,
     settle: Annotated[
-        float, typer.Option("--settle", min=0.5, help="Seconds of motion before a Kalman filter begins.")
+        float, typer.Option("--settle", min=0.5, help="Motion before a Kalman filter starts, s.")
     ] = 10.0,
-    every: Annotated[float, typer.Option("--every", min=0.0, help="Seconds of log between reports.")] = 5.0,
+    every: Annotated[
+        float, typer.Option("--every", min=0.0, help="Time of the log between reports, s.")
+    ] = 5.0,
     wait: Annotated[
         float,
-        typer.Option("--wait", min=0.0, help="End after this many seconds without a new row of a file."),
+        typer.Option("--wait", min=0.0, help="End after this time without a new row in the file, s."),
     ] = 2.0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="CSV file for the estimate over time; a page (.html) is put beside it."),
+        typer.Option(
+            "--out", help="CSV file for the estimate over time; a page (.html) is written next to it."
+        ),
     ] = None,
     precision: Annotated[
-        float, typer.Option("--precision", help="Share to which every base parameter is to be known.")
+        float, typer.Option("--precision", help="Required relative precision of every base parameter.")
     ] = 0.05,
     following: Annotated[
         Path | None,
-        typer.Option("--next", help="Folder for the motion to record next, where that is not reached."),
+        typer.Option("--next", help="Folder for the next motion to record, if the precision is not reached."),
     ] = None,
     plan: Annotated[
-        Path | None, typer.Option("--plan", help="motion.toml of that motion. Default: 6 s.")
+        Path | None, typer.Option("--plan", help="motion.toml of that motion. Default: a motion of 6 s.")
     ] = None,
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Follow a CSV log as it grows (columns t, q_<joint>, tau_<joint>) and print how the estimate settles."""
+    """Follow a growing CSV log (columns t, q_<joint>, tau_<joint>) and print how the estimate converges."""
     import sys
 
     import numpy as np
@@ -141,14 +146,14 @@ def command(
     else:
         lines = sys.stdin if log == "-" else _growing(Path(log), wait)
         changes = watch_lines(watcher, _decoded(lines, log), "" if log == "-" else log)
-    said, enough = -np.inf, False
+    reported, enough = -np.inf, False
     for time in changes:
         if not enough and precision_of(watcher, precision).enough:
             enough = True
-            say(f"enough: all base parameters are known to {100 * precision:g} % after {time:.2f} s")
-        if time - said >= every:
+            say(f"enough data: all base parameters are known to {100 * precision:g} % after {time:.2f} s")
+        if time - reported >= every:
             _report(watcher, precision)
-            said = time
+            reported = time
     if watcher.seconds > 0:
         _report(watcher, precision, whole=True)
         if files is not None:
@@ -156,13 +161,13 @@ def command(
         if watcher.correlated:
             diagnostics.warn(
                 "expected-intervals",
-                f"the residuals of {', '.join(watcher.correlated)} follow the motion, which noise does not; rows "
-                "that are alike count as one, yet the intervals may still be too narrow",
+                f"the residuals of {', '.join(watcher.correlated)} depend on the motion, so they are not noise; "
+                "similar rows count only once, but intervals may still be too narrow",
             )
         if following is not None and not precision_of(watcher, precision).enough:
             _next(watcher, following, plan, precision)
     else:
-        say("no row in which a joint moved")
+        say("no row with a moving joint")
     print_diagnostics(diagnostics)
 
 
@@ -197,7 +202,7 @@ def _files(out: Path | None) -> tuple[Path, Path] | None:
         return None
     if out.suffix.lower() == ".html":
         raise UsageError(
-            "watch-output", found=f"--out {out}", expected="a CSV file", do="the page is written beside it"
+            "watch-output", found=f"--out {out}", expected="a CSV file", do="the page is written next to it"
         )
     files = out, out.with_suffix(".html")
     for path in files:
@@ -213,13 +218,15 @@ def _report(watcher: Watcher, precision: float, whole: bool = False) -> None:
     value, std = track.value[-1], track.std[-1]
     text = (
         f"t = {track.t[-1]:.2f} s: {int(known.known.sum())} of {len(value)} base parameters within "
-        f"{100 * precision:g} %, greatest eigenvalue of P {track.eigenvalues[-1][0]:.3g}"
+        f"{100 * precision:g} %, largest eigenvalue of P {track.eigenvalues[-1][0]:.3g}"
     )
     if not known.enough:
-        text += f"; least known: {known.weakest}, {known.share.max():.3g} times too wide"
+        text += f"; least precise: {known.weakest}, interval {known.share.max():.3g} times too wide"
     if isinstance(watcher, KalmanWatcher):
         state = (
-            "settling" if watcher.filter is None else f"surprise {watcher.consistency:.3g} (1 = as expected)"
+            "settling"
+            if watcher.filter is None
+            else f"normalised innovation {watcher.consistency:.3g} (1 = as expected)"
         )
         text += f", {state}"
     say(text)
@@ -276,15 +283,15 @@ def _decoded(lines: Iterable[str], name: str) -> Iterator[str]:
     except UnicodeDecodeError as error:
         raise InputError(
             "encoding",
-            found="bytes that are no UTF-8 text",
+            found="bytes that are not UTF-8 text",
             expected="a CSV log that grows",
-            do="give files of other kinds to 'dynid identify'",
+            do="use 'dynid identify' for other kinds of files",
             place=Place(file="standard input" if name == "-" else name),
         ) from error
 
 
 def _growing(path: Path, wait: float) -> Iterator[str]:
-    # Lines of a file that another program still writes to; the last one counts only once it is complete.
+    # Another program still writes to the file, so the last line counts only when it is complete.
     from time import monotonic, sleep
 
     with path.open(encoding="utf-8") as file:
@@ -305,9 +312,9 @@ def _growing(path: Path, wait: float) -> Iterator[str]:
 
 
 def information_left(watcher: Watcher, asked: float) -> tuple[Information, Float]:
-    """The criterion of the next motion to record, and the estimate (p,) so far, dependent parameters as 0.
+    """Criterion of the next motion, and the present estimate (p,) with dependent parameters 0.
 
-    Raises UnfitDataError where the base parameters are not those of torque rows.
+    Raises UnfitDataError if the base parameters are not those of torque rows.
     """
     import numpy as np
 

@@ -1,1 +1,1 @@
-"""Data that ships with the package: robots made up for examples."""
+"""Example robots that ship with the package."""

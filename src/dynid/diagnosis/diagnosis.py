@@ -75,13 +75,13 @@ def diagnose(
 def report_missing_effects(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Reports what the residuals say of effects on the whole robot.    Claims: the terms'."""
     for kind in CATALOGUE.values():
-        for notice in kind.lacking(analysis):
+        for notice in kind.words.lacking(analysis):
             report(analysis, notice, diagnostics)
 
 
 def compare_with_description(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Reports the effects that would explain how a fit differs from the description.    Claims: the terms'."""
-    notices = [notice for kind in CATALOGUE.values() for notice in kind.against_description(analysis)]
+    notices = [notice for kind in CATALOGUE.values() for notice in kind.words.against_description(analysis)]
     explained = {code for notice in notices for code in notice.instead_of}
     for notice in notices:
         if notice.identifier not in explained:
@@ -104,7 +104,7 @@ def report_held_effects(analysis: ResidualAnalysis, diagnostics: Diagnostics) ->
     # What the residuals gave away already is not reported a second time.
     known = {(one.identifier, one.place.joint or "") for one in diagnostics.doubts}
     for term in analysis.terms:
-        for notice in term.notices(held):
+        for notice in term.words.notices(term, held):
             if (notice.identifier, notice.joint) not in known:
                 report(analysis, notice, diagnostics)
 

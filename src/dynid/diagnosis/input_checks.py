@@ -20,6 +20,7 @@ from dynid.estimate.scores import Residuals
 from dynid.kernel import inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Kind
 from dynid.terms.residual_tests import ALARM, Rival
 from dynid.terms.term import Terms
 
@@ -138,7 +139,11 @@ def check_guidance(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool
     """
     samples = analysis.gated
     terms, wanted = analysis.plain_model
-    if not analysis.enough or samples.theta is not None or not any(term.of_bodies for term in terms):
+    if (
+        not analysis.enough
+        or samples.theta is not None
+        or not any(term.traits.kind is Kind.BODIES for term in terms)
+    ):
         return False
     Y, complete = analysis.plain_columns
     if not complete or len(np.unique(analysis.block)) < FOLDS:
@@ -172,7 +177,7 @@ def standing(robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) ->
     rest = np.zeros_like(samples.dq)
     at_rest, _ = regressor(robot, terms, replace(samples, dq=rest, ddq=rest), wanted)
     heavy = np.concatenate(
-        [np.full(len(term.columns(robot)), term.of_bodies or term.of_rotors) for term in terms]
+        [np.full(len(term.columns(robot)), term.traits.kind in (Kind.BODIES, Kind.ROTORS)) for term in terms]
     )[wanted]
     Y[:, :, heavy] = at_rest[:, :, heavy]
     return Y

@@ -120,13 +120,15 @@ class EffectTest:
 
 def feature_groups() -> tuple[FeatureGroup, ...]:
     """The groups of the catalogue's terms, each once."""
-    return tuple(dict.fromkeys(kind.group for kind in CATALOGUE.values() if kind.group is not None))
+    return tuple(
+        dict.fromkeys(kind.words.group for kind in CATALOGUE.values() if kind.words.group is not None)
+    )
 
 
 def features_of(group: FeatureGroup, remains: Remains, joint: int) -> list[Feature]:
     """Features of all terms of a group."""
-    kinds = [kind for kind in CATALOGUE.values() if kind.group == group]
-    return [feature for kind in kinds for feature in kind.features(remains, joint)]
+    every = [kind.words for kind in CATALOGUE.values() if kind.words.group == group]
+    return [feature for words in every for feature in words.features(remains, joint)]
 
 
 def columns_of(group: FeatureGroup, remains: Remains, joint: int) -> Float:

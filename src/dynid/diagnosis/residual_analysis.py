@@ -18,7 +18,8 @@ from dynid.estimate.scores import Residuals
 from dynid.robot.model import RobotModel
 from dynid.signals.repetition import Repetition
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Of
+from dynid.terms.exports import Dry, Of
+from dynid.terms.forms import known_torque, seen_by
 from dynid.terms.residual_tests import AlikeTest, BodyParameters, FeatureTest, Remains
 from dynid.terms.term import Terms
 
@@ -238,7 +239,7 @@ class ResidualAnalysis:
         logged = self.residuals.temperature
         warmth = None if logged is None else logged[self.index]
         motion = replace(self.motion, t=self.elapsed, temperature=warmth)
-        steps = any(term.steps for term in self.terms)
+        steps = any(term.traits.dry is Dry.STEP for term in self.terms)
         return Remains(self.robot, motion, self.slope, self.reverses, steps, self.bodies)
 
     @property
@@ -416,7 +417,7 @@ class ResidualAnalysis:
         kept, masks, first = [], [], 0
         for term in self.terms:
             count = len(term.columns(self.robot))
-            if not term.hides_wiring:
+            if not term.traits.hides_wiring:
                 kept.append(term)
                 masks.append(self.estimate.base.mask[first : first + count])
             first += count
@@ -538,8 +539,8 @@ def regressor(robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -
     for term in terms:
         count = len(term.columns(robot))
         try:
-            panels = term.torque_regressor(robot, term.seen(samples), wanted[first : first + count])
-            term.known_torque(robot, term.seen(samples))  # may read more than motion, too
+            panels = term.torque_regressor(robot, seen_by(term, samples), wanted[first : first + count])
+            known_torque(term, robot, seen_by(term, samples))  # may read more than motion, too
         except DynidError:
             complete = False
         else:

@@ -123,7 +123,7 @@ class SharedGears:
         first, place = 0, np.cumsum(wanted) - 1
         for term in terms:
             own = slice(first, first := first + len(term.columns(robot)))
-            if term.side is Side.MOTOR and wanted[own].any():
+            if term.traits.side is Side.MOTOR and wanted[own].any():
                 of_motors, _ = regressor(robot, Terms((term,)), at_motors, wanted[own])
                 found[:, :, place[own][wanted[own]]] = of_motors
         return np.asarray(found)
@@ -233,7 +233,7 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
     if not analysis.enough or len(analysis.joints) < analysis.robot.n:
         # The torque of motion that was not logged makes any reading look better than another.
         return False
-    if any(term.scale is Scale.FREES for term in analysis.terms):
+    if any(term.traits.scale is Scale.FREES for term in analysis.terms):
         # With free gains every reading of the torque is right.
         return False
     samples = thinned(analysis)

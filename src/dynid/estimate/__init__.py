@@ -1,4 +1,4 @@
-"""Estimators: values, intervals and status from factors, from equations one by one, or from simulated runs."""
+"""Estimators: values, intervals and status from factors, from single equations, or from simulations."""
 
 from __future__ import annotations
 

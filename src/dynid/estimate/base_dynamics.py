@@ -1,4 +1,4 @@
-"""The forward dynamics of a model as a function of motion, torque and base parameters, with its derivatives."""
+"""Forward dynamics of a model as a function of motion, torque and base parameters, with derivatives."""
 
 from __future__ import annotations
 
@@ -19,16 +19,22 @@ from dynid.signals.samples import Samples
 from dynid.simulation.mechanism import Mechanism
 from dynid.terms.term import Terms
 
-# The forward dynamics of models that the compiled step knows, as a function of base parameters.
+# Forward dynamics of models for the compiled step, as a function of base parameters.
 
 _LINEAR = {Slope.ACCELERATION: "mass", Slope.VELOCITY: "damping", Slope.ONE: "constant"}
 
 
 @dataclass(frozen=True, eq=False)
 class CompiledDynamics:
-    """Bodies on a tree with rotors, viscous and smoothed dry friction and offsets, and what each parameter adds.
+    """Rigid links with rotors, viscous and smoothed dry friction and offsets, as a linear function of parameters.
 
-    known: the system with all parameters zero.    parameters: (b,).
+    Attributes
+    ----------
+    known : Multibody
+        System with all parameters zero.
+    parameters : tuple of Parameter, length b
+        Effect of each parameter.
+
     """
 
     known: Multibody
@@ -36,21 +42,21 @@ class CompiledDynamics:
 
     @staticmethod
     def of(known: Multibody | None, parameters: tuple[Parameter, ...] | None) -> CompiledDynamics | None:
-        """None for models with springs to motors, unsmoothed signs or terms that the compiled step does not know."""
+        """The compiled form; None for models with springs to motors, plain signs, or unsuitable terms."""
         if known is None or parameters is None or known.size != known.tree.n or not (known.width > 0).all():
             return None
         plain = (Slope.BODY, Slope.SIGN, *_LINEAR)
         return CompiledDynamics(known, parameters) if all(p.kind in plain for p in parameters) else None
 
     def at(self, beta: Float) -> SystemAt:
-        """The system with parameters (b,); the last one is kept, since a step asks for it again and again."""
-        return self._kept(beta.tobytes())
+        """System with parameters (b,); the last one is kept, since a step needs it repeatedly."""
+        return self._cached(beta.tobytes())
 
     @cached_property
-    def _kept(self) -> Callable[[bytes], SystemAt]:
-        return lru_cache(maxsize=1)(lambda values: self._made(np.frombuffer(values)))
+    def _cached(self) -> Callable[[bytes], SystemAt]:
+        return lru_cache(maxsize=1)(lambda values: self._system(np.frombuffer(values)))
 
-    def _made(self, beta: Float) -> SystemAt:
+    def _system(self, beta: Float) -> SystemAt:
         known = self.known
         inertia, level = known.inertia.copy(), known.level.copy()
         linear = {
@@ -77,12 +83,29 @@ class CompiledDynamics:
         seconds: float,
         passes: int,
     ) -> Float:
-        """Squared innovations of the extended Kalman filter's steps in the native kernel, as many as it could take.
+        """Squared innovations of the extended Kalman filter steps that the native kernel could compute.
 
-        mean (2s + b,) and covariance are moved on in place.    u: (K, k, n) torque of each step, means: (nodes, k) of
-        it at the nodes.    x: (K, s) positions measured at the end of each.    deviations: (2s + b,) of force, position
-        and the parameters' drift. No step is taken with the NumPy kernel, nor the one whose mass matrix is not positive
-        definite, nor those after it.
+        No step is computed with the NumPy kernel, nor from the one on whose mass matrix is not positive definite.
+
+        Parameters
+        ----------
+        mean : ndarray, shape (2s + b,)
+            State and parameters; updated in place.
+        covariance : ndarray, shape (2s + b, 2s + b)
+            Their covariance; updated in place.
+        u : ndarray, shape (K, k, n), N m (N)
+            Torque of each step.
+        means : ndarray, shape (nodes, k)
+            Weights of the torque at the nodes.
+        x : ndarray, shape (K, s)
+            Positions measured at the end of each step.
+        deviations : ndarray, shape (2s + b,)
+            Standard deviations of force, position and drift of the parameters.
+        seconds : float, s
+            Length of a step.
+        passes : int
+            Newton iterations per step.
+
         """
         if (native := self.known.native()) is None:
             return np.zeros(0)
@@ -97,19 +120,19 @@ class CompiledDynamics:
         return np.asarray(squares)[:done]
 
     def regressor(self, x: Float, v: Float, a: Float) -> Float:
-        """Slopes of the force by the parameters, (S, s, b)."""
+        """Derivatives of the force by the parameters, (S, s, b)."""
         known = self.known
-        found = np.zeros((*x.shape, len(self.parameters)))
+        slopes = np.zeros((*x.shape, len(self.parameters)))
         for j, (place, values) in enumerate(
             zip(self._places, torque_regressor(known.tree, x, v, a, self._columns).values, strict=True)
         ):
-            found[:, j, place] = values.T
+            slopes[:, j, place] = values.T
         for name, motion in (("mass", a), ("damping", v), ("constant", np.ones_like(v))):
             place, first = self._lines[name]
-            found[:, first, place] = motion[:, first]
+            slopes[:, first, place] = motion[:, first]
         place, sign = self._signs
-        found[:, known.at[sign], place] = known.signs(v)[:, sign]
-        return found
+        slopes[:, known.at[sign], place] = known.signs(v)[:, sign]
+        return slopes
 
     @cached_property
     def _table(self) -> Float:
@@ -117,18 +140,18 @@ class CompiledDynamics:
 
     @cached_property
     def _bodies(self) -> tuple[Int, Int, Int]:
-        own = [(k, p.first, p.second) for k, p in enumerate(self.parameters) if p.kind is Slope.BODY]
-        found = np.array(own, dtype=np.int64).reshape(-1, 3)
-        return found[:, 0], found[:, 1], found[:, 2]
+        of_bodies = [(k, p.first, p.second) for k, p in enumerate(self.parameters) if p.kind is Slope.BODY]
+        indices = np.array(of_bodies, dtype=np.int64).reshape(-1, 3)
+        return indices[:, 0], indices[:, 1], indices[:, 2]
 
     @cached_property
     def _lines(self) -> dict[str, tuple[Int, Int]]:
-        found = {}
+        lines = {}
         for kind, name in _LINEAR.items():
-            own = [(k, p.first) for k, p in enumerate(self.parameters) if p.kind is kind]
-            pairs = np.array(own, dtype=np.int64).reshape(-1, 2)
-            found[name] = pairs[:, 0], pairs[:, 1]
-        return found
+            of_kind = [(k, p.first) for k, p in enumerate(self.parameters) if p.kind is kind]
+            pairs = np.array(of_kind, dtype=np.int64).reshape(-1, 2)
+            lines[name] = pairs[:, 0], pairs[:, 1]
+        return lines
 
     @cached_property
     def _signs(self) -> tuple[Int, Int]:
@@ -136,8 +159,8 @@ class CompiledDynamics:
         for k, p in enumerate(self.parameters):
             if p.kind is Slope.SIGN:
                 pairs.append((k, int(np.flatnonzero((known.at == p.first) & (known.width == p.width))[0])))
-        found = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        return found[:, 0], found[:, 1]
+        indices = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return indices[:, 0], indices[:, 1]
 
     @cached_property
     def _columns(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -148,7 +171,7 @@ class CompiledDynamics:
 
     @cached_property
     def _places(self) -> tuple[Int, ...]:
-        # Which parameters the lines of each joint's panel are slopes by.
+        # Parameters that the lines of each joint's panel are derivatives by.
         place, first, second = self._bodies
         number = np.zeros(10 * self.known.tree.n, dtype=np.int64)
         number[10 * first + second] = place
@@ -159,7 +182,7 @@ class CompiledDynamics:
 
 @dataclass(frozen=True, eq=False)
 class SystemAt:
-    """The system with some parameters; mass, damping and constant (s,) of each coordinate, beside its couplings."""
+    """System with some parameters; mass, damping and constant (s,) of each coordinate."""
 
     dynamics: CompiledDynamics
     inertia: Float
@@ -171,22 +194,22 @@ class SystemAt:
     def equations(self, x: Float, v: Float) -> tuple[Float, Float]:
         """M (S, s, s) and h (S, s) of S states."""
         M, h = equations_of_motion(self.dynamics.known.tree, self.inertia, x, v)
-        return M + self._mass, h + self._beside(x, v)
+        return M + self._mass, h + self._without_bodies(x, v)
 
     def force(self, x: Float, v: Float, a: Float) -> Float:
-        """M a + h, (S, s)."""
+        """Force M a + h, (S, s)."""
         bodies = inverse_dynamics(self.dynamics.known.tree, self.inertia, x, v, a)
-        return bodies + a @ self._mass.T + self._beside(x, v)
+        return bodies + a @ self._mass.T + self._without_bodies(x, v)
 
     def slopes(self, x: Float, v: Float, a: Float) -> tuple[Float, Float, Float]:
-        """Of the force by positions, velocities and accelerations, (S, s, s) each."""
+        """Derivatives of the force by positions, velocities and accelerations, (S, s, s) each."""
         known = self.dynamics.known
-        found = torque_jacobian(known.tree, self.inertia, x, v, a).transpose(0, 1, 3, 2)
-        steep = ((1.0 - known.signs(v) ** 2) * self.level / known.width) @ _one_each(known.at, known.size)
-        by_v = found[1] + self._damping
+        derivatives = torque_jacobian(known.tree, self.inertia, x, v, a).transpose(0, 1, 3, 2)
+        steep = ((1.0 - known.signs(v) ** 2) * self.level / known.width) @ _selection(known.at, known.size)
+        by_v = derivatives[1] + self._damping
         index = np.arange(known.size)
         by_v[:, index, index] += steep
-        return found[0] + known.stiffness, by_v, found[2] + self._mass
+        return derivatives[0] + known.stiffness, by_v, derivatives[2] + self._mass
 
     @cached_property
     def _mass(self) -> Float:
@@ -197,36 +220,43 @@ class SystemAt:
         return _with_diagonal(self.dynamics.known.damping, self.damping)
 
     @cached_property
-    def _placed(self) -> Float:
+    def _sign_matrix(self) -> Float:
         known = self.dynamics.known
-        return self.level[:, None] * _one_each(known.at, known.size)
+        return self.level[:, None] * _selection(known.at, known.size)
 
-    def _beside(self, x: Float, v: Float) -> Float:
+    def _without_bodies(self, x: Float, v: Float) -> Float:
         known = self.dynamics.known
         total = x @ known.stiffness.T + v @ self._damping.T + self.constant
-        return np.asarray(total + known.signs(v) @ self._placed)
+        return np.asarray(total + known.signs(v) @ self._sign_matrix)
 
 
-def _one_each(at: Int, size: int) -> Float:
-    found = np.zeros((len(at), size))
-    found[np.arange(len(at)), at] = 1.0
-    return found
+def _selection(at: Int, size: int) -> Float:
+    selection = np.zeros((len(at), size))
+    selection[np.arange(len(at)), at] = 1.0
+    return selection
 
 
 def _with_diagonal(matrix: Float, diagonal: Float) -> Float:
-    found = matrix.copy()
-    np.fill_diagonal(found, diagonal)
-    return found
+    replaced = matrix.copy()
+    np.fill_diagonal(replaced, diagonal)
+    return replaced
 
 
+# rad or m (rad/s or m/s): step of central differences.
 DIFFERENCE = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """Derivatives of the accelerations of S states, all with the same parameters.
+    """Derivatives of the accelerations of S states with the same parameters.
 
-    by_position, by_velocity, by_force: (S, s, s), the last the inverse mass matrices.    by_parameter: (S, s, b).
+    Attributes
+    ----------
+    by_position, by_velocity, by_force : ndarray, shape (S, s, s)
+        Derivatives; the last is the inverse mass matrix.
+    by_parameter : ndarray, shape (S, s, b)
+        Derivatives by the parameters.
+
     """
 
     by_position: Float
@@ -237,11 +267,26 @@ class Slopes:
 
 @dataclass(frozen=True, eq=False)
 class BaseDynamics:
-    """M(x; beta) a = u - h(x, v; beta), beta (b,) the base parameters of a robot's terms.
+    """Equations of motion M(x; beta) a = u - h(x, v; beta), with the base parameters beta (b,) of a robot's terms.
 
-    Coordinates x (s,) are the joints, then the motors of the joints in `second`, those behind a spring.
+    Coordinates x (s,) are the joints, then the motors of the joints in `second`, which are behind a spring.
 
-    Raises UsageError for terms that read further channels or remember the motion.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    base : BaseMap
+        Base parameters.
+    second : tuple of int
+        Joints with a coordinate for their motor.
+
+    Raises
+    ------
+    UsageError
+        For terms that read channels or depend on past motion.
+
     """
 
     robot: RobotModel
@@ -269,15 +314,26 @@ class BaseDynamics:
 
     @cached_property
     def frame(self) -> Mechanism:
-        """The coordinates, and what the terms know without parameters."""
+        """Coordinates, and the known torque of the terms."""
         return Mechanism(self.robot, self.terms, np.zeros(len(self.base.names)), self.second)
 
     def force(self, x: Float, v: Float, a: Float, beta: Float) -> Float:
-        """Generalised force M a + h (S, s) of S states (S, s), each with parameters of its own, (S, b).
+        """Generalised force M a + h of S states.
 
-        Parameters (1, b) are those of all states.
+        Parameters
+        ----------
+        x, v, a : ndarray, shape (S, s)
+            Motion.
+        beta : ndarray, shape (S, b) or (1, b)
+            Parameters of each state, or of all.
+
+        Returns
+        -------
+        ndarray, shape (S, s)
+            Force.
+
         """
-        if (system := self._at(beta)) is not None:
+        if (system := self._compiled_at(beta)) is not None:
             return system.force(x, v, a)
         beta = np.broadcast_to(beta, (len(x), self.count))
         samples = self.frame.samples(x, v, a, {})
@@ -285,21 +341,51 @@ class BaseDynamics:
         return self.frame.split(total, self._motor(samples, beta)) if self.second else total
 
     def mass(self, x: Float, v: Float, beta: Float) -> tuple[Float, Float]:
-        """M (S, s, s) and h (S, s) of S states, each with parameters of its own, (S, b), or those of all, (1, b)."""
-        if (system := self._at(beta)) is not None:
+        """Mass matrices and remaining forces of S states.
+
+        Parameters
+        ----------
+        x, v : ndarray, shape (S, s)
+            Positions and velocities.
+        beta : ndarray, shape (S, b) or (1, b)
+            Parameters of each state, or of all.
+
+        Returns
+        -------
+        M : ndarray, shape (S, s, s)
+            Mass matrices.
+        h : ndarray, shape (S, s)
+            Remaining forces.
+
+        """
+        if (system := self._compiled_at(beta)) is not None:
             return system.equations(x, v)
         S, s = x.shape
         beta = np.broadcast_to(beta, (S, self.count))
         a = np.tile(np.vstack([np.zeros(s), np.eye(s)]), (S, 1))
         x, v, beta = (np.repeat(values, s + 1, axis=0) for values in (x, v, beta))
-        found = self.force(x, v, a, beta).reshape(S, s + 1, s)
-        M = found[:, 1:] - found[:, :1]
-        return 0.5 * (M + M.transpose(0, 2, 1)), found[:, 0]
+        force = self.force(x, v, a, beta).reshape(S, s + 1, s)
+        M = force[:, 1:] - force[:, :1]
+        return 0.5 * (M + M.transpose(0, 2, 1)), force[:, 0]
 
     def springs(self, x: Float, v: Float, beta: Float) -> tuple[Float, Float]:
-        """Stiffness K and damping D (S, s, s) between the joints and their motors: h = K x + D v + ..."""
+        """Stiffness and damping between joints and motors, h = K x + D v + ...
+
+        Parameters
+        ----------
+        x, v : ndarray, shape (S, s)
+            Positions and velocities.
+        beta : ndarray, shape (S, b)
+            Parameters.
+
+        Returns
+        -------
+        K, D : ndarray, shape (S, s, s)
+            Stiffness and damping.
+
+        """
         S, s = x.shape
-        # The links alone are moved: friction of the motors is no part of the springs.
+        # Only the links move, since motor friction is no part of the springs.
         move = DIFFERENCE * (np.arange(s) < self.robot.n)
         rest = np.zeros_like(move)
         near, fast = ((y + np.stack(shift)[:, None]).reshape(-1, s) for y, shift in (
@@ -308,21 +394,34 @@ class BaseDynamics:
         at = self.frame.samples(near, fast, np.zeros_like(near), {})
         motor = self._motor(at, np.tile(beta, (4, 1)))[:, list(self.second)].reshape(2, 2, S, -1)
         between = np.maximum((motor[:, 1] - motor[:, 0]) / (2.0 * DIFFERENCE), 0.0)
-        found = np.zeros((2, S, s, s))
+        matrices = np.zeros((2, S, s, s))
         for i, joint in enumerate(self.second):
             ends = [joint, self.robot.n + i]
-            found[:, :, ends, ends] = between[:, :, [i]]
-            found[:, :, ends, ends[::-1]] = -between[:, :, [i]]
-        return found[0], found[1]
+            matrices[:, :, ends, ends] = between[:, :, [i]]
+            matrices[:, :, ends, ends[::-1]] = -between[:, :, [i]]
+        return matrices[0], matrices[1]
 
     def slopes(self, x: Float, v: Float, a: Float, beta: Float) -> Slopes:
-        """Derivatives of the accelerations a at states (S, s), for parameters (b,).
+        """Derivatives of the accelerations at S states.
 
-        By implicit differentiation of u = Y(x, v, a) beta: those by parameters are exact, those by position and
-        velocity, too, for what the compiled step knows, else central differences of the inverse dynamics.
+        By implicit differentiation of u = Y(x, v, a) beta. Those by parameters are exact. Those by position and
+        velocity are exact for models of the compiled step, and central differences of the inverse dynamics otherwise.
+
+        Parameters
+        ----------
+        x, v, a : ndarray, shape (S, s)
+            Motion.
+        beta : ndarray, shape (b,)
+            Parameters.
+
+        Returns
+        -------
+        Slopes
+            Derivatives.
+
         """
         S, s = x.shape
-        if (system := self._at(beta[None])) is not None and self.compiled is not None:
+        if (system := self._compiled_at(beta[None])) is not None and self.compiled is not None:
             by_x, by_v, M = system.slopes(x, v, a)
             inverse = np.asarray(np.linalg.inv(M), dtype=np.float64)
             Y = self.compiled.regressor(x, v, a)
@@ -346,11 +445,11 @@ class BaseDynamics:
 
     @cached_property
     def compiled(self) -> CompiledDynamics | None:
-        """The same as the compiled step knows it; None for models of which it does not know all."""
+        """The model for the compiled step; None if it cannot handle it."""
         return CompiledDynamics.of(self.frame.multibody, self.frame.parameters(self.base.mask))
 
-    def _at(self, beta: Float) -> SystemAt | None:
-        # The compiled system where all states have the same parameters (1, b).
+    def _compiled_at(self, beta: Float) -> SystemAt | None:
+        # Compiled system if all states have the same parameters (1, b).
         return self.compiled.at(beta[0]) if len(beta) == 1 and self.compiled is not None else None
 
     def _panels(self, samples: Samples) -> Panels:

@@ -1,4 +1,4 @@
-"""The seam for estimators: from the factors of a log to values with covariance and status."""
+"""Interface of estimators: from the factors of a log to values with covariance and status."""
 
 from __future__ import annotations
 
@@ -21,10 +21,19 @@ from dynid.terms.exports import Column
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Consecutive equations of one segment, as they go into factors.
+    """Consecutive equations of one segment, as they enter factors.
 
-    times: by group, (T_g,) s.    columns: by group, (w_g,) indices of the parameters.
-    panels: by group, (w_g + 1, T_g): a line a column, the target last.
+    Attributes
+    ----------
+    segment : int
+        Segment.
+    times : tuple of ndarray, shape (T_g,), s
+        Times by group.
+    columns : tuple of ndarray, shape (w_g,)
+        Indices of the parameters by group.
+    panels : tuple of ndarray, shape (w_g + 1, T_g)
+        One line per column by group, the target last.
+
     """
 
     segment: int
@@ -34,34 +43,55 @@ class Piece:
 
 
 class Source(Protocol):
-    """The seam for methods that look at the equations one by one; dynid.estimate.source.LogSource also simulates."""
+    """Interface for methods that need single equations; dynid.estimate.source.LogSource also simulates."""
 
     def pieces(self, wanted: Bool) -> Iterator[Piece]:
-        """All equations of the log in their order, with the wanted columns (mask over all parameters)."""
+        """All equations of the log in order, with the wanted columns (mask over all parameters)."""
         ...
 
     def column_noise(
         self, wanted: Bool, position: float | Sequence[float] | None = None
     ) -> tuple[Float, ...] | None:
-        """By group, the covariance (w_g, w_g) of the errors that noise of the motion makes in one equation's columns.
+        """Covariance by group of the errors that motion noise makes in the columns of one equation.
 
-        position: standard deviation of the positions' noise, one number or one a joint; None = from the log.
-        Returns None where there is none, or none is known.
+        Parameters
+        ----------
+        wanted : ndarray of bool, shape (p,)
+            Columns.
+        position : float or sequence of float, optional
+            Standard deviation of position noise, one number or one per joint; None = from the log.
+
+        Returns
+        -------
+        tuple of ndarray, shape (w_g, w_g), or None
+            Covariances; None if there is no noise, or none is known.
+
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """What an estimator works on.
+    """Input of an estimator.
 
-    columns: all p parameters.    base: map to the b base parameters that the data can determine.
-    factors: of the log; their columns are a subset of `base.independent`.
-    spread: (p,) > 0, by how much a parameter may plausibly differ from its prior.
-    source: what the factors were made of, for methods that need more than factors; None = nothing more is known.
-    value_only: nothing but the value of the estimate is read, as of held-out blocks: its covariance may be the
-        textbook one and its shares empty.
-    likely: (p,) priors with likely bodies in place of unknown ones; None = the priors of the columns.
+    Attributes
+    ----------
+    columns : tuple of Column
+        All p parameters.
+    base : BaseMap
+        Map to the b base parameters that the data determine.
+    factors : Factors
+        Factors of the log; their columns are a subset of `base.independent`.
+    spread : ndarray, shape (p,)
+        Plausible deviation of a parameter from its prior, > 0.
+    source : Source, optional
+        Origin of the factors, for methods that need more; None = factors only.
+    value_only : bool
+        Whether only the value of the estimate is used, as for held-out blocks: its covariance may then be the textbook
+        one, and its shares empty.
+    likely : ndarray, shape (p,), optional
+        Priors with likely values of unknown links; None = the priors of the columns.
+
     """
 
     columns: tuple[Column, ...]
@@ -74,14 +104,14 @@ class Regression:
 
     @property
     def guess(self) -> Float:
-        """(p,) `likely`; nan where nothing is known."""
+        """`likely` (p,); nan where nothing is known."""
         if self.likely is not None:
             return self.likely
         return np.array([column.prior for column in self.columns])
 
     @property
     def prior(self) -> Float:
-        """(p,) prior values, 0 where unknown."""
+        """Prior values (p,), 0 where unknown."""
         prior = np.array([column.prior for column in self.columns])
         return np.where(np.isnan(prior), 0.0, prior)
 
@@ -98,17 +128,46 @@ class Status:
 class Estimate:
     """Base parameters with their uncertainty, and the full parameters closest to the prior.
 
-    value: (b,).    covariance: (b, b), valid under autocorrelated residuals (see uncertainty.Intervals).
-    textbook_covariance: (b, b), as if residuals were independent: too small on filtered data, for comparison
-        only.
-    degrees_of_freedom: of the intervals (number of blocks - 1).
-    sigma: (g,) residual standard deviation by group.    weights: (g,) used.
-    parameters: (p,) one choice of full parameters with these base parameters.
-    block_leverage: (blocks,) share of the information that each block brings; their sum is 1.
-    prior_share: (b,) how much of each value the prior decides, 0 = the data alone, 1 = the prior alone.
-    prior_strength: of that prior, in variances of one equation.    mass_share: of its masses, see FeasibleFit.
-    consistent: (p,) the physically consistent parameters that predict best, where `parameters` are not consistent and
-        predict much better; empty = `parameters` are those.
+    Attributes
+    ----------
+    method : str
+        Name of the method.
+    columns : tuple of Column
+        All p parameters.
+    base : BaseMap
+        Map to the b base parameters.
+    group_names : tuple of str
+        Names of the g groups of equations.
+    value : ndarray, shape (b,)
+        Base parameters.
+    covariance : ndarray, shape (b, b)
+        Covariance that holds with autocorrelated residuals, see uncertainty.Intervals.
+    textbook_covariance : ndarray, shape (b, b)
+        Covariance for independent residuals: too small on filtered data, for comparison only.
+    degrees_of_freedom : float
+        Degrees of freedom of the intervals (number of blocks - 1).
+    sigma : ndarray, shape (g,)
+        Residual standard deviation by group.
+    weights : ndarray, shape (g,)
+        Weights of the groups.
+    parameters : ndarray, shape (p,)
+        One choice of full parameters with these base parameters.
+    block_leverage : ndarray, shape (blocks,)
+        Share of the information in each block; their sum is 1.
+    count : int
+        Number of equations.
+    status : Status
+        Whether the fit can be used.
+    prior_share : ndarray, shape (b,)
+        Share of each value that the prior decides: 0 = the data only, 1 = the prior only.
+    prior_strength : float
+        Strength of that prior, in variances of one equation.
+    mass_share : float
+        Weight of prior masses, see FeasibleFit.
+    consistent : ndarray, shape (p,)
+        Physically consistent parameters that predict best, if `parameters` are not consistent and predict much better;
+        empty = `parameters` are these.
+
     """
 
     method: str
@@ -148,7 +207,7 @@ class Estimate:
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
 
     def overview(self) -> Overview:
-        """What is shown of the estimate: method, size, and the base parameters with their 95 % intervals."""
+        """Summary for display: method, size, and the base parameters with their 95 % intervals."""
         half = self.half_width()
         rows = tuple(
             (name, f"{value:.4g}", f"{wide:.2g}", unit)
@@ -157,9 +216,9 @@ class Estimate:
         return Overview(
             f"Estimate by '{self.method}': {self.base.rank} base parameters from {self.count} equations",
             (
-                ("status", self.status.text or ("ok" if self.status.ok else "not to be used")),
+                ("status", self.status.text or ("ok" if self.status.ok else "do not use")),
                 ("parameters", listed([column.name for column in self.columns], 12)),
-                ("residual deviation", listed([f"{name} {one:.3g}" for name, one in zip(
+                ("residual deviation", listed([f"{name} {sigma:.3g}" for name, sigma in zip(
                     self.group_names, self.sigma, strict=True
                 )])),
             ),
@@ -175,14 +234,14 @@ class Estimate:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Base parameters written as formulas, (b,)."""
+        """Formulas of the base parameters, (b,)."""
         return self.base.formulas()
 
     @property
     def weakly_informed(self) -> Float:
-        """(b,) how much a prior that weighs as much as one equation would decide: what the log says little of.
+        """Share (b,) of each value that a prior with the weight of one equation would decide; high without much data.
 
-        From the share p of a stronger one, p / (p + (1 - p) strength), as for a single parameter.
+        From the share p of a stronger prior, p / (p + (1 - p) strength), as for a single parameter.
         """
         p, strength = self.prior_share, max(self.prior_strength, 1.0)
         return np.asarray(p / np.maximum(p + (1.0 - p) * strength, np.finfo(np.float64).tiny))
@@ -204,28 +263,28 @@ class Estimate:
 
     @property
     def relative_std(self) -> Float:
-        """(b,) std / |value|; infinite for a value of exactly zero."""
+        """Relative standard deviation std / |value|, (b,); infinite for a value of exactly zero."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.value != 0, self.std / np.abs(self.value), np.inf)
 
     def quantile(self, level: float = 0.95) -> float:
-        """Student's t of a two-sided interval: half widths are so many standard deviations."""
+        """Quantile of Student's t for a two-sided interval: half widths are this number of standard deviations."""
         return student_quantile(float(self.degrees_of_freedom), 0.5 + level / 2)
 
     def half_width(self, level: float = 0.95) -> Float:
-        """(b,) half width of the two-sided interval value +- t std, by Student's t."""
+        """Half width (b,) of the two-sided interval value +- t std, by Student's t."""
         return self.quantile(level) * self.std
 
     @property
     def full_vector(self) -> Float:
-        """(p,) base values on the independent columns, zero elsewhere; Y theta as of `parameters` in the fit."""
+        """Base values on the independent columns, zero elsewhere, (p,); same torque as `parameters` in the fit."""
         theta = np.zeros(len(self.columns))
         theta[self.base.independent] = self.value
         return theta
 
 
 class Estimator(Protocol):
-    """The seam for methods of estimation: a name and one method."""
+    """Interface of an estimator: a name and one method."""
 
     @property
     def name(self) -> str:
@@ -233,12 +292,12 @@ class Estimator(Protocol):
         ...
 
     def fit(self, regression: Regression) -> Estimate:
-        """Estimates the base parameters; raises UnfitDataError when there are too few equations."""
+        """Estimate the base parameters; raises UnfitDataError if there are too few equations."""
         ...
 
 
 def require_enough(regression: Regression) -> None:
-    """Raises UnfitDataError unless there are two equations a base parameter and at least three blocks."""
+    """Raise UnfitDataError unless there are two equations per base parameter and at least three blocks."""
     factors, b = regression.factors, regression.base.rank
     if factors.count < 2 * b:
         raise UnfitDataError(
@@ -251,13 +310,13 @@ def require_enough(regression: Regression) -> None:
         raise UnfitDataError(
             "too-few-blocks",
             found=f"{len(factors.blocks)} block(s) of data",
-            expected="at least 3, or intervals mean nothing",
+            expected="at least 3, which confidence intervals need",
             do="record a longer motion or shorten the blocks",
         )
 
 
 def check_iteration(rounds: int, tolerance: float) -> None:
-    """Raises UsageError for an iteration without a round, or with a tolerance that is not positive."""
+    """Raise UsageError for an iteration without a round, or with a tolerance that is not positive."""
     if not (rounds >= 1 and tolerance > 0):
         raise UsageError(
             "iteration",
@@ -266,10 +325,13 @@ def check_iteration(rounds: int, tolerance: float) -> None:
         )
 
 
-# What can be said about each parameter: identified, negligible, weak, only in combination, from the prior.
+# Verdict on each parameter: identified, negligible, weak, in combination only, from the prior.
 
+# 95 % half width over |value| up to which a parameter is identified.
 PRECISE = 0.2
+# Share of the torque below which a parameter is negligible.
 NEGLIGIBLE = 0.01
+# Share of a value from which the prior decides it.
 PRIOR_DECIDES = 0.5
 
 
@@ -283,7 +345,7 @@ class Word(StrEnum):
 
 
 class Standing(StrEnum):
-    """Where the value of one full parameter comes from."""
+    """Origin of the value of one full parameter."""
 
     IDENTIFIED = "identified"
     WEAK = "weak"
@@ -293,7 +355,7 @@ class Standing(StrEnum):
 
 
 class Known(StrEnum):
-    """How well a value is known that the data determine by itself."""
+    """Precision of a value that the data determine on their own."""
 
     WELL = "well known"
     ROUGHLY = "roughly known"
@@ -301,7 +363,7 @@ class Known(StrEnum):
 
 
 def how_well(value: float, half_width: float) -> Known:
-    """Well known: the 95 % half width is at most 20 % of |value|; may be zero: the interval holds zero."""
+    """Well known: the 95 % half width is at most 20 % of |value|; may be zero: the interval contains zero."""
     if half_width <= PRECISE * abs(value) and value != 0:
         return Known.WELL
     return Known.ROUGHLY if half_width < abs(value) else Known.ZERO
@@ -311,9 +373,19 @@ def how_well(value: float, half_width: float) -> Known:
 class ParameterVerdict:
     """Verdict with its reasons.
 
-    half_width: of the 95 % interval, in the parameter's unit.    relative: half_width / |value|.
-    contribution: greatest share of a group's torque that the parameter makes up, upper end of its interval.
-    group: the group in which it does, "" when no group with torque holds the parameter (contribution nan).
+    Attributes
+    ----------
+    word : Word
+        Verdict.
+    half_width : float, unit of the parameter
+        Half width of the 95 % interval.
+    relative : float
+        half_width / |value|.
+    contribution : float
+        Greatest share of a group's torque that the parameter makes up, at the upper end of its interval.
+    group : str
+        That group; "" if no group with torque contains the parameter (contribution nan).
+
     """
 
     word: Word
@@ -324,14 +396,24 @@ class ParameterVerdict:
 
 
 def base_verdicts(estimate: Estimate, factors: Factors) -> tuple[ParameterVerdict, ...]:
-    """Verdict on every base parameter, (b,).
+    """Verdict on every base parameter.
 
-    identified: the 95 % half width is at most 20 % of |value|.
-    negligible: (|value| + half width) rms(column) is less than 1 % of the torque rms of every group.
-    from the prior: a pull towards the prior decides more than half of the value.
-    weak: none of these.
+    identified: the 95 % half width is at most 20 % of |value|. negligible: (|value| + half width) rms(column) is less
+    than 1 % of the torque rms of every group. from the prior: a pull towards the prior decides more than half of the
+    value. weak: none of these. rms(column) is ||R[:, column]|| / sqrt(count).
 
-    factors: those that were fitted; rms(column) is ||R[:, column]|| / sqrt(count).
+    Parameters
+    ----------
+    estimate : Estimate
+        Estimate.
+    factors : Factors
+        Factors that were fitted.
+
+    Returns
+    -------
+    tuple of ParameterVerdict, length b
+        Verdicts.
+
     """
     share, best = _largest_share(factors)
     verdicts = []
@@ -352,11 +434,19 @@ def base_verdicts(estimate: Estimate, factors: Factors) -> tuple[ParameterVerdic
 
 @dataclass(frozen=True)
 class FullVerdict:
-    """What the value of one full parameter is worth.
+    """Verdict on the value of one full parameter.
 
-    std: standard deviation, nan unless the data determine the parameter by itself.
-    combination: the base parameters that it is part of, as formulas.
-    known: how well, None unless the data determine the parameter by itself.
+    Attributes
+    ----------
+    standing : Standing
+        Origin of the value.
+    std : float
+        Standard deviation; nan unless the data determine the parameter on their own.
+    combination : tuple of str
+        Base parameters that contain it, as formulas.
+    known : Known, optional
+        Precision; None unless the data determine the parameter on their own.
+
     """
 
     standing: Standing
@@ -366,29 +456,43 @@ class FullVerdict:
 
 
 def full_verdicts(estimate: Estimate, factors: Factors) -> tuple[FullVerdict, ...]:
-    """Verdict on every full parameter, (p,).
+    """Verdict on every full parameter.
 
-    identified or weak: the data determine it alone, well or badly (negligible ones count as identified).
-    only in combination: the data determine sums that it is part of; how the sum is shared out follows the prior.
-    from the prior: the data say nothing and the description gives a value, or a pull towards it decides.
-    not identifiable: the data say nothing, and nothing else is known.
+    identified or weak: the data determine it alone, well or badly (negligible ones count as identified). only in
+    combination: the data determine sums that contain it, and the division follows the prior. from the prior: the
+    data say nothing and the prior has a value, or a pull towards it decides. not identifiable: neither data nor prior.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Estimate.
+    factors : Factors
+        Factors that were fitted.
+
+    Returns
+    -------
+    tuple of FullVerdict, length p
+        Verdicts.
+
     """
     base, formulas = estimate.base, estimate.names
     words = dict(zip(base.independent.tolist(), base_verdicts(estimate, factors), strict=True))
     std = dict(zip(base.independent.tolist(), estimate.std.tolist(), strict=True))
     half = dict(zip(base.independent.tolist(), estimate.half_width().tolist(), strict=True))
     value = dict(zip(base.independent.tolist(), estimate.value.tolist(), strict=True))
-    found = []
+    verdicts = []
     for j, (column, category) in enumerate(zip(estimate.columns, base.categories(), strict=True)):
         members = tuple(formulas[i] for i in np.flatnonzero(base.B[:, j]))
         if category is Category.NOT_IDENTIFIABLE:
             known = np.isfinite(column.prior)
-            found.append(FullVerdict(Standing.PRIOR if known else Standing.NOT_IDENTIFIABLE, np.nan, ()))
+            verdicts.append(FullVerdict(Standing.PRIOR if known else Standing.NOT_IDENTIFIABLE, np.nan, ()))
         elif category is Category.COMBINATION:
-            found.append(FullVerdict(Standing.COMBINATION, np.nan, members))
+            verdicts.append(FullVerdict(Standing.COMBINATION, np.nan, members))
         else:
-            found.append(FullVerdict(_standing(words[j].word), std[j], members, how_well(value[j], half[j])))
-    return tuple(found)
+            verdicts.append(
+                FullVerdict(_standing(words[j].word), std[j], members, how_well(value[j], half[j]))
+            )
+    return tuple(verdicts)
 
 
 def _standing(word: Word) -> Standing:
@@ -404,7 +508,7 @@ def _word(relative: float, contribution: float) -> Word:
 
 
 def _largest_share(factors: Factors) -> tuple[Float, list[int]]:
-    # Norm of each column over that of the torque, greatest over the groups (p,), and the group where it is.
+    # Norm of each column over that of the torque, greatest over the groups (p,), and that group.
     share = np.full(factors.parameter_count, np.nan)
     best = [-1] * factors.parameter_count
     for group, factor in enumerate(factors.total):

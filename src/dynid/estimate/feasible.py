@@ -1,4 +1,4 @@
-"""Weighted least squares among physically consistent parameters alone."""
+"""Weighted least squares over physically consistent parameters."""
 
 from __future__ import annotations
 
@@ -35,80 +35,102 @@ from dynid.feasible.limits import limits_of_body
 from dynid.feasible.problem import Chosen, Distance, Feasible, held_out_strength, l_curve_strength, nearest
 from dynid.feasible.region import Setting
 
-# Blocks of time are held out in so many runs, and in no fewer.
+# Number of runs of blocks that are held out in turn.
 FOLDS = 5
-# Weights follow the residuals of the fit with constraints for so many rounds at most, or until none changes by so much.
+# Most rounds of re-weighting by the constrained fit, and relative change of weights at which they end.
 WEIGHT_ROUNDS, WEIGHTS_SETTLED = 4, 0.05
-# Weight of what no equation holds over all others; the share by which squares of residuals, and the amount by which the
-# distance of a body may grow for that.
+# Weight of unobserved parameters over all others; and increase of squared residuals, and of a link's distance, that is
+# accepted for it.
 UNMOVED, WORSE, FURTHER = 1e8, 0.01, 1.0
-# Centres of mass that lie implausibly far are held within so many times their reach: the least that the data bear.
+# Implausibly far centres of mass are limited to these multiples of their reach, the least that the data allow.
 NEAR = (1.0, 1.5, 2.0)
-# How strongly masses may stay at their priors: shares of all equations that one off by its own size costs. The greatest
-# is taken that the data do not mind: base parameters move by at most so many of their standard errors (root mean
-# square, so that their mean square error grows by a sixteenth), errors on left-out blocks grow by at most that share.
+# Weight of masses at their priors: cost of a mass that is off by its own size, as shares of all equations. The greatest
+# is chosen with which base parameters move by at most MOVED standard errors (root mean square, so their mean square
+# error grows by a sixteenth) and held-out errors grow by at most HELD_OUT_GROWTH.
 MASS_SHARES = (0.03, 0.01, 0.003, 0.001)
-MOVED, UNSEEN = 0.25, 0.01
+MOVED, HELD_OUT_GROWTH = 0.25, 0.01
 # Eigenvalues of a correlation matrix below this are rounding.
 SHARPEST = 1e-14
-_CHOICES = {"held-out": "unseen blocks", "l-curve": "the corner of the L-curve"}
+_CHOICES = {"held-out": "held-out blocks", "l-curve": "the corner of the L-curve"}
 
 
 @dataclass(frozen=True)
 class FeasibleFit:
-    """Least squares among consistent bodies: min ||y - W B theta||_Sigma^2 + strength distance(theta, prior).
+    """Least squares over consistent links, min ||y - W B theta||_Sigma^2 + strength distance(theta, prior).
 
-    The strength is that of the pull to the inertias that the description gives. Bodies without one, friction and all
-    else count FAINT at most (see dynid.estimate.prior), so that they stay free beside known ones.
+    Every link's pseudo-inertia stays above `margin`, friction, rotor inertia and stiffness above zero, and the total
+    mass within `total_mass`. The strength applies to inertias that the prior (URDF) gives; other links, friction and
+    everything else have the weight FAINT at most (see dynid.estimate.prior), so that they stay free. Joints weigh
+    1/sigma^2, first of the weighted fit without constraints and then of this fit, bounded as there. The covariance is
+    that of the unconstrained fit plus d d', with d the shift of the base parameters by the constraints: intervals cover
+    both.
 
-    Every body's pseudo-inertia stays above `margin`, friction, rotor inertia and stiffness above zero, the total mass
-    within `total_mass` (kg). Joints weigh 1/sigma^2, at first of the weighted fit without constraints and then of this
-    fit, bounded as that is.
-    The covariance is that of the fit without constraints plus d d', d being how far the constraints moved the base
-    parameters: intervals cover both.
-    strength: 1 = a deviation from the prior by one spread costs one standard deviation of one equation; "held-out" =
-    the greatest that predicts left-out blocks as well as the best, 1 where fewer than three can be left out or another
-    method is inside; or "l-curve" = the corner of cost against distance.
-    prior: "euclidean", "entropic" or "geodesic" distance from it.
-    weights: "joint" as above, "equal" = 1 for every equation.
-    limits: what is known of single bodies, see dynid.feasible.limits.
-    intervals: how the covariance without constraints is found, see dynid.estimate.uncertainty.Intervals.
-    inner: another method, with intervals of its own, in place of the weighted fit; then the misfit is
-    (B theta - beta)' C^-1 (B theta - beta) with its answer beta and textbook covariance C: the sum of squares of its
-    own last linear equations.
-    further: constraints of any other kind.
-    mass_share: by how much a mass that is off its prior by its own size costs, as a share of all equations. Where the
-    strength is chosen, so is this: what the data say of single masses is little even where they determine all their
-    combinations well, and a mass that they do not ask for stays where the description, or the guess, puts it.
-    required: whether bodies are kept physically consistent even where that fits the log much worse; otherwise the fit
-    without constraints stands in that case, with a warning. Any option but the defaults asks for the same.
-    Source: Sousa and Cortesao 2014, 2019; Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2020.
+    Parameters
+    ----------
+    strength : float or str
+        1 = a deviation from the prior by one spread costs one standard deviation of one equation. "held-out" = the
+        greatest strength that predicts held-out blocks as well as the best, 1 if fewer than three can be held out or
+        another method is inside. "l-curve" = the corner of cost against distance.
+    margin : float, kg m^2 and kg, optional
+        Least eigenvalue of every pseudo-inertia.
+    density : float, kg/m^3
+        Greatest density of a link.
+    prior : {"entropic", "euclidean", "geodesic"}
+        Distance from the prior.
+    weights : {"joint", "equal"}
+        As above, or 1 for every equation.
+    total_mass : tuple of two floats, kg, optional
+        Limits of the total mass.
+    limits : sequence of mapping
+        Limits of single links, see dynid.feasible.limits.
+    intervals : str
+        Method of the covariance without constraints, see dynid.estimate.uncertainty.Intervals.
+    inner : Estimator, optional
+        Another method, with its own intervals, instead of the weighted fit. The misfit is then (B theta - beta)' C^-1
+        (B theta - beta) with its answer beta and textbook covariance C: the sum of squares of its last linear
+        equations.
+    required : bool
+        Whether links stay physically consistent even if the log is fitted much worse; otherwise the unconstrained fit
+        is kept in that case, with a warning. Any option but the defaults has the same effect.
+    further : sequence of Convex
+        Further constraints.
+    mass_share : float
+        Cost of a mass that deviates from its prior by its own size, as a share of all equations. It is chosen if the
+        strength is: data say little about single masses even where they determine all combinations well, and such a
+        mass stays at its prior or guess.
+
+    References
+    ----------
+    Sousa and Cortesao 2014, 2019; Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2020.
+
     """
 
     strength: float | str = prior_strength("held-out")
     margin: float | None = option(
         None,
-        "feasible: least eigenvalue of every pseudo-inertia; without it 1e-6, or a hundredth of the description's "
-        "where that is less",
+        "feasible: least eigenvalue of every pseudo-inertia; default 1e-6, or 1 % of the prior's (URDF) where that is "
+        "less",
         unit="kg m^2 and kg",
         above=0,
     )
     density: float = option(
         DENSEST,
-        "feasible: greatest density of a body, taken as a uniform ellipsoid; 8960 without it, copper; 1e6 = any",
+        "feasible: greatest density of a link, taken as a uniform ellipsoid; default 8960 (copper); 1e6 = no limit",
         unit="kg/m^3",
         above=0,
     )
     prior: str = option(
         "entropic",
-        'feasible: distance from the prior; `"entropic"` without it',
+        'feasible: distance from the prior; default `"entropic"`',
         choices=tuple(distance.value for distance in Distance),
     )
     weights: str = option(
-        "joint", 'feasible: weights as in wls, or as in ols; `"joint"` without it', choices=("joint", "equal")
+        "joint",
+        'feasible: weights as in wls (joint) or as in ols (equal); default `"joint"`',
+        choices=("joint", "equal"),
     )
     total_mass: tuple[float, float] | None = option(
-        None, "feasible: window for the sum of the masses; none without it", unit="kg", least=0
+        None, "feasible: lower and upper limit of the total mass; default none", unit="kg", least=0
     )
     limits: Sequence[Mapping[str, Any]] = option(
         (), "feasible: see `[[estimate.limits]]`", kind="a list of tables"
@@ -118,7 +140,7 @@ class FeasibleFit:
     required: bool = False
     further: Sequence[Convex] = option(
         (),
-        "feasible: further ones, `{ constraint = NAME, option = value }`, as a [plug-in](design.md#plug-ins) may bring",
+        "feasible: further ones, `{ constraint = NAME, option = value }`, also of a [plug-in](extending.md#plug-ins)",
         kind="a list of names or tables",
     )
     mass_share: float = 0.0
@@ -130,166 +152,191 @@ class FeasibleFit:
             raise UsageError(
                 "feasible-inner",
                 found=f"'{self.inner.name}' with weights = '{self.weights}', strength = {self.strength}",
-                expected="another strength, and the method's own weights",
+                expected="a number or 'held-out' as strength, and weights = 'joint'",
             )
         for entry in self.limits:
             limits_of_body(entry)
 
     @property
     def unconstrained(self) -> Estimator:
-        """The method whose answer is brought to physically consistent bodies."""
+        """Method whose answer is made physically consistent."""
         if self.inner is not None:
             return self.inner
         return (WLS if self.weights == "joint" else OLS)(intervals=self.intervals)
 
     def constraints(self) -> Sequence[Convex]:
-        """What the parameters must fulfil."""
+        """Constraints on the parameters."""
         window: list[Convex] = [TotalMass(*self.total_mass)] if self.total_mass is not None else []
         known = [constraint for entry in self.limits for constraint in limits_of_body(entry)]
         dense = [DensityLimit(self.density)] if self.density < UNLIMITED else []
         return [PhysicalBodies(self.margin), *dense, ColumnBounds(), *window, *known, *self.further]
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fits without constraints for the weights, then with them."""
+        """Fit without constraints for the weights, then with them."""
         return self.around(regression, self.unconstrained.fit(regression))
 
     def around(self, regression: Regression, free: Estimate) -> Estimate:
-        """The fit with constraints, given the one without."""
+        """Fit with constraints, given the fit without."""
         fit, reason = self.resolved(regression, free)
         return fit.solution(regression, free, reason)[0]
 
     def resolved(self, regression: Regression, free: Estimate) -> tuple[FeasibleFit, str]:
-        """The same fit with a strength that is a number, and how that was chosen."""
+        """The same fit with a numeric strength, and how it was chosen."""
         if not isinstance(self.strength, str):
             return self, ""
         if self.inner is not None:
             return replace(self, strength=1.0), ""
-        parts = _Parts.of(regression, self._weights(free), self.among(regression))
-        fit, missed, reason = self._with_strength(regression, parts)
-        return fit._with_masses(regression, free, parts, missed), reason
+        parts = _HeldOutParts.of(regression, self._weights(free), self.among(regression))
+        fit, held_out_error, reason = self._with_strength(regression, parts)
+        return fit._with_masses(regression, free, parts, held_out_error), reason
 
-    def _with_strength(self, regression: Regression, parts: _Parts) -> tuple[FeasibleFit, float | None, str]:
-        # And its squared error on unseen blocks, if that is known.
+    def _with_strength(
+        self, regression: Regression, parts: _HeldOutParts
+    ) -> tuple[FeasibleFit, float | None, str]:
+        # Also returns the squared held-out error, if it is known.
         if not parts.among.known.any():
-            return replace(self, strength=1.0), None, "; the description knows no inertia to be drawn to"
+            return replace(self, strength=1.0), None, "; prior strength 1, since no prior inertia is known"
         if self.strength == "l-curve":
-            chosen = l_curve_strength(partial(self._point, regression, parts.weights))
+            chosen = l_curve_strength(partial(self._curve_point, regression, parts.weights))
         elif not parts.folds:
             why = why_none_held_out(len(regression.factors.blocks))
-            return replace(self, strength=1.0), None, f"; strength 1 of the prior: {why}"
+            return replace(self, strength=1.0), None, f"; prior strength 1: {why}"
         else:
-            chosen = held_out_strength(partial(self._unseen, regression, parts))
-        missed = None if self.strength == "l-curve" else chosen.judgement
-        return replace(self, strength=chosen.strength), missed, self._reason(chosen)
+            chosen = held_out_strength(partial(self._held_out_errors, regression, parts))
+        held_out_error = None if self.strength == "l-curve" else chosen.judgement
+        return replace(self, strength=chosen.strength), held_out_error, self._choice_text(chosen)
 
     def _with_masses(
-        self, regression: Regression, free: Estimate, parts: _Parts, missed: float | None
+        self, regression: Regression, free: Estimate, parts: _HeldOutParts, held_out_error: float | None
     ) -> FeasibleFit:
-        """The same fit, masses held at their priors as strongly as the data do not mind.
+        """The same fit, with masses kept at their priors as strongly as the data allow.
 
-        missed: squared error on unseen blocks without that; None = not known.
+        held_out_error: squared held-out error without that; None = unknown.
         """
         if not parts.folds or not len(body_columns(regression.columns)):
             return self
         strength, base = float(self.strength), regression.base
         std = np.where(free.std > 0, free.std, np.inf)
         of_all = parts.among, parts.directions
-        found = self.consistent(regression, *parts.whole, strength, *of_all)
-        value = base.reduce(found.parameters)
-        if missed is None:
-            missed = float(self._unseen(regression, parts, strength).sum())
+        answer = self.consistent(regression, *parts.whole, strength, *of_all)
+        value = base.reduce(answer.parameters)
+        if held_out_error is None:
+            held_out_error = float(self._held_out_errors(regression, parts, strength).sum())
         for share in MASS_SHARES:
             fit = replace(self, mass_share=share)
             try:
-                there = fit.consistent(regression, *parts.whole, strength, *of_all, found.parameters)
-                moved = base.reduce(there.parameters) - value
+                candidate = fit.consistent(regression, *parts.whole, strength, *of_all, answer.parameters)
+                moved = base.reduce(candidate.parameters) - value
                 if np.sqrt(np.mean((moved / std) ** 2)) > MOVED:
                     continue
-                if fit._unseen(regression, parts, strength).sum() <= (1.0 + UNSEEN) ** 2 * missed:
+                if (
+                    fit._held_out_errors(regression, parts, strength).sum()
+                    <= (1.0 + HELD_OUT_GROWTH) ** 2 * held_out_error
+                ):
                     return fit
             except SolverError:
                 continue
         return self
 
     def solution(self, regression: Regression, free: Estimate, reason: str = "") -> tuple[Estimate, Feasible]:
-        """The fit with constraints for a strength that is a number, and the solver's answer that it holds."""
+        """Fit with constraints for a numeric strength.
+
+        Parameters
+        ----------
+        regression : Regression
+            Regression.
+        free : Estimate
+            Unconstrained estimate.
+        reason : str
+            How the strength was chosen, for the text of the status.
+
+        Returns
+        -------
+        estimate : Estimate
+            Estimate.
+        answer : Feasible
+            Answer of the solver.
+
+        """
         if self.inner is not None:
-            return self._nearest(regression, free, self.inner.name)
+            return self._nearest_to_answer(regression, free, self.inner.name)
         strength, text = float(self.strength), f"{free.status.text}; {{}}{reason}"
         floor, weights = weight_floor(free.weights, free.sigma), self._weights(free)
         b, among = regression.base.rank, self.among(regression)
         near: Float | None = None
         for _ in range(WEIGHT_ROUNDS):
-            found = self._solved(regression, weights, strength, among, near)
-            near = found.parameters
+            answer = self._solved(regression, weights, strength, among, near)
+            near = answer.parameters
             R = stack(regression.factors.total, regression.base.independent, weights)[:b, :b]
-            real = self._estimate(regression, replace(free, weights=weights), found, R, strength, text)
+            real = self._estimate(regression, replace(free, weights=weights), answer, R, strength, text)
             again = 1.0 / (real.sigma**2 + floor**2)
             if self.weights != "joint" or np.abs(again / weights - 1.0).max() < WEIGHTS_SETTLED:
                 break
             weights = again
-        fit, within, among = self._near(regression, weights, strength, found, among)
-        exact = fit._unmoved(regression, weights, strength, within, among)
-        if exact is not found:
+        fit, within, among = self._with_centre_limits(regression, weights, strength, answer, among)
+        exact = fit._unobserved_at_prior(regression, weights, strength, within, among)
+        if exact is not answer:
             real = self._estimate(regression, replace(free, weights=weights), exact, R, strength, text)
         return real, exact
 
-    def _near(
-        self, regression: Regression, weights: Float, strength: float, found: Feasible, among: Among
+    def _with_centre_limits(
+        self, regression: Regression, weights: Float, strength: float, answer: Feasible, among: Among
     ) -> tuple[FeasibleFit, Feasible, Among]:
-        """The same fit with limits on centres of mass that lie implausibly far, its answer and what it is among.
+        """The same fit with limits on centres of mass that lie implausibly far, its answer and its setting.
 
-        The centre of a body of little mass may lie anywhere without torque that the data would notice. Limits that
-        have no solution, or with which the data are fitted worse, are not kept.
+        The centre of a link of little mass may lie anywhere without noticeable torque. Limits without a solution, or
+        with which the data are fitted worse, are dropped.
         """
         columns, spread = regression.columns, regression.spread
         for scale in NEAR:
-            limits = centre_limits(columns, found.parameters, among.setting.centre, spread, scale)
+            limits = centre_limits(columns, answer.parameters, among.setting.centre, spread, scale)
             if not limits:
                 break
             nearer = replace(self, further=(*self.further, *limits))
             try:
                 within = nearer.among(regression)
-                there = nearer._solved(regression, weights, strength, within, found.parameters)
+                candidate = nearer._solved(regression, weights, strength, within, answer.parameters)
             except SolverError:
                 continue
-            if there.cost - found.cost <= WORSE * regression.factors.count:
-                return nearer, there, within
-        return self, found, among
+            if candidate.cost - answer.cost <= WORSE * regression.factors.count:
+                return nearer, candidate, within
+        return self, answer, among
 
-    def _unmoved(
-        self, regression: Regression, weights: Float, strength: float, found: Feasible, among: Among
+    def _unobserved_at_prior(
+        self, regression: Regression, weights: Float, strength: float, answer: Feasible, among: Among
     ) -> Feasible:
-        """The answer with parameters that no equation holds exactly where the description puts them.
+        """Answer in which parameters that no equation contains are exactly at the prior.
 
-        The distance of a body from its prior moves them along with those that the data move. An answer that needs them
-        elsewhere to exist, or to predict as well, stays as it is.
+        The distance of a link from its prior moves them along with those that the data move. An answer that needs other
+        values to exist, or to predict as well, stays as it is.
         """
         columns = regression.columns
         unseen = np.array([kind is Category.NOT_IDENTIFIABLE for kind in regression.base.categories()])
         unseen &= among.known
-        # Masses and first moments at least, where inertias have to give way.
+        # First all such parameters, then only masses and first moments, if inertias must change.
         gravity = np.array([column.name.startswith("m") for column in columns])
         for which in (np.flatnonzero(unseen), np.flatnonzero(unseen & gravity)):
-            exact = self._held(regression, weights, strength, which, found, among) if len(which) else None
+            exact = (
+                self._at_prior(regression, weights, strength, which, answer, among) if len(which) else None
+            )
             if exact is None:
                 continue
-            worse = exact.cost - found.cost > WORSE * regression.factors.count
-            further = exact.distance - found.distance > FURTHER * len(body_columns(columns))
+            worse = exact.cost - answer.cost > WORSE * regression.factors.count
+            further = exact.distance - answer.distance > FURTHER * len(body_columns(columns))
             if not worse and not further:
                 return exact
-        return found
+        return answer
 
-    def _held(
+    def _at_prior(
         self,
         regression: Regression,
         weights: Float,
         strength: float,
         which: Int,
-        found: Feasible,
+        answer: Feasible,
         among: Among,
     ) -> Feasible | None:
-        """The answer with some parameters at the prior; None if there is none.    found: the one without."""
+        """Answer with some parameters at the prior; None if there is none.    answer: the one without."""
         spread = regression.spread
         A, y = weighted_rows(regression, regression.factors, weights)
         rows = np.zeros((len(which), len(spread)))
@@ -298,7 +345,7 @@ class FeasibleFit:
         both = np.concatenate([A, rows]), np.concatenate([y, rows @ among.setting.centre])
         try:
             directions = Directions.of(A, spread)
-            exact = self.consistent(regression, *both, strength, among, directions, found.parameters)
+            exact = self.consistent(regression, *both, strength, among, directions, answer.parameters)
         except SolverError:
             return None
         return replace(exact, cost=float(np.sum((A @ exact.parameters - y) ** 2)))
@@ -306,21 +353,23 @@ class FeasibleFit:
     def _weights(self, free: Estimate) -> Float:
         return free.weights if self.weights == "joint" else free.weights / np.mean(free.sigma**2)
 
-    def _nearest(self, regression: Regression, free: Estimate, method: str) -> tuple[Estimate, Feasible]:
-        """The physically consistent bodies nearest to an answer, in the metric of its textbook covariance."""
+    def _nearest_to_answer(
+        self, regression: Regression, free: Estimate, method: str
+    ) -> tuple[Estimate, Feasible]:
+        """Physically consistent links nearest to an answer, in the metric of its textbook covariance."""
         size = free.textbook_std
         values, vectors = np.linalg.eigh(free.textbook_covariance / np.outer(size, size))
         R = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
         strength = float(self.strength)
         A = R @ regression.base.B
-        found = self.consistent(regression, A, R @ free.value, strength)
+        answer = self.consistent(regression, A, R @ free.value, strength)
         text = f"{method}, {free.status.text}; {{}}"
-        return self._estimate(regression, free, found, R, strength, text), found
+        return self._estimate(regression, free, answer, R, strength, text), answer
 
     def _estimate(
-        self, regression: Regression, free: Estimate, found: Feasible, R: Float, strength: float, text: str
+        self, regression: Regression, free: Estimate, answer: Feasible, R: Float, strength: float, text: str
     ) -> Estimate:
-        value = regression.base.reduce(found.parameters)
+        value = regression.base.reduce(answer.parameters)
         moved = value - free.value
         outer = np.outer(moved, moved)
         shares = free.prior_share
@@ -333,8 +382,8 @@ class FeasibleFit:
             covariance=free.covariance + outer,
             textbook_covariance=free.textbook_covariance + outer,
             sigma=residual_sigma(regression, value),
-            parameters=found.parameters,
-            status=Status(free.status.ok, text.format(_text(found, moved, R))),
+            parameters=answer.parameters,
+            status=Status(free.status.ok, text.format(_status_text(answer, moved, R))),
             prior_share=shares,
             prior_strength=strength,
             mass_share=self.mass_share,
@@ -352,7 +401,7 @@ class FeasibleFit:
         return self.consistent(regression, *rows, strength, among, near=near)
 
     def among(self, regression: Regression) -> Among:
-        """What answers to equations with the columns, spread and guess of a regression are chosen from."""
+        """Setting of the solutions for the columns, spread and guess of a regression."""
         columns = regression.columns
         rotors = rotors_known(columns)
         setting = Setting.of(columns, self.constraints(), regression.guess, regression.spread, rotors)
@@ -368,79 +417,101 @@ class FeasibleFit:
         directions: Directions | None = None,
         near: Float | None = None,
     ) -> Feasible:
-        """Min ||A theta - y||^2 + strength distance among consistent bodies.
+        """Minimise ||A theta - y||^2 + strength distance over consistent links.
 
-        among: of the regression; None = worked out.    directions: what all data know of each; None = what A knows.
-        near: (p,) the answer for almost the same, from which this one is sought.
-        Of the regression the columns, their spread and guess, and the number of equations are read.
+        Only the columns, their spread and guess, and the number of equations of the regression are used.
+
+        Parameters
+        ----------
+        regression : Regression
+            Regression.
+        A : ndarray, shape (r, p)
+            Equations.
+        y : ndarray, shape (r,)
+            Right side.
+        strength : float
+            Strength of the prior.
+        among : Among, optional
+            Setting of the regression; None = computed.
+        directions : Directions, optional
+            Information of all data in each direction; None = that of A.
+        near : ndarray, shape (p,), optional
+            Answer to a similar problem, from which the search starts.
+
+        Returns
+        -------
+        Feasible
+            Parameters.
+
         """
         among = among or self.among(regression)
         setting, count = among.setting, regression.factors.count
         directions = directions or Directions.of(A, setting.spread)
-        held = directions.rows(count, strength)
+        direction_rows = directions.rows(count, strength)
         masses = mass_rows(setting.bodies, among.known, setting.centre, self.mass_share * count)
-        found = nearest(
-            np.concatenate([A, held, masses]),
-            np.concatenate([y, held @ setting.centre, masses @ setting.centre]),
+        answer = nearest(
+            np.concatenate([A, direction_rows, masses]),
+            np.concatenate([y, direction_rows @ setting.centre, masses @ setting.centre]),
             setting,
             strength,
             Distance(self.prior),
             prior_pull(among.known, strength) / strength,
             near,
         )
-        theta = among.with_unseen(A, found.parameters)
-        return replace(found, parameters=theta, cost=float(np.sum((A @ theta - y) ** 2)))
+        theta = among.with_unobserved(A, answer.parameters)
+        return replace(answer, parameters=theta, cost=float(np.sum((A @ theta - y) ** 2)))
 
-    def _point(self, regression: Regression, weights: Float, strength: float) -> tuple[float, float]:
-        found = self._solved(regression, weights, strength)
-        return found.cost, found.distance
+    def _curve_point(self, regression: Regression, weights: Float, strength: float) -> tuple[float, float]:
+        answer = self._solved(regression, weights, strength)
+        return answer.cost, answer.distance
 
     def unseen(self, regression: Regression, weights: Float) -> Callable[[float | None], Float]:
-        """Squared errors (folds, g) on runs of neighbouring blocks that were left out, fitted with weights (g,).
+        """Squared held-out errors (folds, g) on runs of neighbouring blocks, for fits with weights (g,).
 
-        Of a strength; None in its place: of least squares without constraints.
+        The result is a function of the strength; None = least squares without constraints.
         """
         return partial(
-            self._unseen_by_group, regression, _Parts.of(regression, weights, self.among(regression))
+            self._held_out_errors_by_group,
+            regression,
+            _HeldOutParts.of(regression, weights, self.among(regression)),
         )
 
-    def _unseen(self, regression: Regression, parts: _Parts, strength: float | None) -> Float:
-        # Squared errors (folds,) at the weights of the fit.
-        return self._unseen_by_group(regression, parts, strength) @ parts.weights
+    def _held_out_errors(self, regression: Regression, parts: _HeldOutParts, strength: float | None) -> Float:
+        # Squared held-out errors (folds,) at the weights of the fit.
+        return self._held_out_errors_by_group(regression, parts, strength) @ parts.weights
 
-    def _unseen_by_group(self, regression: Regression, parts: _Parts, strength: float | None) -> Float:
-        base, missed = regression.base, []
+    def _held_out_errors_by_group(
+        self, regression: Regression, parts: _HeldOutParts, strength: float | None
+    ) -> Float:
+        base, errors = regression.base, []
         for number, (kept, rows, left_out) in enumerate(parts.folds):
             theta = np.zeros(len(regression.columns))
             if strength is None:
                 theta[base.independent] = solve(replace(regression, factors=kept), parts.weights)[0]
             else:
                 near = parts.latest.get(number)
-                found = self.consistent(regression, *rows, strength, parts.among, parts.directions, near)
-                parts.latest[number] = found.parameters
-                theta[base.independent] = base.reduce(found.parameters)
-            missed.append([factor.residual_square(theta) for factor in left_out.total])
-        return np.array(missed)
+                answer = self.consistent(regression, *rows, strength, parts.among, parts.directions, near)
+                parts.latest[number] = answer.parameters
+                theta[base.independent] = base.reduce(answer.parameters)
+            errors.append([factor.residual_square(theta) for factor in left_out.total])
+        return np.array(errors)
 
-    def _reason(self, chosen: Chosen) -> str:
-        border = ", at the border of what was tried" if chosen.at_border else ""
-        return f"; strength {chosen.strength:g} of the prior chosen by {_CHOICES[str(self.strength)]}{border}"
+    def _choice_text(self, chosen: Chosen) -> str:
+        border = ", at the end of the range tried" if chosen.at_border else ""
+        return f"; prior strength {chosen.strength:g} chosen by {_CHOICES[str(self.strength)]}{border}"
 
 
 @dataclass(frozen=True, eq=False)
 class Among:
-    """What parameters are chosen from, whatever equations, weights and strength are.
-
-    known: (p,) which are of inertias that the description gives.
-    """
+    """Setting of the solutions for all equations, weights and strengths; known: (p,) inertias that the prior gives."""
 
     setting: Setting
     known: Bool
 
-    def with_unseen(self, A: Float, theta: Float) -> Float:
-        """Parameters (p,) with those of joints that no equation (r, p) holds exactly at their priors, and not nearly.
+    def with_unobserved(self, A: Float, theta: Float) -> Float:
+        """Parameters (p,) with those of joints that no equation (r, p) contains exactly at their priors.
 
-        So are friction and rotor of a joint without an effort: a solver's tolerance is no friction.
+        Such are friction and rotor of a joint without effort: the tolerance of a solver would leave small values.
         """
         setting = self.setting
         unseen = ~A.any(axis=0) & ~setting.absent
@@ -449,11 +520,11 @@ class Among:
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
-    """Weighted equations of all data, and of runs of neighbouring blocks that are left out in turn.
+class _HeldOutParts:
+    """Weighted equations of all data, and of runs of neighbouring blocks that are held out in turn.
 
-    weights: (g,).    whole: rows and right side of all.    folds: what is kept, its rows and right side, what is not.
-    latest: by fold its latest answer, near which that of the next strength is.
+    weights: (g,).    whole: rows and right side of all.    folds: kept factors, their rows and right side, held-out
+    factors. latest: by fold the latest answer, from which the search for the next strength starts.
     """
 
     weights: Float
@@ -464,36 +535,44 @@ class _Parts:
 
     @cached_property
     def directions(self) -> Directions:
-        """What all equations know of each."""
+        """Information of all equations in each direction."""
         return Directions.of(self.whole[0], self.among.setting.spread)
 
     @staticmethod
-    def of(regression: Regression, weights: Float, among: Among) -> _Parts:
+    def of(regression: Regression, weights: Float, among: Among) -> _HeldOutParts:
         factors, folds = regression.factors, []
-        # Not by parts of a motion that repeats: strengths chosen so were weaker, and missed more of another motion (the
-        # LWR4 4.8 in place of 4.6 %, a simulated UR10 0.92 in place of 0.88 %).
-        made = folds_by_time(factors, FOLDS)
-        seen = judged_equations(factors, made)
-        for fold in made:
+        # Contiguous in time: folds by the parts of a motion that repeats choose weaker strengths, with larger errors on
+        # other motion.
+        time_folds = folds_by_time(factors, FOLDS)
+        judged = judged_equations(factors, time_folds)
+        for fold in time_folds:
             kept = factors.subset(fold.training)
-            folds.append((kept, weighted_rows(regression, kept, weights), seen.subset(fold.held_out)))
-        return _Parts(weights, weighted_rows(regression, factors, weights), tuple(folds), among)
+            folds.append((kept, weighted_rows(regression, kept, weights), judged.subset(fold.held_out)))
+        return _HeldOutParts(weights, weighted_rows(regression, factors, weights), tuple(folds), among)
 
 
 def weighted_rows(regression: Regression, factors: Factors, weights: Float) -> tuple[Float, Float]:
-    """Rows (b, p) and right side (b,) of the weighted equations, in all parameters."""
+    """Rows (b, p) and right side (b,) of the weighted equations, in all parameters.
+
+    Parameters
+    ----------
+    regression : Regression
+        Regression.
+    factors : Factors
+        Equations.
+    weights : ndarray, shape (g,)
+        Weights of the groups.
+
+    """
     R = stack(factors.total, regression.base.independent, weights)
     b = regression.base.rank
     return R[:b, :b] @ regression.base.B, R[:b, b]
 
 
-def _text(found: Feasible, moved: Float, R: Float) -> str:
+def _status_text(answer: Feasible, moved: Float, R: Float) -> str:
     rise = float(np.sum((R @ moved) ** 2))
-    bodies = len(found.least_eigenvalue)
-    least = f"least pseudo-inertia eigenvalue {found.least_eigenvalue.min():.2g}, " if bodies else ""
-    held = {0: "no constraint holds it", 1: "1 constraint holds it"}.get(
-        len(found.active), f"{len(found.active)} constraints hold it"
-    )
-    return (
-        f"physically consistent: {least}{held}, at a cost of {rise:.3g} in units of one equation's variance"
-    )
+    bodies = len(answer.least_eigenvalue)
+    least = f"least pseudo-inertia eigenvalue {answer.least_eigenvalue.min():.2g}, " if bodies else ""
+    count = len(answer.active)
+    active = f"{count or 'no'} active constraint{'' if count == 1 else 's'}"
+    return f"physically consistent: {least}{active}, squared error higher by {rise:.3g} variances of one equation"

@@ -1,4 +1,4 @@
-"""Instrumental variables: equations along measured motion, tested with a regressor that shares none of its noise."""
+"""Instrumental variables: equations along measured motion, with instruments that do not share its noise."""
 
 from __future__ import annotations
 
@@ -20,17 +20,30 @@ from dynid.factor.factor import Factor, Factors
 from dynid.kernel import solve_triangular
 from dynid.signals.samples import Samples
 
-# DIDIM: the regressor along simulated motion, so that noise of the encoders does not get into it.
+# DIDIM: the regressor along simulated motion contains no encoder noise.
 
+# Most halvings of a step that cannot be simulated.
 HALVINGS = 4
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """Where an iteration of simulations ended.
+    """End of an iteration of simulations.
 
-    value: (b,).    moved: its last move in standard deviations.    rounds: made.    stopped: what ended it early.
+    Attributes
+    ----------
+    value : ndarray, shape (b,)
+        Estimate.
+    moved : float
+        Last move, in standard deviations.
+    rounds : int
+        Number of simulations.
+    converged : bool
+        Whether it converged.
+    stopped : str
+        Reason of an early stop.
+
     """
 
     value: Float
@@ -39,14 +52,14 @@ class Iteration:
     converged: bool
     stopped: str = ""
 
-    def text(self, what: str) -> str:
-        """In words, with what to try next."""
-        text = f"{what}, {self.rounds} simulations"
+    def text(self, subject: str) -> str:
+        """Result in words, with what to try next."""
+        text = f"{subject}, {self.rounds} simulations"
         if self.stopped:
-            return f"{text}; no smaller step can be simulated either: {self.stopped}"
+            return f"{text}; stopped, since smaller steps cannot be simulated either: {self.stopped}"
         if not self.converged:
             text += (
-                f"; the estimate still moves by {self.moved:.2g} standard deviations a simulation: "
+                f"; not converged: the last simulation moved the estimate by {self.moved:.2g} standard deviations; "
                 "raise bandwidth or rounds"
             )
         return text
@@ -56,23 +69,34 @@ class Iteration:
 class DIDIM(ClosedLoopFit):
     """Direct and inverse dynamic identification models: tau = W(q_s, dq_s, ddq_s) beta along simulated motion.
 
-    The model is simulated with the latest beta under u = tau + kp (q - q_s) + kd (dq - dq_s), weighted least squares
-    gives the next beta, until it stays. The first one comes from smoothed motion.
+    The model is simulated with the latest beta under u = tau + kp (q - q_s) + kd (dq - dq_s), and weighted least
+    squares gives the next beta, until it converges. The first beta comes from smoothed motion. With elastic joints the
+    deflection of the motors is the measured one: a simulated spring deflects as far as the torque requires whatever its
+    stiffness, so torque along simulated deflections would agree with every stiffness.
 
-    kp, kd: gains of the robot's own linear position controller, one number or one a joint (N m/rad, N m s/rad); None =
-    a virtual feedback of `bandwidth` Hz, None = four times the motion's own reach, 2 to 15 Hz.
-    rounds: greatest number of simulations.    tolerance: move of the estimate, in standard deviations, that ends it.
-    With elastic joints the motors' deflection from their links is the measured one: a simulated spring bends as far as
-    the torque asks whatever its stiffness, so that torque along simulated deflections would agree with every stiffness.
-    Source: Gautier, Janot and Vandanjon 2013; with springs Gautier, Jubien, Janot and Robet 2013.
+    Parameters
+    ----------
+    kp, kd : float or sequence of float, N m/rad and N m s/rad, optional
+        Gains of the robot's own linear position controller; None = a virtual feedback.
+    bandwidth : float, Hz, optional
+        Bandwidth of the virtual feedback; None = four times the highest frequency of the motion, 2 to 15 Hz.
+    rounds : int
+        Greatest number of simulations.
+    tolerance : float
+        Move of the estimate at which iteration stops, in standard deviations.
+
+    References
+    ----------
+    Gautier, Janot and Vandanjon 2013; with springs Gautier, Jubien, Janot and Robet 2013.
+
     """
 
     name: str = "didim"
 
     def fit(self, regression: Regression) -> Estimate:
-        """Alternates between simulation and weighted least squares.
+        """Alternate between simulation and weighted least squares.
 
-        Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
+        Raises UsageError if there are only factors, SolverError if no parameters near the data can be simulated.
         """
         simulation, start, feedback = self.opened(regression, self.name)
 
@@ -80,21 +104,25 @@ class DIDIM(ClosedLoopFit):
             simulated = simulation.simulated(value, feedback)
             pairs = zip(simulated, simulation.measured, strict=True)
             source = simulation.source.with_batches(
-                [deflected(one, own, simulation.second) for one, own in pairs]
+                [deflected(motion, measured, simulation.second) for motion, measured in pairs]
             )
             factors = factors_of_pieces(regression, source.pieces(simulation.wanted))
-            made = replace(regression, factors=factors, source=source)
-            return WLS(intervals=self.intervals).fit(made), made
+            simulated_regression = replace(regression, factors=factors, source=source)
+            return WLS(intervals=self.intervals).fit(simulated_regression), simulated_regression
 
         def following(value: Float) -> tuple[Float, Float, tuple[Estimate, Regression]]:
-            found = fitted(value)
-            return found[0].value, solve(found[1], found[0].weights)[1], found
+            estimate_found = fitted(value)
+            return (
+                estimate_found[0].value,
+                solve(estimate_found[1], estimate_found[0].weights)[1],
+                estimate_found,
+            )
 
         iteration, (estimate, made) = iterated(
             following, simulation.simulable.nearest, start, self.rounds, self.tolerance
         )
         weights = estimate.weights
-        found = completed(
+        estimate_found = completed(
             self,
             regression,
             iteration.value,
@@ -106,15 +134,29 @@ class DIDIM(ClosedLoopFit):
             Status(iteration.converged, iteration.text(f"{simulation.bandwidth:.2g} Hz feedback")),
             made.factors.scaled(weights),
         )
-        return found
+        return estimate_found
 
 
 def deflected(simulated: Samples, measured: Samples, second: tuple[int, ...]) -> Samples:
-    """Simulated samples whose motors are ahead of their links by as much as measured, for the joints in `second`."""
+    """Simulated samples with the measured deflection of the motors.
+
+    Parameters
+    ----------
+    simulated, measured : Samples
+        Samples.
+    second : tuple of int
+        Joints with two encoders.
+
+    Returns
+    -------
+    Samples
+        Simulated samples, in which motors lead their links as measured.
+
+    """
     if not second or simulated.theta is None or measured.theta is None:
         return simulated
-    own, theta = list(second), np.array(simulated.theta)
-    theta[:, own] = (simulated.q + measured.theta - measured.q)[:, own]
+    joints, theta = list(second), np.array(simulated.theta)
+    theta[:, joints] = (simulated.q + measured.theta - measured.q)[:, joints]
     return replace(simulated, theta=theta)
 
 
@@ -125,20 +167,37 @@ def iterated(
     rounds: int,
     tolerance: float,
 ) -> tuple[Iteration, Made]:
-    """Repeats value -> next value until it moves by less than the tolerance, in standard deviations.
+    """Repeat value -> next value until it moves by less than the tolerance.
 
-    following: value (b,) to simulate -> the next one, the triangle R (b, b) of weighted equations it came from, and
-    what was made on the way; it may raise SolverError: then the step before is halved.
-    nearest: value and R -> the nearest value that can be simulated.    start: can be.
-    Returns where it ended and what was made last.
+    Parameters
+    ----------
+    following : callable
+        Value (b,) to simulate -> the next one, the triangle R (b, b) of its weighted equations, and further results. If
+        it raises SolverError, the step before is halved.
+    nearest : callable
+        Value and R -> the nearest value that can be simulated.
+    start : ndarray, shape (b,)
+        Start, which can be simulated.
+    rounds : int
+        Greatest number of rounds.
+    tolerance : float
+        Tolerance, in standard deviations.
+
+    Returns
+    -------
+    Iteration
+        End of the iteration.
+    object
+        Last further results.
+
     """
-    value, (new, R, made) = start, following(start)
+    value, (new, R, results) = start, following(start)
     for number in range(1, rounds + 1):
         moved = float(np.linalg.norm(R @ (new - value)) / np.sqrt(len(value)))
         if moved < tolerance:
-            return Iteration(new, moved, number, True), made
+            return Iteration(new, moved, number, True), results
         if number == rounds:
-            return Iteration(new, moved, number, False), made
+            return Iteration(new, moved, number, False), results
         step, error = new - value, None
         for halving in range(HALVINGS):
             try:
@@ -147,37 +206,41 @@ def iterated(
             except SolverError as failure:
                 error = failure
                 continue
-            value, (new, R, made) = target, following_one
+            value, (new, R, results) = target, following_one
             break
         else:
             stopped = "" if error is None else tried(error)
-            return Iteration(new, moved, number, False, stopped), made
+            return Iteration(new, moved, number, False, stopped), results
     raise ValueError("rounds must be at least 1")
 
 
+# Least canonical correlation below which instruments are weak.
 WEAK = 0.05
+# Relative eigenvalue that replaces smaller ones: directions almost without information.
 LEAST_SHARE = 1e-9
 
 
 @dataclass(frozen=True)
 class IV(ClosedLoopFit):
-    """Instrumental variables: Z'W beta = Z'y with Z = W(q_s, dq_s, ddq_s) along simulated motion, iterated.
+    """Instrumental variables, Z'W beta = Z'y with Z = W(q_s, dq_s, ddq_s) along simulated motion, iterated.
 
-    The instruments follow the model under the feedback of `DIDIM`, whose options hold here too. Noise of the measured
-    W is averaged out, since Z does not share it; joints weigh 1/sigma_j^2 of their own residuals.
+    The instruments follow the model under the feedback of `DIDIM`, whose options apply here too. Noise of the measured
+    W is averaged out, since Z does not share it; joints weigh 1/sigma_j^2 of their own residuals. The status reports
+    weak instruments: a least canonical correlation between Z and W below 0.05.
 
-    intervals: how the covariance of Z'W beta = Z'y is found, see dynid.estimate.uncertainty.Intervals.
-    The status names weak instruments: the least canonical correlation between Z and W below 0.05.
-    Source: Janot, Vandanjon and Gautier 2014; Young 2011, ch. 6 (iterated instruments).
+    References
+    ----------
+    Janot, Vandanjon and Gautier 2014; Young 2011, ch. 6 (iterated instruments).
+
     """
 
     rounds: int = most_rounds(10)
     name: str = "iv"
 
     def fit(self, regression: Regression) -> Estimate:
-        """Alternates between simulated instruments and their equations.
+        """Alternate between simulated instruments and their equations.
 
-        Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
+        Raises UsageError if there are only factors, SolverError if no parameters near the data can be simulated.
         """
         simulation, start, feedback = self.opened(regression, self.name)
         measured = list(simulation.source.with_batches(simulation.measured).pieces(simulation.wanted))
@@ -194,7 +257,7 @@ class IV(ClosedLoopFit):
         weak = solved.correlation < WEAK
         if weak:
             text += (
-                f"; weak instruments, least correlation with the regressor {solved.correlation:.2g}: "
+                f"; weak instruments: least correlation with the regressor {solved.correlation:.2g}; "
                 "record a richer motion, filter more (lower cutoff), or use 'didim' or 'ridge'"
             )
         status = Status(iteration.converged and not weak, text)
@@ -203,10 +266,25 @@ class IV(ClosedLoopFit):
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Z'W beta = Z'y solved, with what its uncertainty is made of.
+    """Solution of Z'W beta = Z'y, with the ingredients of its uncertainty.
 
-    value: (b,).    triangle: (b, b), its square is the inverse of the textbook covariance.    weights, sigma: (g,).
-    A: (M, b, b) Z'W and score: (M, b) Z'e of every block.    correlation: least canonical one between Z and W.
+    Attributes
+    ----------
+    value : ndarray, shape (b,)
+        Solution.
+    triangle : ndarray, shape (b, b)
+        Its square is the inverse of the textbook covariance.
+    weights, sigma : ndarray, shape (g,)
+        Weights and residual standard deviations of the groups.
+    textbook : ndarray, shape (b, b)
+        Textbook covariance.
+    A : ndarray, shape (M, b, b)
+        Z'W of every block.
+    score : ndarray, shape (M, b)
+        Z'e of every block.
+    correlation : float
+        Least canonical correlation between Z and W.
+
     """
 
     value: Float
@@ -221,7 +299,7 @@ class Solved:
     def covariance(self, kind: str, segment: Int) -> Float:
         """Covariance (b, b) from the blocks, which lie in segments (M,).
 
-        Z'W is hardly symmetric but for noise: leverages are those of its symmetric part.
+        Z'W is symmetric except for noise: leverages are those of its symmetric part.
         """
         A = self.A.sum(axis=0)
         even = 0.5 * (A + A.T)
@@ -243,15 +321,15 @@ class Solved:
         return np.asarray((M - 1) / M * (D.T @ D))
 
     def estimate(self, name: str, regression: Regression, status: Status, intervals: str) -> Estimate:
-        """The estimate with its covariance from blocks."""
+        """Estimate with its covariance from blocks."""
         A, together = self.A.sum(axis=0), regression.factors.independent()
         segment = np.array(
-            [regression.factors.blocks[those[0]].segment for those in together], dtype=np.int64
+            [regression.factors.blocks[numbers[0]].segment for numbers in together], dtype=np.int64
         )
         independent = replace(
             self,
-            A=np.array([self.A[those].sum(axis=0) for those in together]),
-            score=np.array([self.score[those].sum(axis=0) for those in together]),
+            A=np.array([self.A[numbers].sum(axis=0) for numbers in together]),
+            score=np.array([self.score[numbers].sum(axis=0) for numbers in together]),
         )
         share = np.maximum(np.trace(np.linalg.solve(A, self.A), axis1=1, axis2=2) / len(A), 0.0)
         return Estimate(
@@ -275,7 +353,26 @@ class Solved:
 def solve_instruments(
     regression: Regression, measured: Iterable[Piece], simulated: Iterable[Piece]
 ) -> Solved:
-    """Solves the equations of measured pieces with instruments of simulated ones; raises SolverError if singular."""
+    """Solve the equations of measured pieces with instruments of simulated pieces.
+
+    Parameters
+    ----------
+    regression : Regression
+        Regression.
+    measured, simulated : iterable of Piece
+        Equations along measured and simulated motion.
+
+    Returns
+    -------
+    Solved
+        Solution.
+
+    Raises
+    ------
+    SolverError
+        If the equations are singular.
+
+    """
     p, base = regression.factors.parameter_count, regression.base
     double = replace(
         regression, factors=Factors(regression.factors.group_names, 2 * p, regression.factors.blocks)
@@ -291,7 +388,7 @@ def solve_instruments(
         try:
             value = np.linalg.solve(total, y.sum(axis=0))
         except np.linalg.LinAlgError as error:
-            raise _unrelated() from error
+            raise _singular_error() from error
         theta = np.zeros(2 * p)
         theta[base.independent] = value
         new = np.array(
@@ -305,7 +402,7 @@ def solve_instruments(
     square = ZZ.sum(axis=0)
     triangle = _triangle(total, square)
     inverse = solve_triangular(triangle, np.eye(base.rank))
-    scores = np.array([own - a @ value for own, a in zip(y, A, strict=True)])
+    scores = np.array([block_y - a @ value for block_y, a in zip(y, A, strict=True)])
     return Solved(
         value,
         triangle,
@@ -322,37 +419,49 @@ def _triangle(ZW: Float, ZZ: Float) -> Float:
     # R with R'R = (Z'W)' (Z'Z)^-1 Z'W, the inverse of the textbook covariance.
     size = np.sqrt(np.diag(ZZ))
     try:
-        root = np.linalg.cholesky(_safe(ZZ / np.outer(size, size)))
+        root = np.linalg.cholesky(_regularised(ZZ / np.outer(size, size)))
         R = np.linalg.qr(solve_triangular(root, ZW / size[:, None], lower=True), mode="r")
         np.linalg.inv(R)
     except (np.linalg.LinAlgError, ValueError) as error:
-        raise _unrelated() from error
+        raise _singular_error() from error
     return np.asarray(R * np.sign(np.diag(R))[:, None])
 
 
-def _unrelated() -> SolverError:
+def _singular_error() -> SolverError:
     return SolverError(
         "singular-instruments",
-        found="instruments without relation to the regressor",
+        found="instruments that are not correlated with the regressor",
         expected="a simulated motion like the measured one",
         do="filter more, or use 'didim'",
     )
 
 
 def least_correlation(ZW: Float, ZZ: Float, WW: Float) -> float:
-    """Least canonical correlation between instruments and regressors from their products, (b, b) each."""
-    z, w = np.linalg.cholesky(_safe(ZZ)), np.linalg.cholesky(_safe(WW))
+    """Least canonical correlation between instruments and regressors.
+
+    Parameters
+    ----------
+    ZW, ZZ, WW : ndarray, shape (b, b)
+        Products of instruments Z and regressors W.
+
+    Returns
+    -------
+    float
+        Correlation.
+
+    """
+    z, w = np.linalg.cholesky(_regularised(ZZ)), np.linalg.cholesky(_regularised(WW))
     whitened = np.linalg.solve(w, np.linalg.solve(z, ZW).T)
     return float(np.linalg.svd(whitened, compute_uv=False)[-1])
 
 
 def _inverse_root(S: Float) -> Float:
-    # L^-1 of S = L L'; directions in which weak instruments leave no information count as next to none.
+    # L^-1 of S = L L'; directions without information get almost none.
     values, vectors = np.linalg.eigh(S)
     return np.asarray((vectors / np.sqrt(np.maximum(values, LEAST_SHARE * values[-1]))).T)
 
 
-def _safe(S: Float) -> Float:
+def _regularised(S: Float) -> Float:
     return S + 1e-13 * np.diag(np.diag(S))
 
 
@@ -368,15 +477,15 @@ def _side_by_side(measured: Iterable[Piece], simulated: Iterable[Piece], p: int)
 def _products(
     groups: tuple[Factor, ...], independent: Int, weights: Float, p: int
 ) -> tuple[Float, Float, Float, Float]:
-    # Z'W, Z'y, Z'Z and W'W of one block over the base columns, all groups with their weights.
+    # Z'W, Z'y, Z'Z and W'W of one block over the base columns, with the weights of the groups.
     b = len(independent)
     position = {int(c): i for i, c in enumerate(independent)}
     ZW, ZZ, WW, Zy = np.zeros((b, b)), np.zeros((b, b)), np.zeros((b, b)), np.zeros(b)
     for factor, weight in zip(groups, weights, strict=True):
-        own = factor.columns < p
-        W, Z, y = factor.R[:, :-1][:, own], factor.R[:, :-1][:, ~own], factor.R[:, -1]
-        rows = np.array([position[int(c)] for c in factor.columns[own]])
-        columns = np.array([position[int(c)] for c in factor.columns[~own] - p])
+        of_regressor = factor.columns < p
+        W, Z, y = factor.R[:, :-1][:, of_regressor], factor.R[:, :-1][:, ~of_regressor], factor.R[:, -1]
+        rows = np.array([position[int(c)] for c in factor.columns[of_regressor]])
+        columns = np.array([position[int(c)] for c in factor.columns[~of_regressor] - p])
         ZW[np.ix_(columns, rows)] += weight * (Z.T @ W)
         ZZ[np.ix_(columns, columns)] += weight * (Z.T @ Z)
         WW[np.ix_(rows, rows)] += weight * (W.T @ W)

@@ -1,4 +1,4 @@
-"""Least squares on factors: ordinary, weighted by joint, and drawn towards the prior."""
+"""Least squares on factors: ordinary, weighted per joint, and pulled towards the prior."""
 
 from __future__ import annotations
 
@@ -25,22 +25,26 @@ from dynid.estimate.uncertainty import (
 from dynid.factor.factor import Factor, Factors, group_scale, stack
 from dynid.kernel import qr_panel, solve_triangular
 
-# Shares of a joint's torque that may be taken for the model's error, so that no joint's residual grows to so many times
-# that of weights by torque alone. With a right model those two differ by a few percent; on logs of real arms by 1.2 at
-# most. Residuals below a tenth of the torque need no such care.
+# Shares of a joint's torque tried as model error, so that no residual exceeds GROWTH times that with weights from
+# torque. Both differ by a few percent for a right model, by 1.2 at most on logs of real arms. Residuals below MATTERS
+# of the torque need no bound.
 MODEL_ERRORS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 GROWTH, MATTERS = 1.5, 0.1
-# Share of its square by which a residual still moves when the weights' iteration has ended, at most.
+# Greatest relative change of a squared residual after the iteration of weights.
 SETTLED = 1e-2
-# Of a column's length, what rounding leaves of one that others make up.
+# Independent share of a column's length that is rounding.
 DEPENDENT = 1e-12
 
 
 @dataclass(frozen=True)
 class OLS:
-    """Ordinary least squares, min sum ||y - W beta||^2: every equation counts alike.
+    """Ordinary least squares, min sum ||y - W beta||^2: all equations have the same weight.
 
-    intervals: how the covariance is found, see dynid.estimate.uncertainty.Intervals.
+    Parameters
+    ----------
+    intervals : str
+        Method of the covariance, see dynid.estimate.uncertainty.Intervals.
+
     """
 
     intervals: str = interval_kind()
@@ -50,7 +54,7 @@ class OLS:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Solves once with unit weights."""
+        """Solve once with unit weights."""
         require_enough(regression)
         weights = np.ones(len(regression.factors.group_names))
         value, R = solve(regression, weights, None)
@@ -66,14 +70,23 @@ class OLS:
 
 @dataclass(frozen=True)
 class WLS:
-    """Weighted least squares, weights 1/sigma_j^2 from each joint's own residuals, iterated to a fixed point.
+    """Weighted least squares with weights 1/sigma_j^2 from each joint's own residuals, iterated to a fixed point.
 
-    Where that lets a joint go (see `_reweighted`), 1/(sigma_j^2 + floor_j^2) in their place.
+    If a joint would lose its weight (see `_reweighted`), weights are 1/(sigma_j^2 + floor_j^2).
 
-    rounds: greatest number of re-weightings.
-    tolerance: greatest relative change of a sigma at the fixed point.
-    intervals: how the covariance is found, see dynid.estimate.uncertainty.Intervals.
-    Source: Gautier 1997; Madsen et al. 2020 eq. 20, with the weights' power corrected to 1/sigma^2.
+    Parameters
+    ----------
+    rounds : int
+        Greatest number of re-weightings.
+    tolerance : float
+        Greatest relative change of a sigma at the fixed point.
+    intervals : str
+        Method of the covariance, see dynid.estimate.uncertainty.Intervals.
+
+    References
+    ----------
+    Gautier 1997; Madsen et al. 2020, eq. 20, with the power of the weights corrected to 1/sigma^2.
+
     """
 
     rounds: int = most_rounds(30)
@@ -85,7 +98,7 @@ class WLS:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Alternates between solving and re-weighting."""
+        """Alternate between solving and re-weighting."""
         require_enough(regression)
         value, R, weights, sigma, status = _reweighted(regression, self.rounds, self.tolerance, None)
         return completed(self, regression, value, R, weights, sigma, 1.0, None, status)
@@ -93,13 +106,23 @@ class WLS:
 
 @dataclass(frozen=True)
 class Ridge:
-    """Weighted least squares drawn towards the prior: adds strength ||(theta - prior)/spread||^2.
+    """Weighted least squares pulled towards the prior: adds strength ||(theta - prior)/spread||^2.
 
-    strength: 1 means that a deviation by one spread costs as much as one standard deviation of one equation. What has
-    no prior stays free: its deviation from zero counts 1 at most.
-    The minimum over the directions without effect is taken exactly, which leaves a penalty on base parameters
-    alone: strength (beta - B prior)' (B S^2 B')^-1 (beta - B prior), S = diag(spread).
-    intervals: how the covariance is found, see dynid.estimate.uncertainty.Intervals.
+    Parameters without a prior stay free: their deviation from zero has weight 1 at most. The minimum over directions
+    without effect is exact and leaves a penalty on base parameters, strength (beta - B prior)' (B S^2 B')^-1 (beta - B
+    prior), S = diag(spread).
+
+    Parameters
+    ----------
+    strength : float
+        1: a deviation by one spread costs as much as one standard deviation of one equation.
+    rounds : int
+        Greatest number of re-weightings.
+    tolerance : float
+        Greatest relative change of a sigma at the fixed point.
+    intervals : str
+        Method of the covariance, see dynid.estimate.uncertainty.Intervals.
+
     """
 
     strength: float = prior_strength(1.0)
@@ -112,7 +135,7 @@ class Ridge:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Alternates between solving with the penalty and re-weighting."""
+        """Alternate between solving with the penalty and re-weighting."""
         require_enough(regression)
         penalty = self._penalty(regression)
         value, R, weights, sigma, status = _reweighted(regression, self.rounds, self.tolerance, penalty)
@@ -129,7 +152,7 @@ class Ridge:
 
 
 def residual_sigma(regression: Regression, value: Float) -> Float:
-    """Residual standard deviation of every group, (g,), with count - columns degrees of freedom."""
+    """Residual standard deviation (g,) of every group, with count - columns degrees of freedom."""
     theta = full_vector(regression, value)
     total = regression.factors.total
     floor = np.finfo(np.float64).eps
@@ -143,11 +166,11 @@ def residual_sigma(regression: Regression, value: Float) -> Float:
 def _reweighted(
     regression: Regression, rounds: int, tolerance: float, penalty: Float | None
 ) -> tuple[Float, Float, Float, Float, Status]:
-    """Weights 1/(sigma_j^2 + floor_j^2), iterated; the floor is zero unless a joint pays for another's weight.
+    """Iterated weights 1/(sigma_j^2 + floor_j^2); the floor is zero unless a joint suffers from the weight of another.
 
-    Where the model is wrong, a joint that it fits badly loses weight, is fitted worse for it and loses more. The floor
-    is the least share of each joint's torque, taken for the model's error, with which none ends up GROWTH times as far
-    off as with weights by torque alone.
+    If the model is wrong, a joint with a large error loses weight, is fitted worse for it and loses more. The floor is
+    the least share of each joint's torque, taken as model error, with which no error is GROWTH times that with weights
+    from torque.
     """
     scale = group_scale(regression.factors.total)
     value, R = solve(regression, scale, penalty)
@@ -155,26 +178,33 @@ def _reweighted(
     unbounded = ""
     for share in MODEL_ERRORS:
         floor = share / np.sqrt(scale)
-        found = _iterated(regression, rounds, tolerance, penalty, first, floor)
-        sigma, status = found[-2:]
+        result = _iterated(regression, rounds, tolerance, penalty, first, floor)
+        sigma, status = result[-2:]
         grown = np.where(sigma * np.sqrt(scale) > MATTERS, sigma / first, 0.0)
         worst = int(np.argmax(grown))
         if grown[worst] <= GROWTH:
             break
         unbounded = (
-            unbounded or f"'{regression.factors.group_names[worst]}' {grown[worst]:.2g} times as far off"
+            unbounded
+            or f"raise the error of '{regression.factors.group_names[worst]}' by {100 * (grown[worst] - 1):.2g} %"
         )
     else:
-        return value, R, scale, first, Status(True, f"weights by torque alone: others leave {unbounded}")
+        return (
+            value,
+            R,
+            scale,
+            first,
+            Status(True, f"weights from torque only: weights from residuals {unbounded}"),
+        )
     if unbounded:
         bound = f"bounded by a model error of {100 * share:.2g} % of each joint's torque"
-        text = f"{bound}, without which they leave {unbounded}"
-        found = (*found[:-1], Status(status.ok, f"{status.text}, {text}"))
-    return found
+        text = f"{bound}: without it they {unbounded}"
+        result = (*result[:-1], Status(status.ok, f"{status.text}, {text}"))
+    return result
 
 
 def weight_floor(weights: Float, sigma: Float) -> Float:
-    """(g,) the floor in weights 1/(sigma^2 + floor^2) of residuals sigma, 0 where they are 1/sigma^2."""
+    """Floor (g,) in weights 1/(sigma^2 + floor^2) of residuals sigma, 0 where they are 1/sigma^2."""
     square = 1.0 / weights - sigma**2
     return np.asarray(np.sqrt(np.where(square > SETTLED * sigma**2, square, 0.0)))
 
@@ -193,22 +223,37 @@ def _iterated(
             return value, R, weights, sigma, Status(True, "weights converged")
     return value, R, weights, sigma, Status(
         False,
-        f"the joints' weights still change by {100 * change:.2g} % after {rounds} rounds: raise rounds; "
-        "if that does not help, a joint may be fitted without any residual: record longer, or use 'ols'",
+        f"weights not converged: they still change by {100 * change:.2g} % after {rounds} rounds; raise rounds, "
+        "or, if a joint has no residual at all, record longer or use 'ols'",
     )  # fmt: skip
 
 
 def solve(regression: Regression, weights: Float, penalty: Float | None = None) -> tuple[Float, Float]:
-    """Base values (b,) of least squares with weights (g,) of the groups, and the triangle R (b, b) they come from.
+    """Base values of weighted least squares, and their triangle R.
 
-    penalty: (rows, b + 1) further equations, target last.
+    Parameters
+    ----------
+    regression : Regression
+        Equations.
+    weights : ndarray, shape (g,)
+        Weights of the groups.
+    penalty : ndarray, shape (rows, b + 1), optional
+        Further equations, target last.
+
+    Returns
+    -------
+    value : ndarray, shape (b,)
+        Base values.
+    R : ndarray, shape (b, b)
+        Triangle.
+
     """
     R = stack(regression.factors.total, regression.base.independent, weights)
     if penalty is not None:
         R = qr_panel(np.ascontiguousarray(np.concatenate([R, penalty]).T))
     b = regression.base.rank
-    # A part of a log may lack a column that the whole of it has, as friction of a joint that stands there, or hold it
-    # in one posture alone, where it is another column: it is zero.
+    # A part of a log may lack a column, such as friction of a joint at rest, or contain it in one posture only, where
+    # it depends on another column. The parameter is then zero.
     size = np.linalg.norm(R[:, :b], axis=0)
     lacking = np.flatnonzero(np.abs(np.diag(R)[:b]) <= DEPENDENT * size)
     if len(lacking):
@@ -220,14 +265,14 @@ def solve(regression: Regression, weights: Float, penalty: Float | None = None) 
 
 
 def full_vector(regression: Regression, value: Float) -> Float:
-    """(p,) base values (b,) on the independent columns, zero elsewhere."""
+    """Base values (b,) on the independent columns, zero elsewhere, (p,)."""
     theta = np.zeros(len(regression.columns))
     theta[regression.base.independent] = value
     return theta
 
 
 class Method(Protocol):
-    """An estimator that says how its intervals are found."""
+    """An estimator with a method of its intervals."""
 
     @property
     def name(self) -> str:
@@ -253,24 +298,50 @@ def completed(
     factors: Factors | None = None,
     together: int = 1,
 ) -> Estimate:
-    """The estimate with its covariance, by the block jackknife of the equations that were solved.
+    """Estimate with its covariance, by the block jackknife of the equations that were solved.
 
-    value: (b,).    R: (b, b) triangle of the weighted equations.    weights, sigma: (g,).
-    noise: variance of an equation of weight 1.    penalty: (rows, b + 1) that `solve` was given.
-    factors: the equations that were solved, weights applied, where they are not those of the regression.
-    together: neighbouring blocks that count as one in the intervals, since their residuals are correlated.
+    Parameters
+    ----------
+    method : Method
+        Estimator.
+    regression : Regression
+        Its input.
+    value : ndarray, shape (b,)
+        Base parameters.
+    R : ndarray, shape (b, b)
+        Triangle of the weighted equations.
+    weights, sigma : ndarray, shape (g,)
+        Weights and residual standard deviations of the groups.
+    noise : float
+        Variance of an equation of weight 1.
+    penalty : ndarray, shape (rows, b + 1), optional
+        Penalty that `solve` was given.
+    status : Status
+        Status.
+    factors : Factors, optional
+        Equations that were solved, with weights, if they are not those of the regression.
+    together : int
+        Number of neighbouring blocks that count as one in the intervals, since their residuals are correlated.
+
+    Returns
+    -------
+    Estimate
+        Estimate.
+
     """
     base = regression.base
     solved = regression.factors if factors is None else factors
-    own = weights if factors is None else np.ones(len(solved.group_names))
+    group_weights = weights if factors is None else np.ones(len(solved.group_names))
     inverse = solve_triangular(R, np.eye(base.rank))
     textbook = noise * (inverse @ inverse.T)
     covariance, leverage = textbook, np.zeros(len(regression.factors.blocks))
     freedom = float(len(regression.factors.independent()) - 1)
     if not regression.value_only:
-        blocks = BlockScores.of(solved, base.independent, full_vector(regression, value), inverse, own)
+        blocks = BlockScores.of(
+            solved, base.independent, full_vector(regression, value), inverse, group_weights
+        )
         leverage = blocks.leverage()
-        # What the model lacks is the same in every repetition of a motion: they say it once.
+        # Model errors are the same in every repetition of a motion, so repetitions count once.
         blocks = blocks.grouped(regression.factors.independent()).joined(together)
         covariance, freedom = covariance_of(method.intervals, blocks), float(blocks.count - 1)
     prior_share = np.zeros(base.rank)
@@ -279,7 +350,7 @@ def completed(
         covariance = covariance + pull @ pull.T
         prior_share = np.clip(np.sum(pull * penalty[:, :-1].T, axis=1), 0.0, 1.0)
         status = Status(
-            status.ok, status.text + "; drawn towards the prior, so intervals include the prior's spread"
+            status.ok, status.text + "; pulled towards the prior, whose spread is included in the intervals"
         )
     return Estimate(
         method=method.name,
@@ -300,20 +371,32 @@ def completed(
     )
 
 
-# Estimators for what is known from elsewhere: combinations of parameters held fast, or equations that join
-# in.
+# Estimators with known combinations of parameters, or with further equations.
 
+# Relative distance of a combination from the base parameters that is rounding.
 REPRESENTABLE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Weighted least squares with known combinations of parameters: min ||y - W beta||_Sigma with C theta = value.
+    """Weighted least squares with known combinations of parameters, min ||y - W beta||_Sigma with C theta = value.
 
-    rows: C, (c, p) over all parameters.    value: (c,).    covariance: of the value, (c, c).
-    The covariance of the rest includes what the known combinations' own covariance P adds:
-    cov = Z cov_z Z' + J P J' with J = d beta / d value. Combinations that the log's base parameters cannot express
-    are left out, and the status says how many.
+    The covariance includes the covariance P of the known combinations: cov = Z cov_z Z' + J P J' with J = d beta / d
+    value. Combinations that the base parameters of the log cannot express are left out, and the status counts them.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (c, p)
+        Combinations C.
+    value : ndarray, shape (c,)
+        Their values.
+    covariance : ndarray, shape (c, c)
+        Covariance P of the values.
+    rounds : int
+        Greatest number of re-weightings.
+    tolerance : float
+        Greatest relative change of a sigma at the fixed point.
+
     """
 
     rows: Float
@@ -330,14 +413,14 @@ class Given:
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
 
     def fit(self, regression: Regression) -> Estimate:
-        """Alternates between solving in the directions that are left and re-weighting."""
+        """Alternate between solving in the remaining directions and re-weighting."""
         require_enough(regression)
         if self.rows.shape[1] != len(regression.columns):
-            found = (
+            mismatch = (
                 f"combinations of {self.rows.shape[1]} parameters for a model of {len(regression.columns)}"
             )
-            raise UsageError("given-columns", found=found, expected="the same terms in both steps")
-        known = self._known(regression)
+            raise UsageError("given-columns", found=mismatch, expected="the same terms in both steps")
+        known = self._representable(regression)
         C = self.rows[known][:, regression.base.independent]
         size = _column_sizes(regression)
         # In scaled coordinates x = size * beta: x = fixed value + free z.
@@ -365,7 +448,7 @@ class Given:
             regression.factors, regression.base.independent, theta, inverse, weights
         )
         spread = (fixed - free @ gain) @ _root(self.covariance[np.ix_(known, known)])
-        text = f"{c} combinations held at values known from elsewhere, whose covariance is included"
+        text = f"{c} combinations fixed at known values, whose covariance is included"
         if not known.all():
             text += f"; {int((~known).sum())} could not be expressed in this log's parameters"
         converged = change < self.tolerance
@@ -387,16 +470,18 @@ class Given:
                 converged,
                 text
                 if converged
-                else text + "; the weights did not converge: raise rounds, or record a longer motion",
+                else text + "; weights not converged: raise rounds, or record a longer motion",
             ),
         )
 
-    def _known(self, regression: Regression) -> Bool:
-        # A combination counts if it is one of the log's base parameters: C = C[:, independent] B.
+    def _representable(self, regression: Regression) -> Bool:
+        # A combination is used if it is one of the log's base parameters: C = C[:, independent] B.
         base = regression.base
         scale = np.where(base.scale > 0, base.scale, 1.0)
-        missed = (self.rows - self.rows[:, base.independent] @ base.B) / scale
-        known = np.linalg.norm(missed, axis=1) <= REPRESENTABLE * np.linalg.norm(self.rows / scale, axis=1)
+        difference = (self.rows - self.rows[:, base.independent] @ base.B) / scale
+        known = np.linalg.norm(difference, axis=1) <= REPRESENTABLE * np.linalg.norm(
+            self.rows / scale, axis=1
+        )
         if not known.any():
             raise UnfitDataError(
                 "nothing-known",
@@ -408,9 +493,15 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Weighted least squares on a log's equations and further ones together, each group with a weight of its own.
+    """Weighted least squares on the equations of a log and further ones together, with a weight per group.
 
-    further: equations of the same parameters from elsewhere, such as static poses.
+    Parameters
+    ----------
+    further : Factors
+        Equations of the same parameters from elsewhere, such as static poses.
+    inner : WLS
+        Method.
+
     """
 
     further: Factors
@@ -418,27 +509,28 @@ class Joined:
     name: str = "one_shot"
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fits both; groups, leverages and degrees of freedom in the result are those of the log."""
+        """Fit both; groups, leverages and degrees of freedom of the result are those of the log."""
         factors = regression.factors
         joined = side_by_side(factors, self.further.select(regression.base.mask))
-        found = self.inner.fit(replace(regression, factors=joined))
+        estimate = self.inner.fit(replace(regression, factors=joined))
         g, blocks = len(factors.group_names), len(factors.blocks)
         return replace(
-            found,
+            estimate,
             method=self.name,
             group_names=factors.group_names,
-            sigma=found.sigma[:g],
-            weights=found.weights[:g],
-            block_leverage=found.block_leverage[:blocks],
+            sigma=estimate.sigma[:g],
+            weights=estimate.weights[:g],
+            block_leverage=estimate.block_leverage[:blocks],
             count=factors.count,
             status=Status(
-                found.status.ok, f"{found.status.text}; {len(self.further.blocks)} further blocks joined in"
+                estimate.status.ok,
+                f"{estimate.status.text}; fitted together with {len(self.further.blocks)} further blocks",
             ),
         )
 
 
 def side_by_side(a: Factors, b: Factors) -> Factors:
-    """Blocks of two sets of equations of the same parameters; the groups of each stay its own."""
+    """Blocks of two sets of equations of the same parameters; each keeps its groups."""
     empty_a = tuple(Factor.empty(f.columns) for f in a.total)
     empty_b = tuple(Factor.empty(f.columns) for f in b.total)
     blocks = [replace(block, groups=block.groups + empty_b) for block in a.blocks]
@@ -450,7 +542,7 @@ def side_by_side(a: Factors, b: Factors) -> Factors:
 def _solved(
     regression: Regression, weights: Float, fixed: Float, free: Float, target: Float
 ) -> tuple[Float, Float, Float]:
-    # beta, the triangle of the free directions, and how they answer to the fixed ones: z = z0 - gain value.
+    # beta, the triangle of the free directions, and their response to the fixed ones: z = z0 - gain value.
     R = stack(regression.factors.total, regression.base.independent, weights)
     A, y = R[:, :-1], R[:, -1]
     Q, G = np.linalg.qr(A @ free)

@@ -1,4 +1,4 @@
-"""Output error: parameters with which the simulated motion is the measured one."""
+"""Output error: parameters for which the simulated motion equals the measured one."""
 
 from __future__ import annotations
 
@@ -30,22 +30,28 @@ from dynid.simulation.loop import (
 )
 from dynid.simulation.mechanism import Mechanism
 
-# Gauss-Newton on simulated runs: each round is a weighted linear regression, so all that holds for those
-# holds.
+# Gauss-Newton on simulations: each round is a weighted linear regression, with all its properties.
 
+# Most halvings of a step that does not lower the residual.
 HALVINGS = 5
-# Slopes of a run are those between its samples: at a minimum of the sum they may still ask for a part of a deviation.
+# Move, in standard deviations, that is accepted at a minimum: derivatives are those between samples.
 NEAR = 0.5
-# Runs of blocks that intervals are made from, at least: of fewer a spread says little, and Student's quantile grows.
+# Least number of runs of blocks for intervals: with fewer the spread is uncertain and Student's quantile grows.
 LEAST_RUNS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Residuals that are no linear functions of the parameters.
+    """Residuals that are nonlinear in the parameters.
 
-    names: of their groups.    linear: value (b,) -> pieces with the slopes of what is predicted as columns, and
-    residual + slope value as target; it may raise SolverError where the model cannot be simulated.
+    Attributes
+    ----------
+    names : tuple of str
+        Names of their groups.
+    linear : callable
+        Value (b,) -> pieces whose columns are the derivatives of the prediction, with target residual + derivative
+        value. It may raise SolverError if the model cannot be simulated.
+
     """
 
     names: tuple[str, ...]
@@ -54,7 +60,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """Linearised equations at a value, and the mean square of each group's residual there."""
+    """Linearised equations at a value, with the mean square residual of each group."""
 
     value: Float
     factors: Factors
@@ -64,8 +70,8 @@ class _Linear:
     def at(regression: Regression, problem: Problem, value: Float) -> _Linear:
         factors = factors_of_pieces(regression, problem.linear(value), problem.names)
         theta, total = full_vector(regression, value), factors.total
-        found = np.array([f.residual_square(theta) / max(f.count, 1) for f in total])
-        return _Linear(value, factors, np.maximum(found, 1e-24 / group_scale(total)))
+        squares = np.array([f.residual_square(theta) / max(f.count, 1) for f in total])
+        return _Linear(value, factors, np.maximum(squares, 1e-24 / group_scale(total)))
 
     @property
     def weights(self) -> Float:
@@ -84,42 +90,68 @@ def minimised(
     start: Float,
     rounds: int,
     tolerance: float,
-    what: str,
+    subject: str,
     memory: float = 0.0,
     enough: Callable[[], bool] = lambda: False,
 ) -> Estimate:
-    """Fits by Gauss-Newton with halved steps; groups weigh 1/sigma^2 of their residuals, found anew each round.
+    """Fit by Gauss-Newton with halved steps; groups weigh 1/sigma^2 of their residuals, recomputed each round.
 
-    nearest: value (b,) and triangle R (b, b) of equations -> the nearest value that can be simulated: there steps end,
-    and where the equations ask for more, intervals cover the difference.    start: can be simulated.
-    tolerance: move of the estimate, in standard deviations, that ends it.    what: for the text of the status.
-    memory: s, within which residuals are correlated: blocks that are shorter count together in the intervals.
-    enough: asked after every step whether what is sought is known, though other parameters may still move.
+    Parameters
+    ----------
+    method : Method
+        Estimator.
+    regression : Regression
+        Its input.
+    problem : Problem
+        Residuals.
+    nearest : callable
+        Value (b,) and triangle R (b, b) of equations -> the nearest value that can be simulated. Steps end there, and
+        intervals include the distance to the solution of the equations.
+    start : ndarray, shape (b,)
+        Start, which can be simulated.
+    rounds : int
+        Greatest number of rounds.
+    tolerance : float
+        Move of the estimate at which iteration stops, in standard deviations.
+    subject : str
+        Start of the text of the status.
+    memory : float, s
+        Time within which residuals are correlated: shorter blocks count together in the intervals.
+    enough : callable
+        Asked after every step whether the result of interest is known, though other parameters may still move.
+
+    Returns
+    -------
+    Estimate
+        Estimate.
+
     """
-    here = _Linear.at(regression, problem, start)
+    current = _Linear.at(regression, problem, start)
     stopped: str | None = None
     moved, done, known = np.inf, 0, False
-    target, free, R = here.value, here.value, np.eye(len(start))
+    target, free, R = current.value, current.value, np.eye(len(start))
     for done in range(1, rounds + 1):
-        free, R = solve(replace(regression, factors=here.factors), here.weights)
+        free, R = solve(replace(regression, factors=current.factors), current.weights)
         target = nearest(free, R)
-        moved = float(np.linalg.norm(R @ (target - here.value)) / np.sqrt(len(start)))
+        moved = float(np.linalg.norm(R @ (target - current.value)) / np.sqrt(len(start)))
         if moved < tolerance or done == rounds:
             break
-        found = _lowered(regression, problem, here, target - here.value, moved / tolerance)
-        if isinstance(found, str):
-            stopped = found
+        trial = _line_search(regression, problem, current, target - current.value, moved / tolerance)
+        if isinstance(trial, str):
+            stopped = trial
             break
-        here = found
+        current = trial
         known = enough()
         if known:
             break
-    value = target if moved < tolerance else here.value
+    value = target if moved < tolerance else current.value
     sigma = residual_sigma(regression, value)
-    weighted = here.factors.scaled(here.weights)
-    held = float(np.linalg.norm(R @ (target - free)) / np.sqrt(len(start)))
-    status = _status(what + _held(held, tolerance), done, moved, np.inf if known else tolerance, stopped)
-    together = _together(regression, memory)
+    weighted = current.factors.scaled(current.weights)
+    distance = float(np.linalg.norm(R @ (target - free)) / np.sqrt(len(start)))
+    status = _status(
+        subject + _constraint_text(distance, tolerance), done, moved, np.inf if known else tolerance, stopped
+    )
+    together = _blocks_together(regression, memory)
     estimate = completed(
         method, regression, value, R, 1.0 / sigma**2, sigma, 1.0, None, status, weighted, together
     )
@@ -131,116 +163,158 @@ def minimised(
     )
 
 
-def _together(regression: Regression, memory: float) -> int:
-    # Neighbouring blocks as long as the memory together, where enough of such runs are left.
+def _blocks_together(regression: Regression, memory: float) -> int:
+    # Number of neighbouring blocks within the memory, if enough runs remain.
     blocks = regression.factors.blocks
     length = float(np.median([block.length for block in blocks]))
     wanted = int(np.ceil(memory / length)) if length > 0 else 1
     return max(min(wanted, len(blocks) // LEAST_RUNS), 1)
 
 
-def _lowered(
-    regression: Regression, problem: Problem, here: _Linear, step: Float, longest: float
+def _line_search(
+    regression: Regression, problem: Problem, current: _Linear, step: Float, longest: float
 ) -> _Linear | str:
-    # The first of the step, which is `longest` tolerances long, and its halves that lowers the cost; what was wrong if
-    # none does, "" at a minimum. A half that is shorter than the tolerance would end the search: it is not tried.
+    # The first of the step and its halves that lowers the cost; a text if none does, "" at a minimum. The step is
+    # `longest` tolerances long; a half below the tolerance would end the search, so it is not tried.
     wrong = ""
     for halving in range(HALVINGS):
         if halving and longest / 2**halving < 1.0:
             break
         try:
-            trial = _Linear.at(regression, problem, here.value + step / 2**halving)
+            trial = _Linear.at(regression, problem, current.value + step / 2**halving)
         except SolverError as error:
             wrong = tried(error)
             continue
-        if trial.cost(here.weights) < here.cost(here.weights):
+        if trial.cost(current.weights) < current.cost(current.weights):
             return trial
     return wrong
 
 
-def _held(held: float, tolerance: float) -> str:
-    if held < tolerance:
+def _constraint_text(distance: float, tolerance: float) -> str:
+    if distance < tolerance:
         return ""
-    return f", held where the mass matrix is positive definite, {held:.2g} standard deviations from the equations'"
+    return (
+        f", kept where the mass matrix is positive definite, {distance:.2g} standard deviations from the "
+        "unconstrained fit"
+    )
 
 
-def _status(what: str, rounds: int, moved: float, tolerance: float, stopped: str | None) -> Status:
-    text = f"{what}, {rounds} Gauss-Newton rounds"
+def _status(subject: str, rounds: int, moved: float, tolerance: float, stopped: str | None) -> Status:
+    text = f"{subject}, {rounds} Gauss-Newton rounds"
     if moved < tolerance:
         return Status(True, text)
     if stopped == "" and moved < NEAR:
         return Status(True, f"{text}; no smaller step lowers the residual")
-    text += f"; the estimate still moves by {moved:.2g} standard deviations a round"
+    text += f"; not converged: the last round moved the estimate by {moved:.2g} standard deviations"
     if stopped is not None:
         text += f"; {stopped or 'no smaller step lowers the residual'}"
-    return Status(False, f"{text}: begin nearer (richer motion, better prior), raise rounds, or use 'didim'")
+    return Status(False, f"{text}; record a richer motion, give a better prior, raise rounds, or use 'didim'")
 
 
-# Samples of an open-loop stretch at least, and its error at most, of the motion's size, if dynid chooses its length.
+# Least samples of an open-loop segment, and greatest error relative to the motion if its duration is automatic.
 SHORTEST, ASTRAY = 8, 0.1
 
 
 @dataclass(frozen=True)
 class CLOE(ClosedLoopFit):
-    """Closed-loop output error: min sum ||(q - q_s)_j / sigma_j||^2, q_s simulated under the feedback of `DIDIM`.
+    """Closed-loop output error, min sum ||(q - q_s)_j / sigma_j||^2, with q_s simulated under the feedback of `DIDIM`.
 
-    kp, kd, bandwidth: as in `DIDIM`.    Gauss-Newton with the run's exact linearisation, see simulate.sensitivity.
-    With elastic joints the motors' motion is compared as well.
-    Source: Ljung 1999, ch. 13; Brunot et al. 2018 for robots.
+    Gauss-Newton with the exact linearisation of the simulation, see simulate.sensitivity. With elastic joints the
+    motion of the motors is compared too. Options kp, kd and bandwidth are those of `DIDIM`.
+
+    References
+    ----------
+    Ljung 1999, ch. 13; Brunot et al. 2018 for robots.
+
     """
 
     name: str = "cloe"
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fits from a start on smoothed motion.
+        """Fit from a start on smoothed motion.
 
-        Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
+        Raises UsageError if there are only factors, SolverError if no parameters near the data can be simulated.
         """
         simulation, start, feedback = self.opened(regression, self.name)
         problem = closed_loop(simulation, feedback, of_torque=False)
-        what = f"positions under {simulation.bandwidth:.2g} Hz feedback"
+        subject = f"positions under {simulation.bandwidth:.2g} Hz feedback"
         return minimised(
-            self, regression, problem, simulation.simulable.nearest, start, self.rounds, self.tolerance, what
+            self,
+            regression,
+            problem,
+            simulation.simulable.nearest,
+            start,
+            self.rounds,
+            self.tolerance,
+            subject,
         )
 
 
 @dataclass(frozen=True)
 class CLIE(ClosedLoopFit):
-    """Closed-loop input error: min sum ||(tau - u)_j / sigma_j||^2, u the torque under the feedback of `DIDIM`.
+    """Closed-loop input error, min sum ||(tau - u)_j / sigma_j||^2, with the torque u under the feedback of `DIDIM`.
 
-    tau - u = -kp (q - q_s) - kd (dq - dq_s): positions and velocities weighed as the controller does, those of the
-    motors where joints are elastic. Torque shows a spring only by the motion that it leaves to the link: its interval
-    is several times as wide as where deflections are compared.
-    Source: Brunot, Janot, Young and Carrillo 2018.
+    tau - u = -kp (q - q_s) - kd (dq - dq_s): positions and velocities are weighted as by the controller, those of the
+    motors if joints are elastic. Torque shows a spring only through the motion of the link, so the interval of its
+    stiffness is several times as wide as with deflections.
+
+    References
+    ----------
+    Brunot, Janot, Young and Carrillo 2018.
+
     """
 
     name: str = "clie"
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fits from a start on smoothed motion; raises as `DIDIM` does."""
+        """Fit from a start on smoothed motion; raises as `DIDIM` does."""
         simulation, start, feedback = self.opened(regression, self.name)
         problem = closed_loop(simulation, feedback, of_torque=True)
-        what = f"torque under {simulation.bandwidth:.2g} Hz feedback"
+        subject = f"torque under {simulation.bandwidth:.2g} Hz feedback"
         return minimised(
-            self, regression, problem, simulation.simulable.nearest, start, self.rounds, self.tolerance, what
+            self,
+            regression,
+            problem,
+            simulation.simulable.nearest,
+            start,
+            self.rounds,
+            self.tolerance,
+            subject,
         )
 
 
 @dataclass(frozen=True)
 class OE:
-    """Open-loop output error by multiple shooting: q_s driven by the measured torque alone, over stretches of time.
+    """Open-loop output error by multiple shooting, with q_s driven by the measured torque over segments of time.
 
-    Every stretch of `horizon` seconds has a first state of its own, which is eliminated exactly from each linearised
-    round, so that errors do not add up beyond it. Errors weigh as the torque
-    that makes them: M(q) (q - q_s) / sigma, M and each joint's sigma being those of the first parameters.
-    horizon: s; None = a quarter of the period of the motion's highest frequency, 0.1 to 1 s, halved until the first
-    parameters foretell every joint's motion to a tenth of its size.
-    Source: Bock 1983 (multiple shooting); Golub and Pereyra 1973 (elimination).
+    Every segment has its own initial state, which is eliminated exactly from each linearised round, so that errors do
+    not accumulate beyond a segment. Errors are weighted as the torque that causes them: M(q) (q - q_s) / sigma, with M
+    and each joint's sigma those of the first parameters.
 
-    Raises UsageError for a horizon that is not positive.
+    Parameters
+    ----------
+    horizon : float, s, optional
+        Duration of a segment; None = a quarter of the period of the motion's highest frequency, 0.1 to 1 s, halved
+        until the first parameters predict the motion of every joint to a tenth of its size.
+    rounds : int
+        Greatest number of rounds.
+    tolerance : float
+        Move of the estimate at which iteration stops, in standard deviations.
+    intervals : str
+        Method of the covariance, see dynid.estimate.uncertainty.Intervals.
+
+    Raises
+    ------
+    UsageError
+        For a horizon that is not positive.
+
+    References
+    ----------
+    Bock 1983 (multiple shooting); Golub and Pereyra 1973 (elimination).
+
     """
 
-    horizon: float | None = option(None, "oe: length of the stretches that are simulated", unit="s", above=0)
+    horizon: float | None = option(None, "oe: duration of each simulated segment", unit="s", above=0)
     rounds: int = most_rounds(15)
     tolerance: float = last_move(0.05)
     intervals: str = interval_kind()
@@ -250,13 +324,13 @@ class OE:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fits from a start on smoothed motion; raises as `CLOE` does."""
+        """Fit from a start on smoothed motion; raises as `CLOE` does."""
         require_enough(regression)
         simulation = SimulationProblem.of(regression, self.name, None)
         start = simulation.start()
         shooting = _Shooting.of(simulation, start, self.horizon)
         problem = Problem(("all joints",), shooting.linear)
-        what = f"open loop over stretches of {shooting.length / simulation.rate:.2g} s"
+        subject = f"open loop over segments of {shooting.length / simulation.rate:.2g} s"
         return minimised(
             self,
             regression,
@@ -265,12 +339,28 @@ class OE:
             simulation.start(),
             self.rounds,
             self.tolerance,
-            what,
+            subject,
         )
 
 
 def closed_loop(simulation: SimulationProblem, feedback: Feedback, of_torque: bool) -> Problem:
-    """Residuals of position or of torque under feedback, with their slopes, after the filters of the equations."""
+    """Residuals of position or torque under feedback, with their derivatives, after the filters of the equations.
+
+    Parameters
+    ----------
+    simulation : SimulationProblem
+        Samples and model.
+    feedback : Feedback
+        Feedback on the measured motion.
+    of_torque : bool
+        Residuals of torque instead of position.
+
+    Returns
+    -------
+    Problem
+        Residuals.
+
+    """
     robot = simulation.source.robot
     probe = simulation.mechanism(np.zeros(simulation.regression.base.rank))
     names = robot.joint_names
@@ -279,10 +369,10 @@ def closed_loop(simulation: SimulationProblem, feedback: Feedback, of_torque: bo
     columns = tuple(np.array(simulation.regression.base.independent) for _ in names)
     place = probe.driven
 
-    def residual_lines(samples: Samples, one: Run) -> Float:
+    def residual_lines(samples: Samples, simulated: Run) -> Float:
         if of_torque:
-            return np.asarray(samples.tau - one.u)
-        return measured_coordinates(probe, samples)[0] - one.x
+            return np.asarray(samples.tau - simulated.u)
+        return measured_coordinates(probe, samples)[0] - simulated.x
 
     output = Output(place, -feedback.kp, -feedback.kd) if of_torque else Output.positions(probe.size)
 
@@ -290,14 +380,16 @@ def closed_loop(simulation: SimulationProblem, feedback: Feedback, of_torque: bo
         mechanism = simulation.mechanism(value)
         for samples in simulation.coarse:
             stretches = simulation.stretches(samples)
-            found = run(mechanism, samples, feedback, stretches)
+            simulated = run(mechanism, samples, feedback, stretches)
             extra = {k: v[stretches.index] for k, v in extra_of(mechanism, samples).items()}
             change = sensitivity(
-                mechanism, found, extra, feedback, samples.rate, simulation.wanted, False, output
+                mechanism, simulated, extra, feedback, samples.rate, simulation.wanted, False, output
             )
             slope = stretches.gathered(change)
-            own = Run(*(stretches.gathered(part) for part in (found.x, found.v, found.a, found.u)))
-            e = residual_lines(samples, own)
+            gathered = Run(
+                *(stretches.gathered(part) for part in (simulated.x, simulated.v, simulated.a, simulated.u))
+            )
+            e = residual_lines(samples, gathered)
             yield piece_of_run(simulation, samples, columns, slope, e + slope @ value)
 
     return Problem(names, linear)
@@ -310,7 +402,27 @@ def piece_of_run(
     slope: Float,
     target: Float,
 ) -> Piece:
-    """Slopes (T, g, w) and target (T, g) of a batch: lines by group, filtered and thinned as the equations are."""
+    """Derivatives and target of a batch as equations, filtered and decimated like those of the log.
+
+    Parameters
+    ----------
+    simulation : SimulationProblem
+        Filter of the equations.
+    samples : Samples
+        Batch.
+    columns : tuple of ndarray of int
+        Indices of the parameters by group.
+    slope : ndarray, shape (T, g, w)
+        Derivatives.
+    target : ndarray, shape (T, g)
+        Target.
+
+    Returns
+    -------
+    Piece
+        Equations.
+
+    """
     parallel = simulation.parallel
     panels, times = [], np.zeros(0)
     for g in range(target.shape[1]):
@@ -322,11 +434,11 @@ def piece_of_run(
 
 @dataclass(frozen=True, eq=False)
 class _Shooting:
-    """Stretches of samples with free first states: equations of all joints of a stretch are tied together.
+    """Segments of samples with free initial states: the equations of all joints of a segment are coupled.
 
-    length: samples of a stretch.    first: (b,) parameters whose mass matrix M weighs the errors.
-    scale: (s,) root mean square of M e with them: what was missed was torque, unless encoders are coarse, and equal
-    torque moves a light joint, or a folded arm, further than a heavy one.
+    length: samples of a segment.    first: (b,) parameters whose mass matrix M weights the errors. scale: (s,) root
+    mean square of M e with them. Unless encoders are coarse, errors come from torque, and equal torque moves a light
+    joint, or a folded arm, further than a heavy one.
     """
 
     simulation: SimulationProblem
@@ -336,9 +448,9 @@ class _Shooting:
 
     @staticmethod
     def of(simulation: SimulationProblem, start: Float, horizon: float | None) -> _Shooting:
-        """Stretches of `horizon` seconds; None = the longest over which the first parameters foretell the motion.
+        """Segments of `horizon` seconds; None = the longest over which the first parameters predict the motion.
 
-        Raises UsageError for a horizon of fewer samples than a first state needs.
+        Raises UsageError for a horizon with fewer samples than an initial state needs.
         """
         seconds = horizon
         if seconds is None:
@@ -349,27 +461,27 @@ class _Shooting:
                 "horizon",
                 found=f"horizon = {horizon} s, {length} samples at {simulation.rate:.4g} Hz",
                 expected=f"at least {SHORTEST} samples, {SHORTEST / simulation.rate:.2g} s",
-                do="give a longer horizon, or none",
+                do="give a longer horizon, or leave it out",
             )
         length = max(length, SHORTEST)
         while True:
-            error, size, scale = _predicted(simulation, start, length)
+            error, size, scale = _prediction_errors(simulation, start, length)
             if horizon is not None or length // 2 < SHORTEST or (error < ASTRAY * size).all():
                 return _Shooting(simulation, length, start, scale)
             length //= 2
 
     def linear(self, value: Float) -> Iterator[Piece]:
-        """Equations at a value, first states eliminated."""
+        """Equations at a value, with initial states eliminated."""
         simulation, mechanism = self.simulation, self.simulation.mechanism(value)
         columns = (np.array(simulation.regression.base.independent),)
         free = Feedback.none(mechanism.n)
         for samples in simulation.coarse:
             stretches = Stretches.of(len(samples), self.length, 0)
-            found = run(mechanism, samples, free, stretches)
+            simulated = run(mechanism, samples, free, stretches)
             extra = {k: v[stretches.index] for k, v in extra_of(mechanism, samples).items()}
             change = sensitivity(
                 mechanism,
-                found,
+                simulated,
                 extra,
                 free,
                 samples.rate,
@@ -378,11 +490,13 @@ class _Shooting:
                 Output.positions(mechanism.size),
             )
             x = measured_coordinates(mechanism, samples)[0][stretches.index]
-            weight = _weights(simulation.mechanism(self.first), x, extra) / self.scale[:, None]
-            weighted = np.einsum("bij,bkj->bki", weight, x - found.x)
-            yield self._projected(samples, stretches, columns, weight[:, None] @ change, weighted, value)
+            weight = _middle_mass_matrices(simulation.mechanism(self.first), x, extra) / self.scale[:, None]
+            weighted = np.einsum("bij,bkj->bki", weight, x - simulated.x)
+            yield self._without_initial_states(
+                samples, stretches, columns, weight[:, None] @ change, weighted, value
+            )
 
-    def _projected(
+    def _without_initial_states(
         self,
         samples: Samples,
         stretches: Stretches,
@@ -395,34 +509,36 @@ class _Shooting:
         every = max(min(self.simulation.parallel.decimation, self.length // SHORTEST), 1)
         lines, times = [], []
         for i in range(len(e)):
-            own = np.arange(0, min(stretches.length, stretches.count - i * stretches.length), every)
-            own = own[samples.keep[stretches.index[i, own]]]
-            if len(own) < 4:
+            kept = np.arange(0, min(stretches.length, stretches.count - i * stretches.length), every)
+            kept = kept[samples.keep[stretches.index[i, kept]]]
+            if len(kept) < 4:
                 continue
-            S, r = change[i, own].reshape(-1, change.shape[-1]), e[i, own].ravel()
+            S, r = change[i, kept].reshape(-1, change.shape[-1]), e[i, kept].ravel()
             Q = np.linalg.qr(S[:, b:])[0]
             panel = np.column_stack([S[:, :b], r + S[:, :b] @ value])
             panel = panel - Q @ (Q.T @ panel)
             lines.append(panel)
-            times.append(np.repeat(samples.t[stretches.index[i, own]], e.shape[-1]))
+            times.append(np.repeat(samples.t[stretches.index[i, kept]], e.shape[-1]))
         width = len(columns[0]) + 1
         whole = np.concatenate([np.zeros((0, width)), *lines])
         t = np.concatenate([np.zeros(0), *times])
         return Piece(samples.segment, (t,), columns, (np.ascontiguousarray(whole.T),))
 
 
-def _weights(mechanism: Mechanism, x: Float, extra: Mapping[str, Float]) -> Float:
-    # Mass matrices (B, s, s) in the middle of stretches (B, K, s).
+def _middle_mass_matrices(mechanism: Mechanism, x: Float, extra: Mapping[str, Float]) -> Float:
+    # Mass matrices (B, s, s) in the middle of segments (B, K, s).
     middle = x.shape[1] // 2
     at = {name: np.ascontiguousarray(values[:, middle]) for name, values in extra.items()}
     posture = np.ascontiguousarray(x[:, middle])
     return mechanism.equations(posture, np.zeros_like(posture), at)[0]
 
 
-def _predicted(simulation: SimulationProblem, value: Float, length: int) -> tuple[Float, Float, Float]:
-    # By coordinate: root mean square e of what open-loop runs of so many samples miss, the motion's size, and M e.
+def _prediction_errors(
+    simulation: SimulationProblem, value: Float, length: int
+) -> tuple[Float, Float, Float]:
+    # By coordinate: root mean square error e of open-loop segments, size of the motion, and size of M e.
     mechanism = simulation.mechanism(value)
-    missed, motion, weighted = [], [], []
+    errors, motion, weighted = [], [], []
     for samples in simulation.coarse:
         stretches = Stretches.of(len(samples), length, 0)
         measured = measured_coordinates(mechanism, samples)[0]
@@ -433,8 +549,10 @@ def _predicted(simulation: SimulationProblem, value: Float, length: int) -> tupl
         except SolverError:
             return np.full(mechanism.size, np.inf), np.ones(mechanism.size), np.ones(mechanism.size)
         extra = {k: v[stretches.index] for k, v in extra_of(mechanism, samples).items()}
-        missed.append(stretches.gathered(e))
-        weighted.append(stretches.gathered(np.einsum("bij,bkj->bki", _weights(mechanism, x, extra), e)))
+        errors.append(stretches.gathered(e))
+        weighted.append(
+            stretches.gathered(np.einsum("bij,bkj->bki", _middle_mass_matrices(mechanism, x, extra), e))
+        )
     size = np.std(np.concatenate(motion), axis=0)
-    error, scale = (np.sqrt(np.mean(np.concatenate(z) ** 2, axis=0)) for z in (missed, weighted))
+    error, scale = (np.sqrt(np.mean(np.concatenate(z) ** 2, axis=0)) for z in (errors, weighted))
     return error, np.maximum(size, 1e-9), np.maximum(scale, 1e-12)

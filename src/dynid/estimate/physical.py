@@ -1,4 +1,4 @@
-"""An estimate brought to physically consistent bodies: kept, or given up where unseen data speak against it."""
+"""Physically consistent estimates: kept, or given up if held-out data contradict them."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from dynid.terms.exports import Column
 from dynid.terms.spring import is_spring_stiffness
 from dynid.terms.term import Terms
 
-# Consistent bodies may fit a group of equations, or predict unseen blocks, this much worse than the unconstrained fit.
+# Factor by which consistent links may raise the error of a group of equations, or of held-out blocks.
 MUCH_WORSE = 1.2
-# Strength of a prior that pulls no more.
+# Strength of a prior without noticeable pull.
 NO_PULL = 1e-3
-# Least over greatest second moment of a body that only the condition of consistency keeps apart from an impossible one:
-# a rod a hundred times as long as thick has 1e-4, links have 1e-2 and more.
+# Least over greatest second moment of a link that is kept only by the condition of consistency: a rod a hundred times
+# as long as thick has 1e-4, links 1e-2 and more.
 EDGE = 1e-4
-# Rounding of parameters that lie on the border of what is physical.
+# Rounding of parameters on the border of consistency.
 BORDER = 1e-10
-# Joint parameters that are below zero on no robot.
+# Joint parameters that are never negative.
 NOT_NEGATIVE = {
     "rotor_inertia": "rotor inertia",
     "viscous": "viscous friction",
@@ -47,7 +47,7 @@ NOT_NEGATIVE = {
 
 
 def unconstrained(estimator: Estimator) -> Estimator:
-    """The method whose answer is brought to physically consistent bodies; any other method itself."""
+    """Method whose answer is made physically consistent; any other method itself."""
     return estimator.unconstrained if isinstance(estimator, FeasibleFit) else estimator
 
 
@@ -60,20 +60,47 @@ def project_to_physical(
     cause: Callable[[FeasibleFit], str] = lambda fit: "",
     stands_in: Callable[[Estimate], bool] = lambda real: True,
 ) -> tuple[Estimate, Estimator]:
-    """The physically consistent estimate, where one is wanted, and the estimator that it came from, strength fixed.
+    """Physically consistent estimate, if one is wanted, and the estimator that it came from, with fixed strength.
 
-    free: the estimate without constraints.    asked: whether the user named the method. What nobody asked for is given
-    up where it predicts left-out blocks much worse; what was asked for is kept with a warning. A misfit is put down to
-    the prior's pull where it goes away without, and to the constraints in force where it does not.
-    cause: what makes the consistent fit of a strength miss more, in words; "" = not known.
-    stands_in: whether `free` may take the place of a consistent estimate that predicts worse.
-    Raises SolverError if no consistent bodies are found that were asked for.
+    If the user did not name the method, consistent links are given up if they predict held-out blocks much worse;
+    otherwise they are kept with a warning. A misfit is attributed to the pull of the prior if it disappears without,
+    and to the active constraints if it does not.
+
+    Parameters
+    ----------
+    wanted : Estimator
+        Estimator.
+    regression : Regression
+        Its input.
+    free : Estimate
+        Unconstrained estimate.
+    asked : bool
+        Whether the user named the method.
+    diagnostics : Diagnostics
+        Receives warnings.
+    cause : callable
+        Cause of the greater error of a consistent fit, in words; "" = unknown.
+    stands_in : callable
+        Whether `free` may replace a consistent estimate that predicts worse.
+
+    Returns
+    -------
+    estimate : Estimate
+        Estimate.
+    estimator : Estimator
+        Its estimator.
+
+    Raises
+    ------
+    SolverError
+        If no consistent links are found although the user named the method.
+
     """
     if not isinstance(wanted, FeasibleFit):
         return free, wanted
     try:
         fit, reason = wanted.resolved(regression, free)
-        real, found = fit.solution(regression, free, reason)
+        real, answer = fit.solution(regression, free, reason)
     except SolverError as error:
         warn_or_raise(error, asked, diagnostics)
         return free, unconstrained(wanted)
@@ -81,58 +108,54 @@ def project_to_physical(
         return real, fit
     loose = _without_pull(fit, regression, free)
     if loose is not None and not much_worse(loose, free):
-        # A strength that unseen blocks chose bears no blame: what it misses more in training it predicts better.
+        # A strength chosen by held-out blocks is not the cause: it predicts better than it fits.
         if not isinstance(wanted.strength, str):
             diagnostics.warn("constraints-cost", _pull_text(fit, real, free))
         return real, fit
-    unseen, of_torque = _unseen_ratios(fit, regression, free)
-    why = cause(fit) if asked or not unseen <= 1.0 else ""
+    held_out, of_torque = _held_out_ratios(fit, regression, free)
+    why = cause(fit) if asked or not held_out <= 1.0 else ""
     if why:
         diagnostics.warn(LIKELY_CAUSE, why)
-    text = _cost_text(fit, real, found, free, unseen)
+    text = _cost_text(fit, real, answer, free, held_out)
     if asked:
         diagnostics.warn(
-            "constraints-cost", f"{text}. Loosen what was asked for" + ("" if why else f", or {_ADD}")
+            "constraints-cost", f"{text}. Relax your constraints or prior" + ("" if why else f", or {_ADD}")
         )
         return real, fit
-    if unseen > MUCH_WORSE and of_torque > 1.0 and stands_in(real):
+    if held_out > MUCH_WORSE and of_torque > 1.0 and stands_in(real):
         diagnostics.warn(
             "not-consistent",
-            f"{text}. The estimate without constraints is kept and scored, of which only combinations of parameters "
-            "have a meaning; exports hold the consistent bodies" + ("" if why else f"; {_ADD}"),
+            f"{text}. Scores are of the unconstrained estimate, exports of the consistent links"
+            + ("" if why else f"; {_ADD}"),
         )
-        return _beside(free, real, regression), unconstrained(wanted)
-    if unseen > 1.0:
+        return _with_free_directions(free, real, regression), unconstrained(wanted)
+    if held_out > 1.0:
         reason = (
-            "the estimate without constraints has a mass matrix that is not positive definite, and what this "
-            "motion says of the rest they explain well"
+            "the mass matrix of the unconstrained estimate is not positive definite"
             if of_torque > 1.0
-            else "of the torque of all joints together the estimate without constraints misses "
-            f"{1.0 / of_torque:.3g} times as much there"
+            else f"over all joints their held-out torque error is {100 * (1.0 - of_torque):.2g} % smaller"
         )
-        kept = f". They are kept all the same: {reason}"
+        kept = f". The consistent links are kept, since {reason}"
         diagnostics.warn(
-            "consistency-costs", text + (kept if unseen > MUCH_WORSE else "") + ("" if why else f": {_ADD}")
+            "consistency-costs",
+            text + (kept if held_out > MUCH_WORSE else "") + ("" if why else f"; {_ADD}"),
         )
     return real, fit
 
 
-# The warning that names what keeps consistent bodies from predicting as well.
+# Warning that names why consistent links predict worse.
 LIKELY_CAUSE = "likely-cause"
-_ADD = (
-    "look for what the model lacks or the description has wrong (a rotor, a hand or load, a drive gain, a lean of the "
-    "base)"
-)
+_ADD = "check for a missing rotor or load, a wrong drive gain, or a tilted base"
 
 
 def body_fault(name: str, pi: Float) -> str:
-    """A sentence that says why ten numbers belong to no body."""
+    """Sentence that says why ten numbers are not those of a physical link."""
     values = ", ".join(f"{value:.3g}" for value in eigenvalues(pi))
-    return f"body '{name}': mass {pi[0]:.4g} kg, pseudo-inertia eigenvalues {values}"
+    return f"link '{name}': mass {pi[0]:.4g} kg, pseudo-inertia eigenvalues {values}"
 
 
 def unphysical(robot: RobotModel, estimate: Estimate) -> tuple[str, ...]:
-    """What of an estimate no real robot has, a sentence each: bodies, rotors, friction and springs of joints.
+    """Properties of an estimate that no real robot has, one sentence each: links, rotors, friction and springs.
 
     These are the reasons for which an export is refused.
     """
@@ -151,25 +174,24 @@ def unphysical(robot: RobotModel, estimate: Estimate) -> tuple[str, ...]:
 
 
 def warn_or_raise(error: SolverError, asked: bool, diagnostics: Diagnostics) -> None:
-    """Warns of consistent bodies that were not found; raises the error if they were asked for."""
+    """Warn that no consistent links were found; raise the error if the user asked for them."""
     if asked:
         raise error
-    # What nobody asked for must not cost the run.
+    # Without a request of the user this must not stop the run.
     diagnostics.warn(
         "not-consistent",
-        f"the solver found no physically consistent bodies ({error.found}), which says nothing of the robot: the "
-        "estimate without constraints is kept, of which only combinations of parameters have a meaning. Give limits or "
-        "a prior under [estimate]",
+        f"no physically consistent links found ({error.found}): a failure of the solver, not of the robot. The "
+        "unconstrained estimate is kept. Give limits or a prior under [estimate]",
     )
 
 
 def much_worse(real: Estimate, free: Estimate) -> bool:
-    """Whether an estimate fits some group of equations much worse than the one without constraints."""
+    """Whether an estimate fits some group of equations much worse than the unconstrained one."""
     return _worst(real, free)[0] > MUCH_WORSE
 
 
 def _worst(real: Estimate, free: Estimate) -> tuple[float, str]:
-    # By how much the residuals of a group grow at most, and of which.
+    # Greatest factor of a group's residuals, and that group.
     worse = np.asarray(real.sigma) / np.asarray(free.sigma)
     return float(worse.max()), real.group_names[int(np.argmax(worse))]
 
@@ -183,10 +205,11 @@ def _without_pull(fit: FeasibleFit, regression: Regression, free: Estimate) -> E
         return None
 
 
-def _unseen_ratios(fit: FeasibleFit, regression: Regression, free: Estimate) -> tuple[float, float]:
-    """How far off left-out blocks are predicted, over the same without constraints; nan = unknown.
+def _held_out_ratios(fit: FeasibleFit, regression: Regression, free: Estimate) -> tuple[float, float]:
+    """Held-out error over that of the unconstrained fit; nan = unknown.
 
-    With all groups of equations at their weights, and of their torque in N m (N), of which light joints have little.
+    With all groups of equations at their weights, and of their torque in N m (N), in which light joints have little
+    influence.
     """
     if fit.inner is not None or not can_hold_out(regression.factors):
         return float("nan"), float("nan")
@@ -201,8 +224,8 @@ def _unseen_ratios(fit: FeasibleFit, regression: Regression, free: Estimate) -> 
     )
 
 
-def _beside(free: Estimate, real: Estimate, regression: Regression) -> Estimate:
-    # The unconstrained estimate with its free directions where the consistent bodies have them.
+def _with_free_directions(free: Estimate, real: Estimate, regression: Regression) -> Estimate:
+    # Unconstrained estimate, with free directions as in the consistent links.
     lifted = free.base.lift(free.value, real.parameters, regression.spread)
     return replace(free, parameters=lifted, consistent=real.parameters)
 
@@ -210,52 +233,63 @@ def _beside(free: Estimate, real: Estimate, regression: Regression) -> Estimate:
 def _pull_text(fit: FeasibleFit, real: Estimate, free: Estimate) -> str:
     ratio, group = _worst(real, free)
     return (
-        f"the pull to the description's inertias (strength = {fit.strength:g}) makes the fit miss '{group}' "
-        f"{ratio:.2g} times as far as without constraints; consistent bodies without it do not. Lower strength, or set "
-        "'held-out'"
+        f"the pull of the prior (strength = {fit.strength:g}) raises the error of '{group}' by "
+        f"{100 * (ratio - 1):.2g} %; without it consistent links fit. Lower strength, or set it to 'held-out'"
     )
 
 
-def _cost_text(fit: FeasibleFit, real: Estimate, found: Feasible, free: Estimate, unseen: float) -> str:
+def _cost_text(fit: FeasibleFit, real: Estimate, answer: Feasible, free: Estimate, held_out: float) -> str:
     ratio, group = _worst(real, free)
-    text = f"physically consistent bodies miss '{group}' {ratio:.2g} times as far as the estimate without constraints"
-    if np.isfinite(unseen):
-        text += f" and predict left-out blocks {unseen:.3g} times as far off"
+    text = f"enforcing physical consistency raises the error of '{group}' by {100 * (ratio - 1):.2g} %"
+    if np.isfinite(held_out):
+        text += f" (held out: {100 * (held_out - 1):+.2g} %)"
     thin = thinness(real.columns, real.parameters) < EDGE
     bodies = sorted({real.columns[ten[0]].owner + 1 for ten in body_columns(real.columns)[thin]})
     edge = (
-        [f"consistency of bod{'y' if len(bodies) == 1 else 'ies'} {', '.join(map(str, bodies))}"]
+        [f"consistency of link{'' if len(bodies) == 1 else 's'} {', '.join(map(str, bodies))}"]
         if bodies
         else []
     )
-    force = edge + [name for name in found.active if not name.startswith("pseudo-inertia")]
-    return text + (f"; what holds them back: {', '.join(force)}" if force else "") + _asked_for(fit)
+    force = edge + [name for name in answer.active if not name.startswith("pseudo-inertia")]
+    return text + (f"; active constraints: {', '.join(force)}" if force else "") + _limits_text(fit)
 
 
-def _asked_for(fit: FeasibleFit) -> str:
+def _limits_text(fit: FeasibleFit) -> str:
     known = []
     if fit.total_mass is not None:
         known.append("total_mass = [{:.4g}, {:.4g}]".format(*fit.total_mass))
-    known += [f"limits of {len(fit.limits)} bodies"] if fit.limits else []
-    return f" (asked for: {' and '.join(known)})" if known else ""
+    known += [f"limits of {len(fit.limits)} links"] if fit.limits else []
+    return f" (set: {' and '.join(known)})" if known else ""
 
 
-# Whether an estimate without constraints may stand in for physically consistent bodies that predict worse.
+# Whether an unconstrained estimate may replace consistent links that predict worse.
 
-# Postures of the log in which mass matrices are looked at.
+# Postures in which mass matrices are checked.
 POSTURES = 50
-# Of a joint's torque, the R2 from which bodies explain it well, as verdicts have it.
+# R2 of a joint's torque from which it is explained well, as in verdicts.
 WELL = 0.95
 
 
 def may_stand_in(
     robot: RobotModel, terms: Terms, free: Estimate, real: Estimate, batches: Iterable[Samples]
 ) -> bool:
-    """Whether the estimate `free` moves as a robot does, or the consistent bodies of `real` explain the log too badly.
+    """Whether the estimate `free` moves like a robot, or the consistent links of `real` explain the log too badly.
 
-    Slow motion says little of inertia, and without constraints its remains are explained by bodies whose mass matrix is
-    not positive definite. They predict more of that motion a little better, are wrong by multiples of the torque on
-    any faster one, and cannot be simulated.
+    Slow motion contains little information on inertia, and an unconstrained estimate may explain the rest by links
+    whose mass matrix is not positive definite. They predict such motion slightly better, but are wrong by multiples of
+    the torque on any faster one, and cannot be simulated.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    free, real : Estimate
+        Unconstrained and consistent estimate.
+    batches : iterable of Samples
+        Prepared log.
+
     """
     known = [batch for batch in batches if len(batch)]
     if not known or known[0].theta is not None:
@@ -277,7 +311,7 @@ def _postures(batches: list[Samples]) -> Samples:
 
 
 def _mass_matrices(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
-    """M (T, n, n), kg m^2, in the postures of samples: torque is linear in acceleration."""
+    """Mass matrices (T, n, n), kg m^2, in the postures of samples, from torque, which is linear in acceleration."""
     rest, unit = np.zeros_like(samples.q), np.eye(samples.n)
     still, *moved = (torque(robot, terms, theta, replace(samples, ddq=rest + a)) for a in (rest[0], *unit))
     M = np.stack([tau - still for tau in moved], axis=2)
@@ -285,22 +319,23 @@ def _mass_matrices(robot: RobotModel, terms: Terms, theta: Float, samples: Sampl
 
 
 def _explained(robot: RobotModel, terms: Terms, theta: Float, batches: list[Samples]) -> Float:
-    """R2 (n,) of the torque of parameters (p,) on the samples that count."""
+    """R2 (n,) of the torque of parameters (p,) on usable samples."""
     pairs = [
-        (one.tau[one.keep], (one.tau - torque(robot, terms, theta, one))[one.keep])
-        for one in batches
-        if one.keep.any()
+        (batch.tau[batch.keep], (batch.tau - torque(robot, terms, theta, batch))[batch.keep])
+        for batch in batches
+        if batch.keep.any()
     ]
-    tau, left = (np.concatenate(values) for values in zip(*pairs, strict=True))
-    return np.asarray(1.0 - left.var(axis=0) / np.maximum(tau.var(axis=0), 1e-300))
+    tau, residual = (np.concatenate(values) for values in zip(*pairs, strict=True))
+    return np.asarray(1.0 - residual.var(axis=0) / np.maximum(tau.var(axis=0), 1e-300))
 
 
-# The posterior of physically consistent bodies, expanded in coordinates in which every point is such a
-# body.
+# Posterior of physically consistent links, in coordinates in which every point is consistent.
 
+# Step of central differences in the coordinates.
 STEP = 1e-5
+# Most Newton steps to the mode.
 ROUNDS = 500
-# Squared Newton decrement at which the mode is found, and below which whole steps are safe.
+# Squared Newton decrement at the mode, and below which whole steps are safe.
 CONVERGED, CLOSE = 1e-10, 0.05
 # Eigenvalues of the correlations below this are rounding.
 SHARPEST = 1e-8
@@ -311,9 +346,23 @@ MARGIN = 1e-6
 class Posterior:
     """Laplace approximation of a posterior over full parameters.
 
-    x: (p,) mode in the coordinates of the chart.    curvature: (p, p) of minus the log density there.
-    parameters: (p,) at the mode.    covariance: (p, p) of parameters, linearised there.
-    prior_share: (p,) posterior over prior variance of each parameter: near 1 the prior alone speaks.
+    Attributes
+    ----------
+    columns : tuple of Column
+        Columns of the model.
+    problem : Problem
+        Log density.
+    x : ndarray, shape (p,)
+        Mode in the coordinates of the chart.
+    curvature : ndarray, shape (p, p)
+        Curvature of minus the log density there.
+    parameters : ndarray, shape (p,)
+        Parameters at the mode.
+    covariance : ndarray, shape (p, p)
+        Covariance of the parameters, linearised there.
+    prior_share : ndarray, shape (p,)
+        Posterior over prior variance of each parameter: near 1 only the prior decides.
+
     """
 
     columns: tuple[Column, ...]
@@ -337,16 +386,36 @@ class Posterior:
 
     @cached_property
     def std(self) -> Float:
-        """(p,) standard deviations."""
+        """Standard deviations (p,)."""
         return np.sqrt(np.diag(self.covariance))
 
     def sample(self, count: int, seed: int = 0) -> Float:
-        """Parameters of draws, (count, p), all of physically consistent bodies and within the bounds of friction.
+        """Random parameters of physically consistent links within the bounds of friction.
 
-        Coordinates bend away from directions that data know well, so a draw is no step along the tangent: estimate and
-        prior are moved at random by as much as they are uncertain, and the mode is estimated again from the old one.
-        Raises UsageError for a count below 1.
-        Source: randomised maximum a posteriori, Bardsley et al. 2014.
+        Coordinates are curved away from well-known directions, so a draw is not a step along the tangent: estimate and
+        prior are moved at random by their uncertainty, and the mode is computed again.
+
+        Parameters
+        ----------
+        count : int
+            Number of draws.
+        seed : int
+            Seed.
+
+        Returns
+        -------
+        ndarray, shape (count, p)
+            Parameters.
+
+        Raises
+        ------
+        UsageError
+            For a count below 1.
+
+        References
+        ----------
+        Randomised maximum a posteriori, Bardsley et al. 2014.
+
         """
         if count < 1:
             raise UsageError("posterior-count", found=f"{count} draws", expected="at least 1")
@@ -355,16 +424,36 @@ class Posterior:
 
 
 def posterior(estimate: Estimate, spread: Float, strength: float = 1.0) -> Posterior:
-    """The posterior of full parameters theta whose bodies are all physically consistent.
+    """Posterior of full parameters theta with physically consistent links.
 
-    -2 log p(theta) = (B theta - beta)' C^-1 (B theta - beta) + strength ||(theta - prior) / spread||^2, for theta with
-    consistent bodies, with C the estimate's covariance from blocks (see _whitening for its correlations). It is
-    expanded to second order about its mode in log-Cholesky coordinates x, where its density is
-    p(theta(x)) |d theta / d x|; the logarithm of that determinant is linear in x. An unknown body's prior is a
-    plausible one.
-    spread: (p,) prior standard deviations at strength 1.
-    Raises SolverError if the mode is not found.
-    Source: Tierney and Kadane 1986 (Laplace); Rucker and Wensing 2022 (coordinates).
+    -2 log p(theta) = (B theta - beta)' C^-1 (B theta - beta) + strength ||(theta - prior) / spread||^2, with the
+    estimate's covariance C from blocks (see _whitening for its correlations). It is expanded to second order about its
+    mode in log-Cholesky coordinates x, where its density is p(theta(x)) |d theta / d x|; the logarithm of that
+    determinant is linear in x. The prior of an unknown link is a plausible one.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Estimate.
+    spread : ndarray, shape (p,)
+        Prior standard deviations at strength 1.
+    strength : float
+        Strength of the prior.
+
+    Returns
+    -------
+    Posterior
+        Posterior.
+
+    Raises
+    ------
+    SolverError
+        If the mode is not found.
+
+    References
+    ----------
+    Tierney and Kadane 1986 (Laplace); Rucker and Wensing 2022 (coordinates).
+
     """
     columns = estimate.columns
     whiten = _whitening(estimate)
@@ -395,24 +484,23 @@ def posterior(estimate: Estimate, spread: Float, strength: float = 1.0) -> Poste
 
 
 def _whitening(estimate: Estimate) -> Float:
-    """(b, b) W with W' W the inverse of the covariance.
+    """W (b, b) with W' W the inverse of the covariance.
 
-    Its standard deviations come from blocks; M blocks do not give the correlations of b > M parameters, so those are a
-    mean of the blocks' and the textbook's, which weighs b to M.
-    Source: shrinkage of covariances, Ledoit and Wolf 2004.
+    Standard deviations come from blocks. M blocks do not give the correlations of b > M parameters, so these are a mean
+    of the blocks' and the textbook's, weighted M to b. Source: shrinkage of covariances, Ledoit and Wolf 2004.
     """
     b, M = estimate.base.rank, estimate.degrees_of_freedom + 1.0
     std = np.maximum(estimate.std, np.finfo(np.float64).tiny)
-    own = np.asarray(estimate.covariance) / np.outer(std, std)
+    from_blocks = np.asarray(estimate.covariance) / np.outer(std, std)
     textbook = np.asarray(estimate.textbook_covariance) / np.outer(
         estimate.textbook_std, estimate.textbook_std
     )
-    values, vectors = np.linalg.eigh((M * own + b * textbook) / (M + b))
+    values, vectors = np.linalg.eigh((M * from_blocks + b * textbook) / (M + b))
     return np.asarray((vectors / np.sqrt(np.maximum(values, SHARPEST))).T / std)
 
 
 class Problem:
-    """Minus the logarithm of the density in the coordinates, with exact gradient."""
+    """Minus the log density in the coordinates, with exact gradient."""
 
     def __init__(
         self, columns: tuple[Column, ...], spread: Float, A: Float, y: Float, centre: Float, strength: float
@@ -430,56 +518,58 @@ class Problem:
         return float(0.5 * (misfit @ misfit) + 0.5 * (self.pull * away) @ away - self.slope @ x)
 
     def gradient(self, x: Float) -> Float:
-        """Its gradient, (p,)."""
+        """Gradient (p,)."""
         return np.asarray(self.chart.jacobian(x).T @ self.force(self.chart.parameters(x)) - self.slope)
 
     def hessian(self, x: Float) -> Float:
-        """Its second derivative (p, p): exact in the forces' change, by central differences in that of the chart.
+        """Hessian (p, p): exact in the change of the forces, central differences in that of the chart.
 
-        Bodies do not know each other's coordinates, so one of each is moved at a time.
+        Links do not depend on each other's coordinates, so one of each is moved at a time.
         """
         J, force = self.chart.jacobian(x), self.force(self.chart.parameters(x))
-        found = J.T @ (self.A.T @ self.A + np.diag(self.pull)) @ J
+        hessian = J.T @ (self.A.T @ self.A + np.diag(self.pull)) @ J
         for k in range(10):
             step = np.zeros(len(x))
             step[self.chart.bodies[:, k]] = STEP
             ends = [self.chart.jacobian(x + sign * step).T @ force for sign in (1.0, -1.0)]
             slope = (ends[0] - ends[1]) / (2.0 * STEP)
             for ten in self.chart.bodies:
-                found[ten[k], ten] += slope[ten]
-        return np.asarray((found + found.T) / 2.0)
+                hessian[ten[k], ten] += slope[ten]
+        return np.asarray((hessian + hessian.T) / 2.0)
 
     def perturbed(self, rng: np.random.Generator) -> Problem:
-        """The same with estimate and prior moved at random by as much as they are uncertain."""
+        """The same with estimate and prior moved at random by their uncertainty."""
         moved = copy(self)
         moved.y = self.y + rng.normal(size=len(self.y))
         moved.centre = self.centre + rng.normal(size=len(self.centre)) / np.sqrt(self.pull)
         return moved
 
     def force(self, theta: Float) -> Float:
-        """Gradient of misfit and distance in the parameters, (p,)."""
+        """Gradient (p,) of misfit and distance in the parameters."""
         return np.asarray(self.A.T @ (self.A @ theta - self.y) + self.pull * (theta - self.centre))
 
 
 def volume_slope(chart: Chart, columns: tuple[Column, ...]) -> Float:
-    """(p,) gradient of log |det d theta / d x|, the same everywhere: it is linear in log-Cholesky coordinates."""
+    """Gradient (p,) of log |det d theta / d x|, which is constant: it is linear in log-Cholesky coordinates."""
     p = len(columns)
     slope = np.zeros(p)
-    here = chart.jacobian(np.zeros(p))
+    jacobian = chart.jacobian(np.zeros(p))
     for k in range(10):
         moved = np.zeros(p)
         moved[chart.bodies[:, k]] = 1.0
-        there = chart.jacobian(moved)
+        moved_jacobian = chart.jacobian(moved)
         for ten in body_columns(columns):
             block = np.ix_(ten, ten)
-            slope[ten[k]] = np.linalg.slogdet(there[block])[1] - np.linalg.slogdet(here[block])[1]
+            slope[ten[k]] = (
+                np.linalg.slogdet(moved_jacobian[block])[1] - np.linalg.slogdet(jacobian[block])[1]
+            )
     return slope
 
 
 def _start(problem: Problem, columns: tuple[Column, ...], prior: Float, spread: Float) -> Float:
-    """The closest feasible parameters, or plausible bodies where the solver gives up."""
-    held = (PhysicalBodies(MARGIN), ColumnBounds())
-    given = columns, held, prior, spread, problem.strength
+    """Closest feasible parameters, or plausible links if the solver fails."""
+    constraints = (PhysicalBodies(MARGIN), ColumnBounds())
+    given = columns, constraints, prior, spread, problem.strength
     try:
         return feasible_parameters(problem.A, problem.y, *given).parameters
     except SolverError:
@@ -487,10 +577,10 @@ def _start(problem: Problem, columns: tuple[Column, ...], prior: Float, spread: 
 
 
 def _mode(problem: Problem, theta: Float) -> Float:
-    """Parameters of greatest density, by damped Newton steps from strictly consistent bodies, friction within bounds.
+    """Parameters of greatest density, by damped Newton steps over strictly consistent links within bounds.
 
     In theta the misfit is a square and the volume a sum of w_i log det of trailing minors of the pseudo-inertias, so
-    that the problem is convex, and damped steps do not leave the consistent bodies (Nesterov and Nemirovski 1994).
+    the problem is convex, and damped steps stay within the consistent links (Nesterov and Nemirovski 1994).
     """
     volume = Volume.of(problem)
     F = problem.A.T @ problem.A + np.diag(problem.pull)
@@ -519,9 +609,9 @@ def _mode(problem: Problem, theta: Float) -> Float:
 
 @dataclass(frozen=True, eq=False)
 class Volume:
-    """log |det d theta / d x| as sum_i w_i log det P[i:, i:] over the bodies' pseudo-inertias, with its derivatives.
+    """log |det d theta / d x| as sum_i w_i log det P[i:, i:] over the links' pseudo-inertias, with derivatives.
 
-    bodies: (n, 10) indices.    weights: (4,), the same for every body.
+    bodies: (n, 10) indices.    weights: (4,), the same for every link.
     """
 
     bodies: Int
@@ -529,7 +619,7 @@ class Volume:
 
     @staticmethod
     def of(problem: Problem) -> Volume:
-        """From the slope in the coordinates: P = U U', so log U_ii is half a difference of two such terms."""
+        """Weights from the slope in the coordinates: P = U U', so log U_ii is half a difference of two such terms."""
         bodies = problem.chart.bodies
         if not len(bodies):
             return Volume(bodies, np.zeros(4))
@@ -538,7 +628,7 @@ class Volume:
         return Volume(bodies, 0.5 * np.diff(a, prepend=0.0))
 
     def derivatives(self, theta: Float) -> tuple[Float, Float]:
-        """Gradient (p,) and minus the second derivative (p, p), which is never indefinite."""
+        """Gradient (p,) and minus the Hessian (p, p), which is never indefinite."""
         slope, curvature = np.zeros(len(theta)), np.zeros((len(theta), len(theta)))
         for ten in self.bodies:
             P = pseudo_inertia(theta[ten])

@@ -1,4 +1,4 @@
-"""How far a parameter may plausibly lie from its prior, and how much its prior counts."""
+"""Plausible deviation of parameters from their priors, and the weight of these priors."""
 
 from __future__ import annotations
 
@@ -19,20 +19,17 @@ from dynid.robot.model import RobotModel
 from dynid.spatial.inertia import from_com, pseudo_inertia
 from dynid.terms.exports import Column, MotionBasis, Of
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
-from dynid.terms.term import CATALOGUE, JointTerm, Term, Terms
+from dynid.terms.term import CATALOGUE, Term, Terms
 
-# Terms of which a description knows the inertia; its friction is a guess, if not a placeholder.
-# What has no prior of its own is drawn to a plausible value only so far that directions which the data leave free have
-# one answer: a deviation by one spread, which is of the size of the whole torque, costs the variance of one equation of
-# thousands. A hundredth of it leaves links of hundreds of kilograms in directions that the data hardly know; a hundred
-# times as much is felt on short logs.
+# Weight of parameters without a prior, pulled to a plausible value: a deviation by one spread, the size of the whole
+# torque, costs the variance of one equation. Much less leaves links of hundreds of kilograms in weakly determined
+# directions; much more is noticeable on short logs.
 FAINT = 1.0
-# Directions of which the data know less than this share of all equations stay at the prior with that weight, whatever
-# the strength is that held-out blocks choose for the others: moving by one spread costs as much as squares of residuals
-# that grow by this share. Without it links weigh up to twice as much on the logs of benchmarks/real.py; ten times it
-# costs 1 to 2 % more of what left-out blocks miss, where bodies have to be other than the prior to exist.
+# Weight of directions with little information, as a share of all equations, for every strength of the prior: moving by
+# one spread costs as much as squared residuals that grow by this share. Without it links may weigh twice as much; ten
+# times as much costs 1 to 2 % of held-out error.
 FREE_SHARE = 3e-4
-# A guessed mass beside a described one: enough to keep bodies from hundreds of kilograms, too little to make light
+# Weight of a guessed mass relative to a known one: it prevents links of hundreds of kilograms, yet does not make light
 # wrists as heavy as shoulders.
 GUESSED = 0.1
 
@@ -42,15 +39,27 @@ _DEGREE = {
 
 
 def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: Float) -> Float:
-    """Characteristic size of every parameter, (p,).
+    """Characteristic size of every parameter.
 
-    For a body: m0, m0 L, m0 L^2 with its prior mass m0 and the robot's typical link length L. Where no mass is known,
-    m0 sqrt(bodies) is the mass that at the distance L makes up the whole torque, for the body that needs most: torques
-    of n bodies add like independent ones. For a rotor: the size of its prior. For other parameters, and where that is
-    unknown or zero: the value that makes up the whole torque, and no less than the size of the prior.
+    For a link: m0, m0 L, m0 L^2 with its prior mass m0 and the typical link length L of the robot. Without any prior
+    mass, m0 sqrt(links) is the mass that makes up the whole torque at the distance L, for the link that needs most:
+    torques of n links add like independent ones. For a rotor: the size of its prior. For other parameters, and where
+    that is unknown or zero: the value that makes up the whole torque, and no less than the size of the prior.
 
-    influence: (p,) root mean square of each column relative to that of the torque it acts on; nan = not
-        measured.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    columns : tuple of Column
+        Columns of the model.
+    influence : ndarray, shape (p,)
+        Root mean square of each column relative to that of the torque it acts on; nan = not measured.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+        Sizes.
+
     """
     mass = robot.inertia_prior[:, 0]
     known = mass[np.isfinite(mass) & (mass > 0)]
@@ -68,15 +77,15 @@ def parameter_spread(robot: RobotModel, columns: tuple[Column, ...], influence: 
         if bodies[j]:
             spread[j] = mass[column.owner] * degrees[j]
         elif np.isfinite(column.prior) and column.prior != 0:
-            own = _is_inertial(column) or not np.isfinite(whole[j])
-            spread[j] = abs(column.prior) if own else max(abs(column.prior), whole[j])
+            trust_prior = _is_inertial(column) or not np.isfinite(whole[j])
+            spread[j] = abs(column.prior) if trust_prior else max(abs(column.prior), whole[j])
         elif np.isfinite(whole[j]):
             spread[j] = whole[j]
     return spread
 
 
 def inertia_known(columns: tuple[Column, ...]) -> Bool:
-    """(p,) which parameters are of a body or rotor whose inertia the description gives."""
+    """Parameters (p,) of a link or rotor whose inertia the prior (URDF) gives."""
     unknown = {column.owner for column in columns if column.of is Of.BODY and np.isnan(column.prior)}
     return np.array(
         [
@@ -89,7 +98,7 @@ def inertia_known(columns: tuple[Column, ...]) -> Bool:
 
 
 def rotors_known(columns: tuple[Column, ...]) -> Int:
-    """Indices of the rotor inertias that the description gives."""
+    """Indices of the rotor inertias that the prior (URDF) gives."""
     known = inertia_known(columns)
     return np.array(
         [j for j, column in enumerate(columns) if known[j] and column.of is not Of.BODY and column.prior > 0],
@@ -98,37 +107,60 @@ def rotors_known(columns: tuple[Column, ...]) -> Int:
 
 
 def prior_pull(known: Bool, strength: float) -> Float:
-    """(p,) by how much the prior of each parameter counts, where those of known inertias count `strength`.
+    """Weight (p,) of the prior of each parameter, where those of known inertias have the weight `strength`.
 
-    All that the description does not know stays free: its weight is at most FAINT.    known: (p,) `inertia_known`.
+    All that the prior (URDF) does not give stays free: its weight is at most FAINT.    known: (p,) `inertia_known`.
     """
     return np.where(known, strength, min(strength, FAINT))
 
 
 def likely_bodies(robot: RobotModel, columns: tuple[Column, ...], spread: Float) -> Float:
-    """The priors (p,) with likely bodies where the description gives none.
+    """Priors with likely values for links that the prior (URDF) does not give.
 
-    A body has the typical mass of `spread`, its centre halfway to the joints that it carries, and second moments of a
-    rod up to there plus those of a ball with GYRATION of the typical length.
+    Such a link has the typical mass of `spread`, its centre halfway to the joints that it carries, and second moments
+    of a rod up to there plus those of a ball with GYRATION of the typical length.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    columns : tuple of Column
+        Columns of the model.
+    spread : ndarray, shape (p,)
+        Sizes, see `parameter_spread`.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+        Priors; nan where neither prior nor guess exists.
+
     """
-    found = np.array([column.prior for column in columns])
+    likely = np.array([column.prior for column in columns])
     for ten in body_columns(columns):
-        if is_described(found[ten]):
+        if is_described(likely[ten]):
             continue
         children = robot.T_parent_joint[np.array(robot.parent) == columns[ten[0]].owner, :3, 3]
         end = children.mean(axis=0) if len(children) else np.zeros(3)
         mass = float(spread[ten[0]])
         ball = 0.5 * GYRATION**2 * float(spread[ten[4]]) / mass
         second = mass * (np.outer(end, end) / 12 + ball * np.eye(3))
-        found[ten] = from_com(mass, end / 2, np.trace(second) * np.eye(3) - second)
-    return found
+        likely[ten] = from_com(mass, end / 2, np.trace(second) * np.eye(3) - second)
+    return likely
 
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """How much equations know of every direction: A spread = U diag(s) V'.
+    """Information of equations in every direction: A spread = U diag(s) V'.
 
-    known: (p,) s^2.    V: (p, p), a line a direction.    spread: (p,).
+    Attributes
+    ----------
+    known : ndarray, shape (p,)
+        s^2.
+    V : ndarray, shape (p, p)
+        One line per direction.
+    spread : ndarray, shape (p,)
+        Sizes.
+
     """
 
     known: Float
@@ -137,18 +169,18 @@ class Directions:
 
     @staticmethod
     def of(A: Float, spread: Float) -> Directions:
-        """A: (r, p), rows of the data in units of an equation's standard deviation."""
+        """Directions of the rows A (r, p), in units of the standard deviation of an equation."""
         _, s, V = np.linalg.svd(A * spread, full_matrices=True)
         known = np.zeros(len(spread))
         known[: len(s)] = s**2
         return Directions(known, V, spread)
 
     def rows(self, equations: int, strength: float) -> Float:
-        """Rows (p, p) that hold directions of which the data know little.
+        """Rows (p, p) that keep directions with little information at the prior.
 
-        Direction v_i weighs F / (1 + s_i^2 / F)^2, F = FREE_SHARE equations: all of F where the data say nothing, and a
-        thousandth of what the data say where that is ten times F.
-        strength: of the prior; one below those that left-out blocks choose from is what someone asked for, and is F.
+        Direction v_i has the weight F / (1 + s_i^2 / F)^2, F = FREE_SHARE equations: F where the data say nothing, and
+        a thousandth of the information where that is ten times F. strength: of the prior; one below those that held-out
+        blocks choose from was set by the user, and is F.
         """
         F = FREE_SHARE * equations if strength >= min(GRID) else max(strength, np.finfo(np.float64).tiny)
         root = np.sqrt(F) / (1.0 + self.known / F)
@@ -156,9 +188,19 @@ class Directions:
 
 
 def mass_rows(bodies: Int, known: Bool, centre: Float, weight: float) -> Float:
-    """Rows (nb, p) that hold masses of bodies at the centre (p,): weight ((m - m0) / m0)^2 each.
+    """Rows (nb, p) that keep masses at their priors: weight ((m - m0) / m0)^2 each, guessed ones times GUESSED.
 
-    Those that are guessed count GUESSED times as much.    bodies: (nb, 10).    known: (p,) `inertia_known`.
+    Parameters
+    ----------
+    bodies : ndarray of int, shape (nb, 10)
+        Columns of each link.
+    known : ndarray of bool, shape (p,)
+        See `inertia_known`.
+    centre : ndarray, shape (p,)
+        Priors.
+    weight : float
+        Weight.
+
     """
     masses = bodies[:, 0]
     weights = weight * np.where(known[masses], 1.0, GUESSED)
@@ -168,8 +210,8 @@ def mass_rows(bodies: Int, known: Bool, centre: Float, weight: float) -> Float:
 
 
 def _mass_for_whole_torque(columns: tuple[Column, ...], whole: Float) -> float:
-    # whole: (p,) kg that at the typical length make up the whole torque, by parameter. First moments give it, by way of
-    # gravity: inertias need ten times as much on slow motion. All ten do where there are none.
+    # whole: (p,) kg that make up the whole torque at the typical length. First moments give it, by gravity; inertias
+    # would need ten times as much in slow motion, and count only if there are no first moments.
     first = [column.of is Of.BODY and _degree(column) == 1 and np.isfinite(value)
              for column, value in zip(columns, whole, strict=True)]  # fmt: skip
     least: dict[int, float] = {}
@@ -192,33 +234,50 @@ def _degree(column: Column) -> int:
 
 
 def _is_inertial(column: Column) -> bool:
-    """Whether a parameter is of a body or of a rotor."""
+    """Whether a parameter belongs to a link or rotor."""
     if column.of is Of.BODY:
         return True
-    kind = CATALOGUE.get(column.term, Term)
-    return issubclass(kind, JointTerm) and kind.exports_as is MotionBasis.ACCELERATION
+    return CATALOGUE.get(column.term, Term).traits.basis is MotionBasis.ACCELERATION
 
 
-# How much of each estimated value a prior decides, by its curvature beside that of the data.
+# Share of each value that a prior decides, from its curvature and that of the data.
 
 
 def prior_curvature(
     regression: Regression, R: Float, strength: float, distance: Distance, mass_share: float = 0.0
 ) -> Float:
-    """H (p, p), how the prior holds the parameters over their spread: x' H x / 2 for x = (theta - prior) / spread.
+    """Curvature H of the prior in parameters over their spread: x' H x / 2 for x = (theta - prior) / spread.
 
-    The curvature of the distance at the prior times the pull on each parameter: 1, and for the bodies of the entropic
-    and geodesic distance that of tr((P0^-1 dP)^2) / 2; beside it that of the weights on free directions and masses.
-    R: (b, b) triangle of the equations.
+    It is the curvature of the distance at the prior times the weight of each parameter: 1, and tr((P0^-1 dP)^2) / 2 for
+    links in the entropic and geodesic distance; plus the weights of free directions and masses.
+
+    Parameters
+    ----------
+    regression : Regression
+        Equations and priors.
+    R : ndarray, shape (b, b)
+        Triangle of the equations.
+    strength : float
+        Strength of the prior.
+    distance : Distance
+        Distance from the prior.
+    mass_share : float
+        Weight of prior masses, see FeasibleFit.
+
+    Returns
+    -------
+    ndarray, shape (p, p)
+        Curvature.
+
     """
     columns, spread = regression.columns, regression.spread
     known, bodies = inertia_known(columns), body_columns(columns)
     weight = prior_pull(known, strength)
     centre = plausible(columns, regression.guess, spread)
     count = regression.factors.count
-    held = Directions.of(R @ regression.base.B, spread).rows(count, strength)
-    held = np.concatenate([held, mass_rows(bodies, known, centre, mass_share * count)])
-    curvature = np.diag(weight) + (held * spread).T @ (held * spread)
+    rows = Directions.of(R @ regression.base.B, spread).rows(count, strength)
+    rows = np.concatenate([rows, mass_rows(bodies, known, centre, mass_share * count)])
+    curvature = np.diag(weight) + (rows * spread).T @ (rows * spread)
     if distance is not Distance.EUCLIDEAN:
         for ten in bodies:
             parts = np.linalg.solve(
@@ -235,9 +294,28 @@ def prior_curvature(
 def prior_share(
     regression: Regression, R: Float, strength: float, distance: Distance, mass_share: float = 0.0
 ) -> Float:
-    """How much of each base parameter a prior decides, (b,): the diagonal of (R'R + Q)^-1 Q, without constraints.
+    """Share of each base parameter that the prior decides, the diagonal of (R'R + Q)^-1 Q, without constraints.
 
-    Q = (B H^-1 B')^-1 with H of `prior_curvature`.    R: (b, b) triangle of the equations.
+    Q = (B H^-1 B')^-1 with H of `prior_curvature`.
+
+    Parameters
+    ----------
+    regression : Regression
+        Equations and priors.
+    R : ndarray, shape (b, b)
+        Triangle of the equations.
+    strength : float
+        Strength of the prior.
+    distance : Distance
+        Distance from the prior.
+    mass_share : float
+        Weight of prior masses, see FeasibleFit.
+
+    Returns
+    -------
+    ndarray, shape (b,)
+        Shares.
+
     """
     base, spread = regression.base, regression.spread
     inverse = np.linalg.inv(prior_curvature(regression, R, strength, distance, mass_share))
@@ -249,9 +327,9 @@ def prior_share(
     return np.asarray(np.clip(np.diag(np.linalg.solve(both, pull)), 0.0, 1.0))
 
 
-# How far a body's centre of mass may lie from where the description puts it.
+# Plausible distance of a centre of mass from its prior.
 
-# In typical lengths of a link, how far a centre of mass may lie from that of the description, and from a guess.
+# Reach of a centre of mass in typical link lengths, from a known prior and from a guess.
 REACH_DESCRIBED, REACH_GUESSED = 1.0, 2.0
 _AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 _INSIDE = 1e-6
@@ -260,31 +338,62 @@ _INSIDE = 1e-6
 def centre_limits(
     columns: tuple[Column, ...], theta: Float, prior: Float, spread: Float, scale: float = 1.0
 ) -> Sequence[CentreCone]:
-    """||c - c0|| <= reach for every body of theta (p,) whose centre of mass c lies farther from the prior's c0.
+    """Constraints ||c - c0|| <= reach for every link whose centre of mass c lies farther from that of the prior, c0.
 
-    reach: scale times REACH_DESCRIBED or REACH_GUESSED times the typical length L of `parameter_spread`, m.
-    prior: (p,), every body with mass.    spread: (p,).
+    Parameters
+    ----------
+    columns : tuple of Column
+        Columns of the model.
+    theta, prior : ndarray, shape (p,)
+        Parameters, and priors with mass in every link.
+    spread : ndarray, shape (p,)
+        Sizes, see `parameter_spread`.
+    scale : float
+        reach is scale times REACH_DESCRIBED or REACH_GUESSED times the typical length, m.
+
+    Returns
+    -------
+    sequence of CentreCone
+        Constraints.
+
     """
-    known, found = inertia_known(columns), []
+    known, limits = inertia_known(columns), []
     for ten in body_columns(columns):
         length = float(np.sqrt(spread[ten[4]] / spread[ten[0]]))
         reach = scale * length * (REACH_DESCRIBED if known[ten[0]] else REACH_GUESSED)
         centre = prior[ten[1:4]] / prior[ten[0]]
         if np.linalg.norm(theta[ten[1:4]] - theta[ten[0]] * centre) > theta[ten[0]] * reach * (1 + _INSIDE):
             x, y, z = (-float(value) for value in centre)
-            found.append(CentreCone(columns[ten[0]].owner + 1, _AXES, (x, y, z), reach=reach))
-    return found
+            limits.append(CentreCone(columns[ten[0]].owner + 1, _AXES, (x, y, z), reach=reach))
+    return limits
 
 
-# A regression from the factors of a robot's equations.
+# Regression from the factors of a robot's equations.
 
 
 def regression_of(
     robot: RobotModel, terms: Terms, structural: BaseMap, factors: Factors, source: Source | None = None
 ) -> Regression:
-    """What an estimator gets: base parameters that the data determine, their factors, and the spread of the priors.
+    """Regression of the factors of a robot's equations.
 
-    structural: base parameters of the equations.    factors: over their columns.    source: the equations one by one.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    structural : BaseMap
+        Base parameters of the equations.
+    factors : Factors
+        Factors over their columns.
+    source : Source, optional
+        Single equations.
+
+    Returns
+    -------
+    Regression
+        Base parameters that the data determine, their factors, and the spread of the priors.
+
     """
     base = data_base(structural, factors)
     columns = terms.columns(robot)

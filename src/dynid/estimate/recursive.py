@@ -13,6 +13,7 @@ from dynid.base.records import dataclass
 from dynid.kernel import qr_panel, solve_triangular
 from dynid.rows.rows import Equations
 
+# Relative singular value above which a direction is excited.
 INDEPENDENT = 1e-9
 
 
@@ -20,12 +21,25 @@ INDEPENDENT = 1e-9
 class Forgetting:
     """How old equations lose weight.
 
-    memory: s, the time after which an equation counts 1/e; inf = nothing is forgotten.
-    direction: "all" forgets everywhere; "excited" only in directions that new equations inform, so that a robot that
-        stands still or repeats one motion does not lose what it knew. Source: Cao and Schwartz 2000, in square roots.
-    reset: s, how often the covariance is set back to its start, values kept; inf = never.
+    Parameters
+    ----------
+    memory : float, s
+        Time after which the weight of an equation is 1/e; inf = no forgetting.
+    direction : {"all", "excited"}
+        "excited" forgets only in directions that new equations excite, so that a robot that rests or repeats one motion
+        keeps earlier information.
+    reset : float, s
+        Interval after which the covariance is reset to its start, with the values kept; inf = never.
 
-    Raises UsageError for times that are not positive or another direction.
+    Raises
+    ------
+    UsageError
+        For times that are not positive, or another direction.
+
+    References
+    ----------
+    Cao and Schwartz 2000, in square roots.
+
     """
 
     memory: float = np.inf
@@ -42,10 +56,29 @@ class Forgetting:
 
 
 class RecursiveLeastSquares:
-    """min (x - x0)'P0^-1 (x - x0) + sum w (y - Psi'x)^2, batch by batch, on the square root of the information.
+    """Minimise (x - x0)'P0^-1 (x - x0) + sum w (y - Psi'x)^2, batch by batch, on the square root of the information.
 
-    Equations of the same columns keep a triangle of their own until a value is asked for.
-    Without forgetting the value after any number of batches is that of all equations at once.
+    Equations of the same columns keep their own triangle until a value is read. Without forgetting, the value after any
+    number of batches is that of all equations at once.
+
+    Parameters
+    ----------
+    columns : ndarray of int, shape (b,)
+        Indices of the parameters.
+    start : ndarray, shape (b,), optional
+        x0; None = 0.
+    variance : ndarray, shape (b,), or float
+        Variance of x0, diagonal of P0.
+    weights : sequence of float, optional
+        Weights of the groups; None = 1.
+    forgetting : Forgetting, optional
+        How old equations lose weight; None = they do not.
+
+    Raises
+    ------
+    UsageError
+        For a variance that is not positive.
+
     """
 
     def __init__(
@@ -57,10 +90,7 @@ class RecursiveLeastSquares:
         weights: Sequence[float] | None = None,
         forgetting: Forgetting | None = None,
     ) -> None:
-        """columns: (b,) indices of its parameters.    start: (b,) x0, None = 0.    variance: of x0, diagonal P0.
-
-        weights: by group, None = 1.    Raises UsageError for a variance that is not positive.
-        """
+        """See the class."""
         b = len(columns)
         spread = np.broadcast_to(np.asarray(variance, dtype=np.float64), (b,))
         if not (np.isfinite(spread).all() and (spread > 0).all()):
@@ -70,17 +100,32 @@ class RecursiveLeastSquares:
         self.count = 0
         self._spread = np.array(spread)
         self._weights = weights
-        self._prior = self._fresh(np.zeros(b) if start is None else np.asarray(start, dtype=np.float64))
+        self._prior = self._prior_triangle(
+            np.zeros(b) if start is None else np.asarray(start, dtype=np.float64)
+        )
         self._groups: dict[tuple[int, bytes], tuple[Int, Float]] = {}
-        # Equations by group, less what is forgotten; and those before the last reset, with their residuals' squares.
+        # Equations by group without forgotten ones; and those before the last reset, with their squared residuals.
         self._counts = self._old_counts = self._old_squares = np.zeros(0)
         self._whole: Float | None = self._prior
         self._since_reset = 0.0
 
     def update(self, equations: Equations, seconds: float = 0.0, keep: slice | Int | None = None) -> None:
-        """Takes in equations that span some seconds; keep: which of their samples, None = all.
+        """Add equations.
 
-        Raises UsageError if a column is not among the estimated ones.
+        Parameters
+        ----------
+        equations : Equations
+            Equations.
+        seconds : float, s
+            Time that they span.
+        keep : slice or ndarray of int, optional
+            Samples to use; None = all.
+
+        Raises
+        ------
+        UsageError
+            If a column is not among the estimated ones.
+
         """
         part: slice | Int = slice(None) if keep is None else keep
         panels = [np.ascontiguousarray(panel[:, part]) for panel in equations.panels]
@@ -101,46 +146,46 @@ class RecursiveLeastSquares:
         if self._since_reset >= self.forgetting.reset:
             self._old_squares, self._old_counts = self.residuals
             self._counts = np.zeros(len(panels))
-            self._prior = self._fresh(self.value)
+            self._prior = self._prior_triangle(self.value)
             self._groups.clear()
             self._whole, self._since_reset = self._prior, 0.0
 
     def reweigh(self, weights: Sequence[float]) -> None:
-        """Gives the groups other weights, as if they had had them from the start.
+        """Change the weights of the groups, as if they had been these from the start.
 
-        Where only excited directions are forgotten, later equations alone get them.
+        With forgetting in excited directions only later equations get them.
         """
         self._weights = weights
         self._whole = None
 
     @property
     def value(self) -> Float:
-        """The estimate, (b,)."""
+        """Estimate, (b,)."""
         R = self.root
         return np.asarray(solve_triangular(R[:-1, :-1], R[:-1, -1]))
 
     @property
     def covariance(self) -> Float:
-        """P = (P0^-1 + sum Psi Psi')^-1, (b, b): in units of the equations' weights."""
+        """P = (P0^-1 + sum Psi Psi')^-1, (b, b), in units of the weights."""
         inverse = solve_triangular(self.root[:-1, :-1], np.eye(len(self.columns)))
         return np.asarray(inverse @ inverse.T)
 
     @property
     def eigenvalues(self) -> Float:
-        """Of P, greatest first, (b,)."""
+        """Eigenvalues of P, greatest first, (b,)."""
         singular = np.linalg.svd(self.root[:-1, :-1], compute_uv=False)
         return np.asarray(1.0 / singular[::-1] ** 2)
 
     @property
     def noise(self) -> float:
-        """Variance of the equations' noise, from their residuals, in units of the weights."""
+        """Variance of the noise of the equations from their residuals, in units of the weights."""
         return float(self.root[-1, -1]) ** 2 / max(float(self._counts.sum()) - len(self.columns), 1.0)
 
     @property
     def residuals(self) -> tuple[Float, Float]:
-        """Sums of the squares (g,) that the estimate leaves of each group, without weights, and their equations (g,).
+        """Sums of squared residuals (g,) of each group, without weights, and the number of their equations (g,).
 
-        Where only excited directions are forgotten no group is known by itself: all share what is left, weighted.
+        With forgetting in excited directions groups are not separate: all share the total residual, weighted.
         """
         if self._by_direction:
             share = self._counts / max(float(self._counts.sum()), 1.0)
@@ -157,7 +202,7 @@ class RecursiveLeastSquares:
 
     @property
     def root(self) -> Float:
-        """Triangle [R z; 0 rho] of everything known, (b + 1, b + 1): P = (R'R)^-1, value = R^-1 z."""
+        """Triangle [R z; 0 rho] of all information, (b + 1, b + 1): P = (R'R)^-1, value = R^-1 z."""
         if self._whole is None:
             b = len(self.columns)
             lines = [self._prior.T]
@@ -186,7 +231,7 @@ class RecursiveLeastSquares:
             wide[place, first : first + panel.shape[1]] = panel
             first += panel.shape[1]
         news = qr_panel(wide)
-        # Scaled by what is known already: a direction counts as excited by the share of news that it brings.
+        # Relative to known information: a direction is excited by the share of new information.
         size = np.linalg.norm(root[:-1, :-1], axis=0)
         U, s, _ = np.linalg.svd(news[:, :-1].T / size[:, None])
         excited = U[:, : len(s)][:, s > INDEPENDENT * s.max(initial=0.0)] / size[:, None]
@@ -197,7 +242,7 @@ class RecursiveLeastSquares:
         self._groups.clear()
         self._whole = self._prior
 
-    def _fresh(self, start: Float) -> Float:
+    def _prior_triangle(self, start: Float) -> Float:
         b = len(self.columns)
         root = np.zeros((b + 1, b + 1))
         root[:b, :b] = np.diag(1.0 / np.sqrt(self._spread))
@@ -211,7 +256,7 @@ class RecursiveLeastSquares:
             raise UsageError(
                 "recursive-columns",
                 found="equations with other columns",
-                expected="those of the base parameters",
+                expected="columns of the base parameters",
             )
         return np.append(place, len(self.columns))
 
@@ -221,9 +266,17 @@ class RecursiveLeastSquares:
 
 @dataclass(frozen=True, eq=False)
 class ParameterTrajectory:
-    """How an estimate came about.
+    """Evolution of an estimate.
 
-    t: (K,) s.    value: (K, b).    std: (K, b).    eigenvalues: of P, (K, b).
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the base parameters.
+    t : ndarray, shape (K,), s
+        Times.
+    value, std, eigenvalues : ndarray, shape (K, b)
+        Estimates, standard deviations, and eigenvalues of P.
+
     """
 
     names: tuple[str, ...]
@@ -240,28 +293,45 @@ class ParameterTrajectory:
 
 
 class TrajectoryRecorder:
-    """Collects the estimate at chosen times."""
+    """Records an estimate at chosen times; names: of the base parameters."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        """names: of the base parameters."""
+        """See the class."""
         self.names = tuple(names)
         self._rows: list[tuple[float, Float, Float, Float]] = []
 
     @property
     def time(self) -> float:
-        """Of the last note, s; raises UsageError before the first one."""
-        return self._noted()[-1][0]
+        """Time of the last record, s; raises UsageError before the first one."""
+        return self._require_rows()[-1][0]
 
     def note(self, t: float, value: Float, std: Float, eigenvalues: Float) -> None:
-        """Writes down values, standard deviations and eigenvalues of P, (b,) each, at a time."""
+        """Record an estimate at a time.
+
+        Parameters
+        ----------
+        t : float, s
+            Time.
+        value, std, eigenvalues : ndarray, shape (b,)
+            Values, standard deviations, and eigenvalues of P.
+
+        """
         self._rows.append((t, value, std, eigenvalues))
 
     def note_least_squares(
         self, t: float, estimate: RecursiveLeastSquares, variance: float | None = None
     ) -> None:
-        """Writes down the estimate at a time, with deviations from P and the variance of independent equations.
+        """Record the estimate at a time, with deviations from P and the variance of independent equations.
 
-        variance: in units of the weights; None = that of the residuals so far.
+        Parameters
+        ----------
+        t : float, s
+            Time.
+        estimate : RecursiveLeastSquares
+            Estimate.
+        variance : float, optional
+            Variance of an equation, in units of the weights; None = that of the residuals so far.
+
         """
         root = estimate.root
         inverse = solve_triangular(root[:-1, :-1], np.eye(len(self.names)))
@@ -275,11 +345,11 @@ class TrajectoryRecorder:
 
     @property
     def trajectory(self) -> ParameterTrajectory:
-        """Everything so far; raises UsageError before the first note."""
-        t, value, std, eigenvalues = (np.array(part) for part in zip(*self._noted(), strict=True))
+        """All records; raises UsageError before the first one."""
+        t, value, std, eigenvalues = (np.array(part) for part in zip(*self._require_rows(), strict=True))
         return ParameterTrajectory(self.names, t, value, std, eigenvalues)
 
-    def _noted(self) -> list[tuple[float, Float, Float, Float]]:
+    def _require_rows(self) -> list[tuple[float, Float, Float, Float]]:
         if not self._rows:
             raise UsageError("no-trajectory", found="no estimate yet", expected="at least one")
         return self._rows

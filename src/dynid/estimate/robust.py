@@ -1,4 +1,4 @@
-"""Robust regression: equations that lie far off count less, however they came about."""
+"""Robust regression: equations with large residuals have less weight."""
 
 from __future__ import annotations
 
@@ -25,33 +25,52 @@ from dynid.estimate.uncertainty import interval_kind, last_move, most_rounds
 from dynid.factor.factor import Factors
 
 Loss = Literal["huber", "tukey"]
+# 95 % efficient on Gaussian noise.
 TUNING = {"huber": 1.345, "tukey": 4.685}
+# Standard deviation over median absolute deviation of Gaussian noise.
 MAD = 1.4826
+# Share of light equations above which they are no outliers.
 MANY = 0.1
 
 
 @dataclass(frozen=True)
 class IRLS:
-    """Iteratively re-weighted least squares: min sum rho(e / s_j), s_j the robust spread of joint j's residuals.
+    """Iteratively re-weighted least squares, min sum rho(e / s_j), with s_j the robust spread of joint j's residuals.
 
-    Where weighted least squares has to bound the joints' weights, they are bounded by the same model error here.
+    huber: weight 1 up to c s, then c s / abs(e); convex, one solution. tukey: weight (1 - (e / c s)^2)^2, zero beyond c
+    s, so that contact, blows and other external torque have no weight; it starts from Huber's answer, since it is not
+    convex. s_j = 1.4826 median(abs(e)). If weighted least squares bounds the joints' weights, they are bounded by the
+    same model error here. The covariance is that of the weighted equations, scaled by (mean weight / mean psi')^2
+    (Huber 1981, sec. 7.6).
 
-    huber: weight 1 up to c s, then c s / abs(e); convex, one solution.
-    tukey: weight (1 - (e / c s)^2)^2, zero beyond c s: contact, blows and other foreign torque count nothing. It is
-    begun from Huber's answer, since it is not convex.
+    Parameters
+    ----------
+    loss : {"huber", "tukey"}
+        Loss function.
+    tuning : float, optional
+        c; None = 1.345 and 4.685, which are 95 % efficient on Gaussian noise.
+    rounds : int
+        Greatest number of rounds.
+    tolerance : float
+        Move of the estimate in a round at which iteration stops, in standard deviations.
+    intervals : str
+        Method of the covariance, see dynid.estimate.uncertainty.Intervals.
 
-    tuning: c; None = 1.345 and 4.685, 95 % efficient on Gaussian noise.    s_j = 1.4826 median(abs(e)).
-    tolerance: greatest move of the estimate in a round, in standard deviations.    intervals: see Intervals.
-    Its covariance is that of the weighted equations, scaled by (mean weight / mean psi')^2 (Huber 1981, sec. 7.6).
-    Source: Huber 1964; Beaton and Tukey 1974; Holland and Welsch 1977.
+    Raises
+    ------
+    UsageError
+        For another loss, or a tuning that is not positive.
 
-    Raises UsageError for another loss or a tuning that is not positive.
+    References
+    ----------
+    Huber 1964; Beaton and Tukey 1974; Holland and Welsch 1977.
+
     """
 
-    loss: Loss = option("huber", 'irls: `"huber"` without it')
+    loss: Loss = option("huber", 'irls: loss function; default `"huber"`')
     tuning: float | None = option(
         None,
-        "irls: where weights begin to fall, in standard deviations; 1.345 (huber), 4.685 (tukey) without it",
+        "irls: residual from which weights fall, in standard deviations; default 1.345 (huber), 4.685 (tukey)",
         above=0,
     )
     rounds: int = most_rounds(60)
@@ -63,7 +82,7 @@ class IRLS:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Alternates between weights and weighted least squares; raises UsageError where there are factors alone."""
+        """Alternate between weights and weighted least squares; raises UsageError without single equations."""
         require_enough(regression)
         walk = kept_pieces(regression, self.name)
         plain = WLS().fit(regression)
@@ -75,11 +94,11 @@ class IRLS:
         if state is None:
             raise UsageError("rounds", found=f"rounds = {self.rounds}", expected="at least 1")
         weighted, spread = state.weighted, state.spread
-        status = Status(state.converged, self._text(state))
+        status = Status(state.converged, self._status_text(state))
         sigma = np.maximum(spread, residual_sigma(regression, state.value) * 1e-12)
         weights = 1.0 / (sigma**2 + floor**2)
         R = solve(replace(regression, factors=weighted), weights)[1]
-        found = completed(
+        estimate = completed(
             self,
             regression,
             state.value,
@@ -93,9 +112,9 @@ class IRLS:
         )
         tally = state.tally
         return replace(
-            found,
-            covariance=found.covariance * tally.widening**2,
-            textbook_covariance=found.textbook_covariance * tally.textbook,
+            estimate,
+            covariance=estimate.covariance * tally.widening**2,
+            textbook_covariance=estimate.textbook_covariance * tally.textbook,
         )
 
     def _iterated(
@@ -129,7 +148,7 @@ class IRLS:
                 break
         return state
 
-    def _text(self, state: _State) -> str:
+    def _status_text(self, state: _State) -> str:
         tally = state.tally
         share = tally.light / max(tally.count, 1)
         text = f"{self.loss} weights after {state.rounds} rounds, {100 * share:.2g} % of equations count less than half"
@@ -137,17 +156,17 @@ class IRLS:
             worst = int(np.argmax(tally.by_block))
             text += f", most of them in block {worst + 1}"
         if share >= MANY:
-            text += "; so many outliers are no outliers: look at the residuals for a missing effect"
+            text += "; that is too many for outliers: look for a missing effect in the residuals"
         if not state.converged:
             text += (
-                f"; the estimate still moves by {state.moved:.2g} standard deviations a round: "
+                f"; not converged: the last round moved the estimate by {state.moved:.2g} standard deviations; "
                 "raise rounds, or use loss = 'huber'"
             )
         return text
 
 
 class _Tally:
-    """What the weights of one round look like."""
+    """Statistics of the weights of one round."""
 
     def __init__(self, blocks: int) -> None:
         self.count, self.light = 0, 0
@@ -155,7 +174,7 @@ class _Tally:
         self.by_block = np.zeros(blocks)
 
     def add(self, w: Float, u: Float, slope: Float, place: Int) -> None:
-        """Counts the equations of one group that lie in a block."""
+        """Add the equations of one group that lie in a block."""
         inside = place >= 0
         self.count += int(inside.sum())
         self.weight += float(w[inside].sum())
@@ -188,7 +207,23 @@ class _State:
 
 
 def residuals_of(regression: Regression, piece: Piece, theta: Float) -> list[Float]:
-    """Residuals y - X theta of a piece by group, theta (p,)."""
+    """Residuals y - X theta of a piece.
+
+    Parameters
+    ----------
+    regression : Regression
+        Regression.
+    piece : Piece
+        Equations.
+    theta : ndarray, shape (p,)
+        Parameters.
+
+    Returns
+    -------
+    list of ndarray
+        Residuals by group.
+
+    """
     return [
         panel[-1] - theta[columns] @ panel[:-1]
         for columns, panel in zip(piece.columns, piece.panels, strict=True)
@@ -196,25 +231,57 @@ def residuals_of(regression: Regression, piece: Piece, theta: Float) -> list[Flo
 
 
 def robust_spread(regression: Regression, pieces: Iterable[Piece], value: Float) -> Float:
-    """1.4826 times the median of abs(residual), by group (g,), over the blocks of the regression."""
+    """Robust standard deviation, 1.4826 times the median of abs(residual), over the blocks of the regression.
+
+    Parameters
+    ----------
+    regression : Regression
+        Regression.
+    pieces : iterable of Piece
+        Equations.
+    value : ndarray, shape (b,)
+        Base parameters.
+
+    Returns
+    -------
+    ndarray, shape (g,)
+        Spread by group.
+
+    """
     theta, places = full_vector(regression, value), Places(regression.factors.blocks)
-    found: list[list[Float]] = [[] for _ in regression.factors.group_names]
+    sizes_by_group: list[list[Float]] = [[] for _ in regression.factors.group_names]
     for piece in pieces:
         for g, e in enumerate(residuals_of(regression, piece, theta)):
-            found[g].append(np.abs(e[places.of(piece.segment, piece.times[g]) >= 0]))
-    sizes = np.array([_size(np.concatenate(parts)) for parts in found])
+            sizes_by_group[g].append(np.abs(e[places.of(piece.segment, piece.times[g]) >= 0]))
+    sizes = np.array([_scaled_median(np.concatenate(parts)) for parts in sizes_by_group])
     scale = np.array([np.sqrt(f.target_square / max(f.count, 1)) for f in regression.factors.total])
     floor = np.finfo(np.float64).eps * np.where(scale > 0, scale, scale.max(initial=1.0))
     return np.asarray(np.maximum(sizes, floor))
 
 
-def _size(deviations: Float) -> float:
-    # Of a joint without equations nothing is left over.
+def _scaled_median(deviations: Float) -> float:
+    # A joint without equations has no residual.
     return MAD * float(np.median(deviations)) if len(deviations) else 0.0
 
 
 def robust_weights(u: Float, loss: str, c: float) -> tuple[Float, Float]:
-    """Weights psi(u) / u and slopes psi'(u) of standardised residuals u."""
+    """Weights psi(u) / u and slopes psi'(u) of standardised residuals.
+
+    Parameters
+    ----------
+    u : ndarray
+        Standardised residuals.
+    loss : {"huber", "tukey"}
+        Loss function.
+    c : float
+        Tuning constant.
+
+    Returns
+    -------
+    weights, slopes : ndarray, shape of u
+        Weights and slopes.
+
+    """
     if loss == "huber":
         far = np.abs(u) > c
         return np.where(far, c / np.maximum(np.abs(u), c), 1.0), np.where(far, 0.0, 1.0)

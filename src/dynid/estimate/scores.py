@@ -1,4 +1,4 @@
-"""How well a model predicts torque: the same figures for training data, held-out blocks and held-out logs."""
+"""Prediction errors of a model: the same figures for training data, held-out blocks and held-out logs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, judged_equations, moved_once, too_few_blocks
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Reads
+from dynid.terms.forms import seen_by
 from dynid.terms.friction import HALF
 from dynid.terms.nominal import NominalTerm
 from dynid.terms.term import Term, Terms
 
-# What a model leaves of a log's torque.
+# Residual torque of a model.
 
-# Samples below which a stretch says nothing of its autocorrelation.
+# Least samples of an unbroken part whose autocorrelation is estimated.
 LEAST_STRETCH = 8
-# Residuals correlated over so many times longer than white noise behind the same filter hold errors of the model: with
-# the right terms it is 1.0 to 1.6 times on simulated recordings of 15 s, without rotor inertias up to 12 times.
+# Ratio of correlation times from which residuals contain errors of the model: 1.0 to 1.6 with the right terms on
+# simulated recordings of 15 s, up to 12 without rotor inertias.
 BEYOND_NOISE = 3.0
 
 
@@ -36,12 +38,29 @@ BEYOND_NOISE = 3.0
 class Residuals:
     """Measured and predicted torque, filtered alike, at the decimated rate.
 
-    t: (T,) s, on the log's clock.    trajectory: (T,) index into `trajectories`.    segment: (T,).
-    measured, predicted: (T, n) N m.    q, dq: (T, n), for plots against position and velocity.
-    rate: Hz.
-    std: (T, n) standard deviation of the predicted torque from that of the parameters; None = not known.
-    temperature: (T, n) of the drives, degrees C, nan where a joint has none; None = not logged.
-    counted: (T, n) where a joint's equation counts: not where it stands while others move; None = everywhere.
+    Attributes
+    ----------
+    trajectories : tuple of str
+        Trajectories.
+    joint_names : tuple of str
+        Joints.
+    t : ndarray, shape (T,), s
+        Time on the clock of the log.
+    trajectory, segment : ndarray of int, shape (T,)
+        Index into `trajectories`, and segment.
+    measured, predicted : ndarray, shape (T, n), N m (N)
+        Torque.
+    q, dq : ndarray, shape (T, n)
+        Positions and velocities.
+    rate : float, Hz
+        Sampling rate.
+    std : ndarray, shape (T, n), optional
+        Standard deviation of the predicted torque from that of the parameters; None = unknown.
+    temperature : ndarray, shape (T, n), degrees C, optional
+        Temperature of the drives, nan for joints without; None = not logged.
+    counted : ndarray of bool, shape (T, n), optional
+        Where a joint's equation counts: not where it rests while others move; None = everywhere.
+
     """
 
     trajectories: tuple[str, ...]
@@ -78,15 +97,15 @@ class Residuals:
 
     @property
     def error_counted(self) -> Float:
-        """The same, (T, n), and zero where a joint's equation does not count."""
+        """Measured minus predicted torque, (T, n), zero where a joint's equation does not count."""
         return self.error if self.counted is None else np.where(self.counted, self.error, 0.0)
 
     def counts(self, joint: int) -> Bool:
-        """(T,) where the joint's equation counts."""
+        """Samples (T,) where the joint's equation counts."""
         return np.ones(len(self.t), dtype=np.bool_) if self.counted is None else self.counted[:, joint]
 
     def mean_square(self, values: Float) -> Float:
-        """Mean of the squares of values (T, n) by joint, (n,), where its equation counts."""
+        """Mean square of values (T, n) per joint, (n,), where its equation counts."""
         if self.counted is None:
             return np.asarray(np.mean(values**2, axis=0))
         return np.asarray(np.sum(values**2 * self.counted, axis=0) / np.maximum(self.counted.sum(axis=0), 1))
@@ -95,7 +114,7 @@ class Residuals:
 def autocorrelation(parts: Sequence[Float], most: int | None = None) -> Float:
     """Autocorrelation of a signal at lags 0, 1, ..., summed over its unbroken parts (T,) about their common mean.
 
-    most: greatest lag, None = half the longest part. All nan where the signal is constant.
+    most: greatest lag, None = half the longest part. All nan for a constant signal.
     """
     longest = max(len(part) for part in parts)
     lags = max(longest // 2, 1) if most is None else min(max(longest // 2, 1), most)
@@ -110,48 +129,59 @@ def autocorrelation(parts: Sequence[Float], most: int | None = None) -> Float:
 
 
 def rows_alike(correlation: Float) -> float:
-    """How many correlated samples weigh as much as one independent one: 1 + 2 sum up to the first change of sign."""
+    """Number of correlated samples with the information of one: 1 + 2 sum up to the first sign change."""
     negative = np.flatnonzero(correlation < 0)
     end = int(negative[0]) if len(negative) else len(correlation)
     return 1.0 + 2.0 * float(correlation[1:end].sum())
 
 
 def rows_alike_of(stretches: Sequence[Float]) -> Float:
-    """`rows_alike` of each column (n,) of unbroken stretches (T, n), at least one of them; 1 where none is long enough.
+    """`rows_alike` of each column (n,) of unbroken parts (T, n); 1 if none is long enough.
 
-    Source: Bartlett 1946; Madsen et al. 2020 find residuals whose printed deviations are four times too small.
+    References
+    ----------
+    Bartlett 1946; the printed deviations of Madsen et al. 2020 are four times too small for such residuals.
+
     """
-    found = np.ones(stretches[0].shape[1])
+    alike = np.ones(stretches[0].shape[1])
     long = [part for part in stretches if len(part) >= LEAST_STRETCH]
-    for j in range(len(found) if long else 0):
+    for j in range(len(alike) if long else 0):
         correlation = autocorrelation([part[:, j] for part in long])
         if np.isfinite(correlation).all():
-            found[j] = rows_alike(correlation)
-    return found
+            alike[j] = rows_alike(correlation)
+    return alike
 
 
 def rows_a_sample(residuals: Residuals) -> Float:
-    """How many rows carry the information of one independent row, by joint (n,), at least 1.
+    """Number of rows with the information of one independent row, per joint (n,), at least 1.
 
-    1 + 2 sum of the autocorrelation of the residual up to its first sign change, over all unbroken stretches: the
-    variance of a mean of correlated rows is that many times larger than of independent ones.
+    1 + 2 sum of the autocorrelation of the residual up to its first sign change, over all unbroken parts: the variance
+    of a mean of correlated rows is that many times larger than of independent ones.
     """
     cuts = np.flatnonzero((np.diff(residuals.trajectory) != 0) | (np.diff(residuals.segment) != 0)) + 1
     return rows_alike_of(np.split(residuals.error_counted, cuts))
 
 
 def beyond_noise(alike: Float, white: float) -> Bool:
-    """Where residuals are correlated over far longer than white noise behind the same filter: there the model errs.
+    """Joints with residuals correlated far longer than filtered white noise, which shows an error of the model.
 
-    alike: rows that carry the information of one independent row.    white: the same of such noise.
+    alike: rows with the information of one independent row.    white: the same for such noise.
     """
     return np.asarray(alike > BEYOND_NOISE * white)
 
 
 def noise_rows_a_sample(rate: float, cutoff: float, order: int) -> float:
-    """The same of white noise behind a Butterworth low pass run forward and backward, at least 1.
+    """`rows_a_sample` of white noise after a Butterworth low pass run forward and backward, at least 1.
 
-    rate / (2 B), B = int_0^inf |H(f)|^4 df = f_c (1 - a) pi a / sin(pi a), a = 1 / (2 order).    rate, cutoff: Hz.
+    rate / (2 B), B = int_0^inf |H(f)|^4 df = f_c (1 - a) pi a / sin(pi a), a = 1 / (2 order).
+
+    Parameters
+    ----------
+    rate, cutoff : float, Hz
+        Sampling rate and cutoff frequency.
+    order : int
+        Order of the filter.
+
     """
     a = 0.5 / order
     shape = (1.0 - a) * np.pi * a / np.sin(np.pi * a)
@@ -159,24 +189,24 @@ def noise_rows_a_sample(rate: float, cutoff: float, order: int) -> float:
 
 
 class Origin(StrEnum):
-    """On what data a model was scored."""
+    """Data on which a model was scored."""
 
     TRAINING = "training"
     HELD_OUT_BLOCKS = "held-out blocks"
     HELD_OUT_LOG = "held-out log"
 
 
-# A range of motion ends so much of its width further out: filters and noise move its ends by as much from log to log.
+# Margin of a range of motion, in its width: noise and filters move the ends by as much.
 RANGE_MARGIN = 0.05
-# A share of samples beyond the training's range that is worth a word.
+# Share of samples outside the training's range that is reported.
 BEYOND_NOTED = 0.02
-# Chance that a model no worse than a constant torque misses so much more than it over blocks of time.
+# Significance level for a model that is worse than a constant torque.
 WORSE_BY_CHANCE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class MotionRange:
-    """Least and greatest position, velocity and acceleration by joint, each (2, n), SI units."""
+    """Least and greatest position, velocity and acceleration per joint, (2, n) each, SI units."""
 
     position: Float
     velocity: Float
@@ -184,7 +214,7 @@ class MotionRange:
 
     @staticmethod
     def of(q: Float, dq: Float, ddq: Float) -> MotionRange:
-        """The range of at least one sample, each array (T, n)."""
+        """Range of at least one sample, (T, n) each."""
         return MotionRange(*(np.array([x.min(axis=0), x.max(axis=0)]) for x in (q, dq, ddq)))
 
     def __or__(self, other: MotionRange) -> MotionRange:
@@ -197,7 +227,19 @@ class MotionRange:
         return self.position, self.velocity, self.acceleration
 
     def beyond(self, q: Float, dq: Float, ddq: Float) -> Float:
-        """How many of the samples, each array (T, n), lie outside, (3, n): in position, velocity, acceleration."""
+        """Number of samples outside the range.
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (T, n)
+            Motion.
+
+        Returns
+        -------
+        ndarray, shape (3, n)
+            Numbers in position, velocity and acceleration.
+
+        """
         counts = []
         for x, (low, high) in zip((q, dq, ddq), self.values, strict=True):
             room = RANGE_MARGIN * (high - low)
@@ -207,27 +249,54 @@ class MotionRange:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Prediction errors e = tau - tau_hat by joint; every array is (n,).
+    """Prediction errors e = tau - tau_hat per joint; arrays have the shape (n,).
 
-    rms: root mean square of e, N m.    relative: ||e|| / ||tau||.
-    r2: 1 - sum e^2 / sum (tau - mean tau)^2.
-    nmse: mean(e^2) / mean|tau|, N m; their sum over joints is Madsen et al. 2020, eq. 22.
-    mse: mean(e^2), (N m)^2.    sde: standard deviation of e, N m (Nini et al., tables I and II).
-    torque_rms: root mean square of tau.    total_relative: ||e|| / ||tau|| over all joints.
-    count: samples a joint.
-    left_out: share of the sound samples, by reason, that the figures above leave out.
-    all_samples: the same figures with these samples; None = nothing was left out, or they have not been scored.
-    motion: range of the motion that was scored; None = not known.
-    beyond: share of the samples, (n,), outside the training's range by quantity; empty = not compared.
-    worse: joints on which a constant torque misses less, beyond chance over blocks of time.
-    at_rest: joints that stood still: friction at rest may hold any part of their load, so that no share of their torque
-    is the model's to miss.
-    moved_once: joints whose motion is in none of the blocks that judge them, as a fit without it knows nothing of their
-    friction.
-    kept_at_rest: share of the dry friction of their last motion that joints at rest keep in all_samples, (n,); None =
-    no samples at rest.
-    exported: share of the torque missed by the physically consistent bodies that exports hold, over all joints, where
-    the figures are of an estimate without constraints; None = they are of those bodies, or theirs is not known.
+    Attributes
+    ----------
+    origin : Origin
+        Data.
+    joint_names, trajectories : tuple of str
+        Joints and trajectories.
+    rms : ndarray, N m (N)
+        Root mean square of e.
+    relative : ndarray
+        ||e|| / ||tau||.
+    r2 : ndarray
+        1 - sum e^2 / sum (tau - mean tau)^2.
+    nmse : ndarray, N m (N)
+        mean(e^2) / mean|tau|; the sum over joints is eq. 22 of Madsen et al. 2020.
+    mse : ndarray, (N m)^2
+        mean(e^2).
+    sde : ndarray, N m (N)
+        Standard deviation of e (Nini et al., tables I and II).
+    torque_rms : ndarray, N m (N)
+        Root mean square of tau.
+    total_relative : float
+        ||e|| / ||tau|| over all joints.
+    count : ndarray
+        Samples per joint.
+    left_out : mapping of str to float
+        Share of the valid samples that these figures leave out, by reason.
+    all_samples : Scores, optional
+        The same figures with those samples; None = none left out, or they were not scored.
+    motion : MotionRange, optional
+        Range of the scored motion; None = unknown.
+    beyond : mapping of str to ndarray
+        Share of the samples outside the training's range by quantity; empty = not compared.
+    worse : tuple of str
+        Joints on which a constant torque has a smaller error, beyond chance over blocks of time.
+    at_rest : tuple of str
+        Joints at rest: dry friction may carry any part of their load, so their error is not that of the model.
+    moved_once : tuple of str
+        Joints that move in none of the blocks that judge them, since a fit without their motion cannot know their
+        friction.
+    kept_at_rest : ndarray, optional
+        Share of the dry friction of their last motion that joints at rest keep in all_samples; None = no samples at
+        rest.
+    exported : float, optional
+        Torque error over all joints of the physically consistent links in exports, if the figures are of an
+        unconstrained estimate; None = they are of those links, or it is unknown.
+
     """
 
     origin: Origin
@@ -258,13 +327,13 @@ class Scores:
             object.__setattr__(self, name, locked(getattr(self, name), (n,), name))
 
     def overview(self) -> Overview:
-        """What is shown of the scores: error in all and by joint."""
-        by_joint = [f"{name} {100 * one:.3g} %" for name, one in zip(
+        """Summary for display: error in total and per joint."""
+        by_joint = [f"{name} {100 * error:.3g} %" for name, error in zip(
             self.joint_names, self.relative, strict=True
-        ) if np.isfinite(one)]  # fmt: skip
+        ) if np.isfinite(error)]  # fmt: skip
         return Overview(
             f"Scores on {self.origin}: torque error {100 * self.total_relative:.3g} %",
-            (("by joint", listed(by_joint, 12)), ("trajectories", listed(self.trajectories))),
+            (("per joint", listed(by_joint, 12)), ("trajectories", listed(self.trajectories))),
             ("joint", "error, %", "r.m.s., N m or N", "R^2"),
             tuple(
                 (name, f"{100 * relative:.3g}", f"{rms:.3g}", f"{r2:.4f}")
@@ -287,7 +356,7 @@ class Scores:
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        """Joints of whose effort there is no sample."""
+        """Joints without measured effort."""
         silent = (name for name, count in zip(self.joint_names, self.count, strict=True) if not count)
         return tuple(name for name in silent if name not in self.moved_once)
 
@@ -298,12 +367,12 @@ class Scores:
 
     @property
     def judged_r2(self) -> Float:
-        """R2 of the joints that it judges, nan of those at rest or that moved but once, (n,)."""
+        """R2 of judged joints, nan for joints at rest or that moved in one part only, (n,)."""
         silent = (*self.at_rest, *self.moved_once)
         return np.where([name in silent for name in self.joint_names], np.nan, self.r2)
 
     def remark(self, name: str) -> str:
-        """What is to be said beside a joint's figures; "" = nothing."""
+        """Remark on the figures of a joint; "" = none."""
         if name in self.unmeasured:
             return "effort not measured"
         if name in self.at_rest:
@@ -319,30 +388,28 @@ class Scores:
 
     @property
     def at_rest_text(self) -> str:
-        """What the figures of all samples predict at rest; "" = they hold no such samples."""
+        """Friction that is assumed at rest in the figures of all samples; "" = there are no such samples."""
         if self.all_samples is None or self.kept_at_rest is None:
             return ""
         low, high = self.kept_at_rest.min(), self.kept_at_rest.max()
         guessed = low == high == HALF
-        span = f"{low:.2g}" if low == high else f"{low:.2g} to {high:.2g}"
-        share = "half of that of the last motion is predicted"
-        if not guessed:
-            share = f"of that of the last motion a share of {span}, as the stops of the training have it, is predicted"
-        return f"friction at rest may take any value up to its limit; {share}"
+        span = f"{100 * low:.2g}" if low == high else f"{100 * low:.2g} to {100 * high:.2g}"
+        source = "a guess" if guessed else "fitted on the stops in training"
+        return f"at rest, {span} % of the last dry friction is assumed ({source})"
 
     @property
     def exported_text(self) -> str:
-        """What the bodies that exports hold miss, where the figures are of another estimate; "" = they are not."""
+        """Error of the links in exports, if the figures are of another estimate; "" otherwise."""
         if self.exported is None:
             return ""
         return (
-            f"exports hold the physically consistent bodies, which miss {100 * self.exported:.3g} %; these figures are "
-            "of the estimate without constraints"
+            f"these scores are of the unconstrained estimate; exports use physically consistent links (torque error "
+            f"{100 * self.exported:.3g} %)"
         )
 
     @property
     def beyond_text(self) -> str:
-        """Shares of the samples outside the training's range, where they are worth a word; "" = nowhere."""
+        """Shares of the samples outside the training's range, if they are noticeable; "" otherwise."""
         parts = []
         for quantity, shares in self.beyond.items():
             named = zip(self.joint_names, shares, strict=True)
@@ -353,7 +420,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What scores are made of, by joint, each (n,): they add over blocks, folds and logs."""
+    """Sums behind scores, per joint, (n,) each; they add over blocks, folds and logs."""
 
     count: Float
     error: Float
@@ -373,20 +440,29 @@ class Sums:
         )
 
     def scaled(self, share: float) -> Sums:
-        """Sums over a share of the samples that is like all of them."""
-        return Sums(*(share * getattr(self, one.name) for one in fields(self)))
+        """Sums over a representative share of the samples."""
+        return Sums(*(share * getattr(self, item.name) for item in fields(self)))
 
     def of_joints(self, measured: Bool | None) -> Sums:
-        """The sums without joints of which nothing was measured, (n,); None = all were."""
+        """Sums without joints that were not measured, (n,); None = all were."""
         return (
             self
             if measured is None
-            else Sums(*(np.where(measured, getattr(self, one.name), 0.0) for one in fields(self)))
+            else Sums(*(np.where(measured, getattr(self, item.name), 0.0) for item in fields(self)))
         )
 
     @staticmethod
     def of_arrays(measured: Float, predicted: Float, counted: Bool | None = None) -> Sums:
-        """Sums of measured and predicted torque, both (T, n), where they count, (T, n); None = everywhere."""
+        """Sums of measured and predicted torque.
+
+        Parameters
+        ----------
+        measured, predicted : ndarray, shape (T, n), N m (N)
+            Torque.
+        counted : ndarray of bool, shape (T, n), optional
+            Where they count; None = everywhere.
+
+        """
         if counted is not None:
             measured, predicted = np.where(counted, measured, 0.0), np.where(counted, predicted, 0.0)
         e = measured - predicted
@@ -403,7 +479,18 @@ class Sums:
 
     @staticmethod
     def of_factors(factors: Factors, theta: Float, groups: Sequence[int] | None = None) -> Sums:
-        """Sums over all equations of factors for parameters theta (p,), one entry a group; groups: None = all."""
+        """Sums over all equations of factors, one entry per group.
+
+        Parameters
+        ----------
+        factors : Factors
+            Equations.
+        theta : ndarray, shape (p,)
+            Parameters.
+        groups : sequence of int, optional
+            Groups; None = all.
+
+        """
         total = factors.total if groups is None else [factors.total[g] for g in groups]
         return Sums(
             np.array([float(f.count) for f in total]),
@@ -416,7 +503,7 @@ class Sums:
 
     @staticmethod
     def of_blocks(factors: Factors, theta: Float, groups: Sequence[int] | None = None) -> list[Sums]:
-        """Those of each block of time by itself."""
+        """Sums of each block of time."""
         return [Sums.of_factors(factors.subset([i]), theta, groups) for i in range(len(factors.blocks))]
 
     def scores(
@@ -427,15 +514,30 @@ class Sums:
         left_out: LeftOut | None = None,
         parts: Sequence[Sums] = (),
     ) -> Scores:
-        """The figures; a joint whose torque is constant or zero gets nan where a figure has no meaning.
+        """Scores; a joint with constant or zero torque gets nan where a figure is undefined.
 
-        parts: the sums of blocks of time, which show what is beyond chance; () = not known.
+        Parameters
+        ----------
+        origin : Origin
+            Data.
+        joint_names, trajectories : sequence of str
+            Joints and trajectories.
+        left_out : LeftOut, optional
+            Samples that the figures leave out.
+        parts : sequence of Sums
+            Sums of blocks of time, which show what is beyond chance; () = unknown.
+
+        Returns
+        -------
+        Scores
+            Scores.
+
         """
         if left_out is not None and left_out.shares:
-            own, more = self.scores(origin, joint_names, trajectories, parts=parts), left_out.sums
+            scored, more = self.scores(origin, joint_names, trajectories, parts=parts), left_out.sums
             whole = None if more is None else (self + more).scores(origin, joint_names, trajectories)
             return replace(
-                own,
+                scored,
                 left_out=dict(left_out.shares),
                 all_samples=whole,
                 kept_at_rest=None if whole is None else left_out.kept_at_rest,
@@ -458,37 +560,37 @@ class Sums:
                 count=self.count,
                 worse=tuple(
                     name
-                    for name, one in zip(joint_names, worse_than_constant(parts), strict=bool(parts))
-                    if one
+                    for name, is_worse in zip(joint_names, worse_than_constant(parts), strict=bool(parts))
+                    if is_worse
                 ),
             )
 
 
 def worse_than_constant(parts: Sequence[Sums]) -> Bool:
-    """Where a constant torque misses less than the model, beyond chance, (n,).    parts: blocks of time.
+    """Joints (n,) on which a constant torque has a smaller error than the model, beyond chance.
 
-    One-sided t-test over blocks of the difference of squared errors; the constant is the mean of all of them.
+    One-sided t-test over blocks of time, of the difference of squared errors; the constant is the mean of all blocks.
     """
     if len(parts) < 2:
         return np.zeros(len(parts[0].count) if parts else 0, dtype=np.bool_)
-    count, torque = (np.array([getattr(one, name) for one in parts]) for name in ("count", "torque"))
+    count, torque = (np.array([getattr(part, name) for part in parts]) for name in ("count", "torque"))
     mean = torque.sum(axis=0) / np.maximum(count.sum(axis=0), 1.0)
-    constant = np.array([one.torque_square for one in parts]) - 2.0 * mean * torque + mean**2 * count
-    loss = np.array([one.error_square for one in parts]) - constant
+    constant = np.array([part.torque_square for part in parts]) - 2.0 * mean * torque + mean**2 * count
+    loss = np.array([part.error_square for part in parts]) - constant
     spread = loss.std(axis=0, ddof=1) / np.sqrt(len(parts))
-    found = [
+    worse = [
         size > 0 and student_cumulative(len(parts) - 1, -size / max(width, 1e-300)) < WORSE_BY_CHANCE
         for size, width in zip(loss.mean(axis=0), spread, strict=True)
     ]
-    return np.array(found, dtype=np.bool_)
+    return np.array(worse, dtype=np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Samples that scores leave out: what a model misses there, and their share of all sound samples by reason.
+    """Samples that scores leave out: their sums, and their share of all valid samples by reason.
 
-    sums: None = not known as an error of the equations that are scored.
-    kept_at_rest: share of the dry friction of their last motion that joints at rest keep there, (n,); None = none rest.
+    sums: None = unknown as an error of the scored equations.
+    kept_at_rest: (n,) share of the dry friction of their last motion that joints at rest keep; None = none rest.
     """
 
     sums: Sums | None
@@ -496,7 +598,7 @@ class LeftOut:
     kept_at_rest: Float | None = None
 
     def scaled(self, share: float) -> LeftOut:
-        """Those of a share of the log, as far as its parts are alike."""
+        """The same for a representative share of the log."""
         return self if self.sums is None else replace(self, sums=self.sums.scaled(share))
 
 
@@ -508,14 +610,36 @@ def cross_validate(
     judged: Factors | None = None,
     left_out: LeftOut | None = None,
 ) -> Scores:
-    """Scores on blocks that the fit has not seen: contiguous runs of blocks are left out in turn.
+    """Scores on held-out blocks: contiguous runs of blocks are left out in turn.
 
-    judged: torque equations of the same blocks, where others than torque were fitted; None = the regression's own.
-    left_out: samples of the log that are in no equation, by the model that was fitted to all blocks.
-    joints: names of the groups to score where there are others besides; all groups where none is called so.
-    The folds are cut in the order of time, so that neighbouring, correlated samples stay together. Where the others
-    hold too little of a joint's motion, `judged_equations` leaves it out.
-    Raises UnfitDataError where `folds` makes none of the blocks.
+    The folds are cut in the order of time, so that neighbouring, correlated samples stay together. If the others
+    contain too little of a joint's motion, `judged_equations` leaves it out.
+
+    Parameters
+    ----------
+    regression : Regression
+        Equations.
+    estimator : Estimator
+        Estimator.
+    folds : int
+        Number of folds.
+    joints : sequence of str
+        Groups to score if there are others; all groups if none has such a name.
+    judged : Factors, optional
+        Torque equations of the same blocks, if others were fitted; None = the regression's own.
+    left_out : LeftOut, optional
+        Samples of the log that are in no equation, by the model fitted to all blocks.
+
+    Returns
+    -------
+    Scores
+        Scores.
+
+    Raises
+    ------
+    UnfitDataError
+        If `folds` makes no fold of the blocks.
+
     """
     factors = regression.factors
     measured = factors if judged is None else judged
@@ -525,13 +649,13 @@ def cross_validate(
             found=f"{len(measured.blocks)} blocks of torque for {len(factors.blocks)} of the fit",
             expected="the same blocks",
         )
-    own = [g for g, name in enumerate(measured.group_names) if name in joints]
-    scored = own or list(range(len(measured.group_names)))
+    named = [g for g, name in enumerate(measured.group_names) if name in joints]
+    scored = named or list(range(len(measured.group_names)))
     total: Sums | None = None
     blocks: list[Sums] = []
-    made = folds_of(factors, folds)
-    once, measured = moved_once(measured, made), judged_equations(measured, made)
-    for fold in made:
+    made_folds = folds_of(factors, folds)
+    once, measured = moved_once(measured, made_folds), judged_equations(measured, made_folds)
+    for fold in made_folds:
         part = replace(regression, factors=factors.subset(fold.training), value_only=True)
         theta = estimator.fit(part).full_vector
         sums = Sums.of_factors(measured.subset(fold.held_out), theta, scored)
@@ -541,27 +665,30 @@ def cross_validate(
         raise too_few_blocks(len(factors.blocks))
     names = dict.fromkeys(block.trajectory for block in factors.blocks)
     scored_names = [measured.group_names[g] for g in scored]
-    found = total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)
-    return replace(found, moved_once=once)
+    scores = total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)
+    return replace(scores, moved_once=once)
 
 
-# How much of its dry friction a joint keeps when it has stopped, as the stops of a log show it.
+# Share of dry friction that a joint keeps after a stop, from the stops of a log.
 
-# Variance of the share from robot to robot, anywhere between none and all of it, and, as far as a log with few stops
-# says nothing of that, from stop to stop.
+# Variance of that share between robots, uniform from 0 to 1, and between stops as long as a log has few.
 VARIANCE = 1.0 / 12.0
-# s. Shorter ones are where joints turn back together: what they keep is still on its way.
+# s: shorter stops are reversals, in which the friction is still changing.
 LEAST_STOP = 0.2
 
 
 @dataclass(frozen=True, eq=False)
 class StopSums:
-    """What samples at rest say of the friction that joints keep, each (n,): sums that add over batches.
+    """Sums of samples at rest for the friction that joints keep, (n,) each; they add over batches.
 
-    e: torque missed without dry friction.    x: the dry friction that a joint stopped with; 0 = not known.
-    friction, friction_square, product: sums of x, x^2 and e x over samples.
-    weight, weight_square, weighted, spread: over stops with means e and x and N samples, the sums of w = N x^2, of w^2,
-    of N e x and of N e^2.
+    Attributes
+    ----------
+    friction, friction_square, product : ndarray
+        Sums of x, x^2 and e x over samples, with the torque error e without dry friction, and the dry friction x before
+        the stop (0 = unknown).
+    weight, weight_square, weighted, spread : ndarray
+        Over stops with means e and x and N samples, sums of w = N x^2, of w^2, of N e x and of N e^2.
+
     """
 
     friction: Float
@@ -573,35 +700,37 @@ class StopSums:
     spread: Float
 
     def __add__(self, other: StopSums) -> StopSums:
-        return StopSums(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+        return StopSums(*(getattr(self, item.name) + getattr(other, item.name) for item in fields(self)))
 
     @staticmethod
     def of(e: Float, x: Float, stands: Bool, rate: float) -> StopSums:
-        """Of samples with e and x (n, T), at rest where `stands` (n, T).    rate: Hz."""
-        found = np.zeros((len(fields(StopSums)), len(e)))
+        """Sums of samples with e and x (n, T), at rest where `stands` (n, T); rate in Hz."""
+        sums = np.zeros((len(fields(StopSums)), len(e)))
         for j in np.flatnonzero(stands.any(axis=1)).tolist():
-            found[:, j] = _of_joint(e[j, stands[j]], x[j, stands[j]], np.flatnonzero(stands[j]), rate)
-        return StopSums(*found)
+            sums[:, j] = _stop_sums_of_joint(
+                e[j, stands[j]], x[j, stands[j]], np.flatnonzero(stands[j]), rate
+            )
+        return StopSums(*sums)
 
     @property
     def share(self) -> Float:
-        """The share that joints keep, (n,), within 0 and 1.
+        """Share of dry friction that joints keep, (n,), from 0 to 1.
 
         (S k + V HALF) / (S + V): k the mean over stops, weighted by w, V the variance of k from stop to stop over their
         effective number (sum w)^2 / sum w^2, S = VARIANCE that of the guess of a half.
         """
-        # Of friction so small that its square is none nothing is known.
+        # Friction whose square underflows is unknown.
         known = self.weight_square > 0
         weight = np.where(known, self.weight, 1.0)
         mean = self.weighted / weight
         stops = weight**2 / np.where(known, self.weight_square, 1.0)
         varied = np.maximum(self.spread / weight - mean**2, 0.0) * stops
         variance = (VARIANCE + varied) / stops**2
-        found = (VARIANCE * mean + variance * HALF) / (VARIANCE + variance)
-        return np.asarray(np.clip(np.where(known, found, HALF), 0.0, 1.0))
+        share = (VARIANCE * mean + variance * HALF) / (VARIANCE + variance)
+        return np.asarray(np.clip(np.where(known, share, HALF), 0.0, 1.0))
 
     def predicted(self, sums: Sums, share: Float) -> Sums:
-        """Sums that hold these samples, a share (n,) of x predicted in place of no dry friction."""
+        """Sums of these samples with a share (n,) of x predicted."""
         return replace(
             sums,
             error=sums.error - share * self.friction,
@@ -609,8 +738,8 @@ class StopSums:
         )
 
 
-def _of_joint(e: Float, x: Float, index: Int, rate: float) -> tuple[float, ...]:
-    """The sums of one joint's samples at rest, (T,) each, in the order of the fields.    index: of these samples."""
+def _stop_sums_of_joint(e: Float, x: Float, index: Int, rate: float) -> tuple[float, ...]:
+    """Sums of one joint's samples at rest, (T,) each, in the order of the fields.    index: of these samples."""
     starts = np.flatnonzero(np.diff(index, prepend=index[0] - 2) > 1)
     lengths = np.diff(starts, append=len(index))
     long = lengths >= LEAST_STOP * rate
@@ -618,12 +747,12 @@ def _of_joint(e: Float, x: Float, index: Int, rate: float) -> tuple[float, ...]:
     N = np.where(x_mean != 0, lengths[long], 0)
     w = N * x_mean**2
     sums = (x, x**2, e * x, w, w**2, N * e_mean * x_mean, N * e_mean**2)
-    return tuple(float(one.sum()) for one in sums)
+    return tuple(float(values.sum()) for values in sums)
 
 
-# How well a model knows the torque it predicts: the covariance of its parameters, carried through its
-# equations.
+# Uncertainty of predicted torque, from the covariance of the parameters.
 
+# Most samples at which it is computed; it is interpolated between them.
 POINTS = 400
 
 
@@ -631,7 +760,7 @@ POINTS = 400
 class Bands:
     """Standard deviation of predicted torque, sqrt(y Cov y') for a line y of the regressor, from an estimate.
 
-    Nonlinear parameters that were estimated count only as far as they widened the covariance of the linear ones.
+    Estimated nonlinear parameters count only as far as they increased the covariance of the linear ones.
     """
 
     robot: RobotModel
@@ -640,7 +769,7 @@ class Bands:
 
     @cached_property
     def _covariance(self) -> Float:
-        """(p, p) covariance of all columns, zero where they are not independent."""
+        """Covariance (p, p) of all columns, zero where they are not independent."""
         whole = np.zeros((len(self.estimate.columns), len(self.estimate.columns)))
         independent = self.estimate.base.independent
         whole[np.ix_(independent, independent)] = self.estimate.covariance
@@ -657,7 +786,7 @@ class Bands:
         return {}
 
     def _root(self, columns: Int) -> Float:
-        """(w, w) upper triangular with root' root the covariance of some columns; the same for every batch."""
+        """Upper triangle (w, w) with root' root the covariance of some columns; the same for every batch."""
         key = columns.tobytes()
         if key not in self._roots:
             values, vectors = np.linalg.eigh(self._covariance[np.ix_(columns, columns)])
@@ -666,14 +795,14 @@ class Bands:
         return self._roots[key]
 
     def std(self, samples: Samples, index: Int) -> Float:
-        """(len(index), n) standard deviations at some samples, computed at most at POINTS of them.
+        """Standard deviations (len(index), n) at some samples, computed at POINTS of them at most.
 
-        Between those it is interpolated: it changes with the motion, not with the noise.
+        They are interpolated between those, since they change with the motion and not with the noise.
         """
         if not len(index) or not np.isfinite(self.estimate.covariance).all():
             return np.full((len(index), self.robot.n), np.nan)
         few = index[:: max(-(-len(index) // POINTS), 1)]
-        part = _picked(samples, few)
+        part = _selected(samples, few)
         n = self.robot.n
         columns: list[list[Int]] = [[] for _ in range(n)]
         lines: list[list[Float]] = [[] for _ in range(n)]
@@ -683,28 +812,28 @@ class Bands:
                 continue
             whole = _needs_time(term)
             panels = term.torque_regressor(
-                self.robot, term.seen(samples if whole else part), independent[span]
+                self.robot, seen_by(term, samples if whole else part), independent[span]
             )
             for j in range(n):
                 columns[j].append(panels.columns[j] + span.start)
                 lines[j].append(panels.values[j][:, few] if whole else panels.values[j])
-        found = np.zeros((n, len(few)))
+        deviations = np.zeros((n, len(few)))
         for j in range(n):
             if columns[j]:
                 spread = self._root(np.concatenate(columns[j])) @ np.concatenate(lines[j])
-                found[j] = np.sqrt(np.einsum("wt,wt->t", spread, spread))
+                deviations[j] = np.sqrt(np.einsum("wt,wt->t", spread, spread))
         if len(few) == len(index):
-            return np.ascontiguousarray(found.T)
-        return np.column_stack([np.interp(index, few, line) for line in found])
+            return np.ascontiguousarray(deviations.T)
+        return np.column_stack([np.interp(index, few, line) for line in deviations])
 
 
 def _needs_time(term: Term) -> bool:
-    """Whether a term reads its samples as a stretch of time."""
-    return term.remembers or isinstance(term, NominalTerm)
+    """Whether a term reads its samples as a sequence in time."""
+    return Reads.PAST in term.traits.reads or isinstance(term, NominalTerm)
 
 
-def _picked(samples: Samples, index: Int) -> Samples:
-    """Some samples as a batch of their own, for terms that take each sample by itself."""
+def _selected(samples: Samples, index: Int) -> Samples:
+    """Some samples as a batch, for terms that read each sample independently."""
     names = ("t", "q", "dq", "ddq", "tau", "keep", "theta", "dtheta", "ddtheta", "temperature", "gate")
     values = {name: getattr(samples, name)[index] for name in names if getattr(samples, name) is not None}
     extra = {name: channel[index] for name, channel in samples.extra.items()}

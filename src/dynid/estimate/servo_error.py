@@ -1,4 +1,4 @@
-"""Output error of robots that are commanded positions: the drives' controllers are simulated with the robot."""
+"""Output error of robots with position commands: the drives' controllers are simulated with the robot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid.estimate.least_squares import full_vector
 from dynid.estimate.output_error import Problem, minimised, piece_of_run
 from dynid.estimate.simulated import SETTLING, STRETCHES, SimulationProblem, thinned
 from dynid.estimate.source import Places
-from dynid.estimate.uncertainty import interval_kind, last_move, most_rounds, sought_play
+from dynid.estimate.uncertainty import interval_kind, last_move, most_rounds, play_option
 from dynid.factor.base import BaseMap
 from dynid.recording import Commands
 from dynid.robot.drive import Servo
@@ -24,31 +24,42 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.simulation.loop import Stretches, extra_of, measured_coordinates
 from dynid.simulation.mechanism import Mechanism
-from dynid.simulation.servo_loop import Added, Carried, ServoLoop, servo_run
+from dynid.simulation.servo_loop import AddedTorque, DrivenLoad, ServoLoop, servo_run
 from dynid.terms.exports import Column, MotionBasis
-from dynid.terms.term import JointTerm, Terms, sharpened
+from dynid.terms.term import Terms, sharpened
 
-# What drives that close their own loops are not known to do: by how much they read their motion late.
+# Unknown delay of the feedback of drives that close their own loops.
 
-# s, standard deviation: drives close their own loops some thousand times a second and hold the torque in between, which
-# is late by half a period on average; how often they do so is not known.
+# s: standard deviation of that delay. Such loops run at about 1 kHz and keep the torque in between, half a period late
+# on average; the rate is unknown.
 LATE_FEEDBACK = 5e-4
 
 
 def bases_of(robot: RobotModel, terms: Terms) -> list[tuple[MotionBasis | None, Column]]:
-    """What each parameter multiplies, where that is a motion of its joint alone."""
-    return [
-        (term.exports_as if isinstance(term, JointTerm) else None, column)
-        for term in terms
-        for column in term.columns(robot)
-    ]
+    """Motion that each parameter multiplies, if it is that of its joint only."""
+    return [(term.traits.basis, column) for term in terms for column in term.columns(robot)]
 
 
 def of_late_feedback(robot: RobotModel, terms: Terms, base: BaseMap) -> Float:
-    """Covariance (b, b) from what no log of commands shows: the delay of the drives' own feedback.
+    """Covariance from the unknown delay of the drives' own feedback, which no log of commands shows.
 
-    Feedback that is late by some time takes kp times it off the viscous friction that is found, and kd times it off
-    the armature.    Zero where a computer closes the loop, whose delay is found.
+    A delay of the feedback reduces the estimated viscous friction by kp times the delay, and the armature by kd times
+    the delay. It is zero if a computer closes the loop, whose delay is estimated.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    base : BaseMap
+        Base parameters.
+
+    Returns
+    -------
+    ndarray, shape (b, b)
+        Covariance.
+
     """
     servo = robot.drive.servo
     if servo is None or not servo.on_board or not servo.known:
@@ -63,8 +74,8 @@ def of_late_feedback(robot: RobotModel, terms: Terms, base: BaseMap) -> Float:
             taken.get(basis, 0.0) if column.owner == j else 0.0 for basis, column in bases_of(robot, terms)
         ]
         lines.append(base.reduce(np.array(of_term)))
-    found = LATE_FEEDBACK * np.array(lines)
-    return np.asarray(found.T @ found)
+    shifts = LATE_FEEDBACK * np.array(lines)
+    return np.asarray(shifts.T @ shifts)
 
 
 # Runs of a robot under its drives' controllers in windows of a log, and what of the drives is found beside
@@ -74,27 +85,43 @@ def of_late_feedback(robot: RobotModel, terms: Terms, base: BaseMap) -> Float:
 # unknowns that are no parameters of the model, and that take a part of its friction and armature where they
 # are left out.
 
-# s, within which a start from the measured state is forgotten at least and at most, so that windows stay short.
+# s: limits of the time in which a start from the measured state is forgotten, so that windows stay short.
 LEAST_SETTLING, MOST_SETTLING = 0.1, 2.0
-# s: of the difference that gives the slope by the lag; by how much the lag may leave that of the linear fit, whose
-# error is below a sample, at least; and the step at which it has settled, far below what any log shows.
+# s: step of the derivative by the lag; its greatest distance from the linear fit, which is accurate to a sample; and
+# the change at which it has settled, far below what a log shows.
 LAG_DIFFERENCE, LAG_REACH, LAG_SETTLED = 1e-4, 5e-3, 1e-5
-# rad or m, of the play: the difference, of the size of those that occur, since links take another time to cross another
-# one; its standard deviation before anything is measured, which decides where a joint never crosses it (data sheets of
-# hobby servos have 4 to 17 mrad); the most that is searched; and the step at which it has settled.
+# rad or m: step of the derivative by play, of the size of usual play, since crossing times change with it; its standard
+# deviation before any data, which decides if a joint never crosses it (data sheets of hobby servos: 4 to 17 mrad); the
+# greatest play; and the change at which it has settled.
 PLAY_DIFFERENCE, USUAL_PLAY, MOST_PLAY, PLAY_SETTLED = 2e-3, 1e-2, 3e-2, 1e-4
+# Most rounds in which the unknowns settle.
 ROUNDS = 4
-# Of the square of an unknown's line, below which what is left of it beside the others says nothing.
+# Independent share of a squared line below which an unknown is not determined.
 ALIKE = 1e-10
-# rad/s or m/s: the smoothed sign of dry friction in the simulation. A joint that sticks creeps by as much, at most, and
-# goes less than a count of 12 bits in half a second; steps still follow its slope.
+# rad/s or m/s: width of dry friction in the simulation. A sticking joint creeps at most that fast, less than a count of
+# 12 bits in half a second; integration still resolves it.
 DRY_WIDTH = 2e-3
 
 
 def slowest_loop(simulation: SimulationProblem, servo: Servo, value: Float) -> float:
-    """Time constant of the slowest loop, s: inertia, gains and what friction takes at the joints' usual speeds.
+    """Time constant of the slowest loop, from inertia, gains and friction at usual joint speeds.
 
-    A lag of the whole torque takes kp lag off the damping.
+    A lag of the whole torque reduces the damping by kp lag.
+
+    Parameters
+    ----------
+    simulation : SimulationProblem
+        Problem.
+    servo : Servo
+        Controllers of the drives.
+    value : ndarray, shape (b,)
+        Base parameters.
+
+    Returns
+    -------
+    float, s
+        Time constant.
+
     """
     mechanism, place = simulation.mechanism(value), simulation.mechanism(value).driven
     inertia = np.maximum(simulation.inertia(value), 1e-12)
@@ -114,10 +141,15 @@ def slowest_loop(simulation: SimulationProblem, servo: Servo, value: Float) -> f
 
 @dataclass(eq=False)
 class Unknown:
-    """What is found with the parameters.
+    """Unknowns that are estimated with the parameters.
 
-    later: s, by which torque is later than the log's preparation has it.    play: (n,) rad or m, from end to end; what
-    a link behind its drive's encoder does is that of a negative one. () where it is not looked for.
+    Attributes
+    ----------
+    later : float, s
+        Delay of the torque in addition to that of the prepared log.
+    play : ndarray, shape (n,), rad or m
+        Play from end to end; negative for a link behind the encoder of its drive. () if it is not estimated.
+
     """
 
     later: float
@@ -126,10 +158,27 @@ class Unknown:
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """What is simulated, and in which windows.
+    """Samples to simulate, and the windows in which they are simulated.
 
-    measured: the samples that are simulated.    commands: by trajectory.    settling: s before a window's own samples.
-    slowest: s, time constant of the slowest loop.    carried: by the drives, along the measured samples.
+    Attributes
+    ----------
+    simulation : SimulationProblem
+        Problem.
+    measured : tuple of Samples
+        Samples to simulate.
+    servo : Servo
+        Controllers of the drives.
+    commands : dict of str to Commands
+        Commands by trajectory.
+    settling : float, s
+        Time before the samples of a window.
+    slowest : float, s
+        Time constant of the slowest loop.
+    carried : tuple of DrivenLoad
+        Loads of the drives along the measured samples.
+    unknown : Unknown
+        Unknowns.
+
     """
 
     simulation: SimulationProblem
@@ -138,41 +187,54 @@ class Windows:
     commands: dict[str, Commands]
     settling: float
     slowest: float
-    carried: tuple[Carried, ...]
+    carried: tuple[DrivenLoad, ...]
     unknown: Unknown
 
     @staticmethod
     def of(
         simulation: SimulationProblem,
         servo: Servo,
-        told: Callable[[str], Commands],
+        commands_of: Callable[[str], Commands],
         start: Float,
         play: bool = False,
     ) -> Windows:
-        """Windows whose start is forgotten after `SETTLING` time constants of the slowest loop.
+        """Windows whose initial state is forgotten after `SETTLING` time constants of the slowest loop.
 
-        play: whether it is looked for.
+        Parameters
+        ----------
+        simulation : SimulationProblem
+            Problem.
+        servo : Servo
+            Controllers of the drives.
+        commands_of : callable
+            Commands of a trajectory by name.
+        start : ndarray, shape (b,)
+            Base parameters.
+        play : bool
+            Whether play is estimated.
+
         """
         slowest = slowest_loop(simulation, servo, start)
         settling = float(np.clip(SETTLING * slowest, LEAST_SETTLING, MOST_SETTLING))
-        # Positions as measured: what velocities of the log are late by does not move them.
+        # Measured positions, which a lag of the logged velocities does not shift.
         stride = simulation.stride
         measured = simulation.measured
         measured = measured if stride == 1 else tuple(thinned(samples, stride) for samples in measured)
-        commands = {name: told(name).clean() for name in dict.fromkeys(s.trajectory for s in measured)}
+        commands = {name: commands_of(name).clean() for name in dict.fromkeys(s.trajectory for s in measured)}
         smooth = simulation.smooth
         smooth = smooth if stride == 1 else tuple(thinned(samples, stride) for samples in smooth)
         sought = play and not simulation.second
-        carried = [Carried.of(simulation.source.robot, s) if sought else None for s in smooth]
-        known = tuple(one for one in carried if one is not None)
+        carried = [DrivenLoad.of(simulation.source.robot, s) if sought else None for s in smooth]
+        known = tuple(load for load in carried if load is not None)
         count = simulation.source.robot.n if len(known) == len(measured) else 0
         unknown = Unknown(0.0, np.zeros(count))
         return Windows(simulation, measured, servo, commands, settling, slowest, known, unknown)
 
     def drier(self) -> Windows | None:
-        """The same with friction that holds joints at rest; None where it does so already.
+        """The same with friction that keeps joints at rest; None if it already does.
 
-        Equations of filtered motion bear a wide sign; a joint that sticks for a tenth of a second does not.
+        Equations of filtered motion tolerate a wide sign of the velocity; a joint that sticks for a tenth of a second
+        does not.
         """
         source = self.simulation.source
         terms = sharpened(source.terms, DRY_WIDTH)
@@ -182,9 +244,9 @@ class Windows:
         return replace(self, simulation=replace(self.simulation, source=dry), unknown=replace(self.unknown))
 
     def misfit(self, value: Float) -> float:
-        """Sum over the coordinates of the logarithm of the mean square residual, the unknowns being the best ones.
+        """Sum over the coordinates of the log mean square residual, with the best unknowns.
 
-        Infinite where the model cannot be simulated: the last step of a search is taken without a run at its end.
+        It is infinite if the model cannot be simulated, since the last step of a search is taken without a simulation.
         """
         try:
             self.settle(value)
@@ -195,81 +257,81 @@ class Windows:
         return sum(float(np.log(np.mean(np.concatenate([p[-1] for p in group]) ** 2))) for group in groups)
 
     def lag_deviation(self, value: Float) -> float:
-        """Standard error of the lag, s, from its equations by block of time, all other unknowns taken out.
+        """Standard error of the lag, s, from its equations by block of time, with all other unknowns eliminated.
 
-        nan where no block holds any of them.
+        It is nan if no block contains equations of the lag.
         """
         pieces = list(self._pieces(value, slopes=True))
-        _, weights = self._along(pieces, value)
+        _, weights = self._projection(pieces, value)
         b, places = len(value), Places(self.simulation.regression.factors.blocks)
         square, size = _normal(pieces, weights)
         others = np.delete(np.arange(len(size)), b)
         along = (
             np.linalg.pinv(square[np.ix_(others, others)], rcond=ALIKE, hermitian=True) @ square[others, b]
         )
-        left = np.insert(-along / size[others], b, 1.0 / size[b])
+        combination = np.insert(-along / size[others], b, 1.0 / size[b])
         known, score = 0.0, np.zeros(len(places.blocks))
         for piece in pieces:
             for panel, weight, times in zip(piece.panels, weights, piece.times, strict=True):
-                own, block = left @ panel[:-1], places.of(piece.segment, times)
-                known += weight * float(own @ own)
-                missed = panel[-1] - value @ panel[:b]
-                np.add.at(score, block[block >= 0], weight * (own * missed)[block >= 0])
+                line, block = combination @ panel[:-1], places.of(piece.segment, times)
+                known += weight * float(line @ line)
+                residual = panel[-1] - value @ panel[:b]
+                np.add.at(score, block[block >= 0], weight * (line * residual)[block >= 0])
         M = len(score)
         if not score.any():
             return np.nan
         return float(np.sqrt(M / max(M - 1, 1) * np.sum(score**2)) / max(known, 1e-300) / size[b])
 
     def of_play(self, value: Float, share: float) -> Float:
-        """Covariance (b, b) from plays that are known to a share of themselves, as a standard deviation.
+        """Covariance (b, b) from plays that are known to a share of themselves (standard deviation).
 
-        The other parameters and the lag are refitted as another play asks for.
+        The other parameters and the lag are refitted for another play.
         """
         play, b = self.unknown.play, len(value)
         if not play.any():
             return np.zeros((b, b))
         pieces = list(self._pieces(value, slopes=True))
-        _, weights = self._along(pieces, value)
+        _, weights = self._projection(pieces, value)
         square, size = _normal(pieces, weights)
         free = slice(0, b + 1)
         moves = np.linalg.pinv(square[free, free], rcond=ALIKE, hermitian=True) @ square[free, b + 1 :]
-        found = (moves / size[free, None])[:b] * size[b + 1 :] * share * play
-        return np.asarray(found @ found.T)
+        shifts = (moves / size[free, None])[:b] * size[b + 1 :] * share * play
+        return np.asarray(shifts @ shifts.T)
 
     @property
     def reach(self) -> float:
-        """By how much the lag may leave that of the linear fit, s: a row of the commands, and `LAG_REACH`."""
+        """Greatest distance of the lag from that of the linear fit, s: one row of the commands, and `LAG_REACH`."""
         rows = [float(np.median(np.diff(c.t))) for c in self.commands.values() if len(c.t) > 1]
         return max([LAG_REACH, *rows])
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the coordinates."""
+        """Names of the coordinates."""
         robot = self.simulation.source.robot
         return robot.joint_names + tuple(f"{robot.joint_names[j]} motor" for j in self.simulation.second)
 
     def linear(self, value: Float) -> Iterator[Piece]:
-        """Residuals of the positions and their slopes, after the filters of the equations, the unknowns taken out.
+        """Residuals of the positions and their derivatives, after the filters, with the unknowns eliminated.
 
-        They are parameters like the others: at every value they are the best ones, and their slopes are projected out
-        of the others', which is what a fit of all would leave (variable projection, Golub and Pereyra 1973).
+        The unknowns are optimal at every value, and their derivatives are projected out of the others, as in a joint
+        fit (variable projection, Golub and Pereyra 1973).
         """
         weights = self.settle(value)
         pieces = list(self._pieces(value, slopes=True))
-        share, _ = self._along(pieces, value, weights)
+        share, _ = self._projection(pieces, value, weights)
         for piece in pieces:
             panels = tuple(
-                np.ascontiguousarray(others - share.T @ own)
-                for own, others in (self._parted(panel) for panel in piece.panels)
+                np.ascontiguousarray(others - share.T @ unknowns)
+                for unknowns, others in (self._split_unknowns(panel) for panel in piece.panels)
             )
             columns = tuple(c[: -len(share)] for c in piece.columns)
             yield replace(piece, columns=columns, panels=panels)
 
     def settle(self, value: Float) -> Float:
-        """Finds the unknowns that are best at a value; the weights (g,) of the positions there."""
+        """Set the unknowns that are optimal at a value; returns the weights (g,) of the positions there."""
         unknown = self.unknown
         for _ in range(ROUNDS):
-            along, weights = self._along(list(self._pieces(value, slopes=False)), value[:0])
+            along, weights = self._projection(list(self._pieces(value, slopes=False)), value[:0])
             step = along[:, -1]
             unknown.later = float(np.clip(unknown.later + step[0], -self.reach, self.reach))
             unknown.play = np.clip(unknown.play + step[1:], -MOST_PLAY, MOST_PLAY)
@@ -278,11 +340,11 @@ class Windows:
         return weights
 
     def _pieces(self, value: Float, slopes: bool, others: bool = True) -> Iterator[Piece]:
-        # Lines by parameters where `slopes` says so, by the unknowns where `others` does, then the target.
+        # Lines by parameters if `slopes`, by the unknowns if `others`, then the target.
         simulation, mechanism = self.simulation, self.simulation.mechanism(value)
         regression, count = simulation.regression, (1 + len(self.unknown.play)) * others
-        own = regression.base.independent if slopes else regression.base.independent[:0]
-        columns = np.append(own, len(regression.columns) + np.arange(count))
+        indices = regression.base.independent if slopes else regression.base.independent[:0]
+        columns = np.append(indices, len(regression.columns) + np.arange(count))
         for i, samples in enumerate(self.measured):
             runs = _Runs.of(self, i, mechanism, value)
             x, dx = runs.run(self.unknown.later, None, simulation.wanted if slopes else None)
@@ -302,30 +364,32 @@ class Windows:
                 target = target + slope[..., : len(value)] @ value
             yield piece_of_run(simulation, samples, tuple(columns for _ in self.names), slope, target)
 
-    def _parted(self, panel: Float) -> tuple[Float, Float]:
-        # The unknowns' lines of a panel, and the others.
+    def _split_unknowns(self, panel: Float) -> tuple[Float, Float]:
+        # Lines of the unknowns in a panel, and the others.
         first = len(panel) - 2 - len(self.unknown.play)
         return panel[first:-1], np.concatenate([panel[:first], panel[-1:]])
 
-    def _along(self, pieces: list[Piece], value: Float, weights: Float | None = None) -> tuple[Float, Float]:
-        """How much of each line, the unknowns' left out, lies along theirs, (u, b + 1); and the groups' weights.
+    def _projection(
+        self, pieces: list[Piece], value: Float, weights: Float | None = None
+    ) -> tuple[Float, Float]:
+        """Part of each line along the lines of the unknowns, (u, b + 1), and the weights of the groups.
 
         value: (b,) by which lines are parts of the target.    weights: (g,), None = 1/sigma^2 of the residuals.
         """
         groups = range(len(pieces[0].panels))
         if weights is None:
-            missed = [
+            residuals = [
                 np.concatenate([p.panels[g][-1] - value @ p.panels[g][: len(value)] for p in pieces])
                 for g in groups
             ]
-            weights = np.array([1.0 / max(float(np.mean(e**2)), 1e-300) for e in missed])
+            weights = np.array([1.0 / max(float(np.mean(e**2)), 1e-300) for e in residuals])
         u = 1 + len(self.unknown.play)
         square, across = np.zeros((u, u)), np.zeros((u, len(value) + 1))
         for piece in pieces:
             for panel, weight in zip(piece.panels, weights, strict=True):
-                own, others = self._parted(panel)
-                square += weight * (own @ own.T)
-                across += weight * (own @ others.T)
+                unknowns, others = self._split_unknowns(panel)
+                square += weight * (unknowns @ unknowns.T)
+                across += weight * (unknowns @ others.T)
         usual = np.append(0.0, np.full(u - 1, USUAL_PLAY**-2))
         across[1:, -1] -= usual[1:] * self.unknown.play
         square += np.diag(usual)
@@ -351,129 +415,150 @@ def _normal(pieces: list[Piece], weights: Float) -> tuple[Float, Float]:
 class _Runs:
     """Runs of one batch of samples at a value of the parameters.
 
-    felt: torque that stands for the play, and by how much runs are ahead of their links: at the play as it is, then
-    with that of one joint after the other being `PLAY_DIFFERENCE` greater.
+    play_effects: torque equivalent to the play, and the lead of the drives over their links, (T, n): first for the
+    present play, then with the play of one joint after the other increased by `PLAY_DIFFERENCE`.
     """
 
     windows: Windows
     mechanism: Mechanism
     samples: Samples
     stretches: Stretches
-    felt: list[tuple[Added, Float]]
+    play_effects: list[tuple[AddedTorque, Float]]
 
     @staticmethod
     def of(windows: Windows, index: int, mechanism: Mechanism, value: Float) -> _Runs:
         samples, simulation = windows.measured[index], windows.simulation
         settling = round(windows.settling * samples.rate)
-        # As long as what comes before them: shorter ones would spend their time on settling.
+        # At least as long as their settling time, on which shorter ones would spend most of the work.
         stretches = Stretches.of(len(samples), max(len(samples) // STRETCHES, settling, 8), settling)
-        play, felt = windows.unknown.play, list[tuple[Added, Float]]()
+        play, play_effects = windows.unknown.play, list[tuple[AddedTorque, Float]]()
         if len(play):
             carried, theta = windows.carried[index], full_vector(simulation.regression, value)
-            own, viscous = carried.own(simulation.inertia(value)), np.zeros(len(play))
+            drive_inertia, viscous = carried.drive_inertia(simulation.inertia(value)), np.zeros(len(play))
             bases = bases_of(simulation.source.robot, simulation.source.terms)
             for (basis, column), amount in zip(bases, theta, strict=True):
                 if basis is MotionBasis.SPEED:
                     viscous[column.owner] += amount
-            now, more = (carried.ahead(own, one) for one in (play, play + PLAY_DIFFERENCE))
+            now, more = (
+                carried.play_deflection(drive_inertia, size) for size in (play, play + PLAY_DIFFERENCE)
+            )
             alike = np.eye(len(play), dtype=np.bool_)
             for chosen in (alike[0] & False, *alike):
                 ahead = replace(now, torque=np.where(chosen, more.torque, now.torque))
-                felt.append(carried.felt(ahead, own, windows.servo, viscous))
-        return _Runs(windows, mechanism, samples, stretches, felt)
+                play_effects.append(carried.equivalent_torque(ahead, drive_inertia, windows.servo, viscous))
+        return _Runs(windows, mechanism, samples, stretches, play_effects)
 
     def run(self, later: float, joint: int | None, wanted: Bool | None = None) -> tuple[Float, Float | None]:
-        """Positions (B, K, s) that encoders see, and slopes; with more play of a joint, None = with what it is."""
+        """Positions (B, K, s) that encoders measure, and derivatives; with more play of a joint, None = no more."""
         windows = self.windows
-        added, shift = self.felt[0 if joint is None else joint + 1] if self.felt else (None, None)
+        added, shift = (
+            self.play_effects[0 if joint is None else joint + 1] if self.play_effects else (None, None)
+        )
         loop = ServoLoop(windows.servo, windows.commands[self.samples.trajectory], later, added)
         threads = windows.simulation.source.threads
-        found = servo_run(self.mechanism, self.samples, loop, self.stretches, wanted, threads)
-        x = found.x if shift is None else found.x - shift[self.stretches.index]
-        return x, found.dx
+        simulated = servo_run(self.mechanism, self.samples, loop, self.stretches, wanted, threads)
+        x = simulated.x if shift is None else simulated.x - shift[self.stretches.index]
+        return x, simulated.dx
 
 
-# Time constants of the slowest loop, after which residuals of positions have forgotten each other.
+# Time constants of the slowest loop after which residuals of positions are independent.
 MEMORY = 4.0
-# Standard deviation of a play, as a share of it: impacts and friction at its ends are not those of the simulation. On
-# arms in MuJoCo those that are found are up to a quarter too small.
+# Relative standard deviation of a play: impacts and end friction differ from the simulation. Estimated plays of arms in
+# MuJoCo are up to a quarter too small.
 CROSSING = 0.2
-# rad, of play that a status names: smaller ones are within a count of 12 bits.
+# rad: play that a status reports; less is within a count of 12 bits.
 PLAY_SHOWN = 1.5e-3
 
 
 @dataclass(frozen=True)
 class ServoOE:
-    """Output error under the drives' own controllers: min sum ||(q - q_s)_j / sigma_j||^2, positions alone.
+    """Output error under the drives' own controllers, min sum ||(q - q_s)_j / sigma_j||^2, from positions only.
 
     Robot and controllers are simulated from the commands: u(t) = sat(kp e(q_des - q_s) + kd (dq_des - dq_s) + tau_ff),
-    `lag` later, with the gains, limits, dead bands and the delay of the robot's `servo`, known or found in the log; the
-    commands alone are late where the drives close the loop on board. Many windows side by side, each begun at the
-    measured state early enough to forget it. Gauss-Newton from the linear fit, with the exact slopes of the
-    simulation's steps; joints weigh 1/sigma_j^2 of their own residuals.
+    `lag` later, with the gains, limits, dead bands and delay of the robot's `servo`, given or estimated from the log.
+    Only the commands are late if the drives close the loop on board. Many windows are simulated in parallel, each
+    started at the measured state early enough to forget it. Gauss-Newton starts at the linear fit and uses the exact
+    derivatives of the simulation steps; joints weigh 1/sigma_j^2 of their own residuals.
 
-    The lag from commands to torque is found with the parameters, and with `play` each joint's play between motor and
-    link, and their uncertainty is part of those'. A disturbance of the torque moves the joints for as long as the
-    slowest loop takes to forget it: so many blocks of time count as one in the intervals.
-    Source: Ljung 1999, ch. 13; Landau, Anderson and De Bruyne 2001 (closed-loop output error); Bock 1983.
+    The lag from commands to torque is estimated with the parameters, and with `play` each joint's play between motor
+    and link; their uncertainty is included. A disturbance of the torque moves the joints until the slowest loop forgets
+    it: so many blocks of time count as one in the intervals.
+
+    Parameters
+    ----------
+    rounds : int
+        Greatest number of rounds.
+    tolerance : float
+        Move of the estimate at which iteration stops, in standard deviations.
+    intervals : str
+        Method of the covariance, see dynid.estimate.uncertainty.Intervals.
+    play : bool
+        Whether play is estimated.
+
+    References
+    ----------
+    Ljung 1999, ch. 13; Landau, Anderson and De Bruyne 2001 (closed-loop output error); Bock 1983.
+
     """
 
     rounds: int = most_rounds(15)
     tolerance: float = last_move(0.05)
     intervals: str = interval_kind()
-    play: bool = sought_play()
+    play: bool = play_option()
     name: str = "servo_oe"
 
     def __post_init__(self) -> None:
         check_options(self)
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fits from a start on smoothed motion.
+        """Fit from a start on smoothed motion.
 
-        Raises UsageError where there are factors alone or the gains of the controllers are not known, SolverError if
-        nothing near the data can be simulated.
+        Raises UsageError if there are only factors or the gains of the controllers are unknown, SolverError if no
+        parameters near the data can be simulated.
         """
         require_enough(regression)
         simulation = SimulationProblem.of(regression, self.name, None)
-        servo, told = simulation.source.robot.drive.servo, simulation.source.commands
-        if servo is None or not servo.known or told is None:
+        servo, commands_of = simulation.source.robot.drive.servo, simulation.source.commands
+        if servo is None or not servo.known or commands_of is None:
             raise UsageError(
                 "no-gains",
-                found="'servo_oe' for a log without commanded positions, or drives whose controllers are not known",
-                expected="commands in place of a torque; kp, and kd if there is damping",
-                do="give gains under [drive] of the experiment or as --kp and --kd; a log with a torque: use 'cloe'",
+                found="'servo_oe' without commanded positions or without controller gains",
+                expected="commanded positions in the log; kp, and kd if there is damping",
+                do="give gains under [drive] of the experiment or as --kp and --kd; for a log with torque use 'cloe'",
             )
         start = simulation.start()
-        windows = Windows.of(simulation, servo, told, start, self.play)
-        found = self.searched(regression, windows, start)
+        windows = Windows.of(simulation, servo, commands_of, start, self.play)
+        estimate = self.searched(regression, windows, start)
         dry, unknown = windows.drier(), np.zeros((len(start), len(start)))
         if dry is not None:
-            # Steps of such friction are many and its minima narrow, so that a search does not begin there.
-            stuck = self._stuck(regression, dry, found.value)
+            # Sharp friction needs many steps and has narrow minima, so the search does not start with it.
+            stuck = self._with_sticking(regression, dry, estimate.value)
             best = np.inf if stuck is None else dry.misfit(stuck.value)
             if stuck is not None and best < np.inf:
-                lead = windows.misfit(found.value) - best
-                away = stuck.value - found.value
-                found, windows = (stuck, dry) if lead > 0 else (found, windows)
-                # As likely as the other is, by as many independent residuals as there are runs of blocks.
-                other = 1.0 / (1.0 + np.exp(0.5 * (found.degrees_of_freedom + 1.0) * abs(lead)))
+                lead = windows.misfit(estimate.value) - best
+                away = stuck.value - estimate.value
+                estimate, windows = (stuck, dry) if lead > 0 else (estimate, windows)
+                # Probability of the other minimum, with as many independent residuals as runs of blocks.
+                other = 1.0 / (1.0 + np.exp(0.5 * (estimate.degrees_of_freedom + 1.0) * abs(lead)))
                 unknown = unknown + other * np.outer(away, away)
-        unknown = unknown + windows.of_play(found.value, CROSSING)
+        unknown = unknown + windows.of_play(estimate.value, CROSSING)
         lag = 1e3 * (servo.lag + windows.unknown.later)
-        text = f"{found.status.text}; torque comes {lag:.3g} ms after its commands"
+        text = f"{estimate.status.text}; torque lags its commands by {lag:.3g} ms"
         within = abs(windows.unknown.later) < windows.reach
         if not within:
             text += (
-                f", {1e3 * windows.reach:g} ms from drive.delay and as far from it as was searched: declare another "
-                "delay, or look for a loop that is late itself"
+                f", {1e3 * windows.reach:g} ms from drive.delay, the limit of the search: give another drive.delay, or "
+                "check for a delay inside the control loop"
             )
         if windows is dry:
-            text += f"; joints that stick creep by less than {DRY_WIDTH:g} rad/s"
+            text += f"; sticking joints are simulated as creeping below {DRY_WIDTH:g} rad/s"
         play = np.abs(windows.unknown.play)
         if (play > PLAY_SHOWN).any():
             text += f"; up to {1e3 * play.max():.2g} mrad of play between motors and links"
         return replace(
-            found, status=Status(found.status.ok and within, text), covariance=found.covariance + unknown
+            estimate,
+            status=Status(estimate.status.ok and within, text),
+            covariance=estimate.covariance + unknown,
         )
 
     def searched(
@@ -483,9 +568,29 @@ class ServoOE:
         start: Float,
         enough: Callable[[], bool] = lambda: False,
     ) -> Estimate:
-        """The minimum for friction of one width, from a start (b,); raises SolverError if it cannot be simulated.
+        """Minimum for friction of one width.
 
-        enough: see `minimised`.
+        Parameters
+        ----------
+        regression : Regression
+            Regression.
+        windows : Windows
+            Windows to simulate.
+        start : ndarray, shape (b,)
+            Start.
+        enough : callable
+            See `minimised`.
+
+        Returns
+        -------
+        Estimate
+            Estimate.
+
+        Raises
+        ------
+        SolverError
+            If it cannot be simulated.
+
         """
         return minimised(
             self,
@@ -500,24 +605,24 @@ class ServoOE:
             enough,
         )
 
-    def _stuck(self, regression: Regression, windows: Windows, start: Float) -> Estimate | None:
+    def _with_sticking(self, regression: Regression, windows: Windows, start: Float) -> Estimate | None:
         try:
-            found = self.searched(regression, windows, start)
+            estimate = self.searched(regression, windows, start)
         except SolverError:
             return None
-        return found if found.status.ok else None
+        return estimate if estimate.status.ok else None
 
 
-# When the torque of commands comes, by the positions of the simulated robot.
+# Time of the torque of commands, from the positions of the simulated robot.
 
-# Gauss-Newton rounds, of which lags take three or four: a search that goes on for longer is lost.
+# Most Gauss-Newton rounds: a lag needs three or four.
 SERVO_TIMING_ROUNDS = 8
-# s, by which a lag that is known still moves in a round: parameters that the log hardly determines move on.
+# s: change per round below which a lag is known, while weakly determined parameters still move.
 KNOWN = 1e-4
 
 
 class _Settled:
-    """Whether the lag of some windows has hardly moved since it was last asked."""
+    """Whether the lag of some windows has hardly moved since the last call."""
 
     def __init__(self, windows: Windows) -> None:
         self._windows, self._before = windows, windows.unknown.later
@@ -529,7 +634,7 @@ class _Settled:
 
 @dataclass(frozen=True, eq=False)
 class ServoTiming:
-    """The lag of the commands' torque and its standard error, s, from so many blocks of time."""
+    """Lag of the torque behind its commands and its standard error, s, from a number of blocks of time."""
 
     lag: float
     deviation: float
@@ -537,26 +642,27 @@ class ServoTiming:
 
     @staticmethod
     def of(regression: Regression) -> ServoTiming | None:
-        """By positions alone, from a lag that is near; None where the search does not end well.
+        """Lag from positions only, starting at a near lag; None if the search does not converge.
 
-        The robot is simulated from the commands, joints stick, and parameters are found with the lag, as by `ServoOE`.
+        The robot is simulated from the commands with joints that stick, and parameters are estimated with the lag, as
+        by `ServoOE`.
         """
         try:
             require_enough(regression)
             simulation = SimulationProblem.of(regression, "servo_oe", None)
-            servo, told = simulation.source.robot.drive.servo, simulation.source.commands
-            if servo is None or told is None:
+            servo, commands_of = simulation.source.robot.drive.servo, simulation.source.commands
+            if servo is None or commands_of is None:
                 return None
             start = simulation.start()
-            smooth = Windows.of(simulation, servo, told, start)
+            smooth = Windows.of(simulation, servo, commands_of, start)
             windows = smooth.drier() or smooth
-            found = ServoOE(rounds=SERVO_TIMING_ROUNDS).searched(
+            estimate = ServoOE(rounds=SERVO_TIMING_ROUNDS).searched(
                 regression, windows, start, _Settled(windows)
             )
-            deviation = windows.lag_deviation(found.value)
+            deviation = windows.lag_deviation(estimate.value)
         except DynidError:
             return None
         later = windows.unknown.later
-        if not found.status.ok or abs(later) >= windows.reach or servo.lag + later <= 0.0:
+        if not estimate.status.ok or abs(later) >= windows.reach or servo.lag + later <= 0.0:
             return None
         return ServoTiming(servo.lag + later, deviation, len(regression.factors.blocks))

@@ -1,4 +1,4 @@
-"""What methods share that run the model: the feedback that holds it to the log, a start, simulated samples."""
+"""Common parts of methods that simulate the model: feedback to the log, start, simulated samples."""
 
 from __future__ import annotations
 
@@ -30,22 +30,36 @@ from dynid.signals.samples import Samples
 from dynid.simulation.loop import Feedback, Run, Stretches, extra_of, measured_coordinates, refined, run
 from dynid.simulation.mechanism import Mechanism
 from dynid.terms.elastic import SpringTerm, is_stiffness
+from dynid.terms.exports import Kind
 
-# Stiffness from deflection and transmitted torque, with an interval that is honest about errors in both.
+# Stiffness from deflection and torque, with an interval that includes errors in both.
 
+# rad/s (m/s): width of the smoothed sign of hysteresis.
 SIGN_WIDTH = 0.01
 DEFLECTION, TORQUE, DISTURBANCES = 1, 2, slice(3, None)
+# Fewer blocks give no jackknife interval.
 LEAST_BLOCKS = 3
 
 
 @dataclass(frozen=True)
 class StiffnessRange:
-    """What deflection and torque say about one joint's stiffness, N m/rad (N/m).
+    """Stiffness of one joint from its deflection and torque, N m/rad (N/m).
 
-    forward: torque regressed on deflection, too small where the deflection has errors.
-    inverse: from deflection regressed on torque, too large where the torque has errors.
-    value: their geometric mean.    lower, upper: 95 % interval of the whole range: forward less, inverse plus its own.
-    explained: share of the torque's variance that the deflection explains, forward / inverse.
+    Attributes
+    ----------
+    joint : str
+        Joint.
+    forward : float
+        From torque regressed on deflection, too small if the deflection has errors.
+    inverse : float
+        From deflection regressed on torque, too large if the torque has errors.
+    value : float
+        Their geometric mean.
+    lower, upper : float
+        95 % interval of the range: forward minus, and inverse plus, its own interval.
+    explained : float
+        Share of the variance of the torque that the deflection explains, forward / inverse.
+
     """
 
     joint: str
@@ -59,7 +73,7 @@ class StiffnessRange:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    # Per segment and block the products of [1, deflection, torque, disturbances], (n, k, k).
+    # Products of [1, deflection, torque, disturbances] by segment and block, (n, k, k).
     segment: int
     products: Float
 
@@ -69,27 +83,49 @@ def stiffness_ranges(
 ) -> tuple[StiffnessRange, ...]:
     """Ranges of the stiffness of joints with two encoders.
 
-    The transmitted torque is the measured one less what the model gives to the motor besides its springs. A zero of the
-    encoders (by segment), hysteresis with the sign of the velocity, a lag of one encoder (with the velocity) and the
-    eccentricity of a link encoder (sine and cosine of its angle) are taken out of both sides first. Of what is left
-    both regressions are formed; with independent errors in both the truth lies between them (Frisch 1934), and the
-    interval adds the block jackknife's to each end.
+    The transmitted torque is the measured torque minus the model's torque on the motor without springs. Encoder zeros
+    (per segment), hysteresis with the sign of the velocity, a lag of one encoder (with the velocity) and the
+    eccentricity of a link encoder (sine and cosine of its angle) are removed from both sides first. Both regressions
+    are then computed. With independent errors in both variables the truth lies between them (Frisch 1934), and the
+    interval adds that of the block jackknife to each end.
 
-    theta: (p,) parameters of assembly.terms.    Raises UnfitDataError for a log with one encoder or too few blocks.
+    Parameters
+    ----------
+    assembly : Assembly
+        Robot, terms and filter.
+    joints : iterable of int
+        Joints with two encoders.
+    batches : iterable of Samples
+        Prepared log.
+    theta : ndarray, shape (p,)
+        Parameters of assembly.terms.
+
+    Returns
+    -------
+    tuple of StiffnessRange
+        One per joint.
+
+    Raises
+    ------
+    UnfitDataError
+        For a log with one encoder, or too few blocks.
+
     """
     blocks = _blocks(assembly, batches, theta)
     if len(blocks) < LEAST_BLOCKS:
         raise UnfitDataError(
             "too-few-blocks", found=f"{len(blocks)} block(s) of data", expected=f"at least {LEAST_BLOCKS}"
         )
-    return tuple(_range(assembly.robot.joint_names[j], [_of_joint(b, j) for b in blocks]) for j in joints)
+    return tuple(
+        _stiffness_range(assembly.robot.joint_names[j], [_of_joint(b, j) for b in blocks]) for j in joints
+    )
 
 
 def _of_joint(block: _Sums, joint: int) -> _Sums:
     return _Sums(block.segment, block.products[joint])
 
 
-def _range(name: str, blocks: list[_Sums]) -> StiffnessRange:
+def _stiffness_range(name: str, blocks: list[_Sums]) -> StiffnessRange:
     forward, inverse = _slopes(blocks)
     M = len(blocks)
     without = np.array([_slopes(blocks[:m] + blocks[m + 1 :]) for m in range(M)])
@@ -108,21 +144,21 @@ def _range(name: str, blocks: list[_Sums]) -> StiffnessRange:
 
 
 def _slopes(blocks: list[_Sums]) -> tuple[float, float]:
-    # Within segments, so that each has its own zero; then the disturbances are eliminated (Schur complement).
+    # Within segments, so that each has its own zero; then disturbances are eliminated (Schur complement).
     by_segment: dict[int, Float] = {}
     for block in blocks:
         by_segment[block.segment] = by_segment.get(block.segment, 0.0) + block.products
     G = sum(S[1:, 1:] - np.outer(S[0, 1:], S[0, 1:]) / S[0, 0] for S in by_segment.values())
     size = np.sqrt(np.maximum(np.diag(G), 1e-300))
     G = G / np.outer(size, size)
-    left = G[:2, :2] - G[:2, 2:] @ np.linalg.pinv(G[2:, 2:], rcond=1e-10) @ G[2:, :2]
+    reduced = G[:2, :2] - G[:2, 2:] @ np.linalg.pinv(G[2:, 2:], rcond=1e-10) @ G[2:, :2]
     with np.errstate(divide="ignore", invalid="ignore"):
-        forward, inverse = left[0, 1] / left[0, 0], left[1, 1] / left[0, 1]
+        forward, inverse = reduced[0, 1] / reduced[0, 0], reduced[1, 1] / reduced[0, 1]
     return float(forward * size[1] / size[0]), float(inverse * size[1] / size[0])
 
 
 def _blocks(assembly: Assembly, batches: Iterable[Samples], theta: Float) -> list[_Sums]:
-    found: dict[tuple[int, int], Float] = {}
+    sums: dict[tuple[int, int], Float] = {}
     for samples in batches:
         if samples.theta is None:
             raise UnfitDataError(
@@ -137,12 +173,12 @@ def _blocks(assembly: Assembly, batches: Iterable[Samples], theta: Float) -> lis
         for number, (a, b) in zip(cut.numbers, pairwise(cut.edges.tolist()), strict=True):
             part = rows[..., a:b]
             key = (samples.segment, number)
-            found[key] = found.get(key, 0.0) + part @ part.transpose(0, 2, 1)
-    return [_Sums(segment, products) for (segment, _), products in found.items()]
+            sums[key] = sums.get(key, 0.0) + part @ part.transpose(0, 2, 1)
+    return [_Sums(segment, products) for (segment, _), products in sums.items()]
 
 
 def _lines(assembly: Assembly, samples: Samples, theta: Float) -> Float:
-    # (n, k, T): one, deflection, transmitted torque, then sign, velocity, sine and cosine.
+    # Lines (n, k, T): one, deflection, transmitted torque, then sign, velocity, sine and cosine.
     motor = samples.motor
     drive = motor_torque(assembly, samples, theta)
     sign = np.tanh(motor.dq / SIGN_WIDTH)
@@ -154,14 +190,29 @@ def _lines(assembly: Assembly, samples: Samples, theta: Float) -> Float:
 
 
 def motor_torque(assembly: Assembly, samples: Samples, theta: Float) -> Float:
-    """What the model gives to the motors besides their springs, rotors and friction, (T, n).
+    """Torque of the model on the motors without springs, (T, n).
 
-    Rotor inertia is the description's where it is known: the one fitted with a poor stiffness makes up for it.
+    Rotor inertia is the prior's where it is known: a value fitted with an inaccurate stiffness would compensate for it.
+
+    Parameters
+    ----------
+    assembly : Assembly
+        Robot and terms.
+    samples : Samples
+        Samples.
+    theta : ndarray, shape (p,)
+        Parameters.
+
+    Returns
+    -------
+    ndarray, shape (T, n), N m (N)
+        Torque.
+
     """
     robot, terms = assembly.robot, assembly.terms
     columns = terms.columns(robot)
     springs = {term.name for term in terms if isinstance(term, SpringTerm)}
-    rotors = {term.name for term in terms if term.of_rotors}
+    rotors = {term.name for term in terms if term.traits.kind is Kind.ROTORS}
     value = np.array(theta)
     for i, column in enumerate(columns):
         if column.term in rotors and np.isfinite(column.prior):
@@ -174,13 +225,13 @@ def motor_torque(assembly: Assembly, samples: Samples, theta: Float) -> Float:
     return total
 
 
-# Parameters that can be simulated: those whose mass matrix stays positive definite in the postures of a
-# log.
+# Parameters that can be simulated: the mass matrix is positive definite in the postures of the log.
 
-# Of the mass matrix of the nearest consistent bodies, and of each coordinate's own inertia where those have little.
+# Floor as a share of the mass matrix of the nearest consistent links, and of a coordinate's inertia if those have
+# little.
 SHARE, LEAST_SHARE = 0.5, 1e-3
 ROUNDS, CUTS = 60, 12
-# Cuts aim a little above what is asked of an answer, or they would close in on it for ever.
+# Eigenvalue accepted for an answer; cuts aim higher, or they would converge to it forever.
 ENOUGH = 0.9
 
 
@@ -188,9 +239,21 @@ ENOUGH = 0.9
 class Simulable:
     """Base parameters beta with M(x; beta) >= F(x) in every posture: a convex set, since M is linear in beta.
 
-    mechanism: the model of base parameters (b,).    x: (B, s) postures with their channels `extra`.
-    wanted: (p,) mask of the base columns.    root: (B, s, s) inverse of the triangle L of F = L L'.
-    least: (b,) what single parameters are at least: stiffness, friction.
+    Attributes
+    ----------
+    mechanism : callable
+        Model of base parameters (b,).
+    x : ndarray, shape (B, s)
+        Postures.
+    extra : mapping of str to ndarray
+        Channels of the postures.
+    wanted : ndarray of bool, shape (p,)
+        Mask of the base columns.
+    root : ndarray, shape (B, s, s)
+        Inverse of the triangle L of F = L L'.
+    least : ndarray, shape (b,)
+        Lower bounds of single parameters: stiffness, friction.
+
     """
 
     mechanism: Callable[[Float], Mechanism]
@@ -210,10 +273,30 @@ class Simulable:
         first: Float,
         least: Float,
     ) -> Simulable:
-        """The set whose floor F is half the mass matrix of consistent bodies with base parameters `real` (b,).
+        """Set whose floor F is half the mass matrix of consistent links.
 
-        first: (b,) parameters that give each coordinate a size of inertia where consistent bodies have next to none.
-        Raises SolverError where a coordinate moves no inertia at all.
+        Parameters
+        ----------
+        mechanism : callable
+            Model of base parameters (b,).
+        x : ndarray, shape (B, s)
+            Postures.
+        extra : mapping of str to ndarray
+            Channels of the postures.
+        wanted : ndarray of bool, shape (p,)
+            Mask of the base columns.
+        real : ndarray, shape (b,)
+            Base parameters of consistent links.
+        first : ndarray, shape (b,)
+            Parameters that give each coordinate a size of inertia if consistent links have almost none.
+        least : ndarray, shape (b,)
+            Lower bounds of single parameters.
+
+        Raises
+        ------
+        SolverError
+            If a coordinate moves no inertia at all.
+
         """
         rest = np.zeros_like(x)
         M, other = (mechanism(value).equations(x, rest, extra)[0] for value in (real, first))
@@ -226,7 +309,7 @@ class Simulable:
         return Simulable(mechanism, x, extra, wanted, np.linalg.inv(np.linalg.cholesky(floor)), least)
 
     def shortfall(self, value: Float) -> tuple[Float, Float]:
-        """Least eigenvalue (B,) of L^-1 M L^-T, which must be one, and its vector v (B, s): v'M v is the eigenvalue."""
+        """Least eigenvalue (B,) of L^-1 M L^-T, which must be >= 1, and its vector v (B, s), v'M v = eigenvalue."""
         M = self.mechanism(value).equations(self.x, np.zeros_like(self.x), self.extra)[0]
         with np.errstate(invalid="ignore", over="ignore"):
             whitened = self.root @ M @ np.swapaxes(self.root, 1, 2)
@@ -236,12 +319,31 @@ class Simulable:
         return values[:, 0], np.einsum("bji,bj->bi", self.root, vectors[:, :, 0])
 
     def nearest(self, value: Float, R: Float) -> Float:
-        """The point of the set nearest to base parameters, min ||R (beta - value)||; the value itself within the set.
+        """Point of the set nearest to base parameters, min ||R (beta - value)||; the value itself within the set.
 
-        R: (b, b) upper triangle of the equations that the value came from.
-        Planes v'M(x; beta) v >= 1 of the worst postures are added until none is broken.
-        Source: Lawson and Hanson 1974, ch. 23 (least distance); Kelley 1960 (cutting planes).
-        Raises SolverError if no parameters of these equations are in the set.
+        Planes v'M(x; beta) v >= 1 of the worst postures are added until none is violated.
+
+        Parameters
+        ----------
+        value : ndarray, shape (b,)
+            Base parameters.
+        R : ndarray, shape (b, b)
+            Upper triangle of the equations that the value came from.
+
+        Returns
+        -------
+        ndarray, shape (b,)
+            Nearest point.
+
+        Raises
+        ------
+        SolverError
+            If no parameters near these equations are in the set.
+
+        References
+        ----------
+        Lawson and Hanson 1974, ch. 23 (least distance); Kelley 1960 (cutting planes).
+
         """
         bounded = np.isfinite(self.least)
         planes, levels = np.eye(len(value))[bounded], self.least[bounded]
@@ -261,7 +363,7 @@ class Simulable:
         raise not_simulable()
 
     def _planes(self, v: Float, postures: Int) -> Float:
-        # Slopes (k, b) of v'M(x; beta) v over the parameters: torque for the acceleration v alone.
+        # Derivatives (k, b) of v'M(x; beta) v by the parameters: torque of the acceleration v.
         x, extra = self.x[postures], {name: values[postures] for name, values in self.extra.items()}
         rest = np.zeros_like(x)
         mechanism = self.mechanism(np.zeros(int(self.wanted.sum())))
@@ -270,9 +372,27 @@ class Simulable:
 
 
 def least_distance(R: Float, G: Float, h: Float) -> Float:
-    """Min ||R z|| under G z >= h, as non-negative least squares of the dual; raises SolverError if nothing fulfils it.
+    """Minimise ||R z|| under G z >= h, as non-negative least squares of the dual problem.
 
-    R: (b, b) upper triangular.    G: (k, b).    h: (k,).
+    Parameters
+    ----------
+    R : ndarray, shape (b, b)
+        Upper triangle.
+    G : ndarray, shape (k, b)
+        Normals.
+    h : ndarray, shape (k,)
+        Levels.
+
+    Returns
+    -------
+    ndarray, shape (b,)
+        z.
+
+    Raises
+    ------
+    SolverError
+        If no z fulfils the conditions.
+
     """
     A = solve_triangular(R, G.T, transposed=True).T
     size = np.linalg.norm(A, axis=1)
@@ -282,44 +402,65 @@ def least_distance(R: Float, G: Float, h: Float) -> Float:
     scale = max(float(np.abs(h).max()), 1e-300)
     target = np.concatenate([np.zeros(len(R)), [1.0]])
     dual, _ = nnls(np.concatenate([A.T, h[None] / scale]), target)
-    left = np.concatenate([A.T, h[None] / scale]) @ dual - target
-    if left[-1] > -1e-12:
+    residual = np.concatenate([A.T, h[None] / scale]) @ dual - target
+    if residual[-1] > -1e-12:
         raise not_simulable()
-    return np.asarray(solve_triangular(R, -scale * left[:-1] / left[-1]))
+    return np.asarray(solve_triangular(R, -scale * residual[:-1] / residual[-1]))
 
 
 def not_simulable() -> SolverError:
-    """The error of equations near which no mass matrix is positive definite."""
+    """Error for equations without a positive definite mass matrix nearby."""
     return SolverError(
         "not-simulable",
         found="no parameters near the log's equations whose mass matrix is positive definite",
         expected="a model that can be simulated",
-        do="give masses and inertias in the robot file where it has none, record a richer motion, or use 'wls'",
+        do="add missing masses and inertias to the robot file, record a richer motion, or use 'wls'",
     )
 
 
+# Bandwidth of the virtual feedback over the highest frequency of the motion.
 ABOVE_MOTION = 4.0
+# Hz: limits of that bandwidth.
 SLOWEST, FASTEST = 2.0, 15.0
+# Time constants after which the feedback has settled.
 SETTLING = 8.0
+# Number of parallel segments, and limits of their duration in s.
 STRETCHES, SHORTEST, LONGEST = 64, 0.15, 1.0
+# Samples after a segment that derivatives need.
 AFTER = 3
+# Hz: simulated samples need not be denser.
 COARSE_RATE = 160.0
+# Postures of the log in which the mass matrix is checked.
 POSTURES = 200
-# Of the motion's range: a simulated run leaves the measured one.
+# Random deviation of postures, as a share of the range of the motion, for simulations off the measurement.
 AROUND = 0.1
 LEAST_SAMPLES = 16
+# Least stiffness as a share of that from deflections.
 STIFF = 0.5
-# Of the torque, for parameters that can be simulated: where they miss more, the log is of another robot or sign.
+# Share of unexplained torque above which the log is of another robot or sign.
 UNEXPLAINED = 0.4
 Gains = float | Sequence[float] | None
 
 
 @dataclass(frozen=True, eq=False)
 class SimulationProblem:
-    """The samples of a regression's blocks, and the model that is run on them.
+    """Samples of a regression's blocks, and the model that is simulated on them.
 
-    measured: batches of samples.    second: joints with a coordinate of their motors.
-    bandwidth: of the virtual feedback, Hz.    lag: (n,) s, by which velocities are behind their positions.
+    Attributes
+    ----------
+    regression : Regression
+        Regression.
+    source : LogSource
+        Source of its equations.
+    measured : tuple of Samples
+        Batches of samples.
+    second : tuple of int
+        Joints with a coordinate for their motor.
+    bandwidth : float, Hz
+        Bandwidth of the virtual feedback.
+    lag : ndarray, shape (n,), s
+        Lag of velocities behind their positions.
+
     """
 
     regression: Regression
@@ -331,7 +472,23 @@ class SimulationProblem:
 
     @staticmethod
     def of(regression: Regression, method: str, bandwidth: float | None) -> SimulationProblem:
-        """The problem of a regression; raises UsageError where there are factors alone."""
+        """Problem of a regression.
+
+        Parameters
+        ----------
+        regression : Regression
+            Regression with a LogSource.
+        method : str
+            Name of the method for messages.
+        bandwidth : float, Hz, optional
+            Bandwidth of the virtual feedback; None = chosen from the motion.
+
+        Raises
+        ------
+        UsageError
+            If there are only factors, effort of a joint is missing, or the feedback does not settle within the log.
+
+        """
         source = log_source(regression, method)
         places = Places(regression.factors.blocks)
         _require_efforts(source, method)
@@ -347,41 +504,41 @@ class SimulationProblem:
         if SETTLING / (2.0 * np.pi * bandwidth) > longest:
             raise UsageError(
                 "bandwidth",
-                found=f"bandwidth = {bandwidth:g} Hz, whose feedback has not settled by the end of the log",
-                expected=f"at least {SETTLING / (2.0 * np.pi * longest):.2g} Hz, and above the motion's own reach, "
-                f"{source.reach:.2g} Hz",
-                do="raise bandwidth, or give none",
+                found=f"bandwidth = {bandwidth:g} Hz, whose feedback does not settle within the log",
+                expected=f"at least {SETTLING / (2.0 * np.pi * longest):.2g} Hz, and above the frequencies of the "
+                f"motion, {source.reach:.2g} Hz",
+                do="raise bandwidth, or leave it out",
             )
         return SimulationProblem(regression, source, batches, second, bandwidth, lag_of(batches))
 
     @cached_property
     def batches(self) -> tuple[Samples, ...]:
-        """The samples with positions that their velocities belong to, as those of a run do."""
+        """Samples whose positions match their velocities, as in a simulation."""
         return tuple(replace(s, q=s.q - self.lag * s.dq) for s in self.measured)
 
     def mechanism(self, value: Float) -> Mechanism:
-        """The model with base parameters (b,)."""
+        """Model with base parameters (b,)."""
         theta = full_vector(self.regression, value)
         return Mechanism(self.source.robot, self.source.terms, theta, self.second)
 
     @cached_property
     def smooth(self) -> tuple[Samples, ...]:
-        """The samples with their motion filtered at the bandwidth of the feedback, not below the motion's own reach."""
+        """Samples with motion filtered at the bandwidth of the feedback, or higher for faster motion."""
         cutoff = max(self.bandwidth, self.source.reach)
         return tuple(smoothed(samples, cutoff) for samples in self.measured)
 
     @property
     def wanted(self) -> Bool:
-        """(p,) mask of the base columns."""
+        """Mask (p,) of the base columns."""
         return self.regression.base.mask
 
     def start(self) -> Float:
-        """Base parameters (b,) to begin with: weighted least squares on smooth motion, or the nearest to simulate.
+        """Base parameters (b,) to start from: weighted least squares on smooth motion, or the nearest ones to simulate.
 
-        Raises SolverError if none can be simulated, or those that can miss two fifths of the torque.
+        Raises SolverError if none can be simulated, or if those leave two fifths of the torque unexplained.
         """
         regression, first = self._smooth_fit
-        found = self.simulable.nearest(first.value, solve(regression, first.weights)[1])
+        nearest = self.simulable.nearest(first.value, solve(regression, first.weights)[1])
         weighted = list(zip(first.weights, regression.factors.total, strict=True))
 
         def missed(value: Float) -> float:
@@ -389,13 +546,13 @@ class SimulationProblem:
             return float(sum(weight * factor.residual_square(theta) for weight, factor in weighted))
 
         size = sum(weight * factor.target_square for weight, factor in weighted)
-        if missed(found) - missed(first.value) > UNEXPLAINED**2 * size:
+        if missed(nearest) - missed(first.value) > UNEXPLAINED**2 * size:
             raise not_simulable()
-        return found
+        return nearest
 
     @cached_property
     def simulable(self) -> Simulable:
-        """The base parameters that can be simulated in the log's postures; raises SolverError if there are none."""
+        """Base parameters that can be simulated in the postures of the log; raises SolverError if there are none."""
         regression, first = self._smooth_fit
         real = FeasibleFit().around(regression, first).value
         x, extra = self._postures
@@ -403,19 +560,23 @@ class SimulationProblem:
         x = np.concatenate([x, x + around])
         extra = {name: np.concatenate([values, values]) for name, values in extra.items()}
         return Simulable.of(
-            self.mechanism, x, extra, self.wanted, real, first.value, self._least(first.value)
+            self.mechanism, x, extra, self.wanted, real, first.value, self._lower_bounds(first.value)
         )
 
-    def _least(self, first: Float) -> Float:
-        # (b,) friction does not drive; springs are at least half as stiff as their deflections say.
+    def _lower_bounds(self, first: Float) -> Float:
+        # Lower bounds (b,): friction is not negative, and springs have at least STIFF of the stiffness from
+        # deflections.
         columns = [self.regression.columns[i] for i in self.regression.base.independent]
         alone = [c is Category.IDENTIFIABLE for c in self.regression.base.categories()]
         lower = np.array([c.lower for c in self.regression.columns])
         lower = np.where(alone, lower, -np.inf)[self.regression.base.independent]
         if self.second:
             theta = full_vector(self.regression, first)
-            found = stiffness_ranges(self.source.assembly, self.second, self.measured, theta)
-            soft = {j: STIFF * max(one.forward, 0.0) for j, one in zip(self.second, found, strict=True)}
+            ranges = stiffness_ranges(self.source.assembly, self.second, self.measured, theta)
+            soft = {
+                j: STIFF * max(stiffness.forward, 0.0)
+                for j, stiffness in zip(self.second, ranges, strict=True)
+            }
             for i, column in enumerate(columns):
                 if is_stiffness(column) and column.owner in soft:
                     lower[i] = max(lower[i], soft[column.owner])
@@ -429,7 +590,7 @@ class SimulationProblem:
         return smooth, WLS().fit(smooth)
 
     def inertia(self, value: Float) -> Float:
-        """(n,) mean inertia that each drive sees."""
+        """Mean inertia (n,) that each drive sees."""
         mechanism = self.mechanism(value)
         x, extra = self._postures
         M = mechanism.equations(x, np.zeros_like(x), extra)[0]
@@ -446,7 +607,21 @@ class SimulationProblem:
         return x, extra
 
     def feedback(self, value: Float, kp: Gains, kd: Gains) -> Feedback:
-        """The controller's gains where they are given, else those of a virtual, critically damped feedback."""
+        """Gains of the controller if they are given, otherwise of a virtual, critically damped feedback.
+
+        Parameters
+        ----------
+        value : ndarray, shape (b,)
+            Base parameters.
+        kp, kd : float, sequence of float or None, N m/rad and N m s/rad
+            Gains of the controller.
+
+        Returns
+        -------
+        Feedback
+            Gains.
+
+        """
         n = self.source.robot.n
         w = 2.0 * np.pi * self.bandwidth
         inertia = self.inertia(value)
@@ -459,48 +634,50 @@ class SimulationProblem:
         )
 
     def runs(self, value: Float, feedback: Feedback) -> list[Run]:
-        """The model run on every coarse batch, (T, ...) each; raises SolverError where it cannot be followed."""
+        """Simulation of every coarse batch, (T, ...) each; raises SolverError if it diverges."""
         mechanism = self.mechanism(value)
 
-        def one(samples: Samples) -> Run:
+        def simulate(samples: Samples) -> Run:
             stretches = self.stretches(samples)
-            found = run(mechanism, samples, feedback, stretches)
-            return Run(*(stretches.gathered(part) for part in (found.x, found.v, found.a, found.u)))
+            simulated = run(mechanism, samples, feedback, stretches)
+            return Run(
+                *(stretches.gathered(part) for part in (simulated.x, simulated.v, simulated.a, simulated.u))
+            )
 
-        return list(ordered_map(one, self.coarse, self.source.threads))
+        return list(ordered_map(simulate, self.coarse, self.source.threads))
 
     @property
     def rate(self) -> float:
-        """Of the samples that are simulated, Hz."""
+        """Rate of the simulated samples, Hz."""
         return self.coarse[0].rate
 
     @property
     def stride(self) -> int:
-        """Samples from one that is simulated to the next."""
+        """Number of samples from one simulated sample to the next."""
         return max(1, int(self.batches[0].rate // COARSE_RATE))
 
     @cached_property
     def coarse(self) -> tuple[Samples, ...]:
-        """The samples that are simulated: thinned out where there are more than a run needs."""
+        """Samples to simulate, decimated if there are more than needed."""
         return self.batches if self.stride == 1 else tuple(thinned(s, self.stride) for s in self.batches)
 
     @property
     def parallel(self) -> ParallelFilter:
-        """The filter of the equations, for coarse samples."""
-        own, stride = self.source.assembly.parallel, self.stride
-        rate = own.rate / stride
-        cutoff = None if own.cutoff is None or own.cutoff >= 0.4 * rate else own.cutoff
-        return ParallelFilter(rate, cutoff, own.order, max(own.decimation // stride, 1))
+        """Filter of the equations for coarse samples."""
+        fitted, stride = self.source.assembly.parallel, self.stride
+        rate = fitted.rate / stride
+        cutoff = None if fitted.cutoff is None or fitted.cutoff >= 0.4 * rate else fitted.cutoff
+        return ParallelFilter(rate, cutoff, fitted.order, max(fitted.decimation // stride, 1))
 
     def stretches(self, samples: Samples) -> Stretches:
-        """Stretches of a batch, each begun early enough for the feedback to settle."""
+        """Segments of a batch, each started early enough for the feedback to settle."""
         settling = round(SETTLING / (2.0 * np.pi * self.bandwidth) * samples.rate)
         length = max(len(samples) // STRETCHES, round(SHORTEST * samples.rate), 8)
         longest = max(round(LONGEST * samples.rate), 8)
         return Stretches.of(len(samples), min(length, longest), settling, AFTER)
 
-    def _fine(self, values: Float, samples: Samples) -> Float:
-        # Coarse values (T, s) at the times of all samples; the ends, which filters leave out, are held.
+    def _at_all_times(self, values: Float, samples: Samples) -> Float:
+        # Coarse values (T, s) at the times of all samples, constant at the ends, which filters leave out.
         if self.stride == 1:
             return values
         start = -samples.first % self.stride
@@ -509,28 +686,28 @@ class SimulationProblem:
         return np.concatenate([np.repeat(fine[:1], start, axis=0), fine, np.repeat(fine[-1:], after, axis=0)])
 
     def simulated(self, value: Float, feedback: Feedback) -> list[Samples]:
-        """The samples with simulated in place of measured motion."""
+        """Samples with simulated instead of measured motion."""
         mechanism = self.mechanism(value)
-        found = []
-        for samples, one in zip(self.batches, self.runs(value, feedback), strict=True):
-            x, v, a = (self._fine(part, samples) for part in (one.x, one.v, one.a))
-            made = mechanism.samples(x, v, a, {})
-            found.append(
+        samples_simulated = []
+        for samples, simulated in zip(self.batches, self.runs(value, feedback), strict=True):
+            x, v, a = (self._at_all_times(part, samples) for part in (simulated.x, simulated.v, simulated.a))
+            motion = mechanism.samples(x, v, a, {})
+            samples_simulated.append(
                 replace(
                     samples,
-                    q=made.q + self.lag * made.dq,
-                    dq=made.dq,
-                    ddq=made.ddq,
-                    theta=made.theta,
-                    dtheta=made.dtheta,
-                    ddtheta=made.ddtheta,
+                    q=motion.q + self.lag * motion.dq,
+                    dq=motion.dq,
+                    ddq=motion.ddq,
+                    theta=motion.theta,
+                    dtheta=motion.dtheta,
+                    ddtheta=motion.ddtheta,
                 )
             )
-        return found
+        return samples_simulated
 
 
 def thinned(samples: Samples, stride: int) -> Samples:
-    """Every stride-th sample, counted from the segment's start, behind a filter for the lower rate."""
+    """Every stride-th sample, counted from the start of the segment, after a low pass for the lower rate."""
     start = -samples.first % stride
     low_pass = zero_phase_filter(0.4 * samples.rate / stride, 6, samples.rate)
 
@@ -563,7 +740,7 @@ def thinned(samples: Samples, stride: int) -> Samples:
 
 
 def parts_of_blocks(samples: Samples, places: Places, margin: int) -> Iterator[Samples]:
-    """The parts of a batch that lie in some block, and as many samples around each as the filters need."""
+    """Parts of a batch that lie in some block, with the samples around them that the filters need."""
     inside = places.of(samples.segment, samples.t) >= 0
     reach = np.convolve(inside, np.ones(2 * margin + 1), mode="same") > 0.5 if inside.any() else inside
     edges = np.flatnonzero(np.diff(np.concatenate([[False], reach, [False]]).astype(np.int8)))
@@ -572,7 +749,7 @@ def parts_of_blocks(samples: Samples, places: Places, margin: int) -> Iterator[S
 
 
 def smoothed(samples: Samples, cutoff: float) -> Samples:
-    """Samples whose positions are filtered once more at a cut-off in Hz, velocities and accelerations with them."""
+    """Samples with motion filtered once more at a cutoff frequency in Hz."""
     if cutoff >= 0.4 * samples.rate or len(samples) < LEAST_SAMPLES:
         return samples
     filtered = zero_phase_filter(cutoff, 4, samples.rate)
@@ -584,18 +761,18 @@ def smoothed(samples: Samples, cutoff: float) -> Samples:
         return lines[:n].T, velocity.T, first_difference(velocity, samples.rate).T
 
     q, dq, ddq = motion(samples.q, samples.dq)
-    found = replace(samples, q=q, dq=dq, ddq=ddq)
+    filtered_samples = replace(samples, q=q, dq=dq, ddq=ddq)
     if samples.theta is None or samples.dtheta is None:
-        return found
+        return filtered_samples
     theta, dtheta, ddtheta = motion(samples.theta, samples.dtheta)
-    return replace(found, theta=theta, dtheta=dtheta, ddtheta=ddtheta)
+    return replace(filtered_samples, theta=theta, dtheta=dtheta, ddtheta=ddtheta)
 
 
 def lag_of(batches: Sequence[Samples]) -> Float:
-    """By how much the links' velocities are behind their positions, (n,) s: <dq_j/dt - v_j, a_j> / <a_j, a_j>.
+    """Lag (n,) of the links' velocities behind their positions, s: <dq_j/dt - v_j, a_j> / <a_j, a_j>.
 
-    A controller's logged velocity is often the backward difference of its positions, half a sample late or more, and
-    torque goes with the velocity in its equations. A run that is compared with positions would miss them by that lag.
+    The logged velocity of a controller is often the backward difference of its positions, half a sample late or more,
+    and torque follows that velocity in its equations. A simulation compared with positions would be off by that lag.
     """
     across, along = np.zeros(batches[0].q.shape[1]), np.zeros(batches[0].q.shape[1])
     for samples in batches:
@@ -614,15 +791,20 @@ class ClosedLoop:
     """
 
     bandwidth: float | None = option(
-        None, "iv, didim, clie, cloe: of the virtual feedback", unit="Hz", above=0
+        None, "iv, didim, clie, cloe: bandwidth of the virtual feedback", unit="Hz", above=0
     )
     kp: Gains = option(
         None,
-        "iv, didim, clie, cloe: gain of the robot's own controller, one number or one a joint; with `kd`",
+        "iv, didim, clie, cloe: position gain of the robot's own controller, one number or one per joint; needs `kd`",
         unit="N m/rad or N/m",
         least=0,
     )
-    kd: Gains = option(None, "the same for velocities", unit="N m s/rad or N s/m", least=0)
+    kd: Gains = option(
+        None,
+        "iv, didim, clie, cloe: velocity gain of that controller; needs `kp`",
+        unit="N m s/rad or N s/m",
+        least=0,
+    )
     rounds: int = most_rounds(12)
     tolerance: float = last_move(0.05)
 
@@ -632,9 +814,9 @@ class ClosedLoop:
             raise UsageError("gains", found="one of kp and kd", expected="both of them, or neither")
 
     def opened(self, regression: Regression, method: str) -> tuple[SimulationProblem, Float, Feedback]:
-        """Simulations of the data, start of the search (b,), and the feedback that simulations run under.
+        """Simulations of the data, start of the search (b,), and the feedback of the simulations.
 
-        Raises UsageError where there are factors alone, SolverError if nothing near the data can be simulated.
+        Raises UsageError if there are only factors, SolverError if no parameters near the data can be simulated.
         """
         require_enough(regression)
         simulation = SimulationProblem.of(regression, method, self.bandwidth)
@@ -644,26 +826,28 @@ class ClosedLoop:
 
 @dataclass(frozen=True)
 class ClosedLoopFit(ClosedLoop):
-    """The same for estimators that end with a least-squares fit, whose covariance may be found in several ways."""
+    """The same for estimators that end with a least-squares fit, with a choice of the covariance."""
 
     intervals: str = interval_kind()
 
 
 def tried(error: DynidError) -> str:
-    """What stopped a simulation and what to try, for the text of a status."""
-    return f"{error.found}; {error.do or 'record a richer motion, lower the cut-off, or use ' + repr('wls')}"
+    """Why a simulation stopped and what to try, for the text of a status."""
+    return f"{error.found}; {error.do or 'record a richer motion, lower the cutoff frequency, or use ' + repr('wls')}"
 
 
 def _require_efforts(source: LogSource, method: str) -> None:
-    # A simulated robot is driven by all joints' torques.
+    # A simulation needs the torque of all joints.
     seen = [np.ones(s.n, dtype=np.bool_) if s.measured is None else s.measured for s in source.batches]
     ever = np.any(seen, axis=0)
-    names = [f"'{joint}'" for joint, one in zip(source.robot.joint_names, ever, strict=True) if not one]
+    names = [
+        f"'{joint}'" for joint, measured in zip(source.robot.joint_names, ever, strict=True) if not measured
+    ]
     if not names:
         return
     raise UsageError(
         "no-effort",
         found=f"'{method}' on a log without the effort of {', '.join(names)}",
-        expected="the effort of every joint: the method simulates the robot, which all torques drive",
-        do="choose 'wls', 'irls' or the default, which leave out the equation of such a joint",
+        expected="effort of every joint, since the method simulates the whole robot",
+        do="use 'wls', 'irls' or the default, which skip joints without effort",
     )

@@ -1,4 +1,4 @@
-"""What factors were made of: equations one by one, and the samples that they were written from."""
+"""Origin of factors: single equations, and the samples that they were written from."""
 
 from __future__ import annotations
 
@@ -24,19 +24,31 @@ from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
 Position = float | Sequence[float] | None
+# Bytes of equations that are kept in memory for repeated passes.
 PIECE_BYTES = 250e6
+# Samples that are enough for the mean square of noise.
 NOISE_SAMPLES = 4000
 
 
 @dataclass(frozen=True, eq=False)
 class LogSource:
-    """A log's samples with what makes equations of them.
+    """Samples of a log with everything that turns them into equations.
 
-    batches: may be iterated again and again.    threads: of simulations; results do not depend on it.
-    noise_of: gives the noise of the motion, measured in the log or with a given standard deviation of the positions;
-    None = nothing is known of it.
-    progress: called with (stage, seconds of data done) by methods that go through the samples again and again.
-    commands: gives what the drives were told throughout a trajectory, by its name; None = the log has a torque.
+    Attributes
+    ----------
+    assembly : Assembly
+        Robot, terms, rows and filter.
+    batches : iterable of Samples
+        Samples; they may be iterated repeatedly.
+    threads : int
+        Threads of simulations; results do not depend on it.
+    noise_of : callable, optional
+        Noise of the motion, measured in the log or with a given standard deviation of the positions; None = unknown.
+    progress : callable, optional
+        Called with (stage, seconds of data done) by methods that pass over the samples repeatedly.
+    commands : callable, optional
+        Commands of the drives throughout a trajectory, by its name; None = the log has torque.
+
     """
 
     assembly: Assembly
@@ -57,27 +69,27 @@ class LogSource:
         return self.assembly.terms
 
     def pieces(self, wanted: Bool) -> Iterator[Piece]:
-        """Equations after the parallel filter, thinned and gated, as they went into the factors."""
+        """Equations after the parallel filter, decimated and gated, as they entered the factors."""
         assembly = replace(self.assembly, wanted=wanted)
         yield from (piece_of(assembly, samples) for samples in self.batches)
 
     def with_batches(self, batches: Sequence[Samples]) -> LogSource:
-        """The same equations of other samples: simulated in place of measured ones."""
+        """The same equations of other samples, such as simulated ones."""
         return replace(self, batches=batches)
 
     def noise(self, position: Position = None) -> MotionNoise | None:
-        """Noise of the motion, measured in the log or given; None where nothing is known or there is none."""
+        """Noise of the motion, measured in the log or given; None if it is unknown or zero."""
         if position is not None:
             one_a_joint("position_noise", position, self.robot.n)
         if self.noise_of is None:
             return None
-        found = self.noise_of(position)
-        return found if found.present else None
+        motion_noise = self.noise_of(position)
+        return motion_noise if motion_noise.present else None
 
     def column_noise(
         self, wanted: Bool, position: float | Sequence[float] | None = None
     ) -> tuple[Float, ...] | None:
-        """Mean square of what drawn noise of the motion changes in the columns, (w_g, w_g) a group."""
+        """Mean square change (w_g, w_g) of the columns of each group by random noise of the motion."""
         noise = self.noise(position)
         if noise is None:
             return None
@@ -101,7 +113,7 @@ class LogSource:
 
     @cached_property
     def reach(self) -> float:
-        """Frequency in Hz below which the motion has 99.9 % of its velocity's power."""
+        """Frequency in Hz below which the motion has 99.9 % of the power of its velocity."""
         first: list[Samples] = []
         for samples in self.batches:
             first.append(samples)
@@ -112,19 +124,40 @@ class LogSource:
 
 
 def one_a_joint(name: str, value: float | Sequence[float], n: int) -> Float:
-    """An option that is one number or one a joint, as (n,); raises UsageError for another count."""
+    """Option that is one number or one per joint.
+
+    Parameters
+    ----------
+    name : str
+        Name of the option for messages.
+    value : float or sequence of float
+        Value.
+    n : int
+        Number of joints.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Values.
+
+    Raises
+    ------
+    UsageError
+        For another count.
+
+    """
     given = np.asarray(value, dtype=np.float64)
     if given.ndim > 1 or given.size not in (1, n):
         raise UsageError(
             "one-a-joint",
             found=f"{name} with {given.size} numbers",
-            expected=f"one number, or {n}: one a joint",
+            expected=f"one number, or {n}, one per joint",
         )
     return np.array(np.broadcast_to(given, (n,)))
 
 
 def piece_of(assembly: Assembly, samples: Samples) -> Piece:
-    """The equations of one batch."""
+    """Equations of one batch."""
     equations = assembly.rows.equations(assembly.robot, assembly.terms, samples, assembly.wanted)
     return filtered_piece(assembly, samples, equations.columns, equations.panels)
 
@@ -132,46 +165,64 @@ def piece_of(assembly: Assembly, samples: Samples) -> Piece:
 def filtered_piece(
     assembly: Assembly, samples: Samples, columns: tuple[Int, ...], panels: tuple[Float, ...]
 ) -> Piece:
-    """Panels (w + 1, T) of a batch by group, after the parallel filter, thinned and gated as the equations are."""
+    """Panels (w + 1, T) of a batch by group, after the parallel filter, decimated and gated.
+
+    Parameters
+    ----------
+    assembly : Assembly
+        Rows and filter.
+    samples : Samples
+        Batch.
+    columns : tuple of ndarray of int
+        Indices of the parameters by group.
+    panels : tuple of ndarray, shape (w + 1, T)
+        Panels by group.
+
+    Returns
+    -------
+    Piece
+        Equations.
+
+    """
     kept = assembly.parallel.kept(samples)
     owner = group_joints(assembly.rows, assembly.robot)
-    times, made = [], []
+    times, filtered = [], []
     for g, panel in enumerate(panels):
         values, t = assembly.parallel.apply(np.ascontiguousarray(panel), samples)
         if samples.gate is not None and owner[g] >= 0:
             open_ = samples.gate[kept, owner[g]]
             values, t = values[:, open_], t[open_]
-        made.append(np.ascontiguousarray(values))
+        filtered.append(np.ascontiguousarray(values))
         times.append(t)
-    return Piece(samples.segment, tuple(times), columns, tuple(made))
+    return Piece(samples.segment, tuple(times), columns, tuple(filtered))
 
 
 def log_source(regression: Regression, method: str) -> LogSource:
-    """The source of a regression for methods that simulate; raises UsageError where there are factors alone."""
+    """Source of a regression for methods that simulate; raises UsageError if there are only factors."""
     if not isinstance(regression.source, LogSource):
         raise UsageError(
             "needs-samples",
-            found=f"'{method}' on factors alone",
+            found=f"'{method}' with factors only",
             expected="the samples of a log",
-            do="use it through identify, or choose 'wls'",
+            do="call dynid.identify, or choose 'wls'",
         )
     return regression.source
 
 
 def source_of(regression: Regression, method: str) -> Source:
-    """The source of a regression for methods that look at single equations; raises UsageError if there is none."""
+    """Source of a regression for methods that need single equations; raises UsageError if there is none."""
     if regression.source is None:
         raise UsageError(
             "needs-samples",
-            found=f"'{method}' on factors alone",
-            expected="the equations one by one",
-            do="use it through identify, or choose 'wls'",
+            found=f"'{method}' with factors only",
+            expected="single equations of a log",
+            do="call dynid.identify, or choose 'wls'",
         )
     return regression.source
 
 
 def kept_pieces(regression: Regression, method: str) -> Callable[[], Iterable[Piece]]:
-    """The equations of a regression's columns, to be walked several times; kept in memory where they are few."""
+    """Equations of a regression's columns for repeated passes; kept in memory if they are few."""
     source, mask = source_of(regression, method), regression.base.mask
     lines = sum(len(f.columns) + 1 for f in regression.factors.total)
     if 8.0 * lines * max(f.count for f in regression.factors.total) > PIECE_BYTES:
@@ -182,30 +233,30 @@ def kept_pieces(regression: Regression, method: str) -> Callable[[], Iterable[Pi
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where equations belong among a regression's blocks, which may be some of the log's only."""
+    """Blocks that equations belong to; a regression may have only some blocks of a log."""
 
     blocks: tuple[Block, ...]
 
     @cached_property
-    def _of_segment(self) -> dict[int, tuple[Float, Int]]:
-        # Stretches (K, 2) of consecutive samples in the order of time, and the block of each.
+    def _spans_by_segment(self) -> dict[int, tuple[Float, Int]]:
+        # Runs (K, 2) of consecutive samples in the order of time, and their blocks.
         spans = [block.spans for block in self.blocks]
         segments = np.array([block.segment for block in self.blocks])
-        found = {}
+        spans_by_segment = {}
         for segment in np.unique(segments).tolist():
-            own = np.flatnonzero(segments == segment)
-            each = np.concatenate([spans[i] for i in own])
-            index = np.repeat(own, [len(spans[i]) for i in own])
+            numbers = np.flatnonzero(segments == segment)
+            each = np.concatenate([spans[i] for i in numbers])
+            index = np.repeat(numbers, [len(spans[i]) for i in numbers])
             order = np.argsort(each[:, 0], kind="stable")
-            found[segment] = each[order], index[order]
-        return found
+            spans_by_segment[segment] = each[order], index[order]
+        return spans_by_segment
 
     def of(self, segment: int, times: Float) -> Int:
-        """Index of each time's block, -1 where it lies in none."""
-        own = self._of_segment.get(segment)
-        if own is None or not len(times):
+        """Index of the block of each time, -1 = none."""
+        known = self._spans_by_segment.get(segment)
+        if known is None or not len(times):
             return np.full(len(times), -1)
-        spans, index = own
+        spans, index = known
         near = 1e-6
         place = np.searchsorted(spans[:, 0], times + near, side="right") - 1
         at = np.maximum(place, 0)
@@ -215,34 +266,47 @@ class Places:
 def factors_of_pieces(
     regression: Regression, pieces: Iterable[Piece], names: tuple[str, ...] | None = None
 ) -> Factors:
-    """Factors of equations in the blocks of a regression; equations outside of them are left out.
+    """Factors of equations in the blocks of a regression; other equations are left out.
 
-    names: of the groups where they are not those of the regression.
+    Parameters
+    ----------
+    regression : Regression
+        Regression.
+    pieces : iterable of Piece
+        Equations.
+    names : tuple of str, optional
+        Names of the groups; None = those of the regression.
+
+    Returns
+    -------
+    Factors
+        Factors.
+
     """
     places = Places(regression.factors.blocks)
     M = len(regression.factors.blocks)
-    found: list[list[list[Factor]]] = []
+    parts_of_blocks: list[list[list[Factor]]] = []
     columns: tuple[Int, ...] = ()
     for piece in pieces:
-        if not found:
+        if not parts_of_blocks:
             columns = piece.columns
-            found = [[[] for _ in columns] for _ in range(M)]
-        for g, (own, panel) in enumerate(zip(piece.columns, piece.panels, strict=True)):
+            parts_of_blocks = [[[] for _ in columns] for _ in range(M)]
+        for g, (indices, panel) in enumerate(zip(piece.columns, piece.panels, strict=True)):
             place = places.of(piece.segment, piece.times[g])
             edges = np.flatnonzero(np.diff(place)) + 1
             for a, b in zip([0, *edges], [*edges, len(place)], strict=True):
                 if b > a and place[a] >= 0:
-                    part = Factor.from_panel(own, np.ascontiguousarray(panel[:, a:b]))
-                    found[int(place[a])][g].append(part)
+                    part = Factor.from_panel(indices, np.ascontiguousarray(panel[:, a:b]))
+                    parts_of_blocks[int(place[a])][g].append(part)
     blocks = [
         replace(
             block,
             groups=tuple(
-                merged(parts) if parts else Factor.empty(own)
-                for parts, own in zip(groups, columns, strict=True)
+                merged(parts) if parts else Factor.empty(indices)
+                for parts, indices in zip(groups, columns, strict=True)
             ),
         )
-        for block, groups in zip(regression.factors.blocks, found, strict=True)
+        for block, groups in zip(regression.factors.blocks, parts_of_blocks, strict=True)
     ]
     group_names = regression.factors.group_names if names is None else names
     return Factors(group_names, regression.factors.parameter_count, tuple(blocks))

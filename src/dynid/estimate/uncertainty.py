@@ -1,4 +1,4 @@
-"""Covariance that holds when residuals are autocorrelated: blocks of time, not samples, are independent."""
+"""Covariance that holds with autocorrelated residuals: blocks of time are independent, samples are not."""
 
 from __future__ import annotations
 
@@ -18,21 +18,30 @@ from dynid.estimate.estimator import Estimate
 from dynid.factor.factor import Factors, stack
 from dynid.kernel import solve_triangular
 
-# What each block of time brings to a least-squares fit: information and score, from factors alone.
+# Information and score of each block of time, from factors.
 
-# Of a direction that one block determines alone, the others keep rounding errors.
+# In a direction that one block determines alone, only rounding remains of the others.
 LARGEST_LEVERAGE = 1.0 - 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class BlockScores:
-    """M blocks in coordinates where the whole information is the identity, so that its condition does not enter.
+    """Information and scores of M blocks, in coordinates where the total information is the identity.
 
-    With A = sum X_m' W X_m (and a penalty, if there is one), A^-1 = inverse inverse':
-    inverse: (b, f); f < b where only some directions are free.
-    information: (M, f, f), H_m = inverse' X_m' W X_m inverse.
-    score: (M, f), inverse' X_m' W e_m; they sum to zero without a penalty.
-    segment: (M,) number of the stretch of unbroken time that a block lies in.
+    The condition number does not enter in these coordinates. A = sum X_m' W X_m, plus a penalty if there is one, and
+    A^-1 = inverse inverse'.
+
+    Attributes
+    ----------
+    inverse : ndarray, shape (b, f)
+        Inverse root; f < b if only some directions are free.
+    information : ndarray, shape (M, f, f)
+        H_m = inverse' X_m' W X_m inverse.
+    score : ndarray, shape (M, f)
+        inverse' X_m' W e_m; they sum to zero without a penalty.
+    segment : ndarray of int, shape (M,)
+        Segment of unbroken time that contains the block.
+
     """
 
     inverse: Float
@@ -49,9 +58,21 @@ class BlockScores:
 
     @staticmethod
     def of(factors: Factors, columns: Int, theta: Float, inverse: Float, weights: Float) -> BlockScores:
-        """From factors.
+        """Block scores of factors.
 
-        columns: (b,) parameters.    theta: (p,) estimate.    inverse: (b, f).    weights: (g,) of the groups.
+        Parameters
+        ----------
+        factors : Factors
+            Factors.
+        columns : ndarray of int, shape (b,)
+            Parameters.
+        theta : ndarray, shape (p,)
+            Estimate.
+        inverse : ndarray, shape (b, f)
+            Inverse root.
+        weights : ndarray, shape (g,)
+            Weights of the groups.
+
         """
         M, f = len(factors.blocks), inverse.shape[1]
         place = np.zeros(factors.parameter_count, dtype=np.int64)
@@ -59,14 +80,16 @@ class BlockScores:
         roots = np.sqrt(weights)
         # A group has the same columns in every block.
         first = factors.blocks[0].groups if factors.blocks else ()
-        parts = [root * inverse[place[one.columns]] for root, one in zip(roots, first, strict=False)]
+        parts = [root * inverse[place[factor.columns]] for root, factor in zip(roots, first, strict=False)]
         information, score = np.zeros((M, f, f)), np.zeros((M, f))
         for m, block in enumerate(factors.blocks):
-            X = np.concatenate([one.R[:, :-1] @ part for one, part in zip(block.groups, parts, strict=True)])
-            left = np.concatenate(
-                [root * one.left(theta) for root, one in zip(roots, block.groups, strict=True)]
+            X = np.concatenate(
+                [factor.R[:, :-1] @ part for factor, part in zip(block.groups, parts, strict=True)]
             )
-            information[m], score[m] = X.T @ X, X.T @ left
+            residual = np.concatenate(
+                [root * factor.left(theta) for root, factor in zip(roots, block.groups, strict=True)]
+            )
+            information[m], score[m] = X.T @ X, X.T @ residual
         segment = np.array([block.segment for block in factors.blocks], dtype=np.int64)
         return BlockScores(inverse, information, score, segment)
 
@@ -76,7 +99,7 @@ class BlockScores:
         return len(self.score)
 
     def joined(self, count: int) -> BlockScores:
-        """Runs of `count` neighbours of a segment as one block each; what is left over joins the last of them."""
+        """Runs of `count` neighbouring blocks of a segment as one block each; a remainder joins the last run."""
         first = np.concatenate([[True], np.diff(self.segment) != 0])
         place = np.arange(self.count) - np.maximum.accumulate(np.where(first, np.arange(self.count), 0))
         size = np.bincount(np.cumsum(first) - 1)[np.cumsum(first) - 1]
@@ -90,55 +113,59 @@ class BlockScores:
         )
 
     def grouped(self, together: Sequence[Int]) -> BlockScores:
-        """Blocks that depend on each other as one each.    together: numbers of the blocks of each group."""
+        """Dependent blocks as one block each; together: numbers of the blocks of each group."""
         return BlockScores(
             self.inverse,
-            np.array([self.information[those].sum(axis=0) for those in together]),
-            np.array([self.score[those].sum(axis=0) for those in together]),
-            np.array([self.segment[those[0]] for those in together]),
+            np.array([self.information[numbers].sum(axis=0) for numbers in together]),
+            np.array([self.score[numbers].sum(axis=0) for numbers in together]),
+            np.array([self.segment[numbers[0]] for numbers in together]),
         )
 
     def leverage(self) -> Float:
-        """(M,) share of all information in each block."""
+        """Share (M,) of all information in each block."""
         return np.asarray(np.trace(self.information, axis1=1, axis2=2) / self.score.shape[1])
 
     def without(self) -> Float:
-        """(M, f) (1 - H_m)^-1 score_m: by how much the estimate would change, with minus sign, without block m."""
-        return np.array([_solved(H, s) for H, s in zip(self.information, self.score, strict=True)])
+        """(1 - H_m)^-1 score_m, (M, f): minus the change of the estimate without block m."""
+        return np.array(
+            [_solved_without_block(H, s) for H, s in zip(self.information, self.score, strict=True)]
+        )
 
     def jackknifed(self) -> Float:
-        """Changes of the estimate without each block, as far as the other blocks test it.
+        """Change of the estimate without each block, as far as the other blocks test it.
 
-        The variance of a direction of which a block has the share h is 1 / (1 - h) times that of `standardised`, which
-        is unbiased where residuals are equally noisy. Where all other blocks together know less of a direction than
-        one block does on average, 1 / M, the block determines it alone: fitting without it tests nothing there, and
-        the factor stays M. Without this limit such a direction would have a variance without bound.
+        In a direction of which a block has the share h, the variance is 1 / (1 - h) times that of `standardised`, which
+        is unbiased for equally noisy residuals. If all other blocks together have less information on a direction than
+        one block has on average, 1 / M, the block determines it alone: a fit without it tests nothing there, and the
+        factor stays M. Without this limit such a direction would have unbounded variance.
 
         Returns
         -------
-        Float
-            (M, f) shifts; `without` itself where no block has a share above 1 - 1/M.
+        ndarray, shape (M, f)
+            Shifts; `without` itself if no block has a share above 1 - 1/M.
 
         """
         least = 1.0 / self.count
-        return np.array([_solved(H, s, least) for H, s in zip(self.information, self.score, strict=True)])
+        return np.array(
+            [_solved_without_block(H, s, least) for H, s in zip(self.information, self.score, strict=True)]
+        )
 
     def standardised(self) -> Float:
-        """(M, f) (1 - H_m)^-1/2 score_m: scores as large as they were if the block had not pulled the fit to itself."""
-        found = []
+        """(1 - H_m)^-1/2 score_m, (M, f): scores corrected for the pull of each block on the fit."""
+        scaled = []
         for H, s in zip(self.information, self.score, strict=True):
             share, directions = np.linalg.eigh(H)
             remaining = 1.0 - np.clip(share, 0.0, LARGEST_LEVERAGE)
-            found.append(directions @ ((directions.T @ s) / np.sqrt(remaining)))
-        return np.array(found)
+            scaled.append(directions @ ((directions.T @ s) / np.sqrt(remaining)))
+        return np.array(scaled)
 
     def covariance(self, white: Float) -> Float:
-        """Takes a covariance in these coordinates (f, f) to parameters, (b, b)."""
+        """Covariance of parameters (b, b) from one in these coordinates (f, f)."""
         return np.asarray(self.inverse @ white @ self.inverse.T)
 
 
-def _solved(H: Float, score: Float, least: float = 1.0 - LARGEST_LEVERAGE) -> Float:
-    """(1 - H)^-1 score; where less than `least` remains of a direction, (least (1 - H))^-1/2 score in its place."""
+def _solved_without_block(H: Float, score: Float, least: float = 1.0 - LARGEST_LEVERAGE) -> Float:
+    """(1 - H)^-1 score; where less than `least` of a direction remains, (least (1 - H))^-1/2 score."""
     try:
         np.linalg.cholesky((1.0 - least) * np.eye(len(H)) - H)
     except LinAlgError:
@@ -149,18 +176,32 @@ def _solved(H: Float, score: Float, least: float = 1.0 - LARGEST_LEVERAGE) -> Fl
     return np.asarray(np.linalg.solve(np.eye(len(H)) - H, score))
 
 
-# A covariance from fewer blocks than parameters, drawn towards the textbook one: it holds in every
-# direction.
+# Shrinkage of a covariance from fewer blocks than parameters towards the textbook covariance.
 
 
 def shrunk(white: Float, blocks: BlockScores) -> Float:
-    """Covariance (f, f) in the blocks' coordinates, drawn towards one that is larger than the textbook's by one factor.
+    """Covariance shrunk towards the textbook covariance times one factor, in the coordinates of the blocks.
 
     (1 - l) V + l T, T = H tr V / tr H, H the information of all blocks (the identity without a penalty), and
     l = min(b^2 / d^2, 1) with d^2 = ||S - T||^2, b^2 = (mean |d_m|^4 - ||S||^2) / M, S = mean d_m d_m', d_m the
-    standardised scores. M blocks show at most M - 1 directions: of all others V says that they are known exactly.
-    white: V, (f, f).
-    Source: Ledoit and Wolf 2004, section 3.3.
+    standardised scores. M blocks show at most M - 1 directions; V would call all others exactly known.
+
+    Parameters
+    ----------
+    white : ndarray, shape (f, f)
+        Covariance V.
+    blocks : BlockScores
+        Blocks.
+
+    Returns
+    -------
+    ndarray, shape (f, f)
+        Covariance.
+
+    References
+    ----------
+    Ledoit and Wolf 2004, section 3.3.
+
     """
     D, H = blocks.standardised(), blocks.information.sum(axis=0)
     M, whole = len(D), float(np.trace(H))
@@ -173,33 +214,48 @@ def shrunk(white: Float, blocks: BlockScores) -> Float:
     return np.asarray((1.0 - weight) * white + weight * np.trace(white) / whole * H)
 
 
-# Sandwich covariance: valid whatever the weights of a fit, whether or not they are inverse variances.
+# Sandwich covariance: valid for any weights of a fit.
 
 
 def sandwich(blocks: BlockScores) -> Float:
-    """Covariance sum g_m g_m' of a weighted fit in the blocks' coordinates, (f, f), every score g_m standardised.
+    """Covariance sum g_m g_m' of a weighted fit in the coordinates of the blocks, (f, f), with standardised scores g_m.
 
-    Standardised by (1 - H_m)^-1/2, which makes the mean of each term right when residuals are equally noisy.
-    Source: Liang and Zeger 1986; Bell and McCaffrey 2002 (CR2).
+    They are standardised by (1 - H_m)^-1/2, which makes the mean of each term right for equally noisy residuals.
+
+    References
+    ----------
+    Liang and Zeger 1986; Bell and McCaffrey 2002 (CR2).
+
     """
     D = blocks.standardised()
     return np.asarray(D.T @ D)
 
 
-# Covariance for residuals whose correlation reaches beyond a block: neighbouring blocks count together.
+# Covariance for residuals with correlation beyond a block.
 
 # Constant of the Bartlett kernel in Andrews' rule for the bandwidth.
 _BARTLETT = 1.1447
+# Greatest autoregression used, so that the bandwidth stays finite.
 _MOST_CORRELATED = 0.97
 
 
 def hac(blocks: BlockScores, bandwidth: float | None = None) -> Float:
-    """Heteroscedasticity and autocorrelation consistent covariance in the blocks' coordinates, (f, f).
+    """Heteroscedasticity and autocorrelation consistent covariance in the coordinates of the blocks, (f, f).
 
     G_0 + sum_l w_l (G_l + G_l'), G_l = sum_m d_m d_{m+l}' over blocks l apart in one segment,
     w_l = 1 - l / bandwidth, d_m the standardised scores. It is never indefinite.
-    bandwidth: in blocks, 1 = none but the block itself; None = Andrews' plug-in rule.
-    Source: Newey and West 1987; Andrews 1991, eq. 6.2 and 6.4.
+
+    Parameters
+    ----------
+    blocks : BlockScores
+        Blocks.
+    bandwidth : float, blocks, optional
+        1 = no neighbour; None = Andrews' plug-in rule.
+
+    References
+    ----------
+    Newey and West 1987; Andrews 1991, eq. 6.2 and 6.4.
+
     """
     D = blocks.standardised()
     width = automatic_bandwidth(D, blocks.segment) if bandwidth is None else bandwidth
@@ -212,7 +268,7 @@ def hac(blocks: BlockScores, bandwidth: float | None = None) -> Float:
 
 
 def automatic_bandwidth(scores: Float, segment: np.ndarray) -> float:
-    """Andrews' bandwidth for the Bartlett kernel, in blocks, at least 1 and at most a third of them.
+    """Andrews' bandwidth of the Bartlett kernel, in blocks, from 1 to a third of them.
 
     1.1447 (alpha M)^(1/3), alpha = sum_i 4 r_i^2 s_i^4 / ((1 - r_i)^6 (1 + r_i)^2) / sum_i s_i^4 / (1 - r_i)^4, with
     r_i and s_i^2 of a first-order autoregression of score i over neighbouring blocks of one segment.
@@ -232,38 +288,62 @@ def automatic_bandwidth(scores: Float, segment: np.ndarray) -> float:
     return float(np.clip(width, 1.0, max(len(scores) / 3.0, 1.0)))
 
 
-# Moving-block bootstrap from factors: runs of neighbouring blocks are drawn with replacement and fitted
-# anew.
+# Moving-block bootstrap from factors.
 
 
 def bootstrap(blocks: BlockScores, replicates: int = 500, run: int = 2, seed: int = 0) -> Float:
-    """Changes of the estimate over bootstrap samples in the blocks' coordinates, (replicates, f), at the fit's weights.
+    """Changes of the estimate over moving-block bootstrap samples, in the coordinates of the blocks.
 
-    Each sample is made of runs of `run` consecutive blocks, as many blocks as the log has, runs beginning anywhere and
-    never crossing into another segment; it is solved exactly, (sum H_m)^-1 sum g_m, g_m = standardised scores.
-    In directions of which a sample has less information than a block has on average, 1 / M, it counts as having that:
-    a block that alone determines a direction is missing from one sample in three, and without this limit its variance
-    would have no bound (see `BlockScores.jackknifed`). Deterministic for a seed.
-    Source: Kuensch 1989; Efron and Tibshirani 1993, section 8.6.
-    Raises UsageError for fewer than two replicates or a run below one block.
+    Each sample consists of runs of `run` consecutive blocks, as many blocks as the log has, starting anywhere and never
+    crossing segments. It is solved exactly, (sum H_m)^-1 sum g_m, g_m = standardised scores. A direction in which a
+    sample has less information than a block has on average, 1 / M, counts as having that: a block that alone determines
+    a direction is missing from one sample in three, and its variance would be unbounded (see `BlockScores.jackknifed`).
+
+    Parameters
+    ----------
+    blocks : BlockScores
+        Blocks.
+    replicates : int
+        Number of samples.
+    run : int
+        Blocks per run.
+    seed : int
+        Seed.
+
+    Returns
+    -------
+    ndarray, shape (replicates, f)
+        Changes.
+
+    Raises
+    ------
+    UsageError
+        For fewer than two replicates, or a run below one block.
+
+    References
+    ----------
+    Kuensch 1989; Efron and Tibshirani 1993, section 8.6.
+
     """
     if replicates < 2 or run < 1:
         raise UsageError(
-            "bootstrap", found=f"{replicates} replicates of runs of {run} blocks", expected="at least 2 and 1"
+            "bootstrap",
+            found=f"{replicates} replicates of runs of {run} blocks",
+            expected="at least 2 replicates of runs of at least 1 block",
         )
     rng = np.random.default_rng(seed)
     runs = _runs(blocks.segment, run)
     scores = blocks.standardised()
     scores = scores - scores.mean(axis=0)
     M, f = scores.shape
-    found = np.zeros((replicates, f))
+    changes = np.zeros((replicates, f))
     for k in range(replicates):
         drawn = rng.integers(len(runs), size=-(-M // min(run, M)))
         picked = np.concatenate([runs[i] for i in drawn])[:M]
         counts = np.bincount(picked, minlength=M).astype(np.float64)
         H = np.tensordot(counts, blocks.information, axes=1)
-        found[k] = _bootstrap_solved(H, counts @ scores, 1.0 / M)
-    return found
+        changes[k] = _bootstrap_solved(H, counts @ scores, 1.0 / M)
+    return changes
 
 
 def _bootstrap_solved(H: Float, score: Float, least: float) -> Float:
@@ -276,22 +356,22 @@ def _bootstrap_solved(H: Float, score: Float, least: float) -> Float:
 
 
 def bootstrap_covariance(blocks: BlockScores) -> Float:
-    """Covariance of the changes that `bootstrap` finds, in the blocks' coordinates, (f, f)."""
+    """Covariance of the changes of `bootstrap`, in the coordinates of the blocks, (f, f)."""
     changes = bootstrap(blocks)
     return np.asarray(np.cov(changes, rowvar=False).reshape(changes.shape[1], changes.shape[1]))
 
 
 def _runs(segment: Int, run: int) -> list[Int]:
-    """Every run of neighbouring blocks of one segment; a segment shorter than `run` is one."""
-    found = []
+    """Every run of neighbouring blocks of one segment; a segment shorter than `run` is one run."""
+    runs = []
     for number in np.unique(segment):
-        own = np.flatnonzero(segment == number)
-        found += [own[i : i + run] for i in range(max(len(own) - run + 1, 1))]
-    return found
+        blocks = np.flatnonzero(segment == number)
+        runs += [blocks[i : i + run] for i in range(max(len(blocks) - run + 1, 1))]
+    return runs
 
 
 class Intervals(StrEnum):
-    """How the covariance of a least-squares fit is found from its blocks."""
+    """Method that computes the covariance of a least-squares fit from its blocks."""
 
     JACKKNIFE = "jackknife"
     SANDWICH = "sandwich"
@@ -302,13 +382,13 @@ class Intervals(StrEnum):
 DESCRIBED = {
     Intervals.JACKKNIFE: "by leaving out each block of time in turn",
     Intervals.SANDWICH: "from the scores of the blocks of time, each corrected for its leverage",
-    Intervals.HAC: "from the scores of blocks of time, neighbours counted together as HAC does",
+    Intervals.HAC: "from the scores of blocks of time, with correlation between neighbouring blocks (HAC)",
     Intervals.BOOTSTRAP: "from 500 bootstrap samples of runs of neighbouring blocks of time",
 }
 
 
 def check_intervals(name: str) -> None:
-    """Raises UsageError for a method that does not exist."""
+    """Raise UsageError for an unknown method."""
     if name not in {kind.value for kind in Intervals}:
         raise UsageError(
             "intervals",
@@ -318,18 +398,22 @@ def check_intervals(name: str) -> None:
 
 
 def covariance_of(kind: str, blocks: BlockScores) -> Float:
-    """Covariance of a least-squares estimate by one of the methods, (b, b), definite however few the blocks are."""
+    """Covariance of a least-squares estimate by one of the methods, (b, b), definite for any number of blocks."""
     check_intervals(kind)
     return blocks.covariance(shrunk(_IN_BLOCKS[Intervals(kind)](blocks), blocks))
 
 
 def jackknife(blocks: BlockScores) -> Float:
-    """Covariance by leaving out one block at a time, without refitting, in the blocks' coordinates, (f, f).
+    """Covariance by leaving out one block at a time, without refitting, in the coordinates of the blocks, (f, f).
 
-    With A the total normal matrix, A_m that of block m and g_m = X_m' W e_m its score, the estimate without
-    block m differs by -(A - A_m)^-1 g_m; cov = (M - 1)/M sum (d_m - mean d)(d_m - mean d)'. This is exact but for
-    directions that a block determines alone (`BlockScores.jackknifed`).
-    Source: Cameron, Gelbach and Miller 2008 (CR3); Efron and Tibshirani 1993, chapter 11.
+    With A the total normal matrix, A_m that of block m and g_m = X_m' W e_m its score, the estimate without block m
+    differs by -(A - A_m)^-1 g_m; cov = (M - 1)/M sum (d_m - mean d)(d_m - mean d)'. This is exact except for directions
+    that a block determines alone (`BlockScores.jackknifed`).
+
+    References
+    ----------
+    Cameron, Gelbach and Miller 2008 (CR3); Efron and Tibshirani 1993, chapter 11.
+
     """
     shifts = blocks.jackknifed()
     D = shifts - shifts.mean(axis=0)
@@ -347,30 +431,58 @@ _IN_BLOCKS: dict[Intervals, Callable[[BlockScores], Float]] = {
 def block_jackknife(
     factors: Factors, columns: Int, theta: Float, inverse: Float, weights: Float
 ) -> tuple[Float, Float]:
-    """The jackknife's covariance (b, b) and the blocks' shares of the information (M,).
+    """Jackknife covariance, and the blocks' shares of the information.
 
-    columns: (b,) parameters.    theta: (p,) estimate.    inverse: (b, f) with A^-1 = inverse inverse'; f < b where
-    only some directions are free.    weights: (g,).
+    Parameters
+    ----------
+    factors : Factors
+        Factors.
+    columns : ndarray of int, shape (b,)
+        Parameters.
+    theta : ndarray, shape (p,)
+        Estimate.
+    inverse : ndarray, shape (b, f)
+        A^-1 = inverse inverse'; f < b if only some directions are free.
+    weights : ndarray, shape (g,)
+        Weights of the groups.
+
+    Returns
+    -------
+    covariance : ndarray, shape (b, b)
+        Covariance.
+    leverage : ndarray, shape (M,)
+        Shares.
+
     """
     blocks = BlockScores.of(factors, columns, theta, inverse, weights)
     independent = blocks.grouped(factors.independent())
     return covariance_of(Intervals.JACKKNIFE, independent), blocks.leverage()
 
 
-# Which part of a log informs which parameter, and which part the result hangs on: from factors, block by
-# block.
+# Information and influence of the parts of a log, block by block, from factors.
 
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """Information and influence on each of b base parameters by group of equations and by block of time.
+    """Information and influence on each base parameter, by group of equations and by block of time.
 
-    group_share: (b, g), block_share: (b, M): share of the information on a parameter, with all others left free; each
-    line sums to 1.
-    shift: (b, M) by how many of its standard deviations a value changes when a block is left out.
-    leverage: (M,) mean share of a block over all directions.    cook: (M,) mean square of what leaving a block out
-    changes, over all directions of the fit in units of their textbook variance.
-    Source: Frisch and Waugh 1933 (partial regression); Belsley, Kuh and Welsch 1980 (DFBETAS); Cook 1977.
+    Attributes
+    ----------
+    group_share : ndarray, shape (b, g)
+        Share of the information on a parameter by group, with all others free; each line sums to 1.
+    block_share : ndarray, shape (b, M)
+        The same by block.
+    shift : ndarray, shape (b, M)
+        Change of a value without a block, in standard deviations.
+    leverage : ndarray, shape (M,)
+        Mean share of a block over all directions.
+    cook : ndarray, shape (M,)
+        Mean square change without a block, over all directions of the fit, in textbook variances.
+
+    References
+    ----------
+    Frisch and Waugh 1933 (partial regression); Belsley, Kuh and Welsch 1980 (DFBETAS); Cook 1977.
+
     """
 
     group_share: Float
@@ -389,7 +501,7 @@ class Influence:
 
 
 def influence_of(estimate: Estimate, factors: Factors) -> Influence | None:
-    """From the factors that were fitted, at the weights of the fit; None where they are not of this estimate."""
+    """Influence of the factors that were fitted, at the weights of the fit; None if they are not of this estimate."""
     independent = estimate.base.independent
     known = {int(c) for c in independent}
     if not factors.blocks or len(estimate.weights) != len(factors.group_names):
@@ -410,7 +522,7 @@ def influence_of(estimate: Estimate, factors: Factors) -> Influence | None:
     for g, (factor, weight) in enumerate(zip(factors.total, estimate.weights, strict=True)):
         rows = np.array([place[int(c)] for c in factor.columns], dtype=np.int64)
         group_share[:, g] = weight * np.sum((factor.R[:, :-1] @ Z[rows]) ** 2, axis=0) / size
-    # r H r' for the rows r of the inverse, one block after the other.
+    # r H r' for the rows r of the inverse, block by block.
     block_share = np.array([((inverse @ H) * inverse).sum(axis=1) for H in blocks.information]).T
     changes = blocks.without()
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -424,9 +536,9 @@ def influence_of(estimate: Estimate, factors: Factors) -> Influence | None:
     )
 
 
-# Do parts of the data have the same parameters? A test that holds when residuals are autocorrelated.
+# Test whether parts of the data have the same parameters, with autocorrelated residuals.
 
-# Directions of a part's information below this share of its greatest say nothing.
+# Relative information below which a direction of a part is undetermined.
 _NOTHING = 1e-12
 
 
@@ -434,8 +546,15 @@ _NOTHING = 1e-12
 class Part:
     """The same r parameters, estimated from one part of the data.
 
-    value: (r,).    information: (r, r), the inverse of the textbook covariance.
-    scatter: (r, M), a column a block: the covariance of the value is scatter scatter'.
+    Attributes
+    ----------
+    value : ndarray, shape (r,)
+        Parameters.
+    information : ndarray, shape (r, r)
+        Inverse of the textbook covariance.
+    scatter : ndarray, shape (r, M)
+        One column per block: the covariance of the value is scatter scatter'.
+
     """
 
     value: Float
@@ -451,13 +570,27 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Homogeneity:
-    """How much better the data are fitted when every part has parameters of its own, and what chance would give.
+    """Improvement of the fit with separate parameters for every part, compared with chance.
 
-    statistic: T = sum_k (beta_k - pooled)' A_k (beta_k - pooled).    expected: its mean if all are the same.
-    freedom, known: of the F distribution of statistic / expected then.    p_value: of that.
-    spread: standard deviation of the statistic then.
-    pooled: (r,) parameters in common, A^-1 sum A_k beta_k.    away: (K, r) beta_k - pooled.
-    noise: (K, r, S), away's covariance is noise_k noise_k'.
+    Attributes
+    ----------
+    statistic : float
+        T = sum_k (beta_k - pooled)' A_k (beta_k - pooled).
+    expected : float
+        Its mean if all parameters are the same.
+    freedom, known : float
+        Degrees of freedom of the F distribution of statistic / expected in that case.
+    p_value : float
+        Probability of a greater statistic in that case.
+    spread : float
+        Standard deviation of the statistic in that case.
+    pooled : ndarray, shape (r,)
+        Common parameters, A^-1 sum A_k beta_k.
+    away : ndarray, shape (K, r)
+        beta_k - pooled.
+    noise : ndarray, shape (K, r, S)
+        The covariance of away is noise_k noise_k'.
+
     """
 
     statistic: float
@@ -472,19 +605,38 @@ class Homogeneity:
 
     @property
     def ratio(self) -> float:
-        """Statistic over its expectation: 1 = as chance has it."""
+        """Statistic over its expectation: 1 = as by chance."""
         return self.statistic / self.expected
 
 
 def homogeneity(parts: Sequence[Part], free: Sequence[Float] | None = None) -> Homogeneity:
-    """Tests whether parts have the same parameters, whatever the correlation of residuals within blocks.
+    """Test whether parts have the same parameters, for any correlation of residuals within blocks.
 
-    T is the weighted sum of squares that pooling adds (Chow's statistic). With T = u' P u, u_k = A_k^1/2 beta_k and
-    P the projection off what the parts have in common, its mean is tr P V and its variance 2 tr (P V)^2, with V from
-    the blocks; the part of tr (P V)^2 that few blocks alone bring is taken off.
-    free: by part, (r, f_k) directions in which it may differ.
-    Raises UsageError for fewer than two parts.
-    Source: Chow 1960; Rao and Scott 1984 (second-order correction); Bell and McCaffrey 2002.
+    T is the weighted sum of squares that pooling adds (Chow's statistic). With T = u' P u, u_k = A_k^1/2 beta_k and P
+    the projection that removes the common parameters, its mean is tr P V and its variance 2 tr (P V)^2, with V from the
+    blocks; the part of tr (P V)^2 that only comes from few blocks is subtracted.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        Parts.
+    free : sequence of ndarray, shape (r, f_k), optional
+        Directions in which each part may differ.
+
+    Returns
+    -------
+    Homogeneity
+        Test.
+
+    Raises
+    ------
+    UsageError
+        For fewer than two parts.
+
+    References
+    ----------
+    Chow 1960; Rao and Scott 1984 (second-order correction); Bell and McCaffrey 2002.
+
     """
     if len(parts) < 2:
         raise UsageError("one-part", found="one part of the data", expected="at least two to be compared")
@@ -498,9 +650,9 @@ def homogeneity(parts: Sequence[Part], free: Sequence[Float] | None = None) -> H
         u.append(root @ (part.value / size))
     common = np.concatenate(roots)
     directions = [common]
-    for k, own in enumerate(free or ()):
-        block = np.zeros((K * r, own.shape[1]))
-        block[k * r : (k + 1) * r] = roots[k] @ (own / size[:, None])
+    for k, free_directions in enumerate(free or ()):
+        block = np.zeros((K * r, free_directions.shape[1]))
+        block[k * r : (k + 1) * r] = roots[k] @ (free_directions / size[:, None])
         directions.append(block)
     basis = _orthonormal(np.concatenate(directions, axis=1))
     stacked = np.concatenate(u)
@@ -515,8 +667,12 @@ def homogeneity(parts: Sequence[Part], free: Sequence[Float] | None = None) -> H
     expected = float(np.trace(gram))
     square, doubt = float(np.sum(gram**2)), 0.0
     for k, n in enumerate(counts):
-        own = gram[ends[k] : ends[k + 1], ends[k] : ends[k + 1]]
-        seen, trace, known = float(np.sum(own**2)), float(np.trace(own)), max(n - 1, 2)
+        free_directions = gram[ends[k] : ends[k + 1], ends[k] : ends[k + 1]]
+        seen, trace, known = (
+            float(np.sum(free_directions**2)),
+            float(np.trace(free_directions)),
+            max(n - 1, 2),
+        )
         true = max((seen - trace**2 / known) * known**2 / ((known - 1) * (known + 2)), trace**2 / r)
         square += min(true, seen) - seen
         doubt += 2.0 * min(true, seen) / known
@@ -551,7 +707,7 @@ def _orthonormal(columns: Float) -> Float:
 
 
 def combined(tests: Sequence[Homogeneity]) -> Homogeneity:
-    """Several independent tests as one, such as of the halves of several runs; without parameters in common."""
+    """Several independent tests as one, such as of the halves of several runs, without common parameters."""
     expected = sum(test.expected for test in tests)
     square = sum(test.spread**2 for test in tests) / 2.0
     doubt = sum(2.0 * test.expected**2 / test.known for test in tests)
@@ -570,66 +726,65 @@ def combined(tests: Sequence[Homogeneity]) -> Homogeneity:
     )
 
 
-# Options that several estimators share, each with its range and one sentence on it.
+# Options that several estimators share, each with its range and a sentence.
 
-# Gains and noise of the joints: one number for all, or one a joint.
+# Upper limit that no iteration needs.
 MOST_ROUNDS = 10_000_000
 
 
 def most_rounds(default: int) -> Any:
-    """Most rounds of an iteration."""
+    """Option: greatest number of rounds of an iteration."""
     return option(
         default,
-        "most re-weightings (wls, ridge: 30 without it) or simulations (didim: 12, iv: 10)",
+        "greatest number of re-weightings (wls, ridge: default 30) or simulations (didim: 12, iv: 10)",
         least=1,
         most=MOST_ROUNDS,
     )
 
 
 def last_move(default: float) -> Any:
-    """Where an iteration ends."""
+    """Option: change at which an iteration stops."""
     return option(
         default,
-        "wls, ridge: relative change of the weights to stop at, 1e-4 without it; others: the estimate's last move in "
-        "standard deviations",
+        "wls, ridge: relative change of the weights at which to stop, default 1e-4; others: move of the estimate at "
+        "which to stop, in standard deviations",
         above=0,
     )
 
 
-def sought_play() -> Any:
-    """Whether play is sought."""
+def play_option() -> Any:
+    """Option: whether play is estimated."""
     return option(
         False,
-        "servo_oe: whether the play between each motor and its link is found, too; a run of the robot a joint more at "
-        "every step",
+        "servo_oe: also estimate the play between each motor and its link, with one more simulation per joint and step",
     )
 
 
 def interval_kind() -> Any:
-    """How the covariance is found."""
+    """Option: method of the covariance."""
     return option(
         Intervals.JACKKNIFE.value,
-        'every method: how the covariance is found, below; `"jackknife"` without it',
+        'every method: how the covariance is computed, see below; default `"jackknife"`',
         choices=tuple(kind.value for kind in Intervals),
     )
 
 
 def encoder_noise() -> Any:
-    """Noise of the encoders."""
+    """Option: noise of the encoders."""
     return option(
         None,
-        "tls, ml, ekf, ukf, cdkf: standard deviation of the encoders' noise, one number or one a joint; from the log "
-        "without it",
+        "tls, ml, ekf, ukf, cdkf: standard deviation of the encoder noise, one number or one per joint; default: "
+        "estimated from the log",
         unit="rad or m",
         above=0,
     )
 
 
 def prior_strength(default: float | str) -> Any:
-    """Weight of the prior."""
+    """Option: weight of the prior."""
     return option(
         default,
-        'ridge, feasible: weight of the prior, feasible: or how it is chosen; without it 1, feasible: `"held-out"`',
+        'ridge, feasible: weight of the prior, or (feasible only) how to choose it; default 1, feasible: `"held-out"`',
         above=0,
         choices=("held-out", "l-curve"),
     )

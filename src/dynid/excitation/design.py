@@ -29,7 +29,7 @@ from dynid.excitation.limits import Bounds
 from dynid.factor import STRUCTURAL_TOLERANCE, BaseMap, base_of_matrix, random_states
 from dynid.kernel import gathered_gram
 from dynid.robot import RobotModel
-from dynid.terms import Terms
+from dynid.terms import Kind, Terms
 from dynid.trajectories import Basis, SplineBasis
 
 # Information of a motion: criteria on the column-scaled base regressor, with their derivatives.
@@ -483,7 +483,7 @@ def payload_columns(robot: RobotModel, terms: Terms) -> int:
     """Index of the first of the ten columns of the last link; raises UnfitDataError if there is none."""
     first = 0
     for term in terms:
-        if term.of_bodies:
+        if term.traits.kind is Kind.BODIES:
             return first + 10 * (robot.n_bodies - 1)
         first += len(term.columns(robot))
     raise UnfitDataError(

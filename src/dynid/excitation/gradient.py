@@ -19,6 +19,7 @@ from dynid.signals import Samples, samples_at
 from dynid.terms import (
     Column,
     JointTerm,
+    Kind,
     MotionBasis,
     Term,
     Terms,
@@ -26,6 +27,7 @@ from dynid.terms import (
     joint_indices,
     torque_slopes,
 )
+from dynid.terms.forms import motion_slopes, parameter_count, seen_by, torque_of
 from dynid.trajectories import Trajectory
 
 # Derivatives of a term's regressor by the motion, by central differences of many shifted motions at once.
@@ -72,12 +74,12 @@ class TermLines:
         motion = _states(robot)
         panels = term.torque_regressor(
             robot,
-            term.seen(Samples.from_motion(*motion)),
-            np.ones(term.parameter_count(robot), dtype=np.bool_),
+            seen_by(term, Samples.from_motion(*motion)),
+            np.ones(parameter_count(term, robot), dtype=np.bool_),
         )
         joints = np.repeat(np.arange(robot.n), [len(entries) for entries in panels.columns])
         term_lines = TermLines(robot, term, joints, np.concatenate(panels.columns), ())
-        if term.motion_slopes(robot, Samples.from_motion(*motion)) is not None:
+        if motion_slopes(term, robot, Samples.from_motion(*motion)) is not None:
             return term_lines
         exchanged = [_exchanged(motion, kind, joint) for kind in range(3) for joint in range(robot.n)]
         before, *after = np.split(term_lines._values([motion, *exchanged]), 1 + len(exchanged), axis=1)
@@ -96,7 +98,7 @@ class TermLines:
         # Torque and its uncertainty need the derivatives for the same motion.
         if self._latest and all(a is b for a, b in zip(self._latest[0][0], motion, strict=True)):
             return self._latest[0][1]
-        known = self.term.motion_slopes(self.robot, self.term.seen(Samples.from_motion(*motion)))
+        known = motion_slopes(self.term, self.robot, seen_by(self.term, Samples.from_motion(*motion)))
         derivatives = self._differences(motion) if known is None else known
         self._latest[:] = [(motion, derivatives)]
         return derivatives
@@ -132,8 +134,8 @@ class TermLines:
         # Lines (R, T) of several motions of equal length, concatenated.
         q, dq, ddq = (np.concatenate(parts) for parts in zip(*motions, strict=True))
         samples = Samples.from_motion(q, dq, ddq)
-        every = np.ones(self.term.parameter_count(self.robot), dtype=np.bool_)
-        panels = self.term.torque_regressor(self.robot, self.term.seen(samples), every)
+        every = np.ones(parameter_count(self.term, self.robot), dtype=np.bool_)
+        panels = self.term.torque_regressor(self.robot, seen_by(self.term, samples), every)
         return np.concatenate(panels.values)
 
 
@@ -215,12 +217,15 @@ class Whole:
         A delay of the log is not among them, since it is no torque of the robot.
         """
         every = (term.of for term in self.terms if isinstance(term, LeftOut))
-        return tuple(term.name for term in every if not term.of_log)
+        return tuple(term.name for term in every if term.traits.kind is not Kind.LOG)
 
     @cached_property
     def model(self) -> Terms:
         """The terms of the design with these included."""
-        back = (term.of if isinstance(term, LeftOut) and not term.of.of_log else term for term in self.terms)
+        back = (
+            term.of if isinstance(term, LeftOut) and term.of.traits.kind is not Kind.LOG else term
+            for term in self.terms
+        )
         return Terms(tuple(back)) if self.checked else self.terms
 
     def added(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
@@ -228,7 +233,7 @@ class Whole:
         total = np.zeros((len(samples), robot.n))
         for (term, values), back in zip(self.terms.with_values(robot, theta), self.model, strict=True):
             if back is not term and values.any():
-                total += back.torque(robot, back.seen(samples), values)
+                total += torque_of(back, robot, seen_by(back, samples), values)
         return total
 
     def parameters(self, robot: RobotModel) -> Bool:
@@ -294,7 +299,7 @@ class Layout:
             rows = np.flatnonzero((whole >= first) & (whole < first + width))
             indices = whole[rows] - first
             if len(rows):
-                free = term.of_bodies and not robot.has_mimic
+                free = term.traits.kind is Kind.BODIES and not robot.has_mimic
                 slots = _slots(robot, rows, joints[rows], indices) if free else None
                 parts.append(Part(term, rows, joints[rows], indices, slots, chain.lines[k]))
             first += width
@@ -422,7 +427,7 @@ class MotionGradient:
     ) -> Float:
         total = np.zeros((3, self.robot.n, len(q)))
         for part in layout.parts:
-            if part.term.of_bodies:
+            if part.term.traits.kind is Kind.BODIES:
                 total += self._rigid(q, dq, ddq, part, weights)
             elif (basis := _basis_of(part.term)) is not None:
                 slope = basis.slope(values[part.rows], cast(JointTerm, part.term).width)
@@ -461,12 +466,12 @@ class MotionGradient:
         for lines, (term, part) in zip(self.lines, self.terms.with_values(robot, theta), strict=True):
             if not part.any():
                 continue
-            if term.of_bodies:
+            if term.traits.kind is Kind.BODIES:
                 total += torque_slopes(robot, part.reshape(-1, 10), q, dq, ddq)
-            elif isinstance(term, JointTerm) and term.exports_as is not None:
+            elif isinstance(term, JointTerm) and term.traits.basis is not None:
                 joints = list(joint_indices(robot, term.joints))
-                values = term.basis(robot, term.seen(samples))[:, joints]
-                slope = term.exports_as.slope(values, term.width)
+                values = term.basis(robot, seen_by(term, samples))[:, joints]
+                slope = term.traits.basis.slope(values, term.width)
                 if slope is not None:
                     total[slope[0]][:, joints, joints] += slope[1] * part
             elif lines is not None:
@@ -483,7 +488,7 @@ class MotionGradient:
     def _basis(self, part: Part, samples: Samples) -> Float:
         # Values (k, T) of a part whose term acts joint by joint.
         term = cast(JointTerm, part.term)
-        return np.asarray(term.basis(self.robot, term.seen(samples)).T[part.joints])
+        return np.asarray(term.basis(self.robot, seen_by(term, samples)).T[part.joints])
 
     def _rigid(self, q: Float, dq: Float, ddq: Float, part: Part, weights: Float) -> Float:
         robot = self.robot
@@ -503,12 +508,12 @@ class MotionGradient:
 
 def _basis_of(term: Term) -> MotionBasis | None:
     """Quantity that the torque of a term is proportional to, if it depends on one quantity of its own joint only."""
-    return term.exports_as if isinstance(term, JointTerm) else None
+    return term.traits.basis
 
 
 def _is_known(term: Term) -> bool:
     """Whether formulas give the lines of a term and their derivatives, or it has no line."""
-    return term.of_bodies or isinstance(term, LeftOut) or _basis_of(term) is not None
+    return term.traits.kind is Kind.BODIES or isinstance(term, LeftOut) or _basis_of(term) is not None
 
 
 @lru_cache(maxsize=32)

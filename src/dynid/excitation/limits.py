@@ -29,7 +29,7 @@ from dynid.factor import BaseMap
 from dynid.kernel import Panels
 from dynid.robot import JointType, RobotModel
 from dynid.signals import Samples, samples_at
-from dynid.terms import Terms
+from dynid.terms import Kind, Terms
 from dynid.trajectories import Trajectory
 
 # Uncertainty of the model's torque, from the covariance and the residuals of a run.
@@ -125,7 +125,7 @@ class TorqueSpread:
         panels = self.panels(robot, terms, samples)
         # The regressor gives the torque too, but for rigid bodies the recursion is faster.
         bodies = [
-            np.full(len(coefficients), term.of_bodies)
+            np.full(len(coefficients), term.traits.kind is Kind.BODIES)
             for term, coefficients in terms.with_values(robot, theta)
         ]
         rest = np.where(self._known & ~np.concatenate(bodies), 0.0, theta)

@@ -46,7 +46,8 @@ from dynid.factor import BaseMap, Factors, stack, structural_base
 from dynid.kernel import backend, using
 from dynid.robot import RobotModel
 from dynid.rows import TorqueRows
-from dynid.terms import JointTerm, MotionBasis, Term, Terms
+from dynid.terms import JointTerm, MotionBasis, Reads, Term, Terms
+from dynid.terms.forms import without_memory
 from dynid.trajectories import Basis, BasisTrajectory, FourierBasis, SplineBasis, Together, Trajectory
 
 # Width of the smoothed sign relative to the slowest velocity limit, and torque noise relative to the torque limit.
@@ -197,12 +198,12 @@ def design_terms(terms: Terms, robot: RobotModel) -> Terms:
     """
     speeds = robot.limits.velocity[np.isfinite(robot.limits.velocity)]
     width = SMOOTH_SHARE * float(speeds.min()) if len(speeds) else SMOOTH_SHARE
-    instant = (LeftOut(term) if term.reads_rate else term.without_memory() for term in terms)
+    instant = (LeftOut(term) if Reads.RATE in term.traits.reads else without_memory(term) for term in terms)
     return Terms(tuple(replace(t, width=width) if _is_plain_sign(t) else t for t in instant))
 
 
 def _is_plain_sign(term: Term) -> bool:
-    return isinstance(term, JointTerm) and term.exports_as is MotionBasis.SIGN and term.width == 0
+    return isinstance(term, JointTerm) and term.traits.basis is MotionBasis.SIGN and term.width == 0
 
 
 def expected_noise(robot: RobotModel) -> Float:

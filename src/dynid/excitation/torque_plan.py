@@ -15,6 +15,7 @@ from dynid.excitation.constraints import Margin, Verified, margins, verified
 from dynid.excitation.design import SHARES, Figures, Information, worst_broken
 from dynid.excitation.limits import Bounds
 from dynid.simulation import ForwardModel
+from dynid.terms import Kind
 from dynid.trajectories import TorqueMotion, TorqueSinusoids
 
 # Motions of models under torque that is a function of time: many candidates at once, with stiff friction.
@@ -296,7 +297,7 @@ def _variants(task: TorqueTask) -> list[Float]:
         first = 0
         for term in task.information.terms:
             width = len(term.columns(task.information.robot))
-            if term.of_bodies:
+            if term.traits.kind is Kind.BODIES:
                 # Links are scaled as a whole, so that each variant is physically consistent.
                 wrong[first : first + width] = np.repeat(wrong[first : first + width : 10], 10)
             first += width

@@ -24,6 +24,7 @@ from dynid.identification.settings import ON_FACTORS
 from dynid.kernel import solve_triangular
 from dynid.log.read import Log
 from dynid.run.result import Identification
+from dynid.terms.exports import Kind
 from dynid.terms.term import Of
 
 if TYPE_CHECKING:
@@ -312,7 +313,7 @@ def _widened(run: Identification, drawn: Float, error: Float, seed: int) -> Floa
     """
     estimate, total = run.estimate, run.factors.total
     columns, base = estimate.columns, estimate.base
-    rotors = {term.name for term in run.terms if term.of_rotors}
+    rotors = {term.name for term in run.terms if term.traits.kind is Kind.ROTORS}
     free = np.array(
         [c.of is Of.JOINT and c.term not in rotors and not c.absent for c in columns], dtype=np.bool_
     ) & np.any(base.B, axis=0)

@@ -32,9 +32,11 @@ from dynid.terms.exports import (
     MotionBasis,
     Of,
     OnJoint,
+    ZeroShift,
     smooth_sign,
     spring_text,
 )
+from dynid.terms.forms import exported_parts
 from dynid.terms.gravity_tilt import Lean
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
@@ -236,8 +238,7 @@ class ExportModel(Dynamics):
         missing: list[str] = []
         zeros = np.zeros(robot.n)
         for term, coefficients in terms.with_values(robot, theta):
-            pieces = term.exported(robot, coefficients)
-            zeros = zeros + term.zeros(robot, coefficients)
+            pieces = exported_parts(term, robot, coefficients)
             if pieces is None:
                 missing.append(term.name)
             for piece in pieces or ():
@@ -256,6 +257,8 @@ class ExportModel(Dynamics):
                     springs.append(piece)
                 elif isinstance(piece, Lean):
                     tilt = piece
+                elif isinstance(piece, ZeroShift):
+                    zeros = zeros + piece.positions
                 elif isinstance(piece, LeftOut):
                     missing.append(piece.what)
         model = ExportModel(

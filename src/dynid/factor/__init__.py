@@ -1,4 +1,4 @@
-"""Factors and base parameters."""
+"""Triangular factors of a log, and the base parameters that they determine."""
 
 from __future__ import annotations
 

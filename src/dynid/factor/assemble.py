@@ -1,4 +1,4 @@
-"""From samples to factors: one pass, chunk by chunk, nothing of the log's length kept."""
+"""Factors from samples: one pass, chunk by chunk, with memory that does not grow with the log."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from dynid.rows.rows import Equations, Rows, group_joints
 from dynid.rows.torque import TorqueRows
 from dynid.signals.parallel import ParallelFilter, SideBySide, gathered
 from dynid.signals.samples import REST, Samples
+from dynid.terms.forms import channels_of, clock_of, known_torque, seen_by
 from dynid.terms.term import Term, Terms
 
+# s: no robot is logged more slowly, so such times are probably in another unit.
 SLOW_STEP = 0.1
-# Samples of short batches whose torque is written down at once, which costs little more than that of one: lines of them
-# stay in a processor's cache.
+# Samples of short batches whose torque is computed together: their lines stay in the processor's cache.
 AT_ONCE = 2048
-# States at which a term is asked on which joints it has columns, which do not depend on them.
+# States in which the columns of a term are determined; they do not depend on the state.
 FEW = 3
 
-# How a batch is cut into blocks, and of each its motion (n, B); of each group of equations the columns, a panel in the
-# blocks' order, and where each block begins in it.
+# How a batch is cut into blocks; the motion (n, B) of each block; and for each group of equations its columns, its
+# panel in the order of the blocks, and where each block begins in it.
 _Pieces = tuple[Cut, Float, tuple[Int, ...], tuple[Float, ...], tuple[Int, ...]]
 
 
@@ -40,9 +41,21 @@ _Pieces = tuple[Cut, Float, tuple[Int, ...], tuple[Float, ...], tuple[Int, ...]]
 class Assembly:
     """Everything that turns samples into factors.
 
-    wanted: (p,) mask of the columns to write down.
-    parallel: the filter run over both sides of the equations.
-    blocks: how the log is cut into blocks.
+    Attributes
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    rows : Rows
+        Row scheme.
+    wanted : ndarray of bool, shape (p,)
+        Columns to write.
+    parallel : ParallelFilter
+        Filter of both sides of the equations.
+    blocks : Blocking
+        How the log is cut into blocks.
+
     """
 
     robot: RobotModel
@@ -59,30 +72,50 @@ class Assembly:
         progress: Callable[[float], None] | None = None,
         known: Known | None = None,
     ) -> Factors:
-        """Factors of all batches; `progress` is called with the seconds of data done.
+        """Factors of all batches.
 
-        known: factors of some groups over the same batches, which are taken as they are.
-        Raises UnfitDataError if no sample is left to use.
+        Parameters
+        ----------
+        batches : iterable of Samples
+            Prepared log.
+        threads : int
+            Number of threads.
+        progress : callable, optional
+            Called with the seconds of data done.
+        known : Known, optional
+            Factors of some groups over the same batches, which are reused.
+
+        Returns
+        -------
+        Factors
+            Factors.
+
+        Raises
+        ------
+        UnfitDataError
+            If no sample is usable.
+
         """
-        found = GrowingBlocks()
+        growing = GrowingBlocks()
         skipped = known.groups if known is not None else np.zeros(0, dtype=np.bool_)
         written = self.wanted & self.of_joints(~skipped) if skipped.any() else self.wanted
         blocks_of = partial(self._blocks, skipped=skipped, written=written)
         for done in ordered_map(blocks_of, gathered(batches, AT_ONCE), threads):
             for pieces in done:
-                found.take(*pieces)
+                growing.take(*pieces)
             if progress is not None and done:
                 progress(sum(pieces[0].duration for pieces in done))
-        blocks = found.whole()
-        del found
+        blocks = growing.whole()
+        del growing
         release_memory()
         if not blocks:
             _refuse_rest(batches)
             raise UnfitDataError(
                 "no-samples",
                 found="no usable sample after masking, trimming and gating",
-                expected="motion longer than the filters' edges",
-                do="record longer, raise the cut-off or reduce prepare.trim" + self._slow,
+                expected="motion longer than what the filters need at its ends",
+                do="record a longer motion, raise the cutoff frequency or reduce prepare.trim"
+                + self._time_unit_hint,
             )
         blocks = list(without_traces(_without_stubs(blocks)))
         return Factors(
@@ -92,9 +125,20 @@ class Assembly:
         )
 
     def unchanged(self, before: Assembly, factors: Factors) -> Known | None:
-        """The groups of another assembly's factors that are this one's as well, over the same batches; None = none.
+        """Groups of another assembly's factors that are valid for this one, over the same batches.
 
-        before: with the same terms in the same order but for some that changed; further ones may have joined them.
+        Parameters
+        ----------
+        before : Assembly
+            Assembly with the same terms in the same order, apart from changed and additional ones.
+        factors : Factors
+            Its factors.
+
+        Returns
+        -------
+        Known or None
+            Groups to reuse; None if there are none.
+
         """
         count = len(before.terms.terms)
         same = (
@@ -114,19 +158,19 @@ class Assembly:
         return Known(factors, ~touched) if not touched.all() else None
 
     @property
-    def _slow(self) -> str:
-        # No robot is logged so slowly: what is taken for seconds are milliseconds, most likely.
+    def _time_unit_hint(self) -> str:
+        # No robot is logged so slowly: these are probably milliseconds taken for seconds.
         step = 1.0 / self.parallel.rate
         return f"; rows are {step:.3g} s apart: declare the unit of log.time" if step > SLOW_STEP else ""
 
     def of_joints(self, joints: Bool) -> Bool:
         """Parameters (p,) that the torque of some joints (n,) may depend on."""
         states = random_states(self.robot, FEW, 0, self.terms.channels(), clock=self.terms.clock())
-        found = np.zeros(len(self.wanted), dtype=np.bool_)
+        mask = np.zeros(len(self.wanted), dtype=np.bool_)
         panels = self.terms.torque_regressor(self.robot, states, self.wanted)
         for joint in np.flatnonzero(joints):
-            found[panels.columns[joint]] = True
-        return found
+            mask[panels.columns[joint]] = True
+        return mask
 
     def _blocks(self, group: Sequence[Samples], skipped: Bool, written: Bool) -> list[_Pieces]:
         batches = [samples for samples in group if len(self.parallel.kept(samples))]
@@ -134,7 +178,7 @@ class Assembly:
             each = list(self._equations_at_once(self.rows, batches, skipped, written))
         else:
             each = [(samples, self._equations(samples, skipped, written)) for samples in batches]
-        return [self._of_batch(samples, filtered) for samples, filtered in each]
+        return [self._pieces_of_batch(samples, filtered) for samples, filtered in each]
 
     def _equations(self, samples: Samples, skipped: Bool, written: Bool) -> Equations:
         if isinstance(self.rows, TorqueRows):
@@ -152,7 +196,7 @@ class Assembly:
         for samples, a, b in zip(batches, side.edges[:-1], side.edges[1:], strict=True):
             yield samples, Equations(equations.columns, tuple(panel[:, a:b] for panel in panels))
 
-    def _of_batch(self, samples: Samples, filtered: Equations) -> _Pieces:
+    def _pieces_of_batch(self, samples: Samples, filtered: Equations) -> _Pieces:
         kept = self.parallel.kept(samples)
         cut = self.blocks.of(samples, kept)
         gate = None if samples.gate is None else cut.arranged(samples.gate[kept].T)
@@ -160,16 +204,16 @@ class Assembly:
         motion = motion if gate is None else np.where(gate, motion, 0.0)
         panels, edges = [], []
         for joint, panel in zip(group_joints(self.rows, self.robot), filtered.panels, strict=True):
-            own, begins = cut.arranged(panel), cut.edges
+            arranged, begins = cut.arranged(panel), cut.edges
             if gate is not None and joint >= 0:
-                own, begins = own[:, gate[joint]], np.append(0, np.cumsum(gate[joint]))[cut.edges]
-            panels.append(own)
+                arranged, begins = arranged[:, gate[joint]], np.append(0, np.cumsum(gate[joint]))[cut.edges]
+            panels.append(arranged)
             edges.append(begins)
         moved = np.add.reduceat(motion, cut.edges[:-1], axis=1)
         return cut, moved, filtered.columns, tuple(panels), tuple(edges)
 
     def filtered(self, equations: Equations, samples: Samples) -> tuple[Equations, Float]:
-        """The equations after the parallel filter and decimation, and the times that are left."""
+        """Equations after the parallel filter and decimation, and the remaining times."""
         panels = []
         times = np.zeros(0)
         for panel in equations.panels:
@@ -180,22 +224,24 @@ class Assembly:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Factors of which some groups are known.    groups: (g,) which."""
+    """Factors of which the groups marked in `groups` (g,) are known."""
 
     factors: Factors
     groups: Bool
 
     def filled(self, blocks: Sequence[Block]) -> list[Block]:
-        """Blocks of the same batches with the known groups in their places."""
+        """Blocks of the same batches, with the known groups inserted."""
         return [
             replace(
                 block,
                 groups=tuple(
-                    mine if known else own
-                    for own, mine, known in zip(block.groups, there.groups, self.groups, strict=True)
+                    known_factor if known else new_factor
+                    for new_factor, known_factor, known in zip(
+                        block.groups, known_block.groups, self.groups, strict=True
+                    )
                 ),
             )
-            for block, there in zip(blocks, self.factors.blocks, strict=True)
+            for block, known_block in zip(blocks, self.factors.blocks, strict=True)
         ]
 
 
@@ -204,17 +250,17 @@ def _names(robot: RobotModel, terms: Sequence[Term]) -> list[str]:
 
 
 def _acts_on(robot: RobotModel, term: Term) -> Bool:
-    """Joints (n,) in whose torque a term may be: those with columns, and all where it has a torque of its own.
+    """Joints (n,) whose torque a term may change: those with columns, or all if it has known torque.
 
-    Such a torque may be zero at any state that is tried, and act elsewhere.
+    Known torque may be zero in every state that is tried, and act elsewhere.
     """
-    seen = term.seen(random_states(robot, FEW, 0, term.channels(), clock=term.clock()))
+    seen = seen_by(term, random_states(robot, FEW, 0, channels_of(term), clock=clock_of(term)))
     columns = term.torque_regressor(robot, seen, np.ones(len(term.columns(robot)), dtype=np.bool_)).columns
-    own_torque = term.known_torque(robot, seen) is not None
-    return np.array([own_torque or len(own) > 0 for own in columns])
+    own_torque = known_torque(term, robot, seen) is not None
+    return np.array([own_torque or len(indices) > 0 for indices in columns])
 
 
-def _joined(a: Block, b: Block) -> Block:
+def _joined_blocks(a: Block, b: Block) -> Block:
     both = a.stretches is not None and b.stretches is not None
     return replace(
         a,
@@ -226,11 +272,10 @@ def _joined(a: Block, b: Block) -> Block:
 
 
 def _without_stubs(blocks: list[Block]) -> list[Block]:
-    """Blocks with less than half as many equations as is usual join their neighbour of the same segment.
+    """Blocks in which those with less than half the usual number of equations join a neighbour of the same segment.
 
-    Of a motion that repeats often, the neighbour is the same part of the repetitions before.
-
-    Equations are counted, not seconds: of a long log each block may hold a part of its time alone.
+    In a motion that repeats, the neighbour is the same part of earlier repetitions. Equations are counted instead of
+    seconds, since a block of a long log may contain only a part of its time.
     """
     least = 0.5 * float(np.median([_count(block) for block in blocks]))
     whole: list[Block] = []
@@ -239,7 +284,7 @@ def _without_stubs(blocks: list[Block]) -> list[Block]:
         key = block.segment, None if block.stretches is None else block.part
         before = latest.get(key)
         if before is not None and min(_count(block), _count(whole[before])) < least:
-            whole[before] = _joined(whole[before], block)
+            whole[before] = _joined_blocks(whole[before], block)
         else:
             latest[key] = len(whole)
             whole.append(block)
@@ -251,7 +296,7 @@ def _count(block: Block) -> int:
 
 
 def _refuse_rest(batches: Iterable[Samples]) -> None:
-    """Raises UnfitDataError where all samples that the filters leave were left out as at rest."""
+    """Raise UnfitDataError if all samples that the filters leave were excluded as at rest."""
     fastest, count = 0.0, 0
     for samples in batches:
         resting = samples.left_out.get(REST)
@@ -262,7 +307,7 @@ def _refuse_rest(batches: Iterable[Samples]) -> None:
     if count:
         raise UnfitDataError(
             "no-samples",
-            found=f"no usable sample: no joint is faster than {fastest:.3g} rad/s (m/s), which counts as rest",
-            expected="joints that are faster than prepare.rest for a part of the log",
-            do=f"set prepare.rest (--rest) to less than the slowest motion, {0.1 * fastest:.1g} or so",
+            found=f"no usable sample: the fastest joint reaches {fastest:.3g} rad/s (m/s), which counts as rest",
+            expected="joints faster than prepare.rest in part of the log",
+            do=f"set prepare.rest (--rest) below the slowest motion, for example to {0.1 * fastest:.1g}",
         )

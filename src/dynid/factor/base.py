@@ -19,17 +19,19 @@ from dynid.rows.rows import Rows, posed, two_encoders
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
+# Distances of a column from the span of others that count as dependent: from exact states, and from data.
 STRUCTURAL_TOLERANCE = 1e-9
 DATA_TOLERANCE = 1e-6
+# A column smaller than this share of the largest of its kind is rounding.
 ROUNDING = 1e-10
-# Digits of coefficients in formulas, and the distance from one at which none is written.
+# Digits of coefficients in formulas, and the distance from 1 at which none is written.
 DIGITS, ONE = 4, 1e-8
-# Random states lie within so many seconds: what changes with time shows as such, on any clock.
+# s: random states lie within this time, so that changes in time show on any clock.
 LONG = 1e6
 
 
 class Category(StrEnum):
-    """What the equations can say about one parameter."""
+    """What equations can determine about one parameter."""
 
     IDENTIFIABLE = "identifiable"
     COMBINATION = "only in combination"
@@ -38,14 +40,27 @@ class Category(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class BaseMap:
-    """Linear map from parameters to base parameters, beta = B theta, W theta = W[:, independent] beta.
+    """Linear map from parameters to base parameters, beta = B theta, with W theta = W[:, independent] beta.
 
-    names: (p,) of the parameters.    independent: (b,) indices of the parameters whose columns stay.
-    B: (b, p), identity on the independent columns.
-    singular_values: (c,) of the column-normalised matrix that the map was found from, descending.
-    gap: least accepted over greatest rejected distance of a column from the span of those before it.
-    scale: (p,) root mean square of the columns.
-    Source: Gautier and Khalil 1990; numerical form Gautier 1991.
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the p parameters.
+    independent : ndarray of int, shape (b,)
+        Parameters whose columns are kept.
+    B : ndarray, shape (b, p)
+        Map; identity on the independent columns.
+    singular_values : ndarray, shape (c,)
+        Singular values of the column-normalised matrix, descending.
+    gap : float
+        Least accepted over greatest rejected distance of a column from the span of those before it.
+    scale : ndarray, shape (p,)
+        Root mean square of the columns.
+
+    References
+    ----------
+    Gautier and Khalil 1990; numerical form Gautier 1991.
+
     """
 
     names: tuple[str, ...]
@@ -69,7 +84,7 @@ class BaseMap:
 
     @property
     def mask(self) -> Bool:
-        """(p,) whether a parameter's column is one of the independent ones."""
+        """Parameters (p,) whose column is independent."""
         mask = np.zeros(len(self.names), dtype=np.bool_)
         mask[self.independent] = True
         return mask
@@ -84,23 +99,35 @@ class BaseMap:
         return np.asarray(self.B @ theta)
 
     def lift(self, beta: Float, prior: Float | None = None, spread: Float | None = None) -> Float:
-        """Parameters with given base parameters, closest to a prior: min ||(theta - prior) / spread||.
+        """Parameters with given base parameters that are closest to a prior, min ||(theta - prior) / spread||.
 
-        beta: (b,).    prior: (p,), nan or None = 0.    spread: (p,) > 0, None = 1.
-        Parameters without any effect keep the prior.    Returns theta (p,) with B theta = beta.
+        Parameters
+        ----------
+        beta : ndarray, shape (b,)
+            Base parameters.
+        prior : ndarray, shape (p,), optional
+            Prior; nan or None = 0. Parameters without any effect keep it.
+        spread : ndarray, shape (p,), optional
+            Typical sizes > 0; None = 1.
+
+        Returns
+        -------
+        ndarray, shape (p,)
+            Parameters theta with B theta = beta.
+
         """
         centre = np.zeros(len(self.names)) if prior is None else np.where(np.isnan(prior), 0.0, prior)
         width = np.where(np.any(self.B, axis=0), 1.0 if spread is None else spread, 0.0)
         Q, R = np.linalg.qr((self.B * width).T)
         theta = centre
-        # Spreads of very different size cost digits in one solution; each further step wins them back.
+        # Spreads of very different size cost digits in one solution; each further step restores them.
         for _ in range(3):
             step = solve_triangular(R, beta - self.B @ theta, transposed=True)
             theta = theta + width * (Q @ step)
         return theta
 
     def null_space(self) -> Float:
-        """(p, p - b) basis of the directions that change no equation; one column a dependent parameter."""
+        """Basis (p, p - b) of the directions that change no equation, one column per dependent parameter."""
         dependent = np.flatnonzero(~self.mask)
         N = np.zeros((len(self.names), len(dependent)))
         N[self.independent] = -self.B[:, dependent]
@@ -121,7 +148,7 @@ class BaseMap:
         )
 
     def formulas(self) -> tuple[str, ...]:
-        """Each base parameter written as a formula, e.g. "Izz1 + Iyy2 + 0.1067 m4"."""
+        """Each base parameter as a formula, for example "Izz1 + Iyy2 + 0.1067 m4"."""
         return self._formulas
 
     @cached_property
@@ -132,7 +159,7 @@ class BaseMap:
         )
 
     def compose(self, inner: BaseMap) -> BaseMap:
-        """The map `self`, found among the independent columns of `inner`, from the parameters of `inner`."""
+        """Map from the parameters of `inner`, where this map was found among the independent columns of `inner`."""
         return BaseMap(
             names=inner.names,
             independent=inner.independent[self.independent],
@@ -144,18 +171,35 @@ class BaseMap:
 
 
 def base_of_matrix(W: Float, names: Sequence[str], tolerance: float, kinds: Sequence[str] = ()) -> BaseMap:
-    """Finds the base parameters of equations with matrix W, keeping each column independent of those before.
+    """Base parameters of equations with matrix W; each independent column depends on none before it.
 
-    W: (rows, p).    tolerance: a column counts as dependent when, scaled to unit norm, its distance from the
-        span of the columns before it is below this. A column smaller than 1e-10 of the largest of its kind is
-        rounding, and counts as zero.
-    kinds: (p,) what may be compared in size; () = all columns. A rotor behind a gear makes columns many million times
-        those of a link, since its unit is another one.
-    Raises UnfitDataError if no column differs from zero.
+    Parameters
+    ----------
+    W : ndarray, shape (rows, p)
+        Matrix.
+    names : sequence of str
+        Names of the parameters.
+    tolerance : float
+        A column is dependent if, scaled to unit norm, its distance from the span of those before is below this. A
+        column smaller than 1e-10 of the largest of its kind is rounding, and counts as zero.
+    kinds : sequence of str
+        Kind (p,) of each column, within which sizes are compared; () = all columns. A rotor behind a gear makes columns
+        many million times those of a link, since it has another unit.
+
+    Returns
+    -------
+    BaseMap
+        Map to base parameters.
+
+    Raises
+    ------
+    UnfitDataError
+        If no column differs from zero.
+
     """
     norm = np.linalg.norm(W, axis=0)
     kind = np.array(kinds if len(kinds) else [""] * len(norm))
-    largest = np.array([norm[kind == own].max() for own in kind])
+    largest = np.array([norm[kind == kind_name].max() for kind_name in kind])
     scale = np.where(norm > ROUNDING * largest, norm, 0.0)
     X = np.where(scale > 0, W, 0.0) / np.where(scale > 0, scale, 1.0)
     basis = np.zeros((W.shape[0], 0))
@@ -188,7 +232,7 @@ def base_of_matrix(W: Float, names: Sequence[str], tolerance: float, kinds: Sequ
     return BaseMap(
         names=tuple(names),
         independent=np.array(independent),
-        B=_without_dust(B),
+        B=_without_rounding(B),
         singular_values=s,
         gap=accepted / rejected if rejected > 0 else np.inf,
         scale=norm / np.sqrt(len(W)),
@@ -196,9 +240,24 @@ def base_of_matrix(W: Float, names: Sequence[str], tolerance: float, kinds: Sequ
 
 
 def structural_base(robot: RobotModel, terms: Terms, rows: Rows, seed: int = 0) -> BaseMap:
-    """Base parameters that any motion could determine, found from random states of the robot.
+    """Base parameters that some motion could determine, found from random states of the robot.
 
-    Deterministic for a seed.    Returns the map over all parameters of the terms.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    rows : Rows
+        Row scheme.
+    seed : int
+        Seed of the random states.
+
+    Returns
+    -------
+    BaseMap
+        Map over all parameters of the terms.
+
     """
     columns = terms.columns(robot)
     names, absent = [column.name for column in columns], np.array([column.absent for column in columns])
@@ -227,11 +286,30 @@ def random_states(
     two_encoders: Sequence[int] = (),
     clock: tuple[float, float] | None = None,
 ) -> Samples:
-    """Random motion states: positions in +-pi rad (or +-1 m), velocities and accelerations of order one.
+    """Random motion: positions in +-pi rad (+-1 m), velocities and accelerations of order one.
 
     Joints that are moved through a linkage stay within their limits.
-    two_encoders: joints whose motors move apart from their links, by deflections of order 0.1 rad.
-    clock: first and last time, s; None = within days.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    count : int
+        Number of states.
+    seed : int
+        Seed.
+    channels : sequence of str
+        Names of log channels to include.
+    two_encoders : sequence of int
+        Joints whose motors deviate from their links by about 0.1 rad.
+    clock : tuple of two floats, s, optional
+        First and last time; None = within days.
+
+    Returns
+    -------
+    Samples
+        States.
+
     """
     rng = np.random.default_rng(seed)
     q = rng.uniform(-np.pi, np.pi, (count, robot.n))
@@ -263,7 +341,7 @@ def _scatter(lines: Float, columns: Int, width: int) -> Float:
     return W
 
 
-def _without_dust(B: Float) -> Float:
+def _without_rounding(B: Float) -> Float:
     rounded = np.round(B)
     return np.where(np.abs(B - rounded) < 1e-10, rounded, B)
 
@@ -278,15 +356,21 @@ def _formula(row: Sequence[float], lead: int, names: Sequence[str]) -> str:
     return text
 
 
-# Base parameters that the data at hand can determine, and how much each parameter matters.
+# Base parameters that the data determine, and the influence of each parameter.
 
 
 def influence(factors: Factors, base: BaseMap | None = None) -> Float:
-    """(p,) root mean square of each column over that of the torque it acts on, greatest over the groups; nan = none.
+    """Root mean square (p,) of each column over that of the torque it acts on, greatest over the groups; nan = none.
 
-    base: map onto columns of the factors, with which those that depend on them are measured as well.
+    Parameters
+    ----------
+    factors : Factors
+        Equations.
+    base : BaseMap, optional
+        Map onto columns of the factors, with which dependent columns are measured too.
+
     """
-    found = np.full(factors.parameter_count, np.nan)
+    relative = np.full(factors.parameter_count, np.nan)
     place = {} if base is None else {int(c): i for i, c in enumerate(base.independent)}
     for factor in factors.total:
         torque = np.sqrt(factor.target_square)
@@ -294,18 +378,18 @@ def influence(factors: Factors, base: BaseMap | None = None) -> Float:
             continue
         R, columns = factor.R[:, :-1], factor.columns
         if base is not None:
-            own = np.array([int(c) in place for c in columns], dtype=np.bool_)
-            R = R[:, own] @ base.B[[place[int(c)] for c in columns[own]]]
+            is_base = np.array([int(c) in place for c in columns], dtype=np.bool_)
+            R = R[:, is_base] @ base.B[[place[int(c)] for c in columns[is_base]]]
             columns = np.arange(factors.parameter_count)
         norms = np.linalg.norm(R, axis=0)
-        found[columns] = np.fmax(found[columns], norms / torque)
-    return np.where(found > 0, found, np.nan)
+        relative[columns] = np.fmax(relative[columns], norms / torque)
+    return np.where(relative > 0, relative, np.nan)
 
 
 def data_base(structural: BaseMap, factors: Factors) -> BaseMap:
-    """Base parameters that the data at hand can determine, as a map from all parameters.
+    """Base parameters that the data determine, as a map from all parameters.
 
-    Each group counts by its own torque, so that a small wrist joint weighs as much as a shoulder.
+    Each group is scaled by its own torque, so that a small wrist joint has the same weight as a shoulder.
     """
     present = np.unique(np.concatenate([factor.columns for factor in factors.total]))
     weights = group_scale(factors.total)
@@ -320,13 +404,13 @@ def data_base(structural: BaseMap, factors: Factors) -> BaseMap:
         gap=structural.gap,
         scale=structural.scale,
     )
-    found = base_of_matrix(R, names, DATA_TOLERANCE)
+    reduced = base_of_matrix(R, names, DATA_TOLERANCE)
     scaled = BaseMap(
         names=tuple(names),
-        independent=found.independent,
-        B=found.B,
-        singular_values=found.singular_values,
-        gap=found.gap,
+        independent=reduced.independent,
+        B=reduced.B,
+        singular_values=reduced.singular_values,
+        gap=reduced.gap,
         scale=np.linalg.norm(R, axis=0) / rows,
     )
     return scaled.compose(inner)

@@ -1,4 +1,4 @@
-"""How a log is cut into blocks: by time, or, of a motion that repeats, by its parts."""
+"""How a log is cut into blocks: by time, or by the parts of a motion that repeats."""
 
 from __future__ import annotations
 
@@ -16,19 +16,38 @@ from dynid.kernel import qr_panel
 from dynid.signals.repetition import Repetition
 from dynid.signals.samples import Samples
 
-ALL = 2**40  # repetitions that are one block: more than any log holds
+ALL = 2**40  # repetitions in one block: more than any log has
 Values = TypeVar("Values", Float, Bool)
-DIGITS = 3  # of numbers of samples that are worked out from times
+DIGITS = 3  # decimals of sample numbers computed from times
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """How a batch of samples is cut into blocks, those of the lowest number first.
+    """How a batch of samples is cut into blocks, in the order of their numbers.
 
-    numbers: of the blocks within their segment, ascending.    runs: of samples that are kept, block by block.
-    edges: (B + 1,) first sample of each block in that order, and the number of samples.
-    stretches: first and last time (K, 2) of each block's runs, s of the trajectory's clock.    ends: time of each
-    block's last sample.    seconds: length of a block.    joins: blocks have parts of several repetitions.
+    Attributes
+    ----------
+    trajectory : str
+        Trajectory.
+    segment : int
+        Segment.
+    numbers : tuple of int
+        Numbers of the blocks within the segment, ascending.
+    runs : tuple of slice
+        Runs of kept samples, block by block.
+    edges : ndarray of int, shape (B + 1,)
+        First sample of each block in that order, and the number of samples.
+    stretches : sequence of ndarray, shape (K, 2), s
+        First and last time of the runs of each block, on the clock of the trajectory.
+    ends : tuple of float, s
+        Time of the last sample of each block.
+    seconds : float, s
+        Duration of a block.
+    repetition : Repetition or None
+        Repetition of the motion.
+    joins : bool
+        Whether blocks contain parts of several repetitions.
+
     """
 
     trajectory: str
@@ -45,17 +64,17 @@ class Cut:
     @property
     def duration(self) -> float:
         """Time from the first to the last sample, s."""
-        return max(self.ends) - min(float(own[0, 0]) for own in self.stretches) if self.ends else 0.0
+        return max(self.ends) - min(float(spans[0, 0]) for spans in self.stretches) if self.ends else 0.0
 
     def arranged(self, lines: Values) -> Values:
-        """Lines (..., N) over the samples kept, those of the first block first."""
+        """Lines (..., N) over the kept samples, in the order of the blocks."""
         if all(a.stop == b.start for a, b in pairwise(self.runs)):
             return lines
-        # Runs are copied in one piece each, ten times as fast as sample by sample.
+        # Copying whole runs is ten times as fast as sample by sample.
         return np.concatenate([lines[..., run] for run in self.runs], axis=-1)
 
     def block(self, place: int) -> Block:
-        """One of the blocks as far as this batch has it, without equations."""
+        """One of the blocks as far as this batch contains it, without equations."""
         start = float(self.stretches[place][0, 0])
         return Block(
             self.trajectory,
@@ -72,10 +91,18 @@ class Cut:
 class Blocking:
     """How a log is cut into blocks.
 
-    seconds: length of a block.    repeated: trajectories whose motion is gone through more than once, by name: they are
-    cut into parts of the motion, about as long.
-    repetitions: of the motion that is gone through least often, within its trajectories.    together: consecutive ones
-    of which a part is one block, so that a long log has no more blocks than a short one.
+    Attributes
+    ----------
+    seconds : float, s
+        Duration of a block.
+    repeated : mapping of str to Repetition
+        Trajectories whose motion repeats, by name; they are cut into parts of the motion of about that duration.
+    repetitions : float
+        Repetitions of the motion that is repeated least often.
+    together : int
+        Number of consecutive repetitions whose same part is one block, so that a long log has no more blocks than a
+        short one.
+
     """
 
     seconds: float
@@ -84,11 +111,11 @@ class Blocking:
     together: int = 1
 
     def of_all_repetitions(self) -> Blocking:
-        """With one block for each part of a motion that repeats."""
+        """The same with one block per part of a motion that repeats."""
         return replace(self, together=ALL)
 
     def of(self, samples: Samples, kept: Int) -> Cut:
-        """How a batch is cut into blocks.    kept: which of the samples have equations, ascending."""
+        """How a batch is cut into blocks; kept: samples with equations, ascending."""
         seconds, parts = self.seconds, 0
         repetition = self.repeated.get(samples.trajectory)
         if repetition is None:
@@ -97,10 +124,10 @@ class Blocking:
             if np.isfinite(repetition.period):
                 parts = repetition.parts(seconds)
                 seconds = repetition.period / parts
-            # A whole number of samples would drift away from the period, repetition by repetition.
+            # A whole number of samples would drift against the period.
             size = max(seconds * samples.rate, 1.0)
         visit = (self.index(samples, kept) // size).astype(np.int64)
-        # Runs of samples of one visit, which follow one another in time.
+        # Runs of consecutive samples in one block.
         first = np.flatnonzero(np.diff(visit, prepend=visit[:1] - 1))
         visits, edges = visit[first], np.append(first, len(visit))
         ends = samples.t[kept[edges[1:] - 1]]
@@ -110,7 +137,7 @@ class Blocking:
         until = ends
         if joins:
             until = np.minimum(self._time(samples, (count + 1.0) * size), ends + _step(samples, kept))
-        # That of the first of the parts that are one block.
+        # Number of the first of the parts in one block.
         number = (
             visits // (parts * self.together) * (parts * self.together) + visits % parts if parts else visits
         )
@@ -133,7 +160,7 @@ class Blocking:
         )
 
     def index(self, samples: Samples, places: Int) -> Float | Int:
-        """Samples since the segment began, at some of a batch's, (N,): on the clock of a motion that repeats."""
+        """Number of samples since the segment began, (N,), at some samples; on the clock of a motion that repeats."""
         repetition = self.repeated.get(samples.trajectory)
         if repetition is None or repetition.pauses is None:
             # Counted, since times differ in their last digits.
@@ -142,7 +169,7 @@ class Blocking:
         return np.round((repetition.moving(samples.t[places]) - begun) * samples.rate, DIGITS)
 
     def _time(self, samples: Samples, index: Float | Int) -> Float:
-        """First time at which so many samples have gone by, (N,), as `index` counts them."""
+        """First time (N,) at which `index` samples have passed, as `index` counts them."""
         repetition, origin = self.repeated.get(samples.trajectory), _origin(samples)
         if repetition is None or repetition.pauses is None:
             return np.asarray(origin + index / samples.rate)
@@ -150,56 +177,65 @@ class Blocking:
 
 
 def _step(samples: Samples, kept: Int) -> float:
-    """Time between two samples that are kept, s."""
+    """Time between two kept samples, s."""
     return float(np.median(np.diff(kept))) / samples.rate if len(kept) > 1 else 0.0
 
 
 def _origin(samples: Samples) -> float:
-    """When the segment of a batch began, s of the trajectory's clock."""
+    """Time at which the segment of a batch began, s on the clock of the trajectory."""
     return float(samples.t[0] - samples.first / samples.rate)
 
 
-# Blocks that come piece by piece: of a motion that repeats, one of every repetition.
+# Blocks that grow piece by piece, such as parts of a motion that repeats.
 
-# Numbers, 16 MB, of equations that wait for others of their block before they are made a triangle: one of several
-# hundred equations takes less time than one of each piece.
+# Numbers (16 MB) of waiting equations: one triangle of several hundred equations is faster than one per piece.
 WAITING = 2**21
 
 
 class GrowingBlocks:
-    """Blocks by segment and number, in the order in which they begin, and the equations that they have so far."""
+    """Blocks by segment and number, in the order in which they begin, with the equations so far."""
 
     def __init__(self) -> None:
         self._blocks: dict[tuple[int, int], _GrowingBlock] = {}
-        # One piece of memory for all that waits. Thousands of small ones, each for as long as it waits, would lie where
-        # larger arrays have been freed, and the process would grow by what does not fit between them any more.
+        # One piece of memory for all waiting equations. Thousands of small arrays would fragment the memory that larger
+        # ones have freed, and the process would grow.
         self._room, self._used = np.empty(WAITING), 0
 
     def take(
         self, cut: Cut, motion: Float, columns: Sequence[Int], panels: Sequence[Float], edges: Sequence[Int]
     ) -> None:
-        """Adds what a batch has of the blocks that it is cut into.
+        """Add the parts of blocks that a batch contains.
 
-        motion: (n, B) of each block, see Block.    columns: of each group, see Factor.
-        panels: (w + 1, T) a group, as Factor.from_panel takes, in the blocks' order; they are copied.
-        edges: (B + 1,) a group, where the equations of each block begin, and their number.
+        Parameters
+        ----------
+        cut : Cut
+            How the batch is cut into blocks.
+        motion : ndarray, shape (n, B)
+            Motion of each block, see Block.
+        columns : sequence of ndarray
+            Columns of each group, see Factor.
+        panels : sequence of ndarray, shape (w + 1, T)
+            Panel of each group, as for Factor.from_panel, in the order of the blocks; they are copied.
+        edges : sequence of ndarray, shape (B + 1,)
+            For each group, where the equations of each block begin, and their number.
+
         """
         blocks = [self._block(cut, place, motion[:, place], columns) for place in range(len(cut.numbers))]
         if sum(panel.size for panel in panels) > len(self._room) - self._used:
             self._settle()
-        for group, (panel, own) in enumerate(zip(panels, edges, strict=True)):
+        for group, (panel, block_edges) in enumerate(zip(panels, edges, strict=True)):
             waits = panel.size <= len(self._room) - self._used
-            held = self._kept(panel) if waits else panel
-            for block, (a, b) in zip(blocks, pairwise(own.tolist()), strict=True):
+            stored = self._stored(panel) if waits else panel
+            for block, (a, b) in zip(blocks, pairwise(block_edges.tolist()), strict=True):
                 if a == b:
                     continue
                 if waits:
-                    block.groups[group].waiting.append(held[:, a:b])
+                    block.groups[group].waiting.append(stored[:, a:b])
                 else:
-                    block.groups[group].settle(held[:, a:b])
+                    block.groups[group].settle(stored[:, a:b])
 
     def whole(self) -> list[Block]:
-        """The blocks with all equations."""
+        """Blocks with all equations."""
         self._settle()
         return [block.whole() for block in self._blocks.values()]
 
@@ -207,12 +243,12 @@ class GrowingBlocks:
         key = cut.segment, cut.numbers[place]
         known = self._blocks.get(key)
         if known is None:
-            made = self._blocks[key] = _GrowingBlock(cut.block(place), motion, columns)
-            return made
+            new_block = self._blocks[key] = _GrowingBlock(cut.block(place), motion, columns)
+            return new_block
         known.add(cut.ends[place], motion, cut.stretches[place])
         return known
 
-    def _kept(self, panel: Float) -> Float:
+    def _stored(self, panel: Float) -> Float:
         room = self._room[self._used : self._used + panel.size].reshape(panel.shape)
         room[...] = panel
         self._used += panel.size
@@ -228,15 +264,15 @@ class GrowingBlocks:
 
 
 class _GrowingBlock:
-    """What its pieces have of a block, without their equations, and its factors so far."""
+    """A block that grows piece by piece, and its factors so far."""
 
     def __init__(self, first: Block, motion: Float, columns: Sequence[Int]) -> None:
-        self.groups = [_GrowingFactor(own) for own in columns]
+        self.groups = [_GrowingFactor(group_columns) for group_columns in columns]
         self._first, self._end, self._motion = first, first.end, motion.copy()
         self._stretches = [] if first.stretches is None else [first.stretches]
 
     def add(self, end: float, motion: Float, stretches: Float) -> None:
-        """A further piece, behind the others in time."""
+        """Add a later piece."""
         self._end = end
         self._motion += motion
         if self._stretches:
@@ -254,7 +290,7 @@ class _GrowingBlock:
 
 
 class _GrowingFactor:
-    """A factor of the equations so far, and panels (w + 1, T) of those that wait."""
+    """Factor of the equations so far, and panels (w + 1, T) of waiting equations."""
 
     def __init__(self, columns: Int) -> None:
         w = len(columns) + 1
@@ -263,7 +299,7 @@ class _GrowingFactor:
         self._target_abs, self._count = 0.0, 0
 
     def settle(self, *panels: Float) -> None:
-        """Adds equations to the triangle."""
+        """Add equations to the triangle."""
         whole = np.concatenate([self._R.T, *panels], axis=1)
         new = whole[:, len(self._R) :]
         self._sums += new.sum(axis=1)
@@ -272,39 +308,45 @@ class _GrowingFactor:
         self._R = qr_panel(whole)
 
     def factor(self) -> Factor:
-        """That of all equations that do not wait."""
+        """Factor of all equations that do not wait."""
         if not self._count:
             return Factor.empty(self._columns)
-        self._R.setflags(write=False)  # which is taken as it is, not copied
+        self._R.setflags(write=False)  # so that it is used without a copy
         return Factor(self._columns, self._R, self._count, self._sums, self._target_abs)
 
 
 def stretches_joined(every: Float) -> Float:
-    """Stretches (K, 2), first and last time, of several pieces of a block: one that two pieces share is one."""
+    """First and last times (K, 2) of the pieces of a block, with pieces of one run joined."""
     first, index = np.unique(every[:, 0], return_inverse=True)
     last = np.full(len(first), -np.inf)
     np.maximum.at(last, index, every[:, 1])
     return np.stack([first, last], axis=1)
 
 
-# A share of a long log that every block of time has its part in, where all of it would not fit in memory.
+# Selection of a share of a long log, with a part of every block, if all of it would not fit in memory.
 
-# Fractional parts of its multiples fill the unit interval most evenly, so that a motion that repeats is met in all its
-# phases, whatever its period (van der Corput and Kronecker sequences; Niederreiter 1992).
+# Fractional parts of its multiples fill the unit interval most evenly, so that all phases of a motion that repeats are
+# selected for any period (van der Corput and Kronecker sequences; Niederreiter 1992).
 GOLDEN = 0.5 * (np.sqrt(5.0) - 1.0)
 
 
-# Of any so many consecutive multiples of the golden section, over the share, the fractional part of one is below it.
+# Among GAP / share consecutive multiples of the golden section, one has a fractional part below the share.
 GAP = 3.0
 
 
 @dataclass(frozen=True)
 class Stretches:
-    """Stretches of consecutive samples that are a share of a log.
+    """Runs of consecutive samples that are a share of a log; those of a smaller share lie within those of a larger one.
 
-    share: of the log, 0 to 1.    size: samples of a block, counted from the start of each segment.
-    whole: whether some blocks are taken as they are; otherwise of each a stretch as long as a share of it.
-    Stretches of a smaller share lie within those of a larger one.
+    Attributes
+    ----------
+    share : float
+        Share of the log, 0 to 1.
+    size : float
+        Samples of a block, counted from the start of each segment.
+    whole : bool
+        Whether whole blocks are selected; otherwise a run of each block.
+
     """
 
     share: float
@@ -313,10 +355,22 @@ class Stretches:
 
     @staticmethod
     def of(share: float, blocks: Blocking, samples: Samples, within: float = 1.0) -> Stretches:
-        """Those of a share of a batch that are a share of the samples `within` a larger one.
+        """Runs that are `share` of the samples of a log that was already reduced to `within`.
 
-        Of a motion that repeats often enough whole repetitions are taken, each of which, wherever it begins, goes
-        through all of the motion; otherwise stretches of each block.
+        In a motion that repeats often enough whole repetitions are selected, each of which contains all of the motion
+        wherever it begins; otherwise runs of each block.
+
+        Parameters
+        ----------
+        share : float
+            Share to select.
+        blocks : Blocking
+            How the log is cut into blocks.
+        samples : Samples
+            A batch.
+        within : float
+            Share of the log that the samples are.
+
         """
         repetition = blocks.repeated.get(samples.trajectory)
         size = float(max(round(blocks.seconds * samples.rate), 1))
@@ -327,7 +381,7 @@ class Stretches:
         return Stretches(share if within * blocks.repetitions >= GAP else share * within, size)
 
     def numbers(self, segment: int, index: Float | Int) -> Int:
-        """Number (T,) of the block whose stretch each sample of the segment lies in; -1 = in none.
+        """Number (T,) of the block whose run contains each sample of the segment; -1 = none.
 
         index: (T,) samples since the segment began, see `Blocking.index`.
         """
@@ -346,29 +400,42 @@ class Stretches:
 def thinned(
     batches: Iterable[Samples], share: float, blocks: Blocking, margin: int, within: float = 1.0
 ) -> Iterator[Samples]:
-    """The stretches of a share of the log, with what a filter needs beside them.
+    """Runs of samples that are a share of the log, with the samples that a filter needs around them.
 
-    margin: samples on each side of a stretch that a filter needs.    within: the share of the log that the batches are.
-    Arrays are copied, so that a stretch does not keep the window in memory that it was cut from.
+    Arrays are copied, so that a run does not keep the window in memory from which it was cut.
+
+    Parameters
+    ----------
+    batches : iterable of Samples
+        Prepared log.
+    share : float
+        Share to select.
+    blocks : Blocking
+        How the log is cut into blocks.
+    margin : int
+        Samples on each side of a run that a filter needs.
+    within : float
+        Share of the log that the batches are.
+
     """
     for samples in batches:
         if share >= 1.0:
             yield samples
             continue
         stretches = Stretches.of(share, blocks, samples, within)
-        own = stretches.numbers(samples.segment, blocks.index(samples, np.arange(len(samples))))
-        for number in np.unique(own[own >= 0]).tolist():
-            inside = (own == number) & samples.keep
+        numbers = stretches.numbers(samples.segment, blocks.index(samples, np.arange(len(samples))))
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            inside = (numbers == number) & samples.keep
             kept = np.flatnonzero(inside)
             if len(kept):
                 low, high = max(int(kept[0]) - margin, 0), int(kept[-1]) + 1 + margin
-                yield _part(replace(samples, keep=inside), low, min(high, len(samples)))
+                yield _copied_part(replace(samples, keep=inside), low, min(high, len(samples)))
 
 
-def _part(samples: Samples, start: int, stop: int) -> Samples:
+def _copied_part(samples: Samples, start: int, stop: int) -> Samples:
     cut = samples.part(start, stop)
 
-    def own(values: Float | None) -> Float | None:
+    def copied(values: Float | None) -> Float | None:
         return None if values is None else values.copy()
 
     return replace(
@@ -379,10 +446,10 @@ def _part(samples: Samples, start: int, stop: int) -> Samples:
         ddq=cut.ddq.copy(),
         tau=cut.tau.copy(),
         keep=cut.keep.copy(),
-        theta=own(cut.theta),
-        dtheta=own(cut.dtheta),
-        ddtheta=own(cut.ddtheta),
-        temperature=own(cut.temperature),
+        theta=copied(cut.theta),
+        dtheta=copied(cut.dtheta),
+        ddtheta=copied(cut.ddtheta),
+        temperature=copied(cut.temperature),
         gate=None if cut.gate is None else cut.gate.copy(),
         extra={name: values.copy() for name, values in cut.extra.items()},
         past=None if samples.past is None else samples.past.after(samples.motor.q[:start]),

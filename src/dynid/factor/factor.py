@@ -1,4 +1,4 @@
-"""Factors: what is left of a log of any length, one small triangle a group of equations and block."""
+"""Factors: one small triangle per group of equations and block, whatever the length of the log."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dynid.base.records import dataclass
 from dynid.kernel import qr_panel
 from dynid.signals.repetition import PARTS_OF_A_MOTION
 
-# Share of a column, over all blocks, below which what a block has of it is what filters keep of a motion long past.
+# Share of a column over all blocks below which a block contains only the decay of earlier motion.
 TRACE = 1e-9
-# Parts of a motion that are taken as independent, at least: ten give a standard error that is known to a quarter.
+# Least number of parts taken as independent: ten give a standard error that is known to a quarter.
 LEAST_INDEPENDENT = 10
 
 
@@ -24,10 +24,21 @@ LEAST_INDEPENDENT = 10
 class Factor:
     """Sufficient statistics of one group of equations, [X y] = Q R.
 
-    columns: (w,) indices of the parameters, ascending.
-    R: (w + 1, w + 1) upper triangular, target last, so that
-    ||y - X b||^2 = ||R[:, :w] b - R[:, w]||^2 for every b.    count: number of equations.
-    sums: (w + 1,) sum of every column of [X y].    target_abs: sum of |y|.
+    ||y - X b||^2 = ||R[:, :w] b - R[:, w]||^2 for every b.
+
+    Attributes
+    ----------
+    columns : ndarray of int, shape (w,)
+        Indices of the parameters, ascending.
+    R : ndarray, shape (w + 1, w + 1)
+        Upper triangle, target last.
+    count : int
+        Number of equations.
+    sums : ndarray, shape (w + 1,)
+        Sum of every column of [X y].
+    target_abs : float
+        Sum of |y|.
+
     """
 
     columns: Int
@@ -44,7 +55,7 @@ class Factor:
 
     @staticmethod
     def from_panel(columns: Int, panel: Float) -> Factor:
-        """Factor of a panel (w + 1, T): a line a column, the target last."""
+        """Factor of a panel (w + 1, T) with one line per column, the target last."""
         return Factor(
             columns=columns,
             R=qr_panel(panel),
@@ -63,7 +74,7 @@ class Factor:
         return merged([self, other])
 
     def select(self, keep: Bool) -> Factor:
-        """Factor with only the parameters of a mask over all parameters: the others are taken as zero."""
+        """Factor with only the parameters of a mask over all parameters; the others are taken as zero."""
         inside = keep[self.columns]
         if inside.all():
             return self
@@ -72,9 +83,9 @@ class Factor:
         return Factor(self.columns[inside], R, self.count, self.sums[wanted], self.target_abs)
 
     def renumbered(self, number: Int) -> Factor:
-        """Factor with its parameters under other numbers, ascending or not.
+        """Factor with other parameter numbers.
 
-        number: (p,) of every parameter that there was; those with -1 are taken as zero.
+        number: (p,) new number of every parameter; those with -1 are taken as zero.
         """
         mine = number[self.columns]
         if np.array_equal(mine, self.columns):
@@ -90,37 +101,37 @@ class Factor:
         return replace(self, R=factor * self.R, sums=factor * self.sums, target_abs=factor * self.target_abs)
 
     def with_target_times(self, factor: float) -> Factor:
-        """Factor of the equations whose target is multiplied by a positive number, [X, factor y]."""
+        """Factor of the equations with the target multiplied by a positive number, [X, factor y]."""
         if factor == 1.0:
             return self
-        own = np.append(np.ones(len(self.columns)), factor)
-        return replace(self, R=self.R * own, sums=self.sums * own, target_abs=factor * self.target_abs)
+        scale = np.append(np.ones(len(self.columns)), factor)
+        return replace(self, R=self.R * scale, sums=self.sums * scale, target_abs=factor * self.target_abs)
 
     def left(self, value: Float) -> Float:
-        """What of the target values over all parameters leave, in the triangle's rows, (w + 1,): as long as y - X b."""
+        """Residual in the rows of the triangle, (w + 1,), as long as y - X b, for values over all parameters."""
         return np.asarray(self.R[:, -1] - self.R[:, :-1] @ value[self.columns])
 
     def residual_square(self, value: Float) -> float:
         """||y - X b||^2 for values over all parameters."""
-        left = self.left(value)
-        return float(left @ left)
+        residual = self.left(value)
+        return float(residual @ residual)
 
     def residual_sum(self, value: Float) -> float:
         """Sum of y - X b."""
         return float(self.sums[-1] - self.sums[:-1] @ value[self.columns])
 
     def gradient(self, value: Float) -> Float:
-        """X'(y - X b) over this factor's columns, (w,)."""
+        """X'(y - X b) over the columns of this factor, (w,)."""
         return np.asarray(self.R[:, :-1].T @ self.left(value))
 
     def without(self, gone: Bool) -> Factor:
-        """Factor with some of its columns, (w,), zero."""
+        """Factor with the columns marked in `gone` (w,) set to zero."""
         kept = np.append(~gone, True)
         return replace(self, R=self.R * kept, sums=self.sums * kept)
 
     @property
     def target_square(self) -> float:
-        """||y||^2."""
+        """Squared norm of the target, ||y||^2."""
         return float(self.R[:, -1] @ self.R[:, -1])
 
 
@@ -128,13 +139,27 @@ class Factor:
 class Block:
     """Factors of consecutive samples of one segment: the unit of cross-validation and of the jackknife.
 
-    Of a motion that repeats often, a block holds the same part of several repetitions.
+    In a motion that repeats often, a block contains the same part of several repetitions.
 
-    motion: (n,) sum of the squared velocities of every joint at the samples that its equation is of; None = not known.
-    part: which part of a motion that repeats, the same in every repetition, of the same trajectory or of another that
-    goes through it; None = the motion does not repeat.
-    stretches: (K, 2) first and last time of its stretches of consecutive samples, s of the trajectory's clock, where it
-    holds a part of several repetitions; None = all from `start` to `end`.
+    Attributes
+    ----------
+    trajectory : str
+        Trajectory.
+    segment : int
+        Segment.
+    start, end : float, s
+        First and last time.
+    groups : tuple of Factor
+        Factor of each group of equations.
+    motion : ndarray, shape (n,), optional
+        Sum of the squared velocities of every joint at the samples of its equations; None = unknown.
+    part : int, optional
+        Part of a motion that repeats, the same in every repetition and in other trajectories with that motion; None =
+        the motion does not repeat.
+    stretches : ndarray, shape (K, 2), s, optional
+        First and last time of its runs of consecutive samples, if it contains a part of several repetitions; None = all
+        from `start` to `end`.
+
     """
 
     trajectory: str
@@ -148,21 +173,21 @@ class Block:
 
     @property
     def spans(self) -> Float:
-        """First and last time (K, 2) of the stretches of consecutive samples, s of the trajectory's clock."""
+        """First and last time (K, 2) of the runs of consecutive samples, s of the trajectory's clock."""
         return np.array([[self.start, self.end]]) if self.stretches is None else self.stretches
 
     @property
     def seconds(self) -> float:
-        """Time that the block holds."""
+        """Duration of the samples of the block, s."""
         return float(np.diff(self.spans, axis=1).sum())
 
     @property
     def length(self) -> float:
-        """Time that one of its stretches holds, s."""
+        """Median duration of a run of consecutive samples, s."""
         return float(np.median(np.diff(self.spans, axis=1)))
 
     def when(self, digits: int) -> str:
-        """The time that the block holds, in words."""
+        """Time of the block in words."""
         text = f"{self.start:.{digits}f} to {self.end:.{digits}f} s"
         if self.stretches is None:
             return text
@@ -173,9 +198,15 @@ class Block:
 class Factors:
     """All blocks of a log and their sum.
 
-    group_names: names of the groups of equations.
-    parameter_count: number of parameters that indices count over.
-    blocks: in the order of the log; the sum is formed of all of them at once, so its bytes depend on nothing else.
+    Attributes
+    ----------
+    group_names : tuple of str
+        Names of the groups of equations.
+    parameter_count : int
+        Number of parameters that indices refer to.
+    blocks : tuple of Block
+        Blocks in the order of the log. The sum is formed over all at once, so that its bytes depend on nothing else.
+
     """
 
     group_names: tuple[str, ...]
@@ -194,84 +225,86 @@ class Factors:
 
     @property
     def motion(self) -> Float | None:
-        """(M, n) sum of the squared velocities of every joint by block; None where a block's is not known."""
-        found = [block.motion for block in self.blocks if block.motion is not None]
-        return np.array(found) if found and len(found) == len(self.blocks) else None
+        """Sum of the squared velocities of every joint by block, (M, n); None if that of a block is unknown."""
+        known = [block.motion for block in self.blocks if block.motion is not None]
+        return np.array(known) if known and len(known) == len(self.blocks) else None
 
     def repetitions(self) -> tuple[Int, ...]:
-        """Numbers of the blocks that go together.
+        """Numbers of the blocks that belong together.
 
-        Each block by itself, trajectory by trajectory in the order of time; of a motion that repeats, the same part of
-        all repetitions, motion by motion.
+        Each block alone, trajectory by trajectory in the order of time; in a motion that repeats, the same part of all
+        repetitions, motion by motion.
         """
         names = list(dict.fromkeys(block.trajectory for block in self.blocks))
         first: dict[int, int] = {}
         same: dict[tuple[int, int], list[int]] = {}
         for i, block in enumerate(self.blocks):
-            own, part = names.index(block.trajectory), block.part
+            motion_index, part = names.index(block.trajectory), block.part
             if part is not None:
-                own = first.setdefault(part // PARTS_OF_A_MOTION, own)
-            same.setdefault((own, i if part is None else part), []).append(i)
+                motion_index = first.setdefault(part // PARTS_OF_A_MOTION, motion_index)
+            same.setdefault((motion_index, i if part is None else part), []).append(i)
         return tuple(np.array(same[key], dtype=np.int64) for key in sorted(same))
 
     def independent(self) -> tuple[Int, ...]:
-        """Numbers of the blocks that count as one where blocks are taken as independent, as for intervals.
+        """Numbers of the blocks that count as one where blocks are assumed independent, as for confidence intervals.
 
-        Those of `repetitions`; of a motion that repeats, which is cut into short parts to compare models on,
-        neighbouring parts together, as long as LEAST_INDEPENDENT are left: what a model lacks outlasts a part.
+        They are those of `repetitions`. In a motion that repeats, neighbouring parts are joined as long as
+        LEAST_INDEPENDENT remain, since a missing effect lasts longer than one short part.
         """
-        found, motions = list[Int](), dict[int, list[Int]]()
-        for those in self.repetitions():
-            part = self.blocks[those[0]].part
+        groups, motions = list[Int](), dict[int, list[Int]]()
+        for numbers in self.repetitions():
+            part = self.blocks[numbers[0]].part
             if part is None:
-                found.append(those)
+                groups.append(numbers)
             else:
-                motions.setdefault(part // PARTS_OF_A_MOTION, []).append(those)
+                motions.setdefault(part // PARTS_OF_A_MOTION, []).append(numbers)
         for parts in motions.values():
             count = max(len(parts) // (len(parts) // LEAST_INDEPENDENT or 1), 1)
-            found += [
+            groups += [
                 np.sort(np.concatenate([parts[i] for i in run]))
                 for run in np.array_split(np.arange(len(parts)), count)
             ]
-        return tuple(found)
+        return tuple(groups)
 
     def repetitions_merged(self) -> Factors:
-        """With one block for each part of a motion that repeats, of all its repetitions.
+        """Factors with one block per part of a motion that repeats, over all its repetitions.
 
-        What a model lacks is the same in each of them, so that they are as one where errors of models are compared.
+        A missing effect has the same influence in each of them, so they count as one where errors of models are
+        compared.
         """
         if all(block.part is None for block in self.blocks):
             return self
         together = [[self.blocks[i] for i in numbers] for numbers in self.repetitions()]
         blocks = tuple(
             replace(
-                those[0],
-                end=those[-1].end,
+                blocks_together[0],
+                end=blocks_together[-1].end,
                 groups=tuple(
-                    merged([block.groups[g] for block in those]) for g in range(len(self.group_names))
+                    merged([block.groups[g] for block in blocks_together])
+                    for g in range(len(self.group_names))
                 ),
-                motion=sum_of([block.motion for block in those]),
+                motion=sum_of([block.motion for block in blocks_together]),
             )
-            for those in together
+            for blocks_together in together
         )
         return replace(self, blocks=blocks)
 
     def subset(self, indices: Iterable[int]) -> Factors:
-        """Only some blocks: a fold, a bootstrap sample, a trajectory."""
+        """Some of the blocks: a fold, a bootstrap sample, a trajectory."""
         return Factors(self.group_names, self.parameter_count, tuple(self.blocks[i] for i in indices))
 
     def select(self, keep: Bool) -> Factors:
-        """Only some parameters: the others are taken as zero."""
+        """Some of the parameters; the others are taken as zero."""
         blocks = tuple(replace(b, groups=tuple(f.select(keep) for f in b.groups)) for b in self.blocks)
         return Factors(self.group_names, self.parameter_count, blocks)
 
     def renumbered(self, number: Int, count: int) -> Factors:
-        """The parameters under other numbers, `count` of them in all; those with number -1 are taken as zero."""
+        """Factors with other parameter numbers, `count` in total; parameters with number -1 are taken as zero."""
         blocks = tuple(replace(b, groups=tuple(f.renumbered(number) for f in b.groups)) for b in self.blocks)
         return Factors(self.group_names, count, blocks)
 
     def scaled(self, weights: Float) -> Factors:
-        """Equations of group g times sqrt(weights[g])."""
+        """Factors with the equations of group g times sqrt(weights[g])."""
         roots = np.sqrt(weights)
         blocks = tuple(
             replace(b, groups=tuple(f.times(r) for f, r in zip(b.groups, roots, strict=True)))
@@ -289,16 +322,16 @@ class Factors:
 
 
 def sum_of(motion: Sequence[Float | None]) -> Float | None:
-    """Sum of what is known of every one; None where one is not."""
-    known = [one for one in motion if one is not None]
+    """Sum of all motions; None if one is unknown."""
+    known = [block_motion for block_motion in motion if block_motion is not None]
     return np.sum(known, axis=0) if len(known) == len(motion) else None
 
 
 def without_traces(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """The blocks with columns zero where all that they hold of them is left over from another block's motion.
+    """Blocks in which columns are zero that contain only the decay of another block's motion.
 
-    A filter's response to a joint that has stopped dies away and is never zero. Equations that hold nothing else of a
-    column would determine its parameter, by what is left of the torque over next to nothing.
+    The response of a filter to a joint that has stopped decays and never reaches zero. Equations with nothing else in a
+    column would determine its parameter from the remains of torque divided by almost zero.
     """
     motion = [block.motion for block in blocks if block.motion is not None]
     if len(motion) == len(blocks) and (np.array(motion) > TRACE * np.sum(motion, axis=0)).all():
@@ -307,22 +340,26 @@ def without_traces(blocks: Sequence[Block]) -> tuple[Block, ...]:
         np.array([np.einsum("ij,ij->j", b.groups[g].R, b.groups[g].R)[:-1] for b in blocks])
         for g in range(len(blocks[0].groups))
     ]
-    gone = [(own > 0) & (own < TRACE**2 * own.sum(axis=0)) for own in squares]
+    masks = [
+        (group_squares > 0) & (group_squares < TRACE**2 * group_squares.sum(axis=0))
+        for group_squares in squares
+    ]
     return tuple(
         replace(
             b,
             groups=tuple(
-                f.without(one[i]) if one[i].any() else f for f, one in zip(b.groups, gone, strict=True)
+                f.without(group_mask[i]) if group_mask[i].any() else f
+                for f, group_mask in zip(b.groups, masks, strict=True)
             ),
         )
-        if any(one[i].any() for one in gone)
+        if any(group_mask[i].any() for group_mask in masks)
         else b
         for i, b in enumerate(blocks)
     )
 
 
 def triangle_of(triangle: Float, index: Int) -> Float:
-    """Triangle of some columns of another one; those of the first columns that all are among them stay as they are."""
+    """Triangle of some columns of another triangle; leading columns that are all kept stay unchanged."""
     elsewhere = index != np.arange(len(index))
     lead = int(elsewhere.argmax()) if elsewhere.any() else len(index)
     R = np.zeros((len(index), len(index)))
@@ -332,13 +369,13 @@ def triangle_of(triangle: Float, index: Int) -> Float:
 
 
 def merged(factors: Sequence[Factor]) -> Factor:
-    """Factor of all their equations; raises UsageError when there is none, or if their columns differ."""
+    """Factor of all equations; raises UsageError if there are none or their columns differ."""
     if not factors:
         raise UsageError("no-factors", found="no block of data", expected="at least one")
     first = factors[0]
     if len(factors) == 1:
         return first
-    columns = first.columns.tobytes()  # compared several times as fast as arrays, block by block
+    columns = first.columns.tobytes()  # bytes compare several times as fast as arrays
     if any(other.columns.tobytes() != columns for other in factors[1:]):
         raise UsageError(
             "factor-columns", found="two factors of different columns", expected="the same columns"
@@ -353,10 +390,22 @@ def merged(factors: Sequence[Factor]) -> Factor:
 
 
 def stack(factors: Sequence[Factor], columns: Int, weights: Float) -> Float:
-    """One triangle [R z; 0 rho] of all groups over the given columns, group g scaled by sqrt(weights[g]).
+    """One triangle [R z; 0 rho] of all groups over the given columns, with group g scaled by sqrt(weights[g]).
 
-    columns: (b,) indices of the parameters; every column of every factor must be among them.
-    Returns (b + 1, b + 1).
+    Parameters
+    ----------
+    factors : sequence of Factor
+        Groups.
+    columns : ndarray of int, shape (b,)
+        Indices of the parameters; they must include every column of every factor.
+    weights : ndarray, shape (g,)
+        Weights of the groups.
+
+    Returns
+    -------
+    ndarray, shape (b + 1, b + 1)
+        Triangle.
+
     """
     b = len(columns)
     position = {int(c): i for i, c in enumerate(columns)}
@@ -370,9 +419,9 @@ def stack(factors: Sequence[Factor], columns: Int, weights: Float) -> Float:
 
 
 def group_scale(factors: Sequence[Factor]) -> Float:
-    """Weights (g,) that bring the groups to one size, 1 / mean square of each one's target.
+    """Weights (g,) that scale the groups to one size, 1 / mean square of their targets.
 
-    A group whose target is zero throughout, such as the link equations of elastic joints, gets the others' mean size.
+    A group with a target of zero, such as the link equations of elastic joints, gets the mean size of the others.
     """
     square = np.array([factor.target_square / max(factor.count, 1) for factor in factors])
     other = float(square[square > 0].mean()) if (square > 0).any() else 1.0

@@ -1,4 +1,4 @@
-"""Feasible models: parameters of physically consistent bodies, under whatever else is known of them."""
+"""Physically consistent parameters: constraints on links, and the parameters closest to data that fulfil them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies among the parameters: their pseudo-inertias as linear maps, and what is plausible of an unknown one."""
+"""Links among the parameters: pseudo-inertias as linear maps, and plausible values of unknown links."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from dynid.spatial.inertia import eigenvalues, from_com, nearest_possible, pseud
 from dynid.terms.exports import Column, Of
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS
 
-# How dense a body may be: no denser than the material it can be made of.
+# Density limit of links.
 
-# kg/m^3: copper, the densest material that robots hold much of (steel 7850, magnets 7600, aluminium 2700).
+# kg/m^3: copper, the densest common material of robots (steel 7850, magnets 7600, aluminium 2700).
 DENSEST = 8960.0
-# No matter is that dense: a limit from here on is none.
+# kg/m^3: no material is that dense, so a limit from here on is none.
 UNLIMITED = 1e6
-# A prior that is denser than the limit is taken as the body of this share of it, so that it lies inside.
+# A denser prior is enlarged to this share of the limit, so that it lies inside.
 PRIOR_SHARE = 0.9
-# Of the barrier beside the entropic distance: small enough that bodies well inside the limit keep their distance.
+# Share of the barrier in the distance: small enough to leave links well inside the limit unchanged.
 BARRIER = 0.1
 
 
 def density(pi: Float) -> float:
     """Density of the uniform ellipsoid with the same ten parameters, 3 m^3 / (4 pi 5^(3/2) sqrt(det P)), kg/m^3.
 
-    P: pseudo-inertia. No body with these parameters has a lower greatest density, since among all bodies of one mass
-    and one greatest density the uniform ellipsoid has the least determinant of second moments. Infinite for a body
-    without volume, 0 without mass.
+    P is the pseudo-inertia. No body with these parameters has a lower greatest density, since of all bodies with one
+    mass and one greatest density the uniform ellipsoid has the smallest determinant of second moments. Infinite for a
+    body without volume, 0 without mass.
     """
     if not pi[0] > 0:
         return 0.0
@@ -36,15 +36,15 @@ def density(pi: Float) -> float:
 
 
 def compactness(densest: float) -> float:
-    """The c for which density <= densest where det(P)^(1/4) >= c m^(3/2), in m^(3/2) / kg^(1/2).
+    """The c with density <= densest where det(P)^(1/4) >= c m^(3/2), in m^(3/2) / kg^(1/2).
 
-    Such bodies are a convex set: the left side is concave in the ten parameters, the right side convex.
+    These bodies form a convex set: the left side is concave in the ten parameters, the right side convex.
     """
     return float(np.sqrt(3.0 / (4.0 * np.pi * 5.0**1.5 * densest)))
 
 
 def no_denser(pi: Float, densest: float) -> Float:
-    """The body of the same mass and centre of mass, its second moments scaled up until it is no denser than that."""
+    """Same mass and centre of mass, with second moments scaled up until the density is at most `densest`."""
     excess = density(pi) / densest
     if not np.isfinite(excess) or excess <= 1.0:
         return np.array(pi, dtype=np.float64)
@@ -53,7 +53,7 @@ def no_denser(pi: Float, densest: float) -> Float:
 
 
 def slack(pi: Float, c: float) -> float:
-    """1 - c m^(3/2) / det(P)^(1/4): above zero where a body is less dense than the limit, -inf without volume."""
+    """1 - c m^(3/2) / det(P)^(1/4): positive below the density limit, -inf without volume."""
     sign, log_det = np.linalg.slogdet(pseudo_inertia(pi))
     if not (sign > 0 and pi[0] > 0):
         return -np.inf
@@ -61,62 +61,87 @@ def slack(pi: Float, c: float) -> float:
 
 
 def barrier(pi: Float, prior: Float, c: float) -> float:
-    """The Bregman divergence of -4 log(det(P)^(1/4) - c m^(3/2)) from a prior: 0 only there, infinite at the limit.
+    """Bregman divergence of -4 log(det(P)^(1/4) - c m^(3/2)) from a prior: 0 at the prior, infinite at the limit.
 
     With c = 0 it is tr(P0^-1 P) - log det(P0^-1 P) - 4.
+
+    Parameters
+    ----------
+    pi, prior : ndarray, shape (10,)
+        Parameters of the link, and of its prior.
+    c : float
+        Compactness of the density limit, see `compactness`.
+
     """
-    here, there = slack(pi, c), slack(prior, c)
-    if not here > 0:
+    link_slack, prior_slack = slack(pi, c), slack(prior, c)
+    if not link_slack > 0:
         return np.inf
     ratio = np.linalg.solve(pseudo_inertia(prior), pseudo_inertia(pi))
-    away = np.trace(ratio) - 4.0 - 6.0 * (1.0 - there) * (pi[0] / prior[0] - 1.0)
-    return float(away / there - np.linalg.slogdet(ratio)[1] - 4.0 * np.log(here / there))
+    linear = np.trace(ratio) - 4.0 - 6.0 * (1.0 - prior_slack) * (pi[0] / prior[0] - 1.0)
+    return float(linear / prior_slack - np.linalg.slogdet(ratio)[1] - 4.0 * np.log(link_slack / prior_slack))
 
 
-# Radius of gyration of an unknown body over its length scale.
+# Radius of gyration of an unknown link over its length.
 GYRATION = 0.3
-# Least second moment of a prior over its greatest: a rod ten times as long as thick has 0.0075, links 0.01 to 1. No
-# description knows a principal moment to better than this share of the greatest one, and a thinner prior would hold on
-# to it with a force that grows as the square of the inverse.
+# Least over greatest second moment of a prior: a rod ten times as long as thick has 0.0075, links 0.01 to 1. A thinner
+# prior would resist data with a force that grows as the inverse square, beyond what any model file knows.
 THINNEST = 0.01
-# Where no rotor inertia is known.
+# No rotor inertia is known.
 NO_ROTORS: Int = np.zeros(0, dtype=np.int64)
 TRIANGLE = np.array([triangle(pseudo_inertia(unit)) for unit in np.eye(10)]).T
 
 
 def body_columns(columns: tuple[Column, ...]) -> Int:
-    """Indices of the ten parameters of every body that has mass, (bodies, 10)."""
-    own = [(i, column) for i, column in enumerate(columns) if column.of is Of.BODY and not column.absent]
-    place = {column.name: i for i, column in own}
-    owners = sorted({column.owner for _, column in own})
-    found = [[place[f"{symbol}{owner + 1}"] for symbol in INERTIAL_SYMBOLS] for owner in owners]
-    return np.array(found, dtype=np.int64).reshape(-1, 10)
+    """Indices of the ten parameters of every link that has mass, (links, 10)."""
+    of_bodies = [
+        (i, column) for i, column in enumerate(columns) if column.of is Of.BODY and not column.absent
+    ]
+    place = {column.name: i for i, column in of_bodies}
+    owners = sorted({column.owner for _, column in of_bodies})
+    indices = [[place[f"{symbol}{owner + 1}"] for symbol in INERTIAL_SYMBOLS] for owner in owners]
+    return np.array(indices, dtype=np.int64).reshape(-1, 10)
 
 
 def least_eigenvalues(columns: tuple[Column, ...], theta: Float) -> Float:
-    """Least eigenvalue of every body's pseudo-inertia, (bodies,); kg m^2 and kg mixed, as in the literature."""
+    """Least eigenvalue (links,) of the pseudo-inertia of every link; mixed units kg m^2 and kg, as in papers."""
     return np.array([eigenvalues(theta[ten])[0] for ten in body_columns(columns)])
 
 
 def thinness(columns: tuple[Column, ...], theta: Float) -> Float:
-    """Least over greatest second moment of every body about its centre of mass, (bodies,); 0 where it has none."""
-    found = []
+    """Least over greatest second moment about the centre of mass of every link, (links,); 0 without mass or extent."""
+    ratios = []
     for ten in body_columns(columns):
         if not theta[ten[0]] > 0:
-            found.append(0.0)
+            ratios.append(0.0)
             continue
         inertia = to_com(theta[ten])[2]
         values = np.linalg.eigvalsh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
-        found.append(float(values[0] / values[-1]) if values[-1] > 0 else 0.0)
-    return np.array(found)
+        ratios.append(float(values[0] / values[-1]) if values[-1] > 0 else 0.0)
+    return np.array(ratios)
 
 
 def plausible(columns: tuple[Column, ...], prior: Float, spread: Float, densest: float = np.inf) -> Float:
-    """The prior (p,) with the nearest possible body in place of an impossible one, and a plausible one where unknown.
+    """Prior with physically consistent links: the nearest one where it is inconsistent, a typical one where unknown.
 
-    The nearest keeps mass and centre of mass, see `nearest_possible`. An unknown body, or one without mass or extent,
-    has typical mass and length of `spread`, its centre of mass on the joint, equal radii of gyration.
-    densest: kg/m^3; what is denser than most of it is taken as a larger body of the same mass and centre of mass.
+    The nearest link keeps mass and centre of mass, see `nearest_possible`. An unknown link, or one without mass or
+    extent, gets the typical mass and length of `spread`, its centre of mass on the joint and equal radii of gyration.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        Columns of the model.
+    prior : ndarray, shape (p,)
+        Prior values; nan = unknown.
+    spread : ndarray, shape (p,)
+        Typical sizes.
+    densest : float, kg/m^3
+        Density limit; a denser link is enlarged at the same mass and centre of mass.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+        Prior without unknown values of links.
+
     """
     filled = np.where(np.isnan(prior), 0.0, prior)
     for ten in body_columns(columns):
@@ -131,12 +156,12 @@ def plausible(columns: tuple[Column, ...], prior: Float, spread: Float, densest:
 
 
 def is_described(ten: Float) -> bool:
-    """Whether ten prior parameters are known and those of a body with mass and extent."""
+    """Whether ten prior parameters are known and have mass and extent."""
     return bool(np.isfinite(ten).all() and ten[0] > 0) and float(np.trace(to_com(ten)[2])) > 0
 
 
 def body_scale(ten_spread: Float) -> Float:
-    """(4,) D so that D P D has entries of order one for a body of typical mass and length."""
+    """Scaling D (4,) with which D P D has entries of order one for a link of typical mass and length."""
     mass = float(ten_spread[0])
     length = float(np.sqrt(ten_spread[4] / mass))
     return np.asarray(np.array([1.0 / length, 1.0 / length, 1.0 / length, 1.0]) / np.sqrt(mass))

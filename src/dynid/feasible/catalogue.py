@@ -1,4 +1,4 @@
-"""Names of the constraints in experiments; a new one is registered here with one line."""
+"""Names of the constraints in experiment files; a new one is registered here with one line."""
 
 from __future__ import annotations
 
@@ -31,29 +31,26 @@ CATALOGUE: Registry[type[Any]] = Registry(
         "inside_hull": InsideHull,
     },
 )
-# Rules of plug-ins for `dynid retrieve --rule`: functions of the links that are at least zero where they are fulfilled.
+# Rules of plug-ins for `dynid retrieve --rule`: functions of the links, >= 0 where fulfilled.
 RULES: Registry[Callable[[Any], float]] = Registry("rule", "dynid.rules", {})
 
 
 def constraint_from_spec(spec: str | Mapping[str, Any]) -> Convex:
-    """Reads a constraint from its name or a table {constraint = name, option = value}.
+    """Read a constraint from its name or a table {constraint = name, option = value}.
 
-    Raises InputError for an unknown constraint, an unknown option or a missing one.
+    Raises InputError for an unknown constraint, or an unknown or missing option.
     """
     return cast(Convex, kind_from_spec(spec, "constraint", CATALOGUE))
 
 
 def constraint_to_spec(constraint: Convex) -> dict[str, Any]:
-    """Plain data of a constraint: {"constraint": name, option: value, ...}.
-
-    Raises UsageError for one that is not registered.
-    """
+    """Plain data of a constraint, {"constraint": name, option: value}; raises UsageError if it is not registered."""
     name = next((name for name, kind in CATALOGUE.items() if kind is type(constraint)), "")
     if not name:
         raise UsageError(
             "constraint-unnamed",
             found=f"a constraint of the class {type(constraint).__name__}, which has no name",
-            expected="a registered one",
+            expected="a registered constraint",
             do="register it: dynid.feasible.catalogue.CATALOGUE.register(name, class)",
         )
     return kind_to_spec(constraint, "constraint", name)

@@ -1,4 +1,4 @@
-"""Cone programs solved by clarabel and checked afterwards without it."""
+"""Cone programs solved with clarabel, and checked afterwards without it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from dynid.base.arrays import Float, Int
 from dynid.base.errors import ResourceError, SolverError
 from dynid.base.records import dataclass
 
-# Share of the way to the cones' boundary that a step goes at most: the solver's own, and a shorter one for a program
-# that it stalls in close to the boundary.
+# Greatest step towards the boundary of the cones: the solver's default, then a shorter one if it stalls near the
+# boundary.
 STEPS = (0.99, 0.9)
+# Relative tolerances of the checks, above the solver's own 1e-9.
 PRIMAL_TOLERANCE = 1e-7
 DUAL_TOLERANCE = 1e-6
 GAP_TOLERANCE = 1e-5
 
 
 class Cone(StrEnum):
-    """What the lines of a block must lie in."""
+    """Set that the lines of a block must lie in."""
 
     ZERO = "zero"
     POSITIVE = "positive"
@@ -36,12 +37,22 @@ class Cone(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """offset + matrix x in a cone.
+    """Condition that offset + matrix x lies in a cone.
 
-    matrix: (m, n).    offset: (m,).    A semidefinite block holds the upper triangle column by column, entries off
-    the diagonal times sqrt(2); a ball is s_0 >= ||s_1...||; an exponential s_1 exp(s_0 / s_1) <= s_2. A density block
-    holds the triangle of a 4 x 4 matrix M and a constant c: M >= 0 and det(M)^(1/4) >= c M_44^(3/2). It is convex but
-    no cone, and is written as cones with unknowns of their own (`dynid.feasible.cones`) where it is solved.
+    A semidefinite block stores the upper triangle column by column, with off-diagonal entries times sqrt(2). A ball is
+    s_0 >= ||s_1...||, an exponential cone s_1 exp(s_0 / s_1) <= s_2. A density block stores the triangle of a 4 x 4
+    matrix M and a constant c: M >= 0 and det(M)^(1/4) >= c M_44^(3/2). This set is convex but not a cone, and is
+    rewritten as cones with auxiliary unknowns when it is solved.
+
+    Attributes
+    ----------
+    cone : Cone
+        Cone.
+    matrix : ndarray, shape (m, n)
+        Matrix.
+    offset : ndarray, shape (m,)
+        Offset.
+
     """
 
     cone: Cone
@@ -51,10 +62,19 @@ class Block:
 
 @dataclass(frozen=True)
 class Certificate:
-    """How well an answer passed the checks made without the solver, all relative to the size of the problem.
+    """Result of the checks that are made without the solver, all relative to the size of the problem.
 
-    primal: greatest violation of a cone.    dual: greatest violation of a dual cone or of stationarity.
-    gap: between primal and dual objective.    iterations: of the solver.
+    Attributes
+    ----------
+    primal : float
+        Greatest violation of a cone.
+    dual : float
+        Greatest violation of a dual cone or of stationarity.
+    gap : float
+        Difference between primal and dual objective.
+    iterations : int
+        Iterations of the solver.
+
     """
 
     primal: float
@@ -70,7 +90,20 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """x: (n,).    duals: one vector a block.    feasible: False when the solver found a proof that there is no x."""
+    """Solution of a cone program.
+
+    Attributes
+    ----------
+    x : ndarray, shape (n,)
+        Solution.
+    duals : tuple of ndarray
+        Dual vector of each block.
+    certificate : Certificate
+        Result of the checks.
+    feasible : bool
+        False if the solver proved that no x exists.
+
+    """
 
     x: Float
     duals: tuple[Float, ...]
@@ -79,11 +112,29 @@ class Answer:
 
 
 def solve_cones(P: Float, q: Float, blocks: Sequence[Block]) -> Answer:
-    """Min x'Px/2 + q'x with every block in its cone.
+    """Minimise x'Px/2 + q'x with every block in its cone.
 
-    P: (n, n) positive semidefinite.    q: (n,).
-    Raises SolverError if neither an optimum nor a proof of infeasibility passes the checks, ResourceError without
-    clarabel.
+    Parameters
+    ----------
+    P : ndarray, shape (n, n)
+        Positive semidefinite matrix.
+    q : ndarray, shape (n,)
+        Linear objective.
+    blocks : sequence of Block
+        Conditions.
+
+    Returns
+    -------
+    Answer
+        Solution.
+
+    Raises
+    ------
+    SolverError
+        If neither an optimum nor a proof of infeasibility passes the checks.
+    ResourceError
+        If clarabel is not installed.
+
     """
     clarabel = _clarabel()
     from scipy.sparse import csc_matrix, triu
@@ -132,7 +183,29 @@ def solve_cones(P: Float, q: Float, blocks: Sequence[Block]) -> Answer:
 def certify(
     P: Float, q: Float, blocks: Sequence[Block], x: Float, duals: Sequence[Float], iterations: int = 0
 ) -> Certificate:
-    """Optimality of x and the duals from their definition: cones, dual cones, stationarity and gap."""
+    """Check the optimality of x and the duals by definition: cones, dual cones, stationarity and duality gap.
+
+    Parameters
+    ----------
+    P : ndarray, shape (n, n)
+        Positive semidefinite matrix.
+    q : ndarray, shape (n,)
+        Linear objective.
+    blocks : sequence of Block
+        Conditions.
+    x : ndarray, shape (n,)
+        Solution.
+    duals : sequence of ndarray
+        Dual vector of each block.
+    iterations : int
+        Iterations of the solver.
+
+    Returns
+    -------
+    Certificate
+        Violations.
+
+    """
     if not np.isfinite(x).all():
         return Certificate(np.inf, np.inf, np.inf, iterations)
     primal = dual = bound = 0.0
@@ -154,7 +227,7 @@ def certify(
 
 
 def violation(cone: Cone, s: Float) -> float:
-    """By how much s lies outside its cone, 0 inside."""
+    """Distance of s from its cone, 0 inside."""
     if cone is Cone.ZERO:
         return float(np.abs(s).max(initial=0.0))
     if cone in (Cone.POSITIVE, Cone.SEMIDEFINITE, Cone.DENSITY):
@@ -167,30 +240,30 @@ def violation(cone: Cone, s: Float) -> float:
 
 
 def violations(cone: Cone, s: Float) -> Float:
-    """`violation` of many s (k, m) of one cone, (k,)."""
+    """Distances (k,) of many s (k, m) from one cone."""
     if cone is Cone.POSITIVE:
         return np.asarray(np.maximum(-s, 0.0).max(axis=1, initial=0.0))
     if cone is Cone.SEMIDEFINITE:
         return np.asarray(np.maximum(-np.linalg.eigvalsh(from_triangle(s))[:, 0], 0.0))
     if cone is Cone.DENSITY:
-        return np.maximum(-_rooms(s), 0.0)
-    return np.array([violation(cone, one) for one in s])
+        return np.maximum(-_density_margins(s), 0.0)
+    return np.array([violation(cone, values) for values in s])
 
 
 def slack(block: Block, x: Float) -> float:
-    """How far offset + matrix x lies inside its cone; negative outside. Not for exponential cones."""
+    """Distance of offset + matrix x inside its cone, negative outside; not for exponential cones."""
     s = block.offset + block.matrix @ x
     if block.cone is Cone.BALL:
         return float(s[0] - np.linalg.norm(s[1:]))
     if block.cone is Cone.DENSITY:
-        return float(_rooms(s[None])[0])
+        return float(_density_margins(s[None])[0])
     if block.cone is Cone.SEMIDEFINITE:
         return float(np.linalg.eigvalsh(from_triangle(s))[0])
     return float(-np.abs(s).max()) if block.cone is Cone.ZERO else float(s.min())
 
 
-def _rooms(s: Float) -> Float:
-    # (k,) of (k, 11): det(M)^(1/4) - c M_44^(3/2), or the least eigenvalue of M where that is below zero.
+def _density_margins(s: Float) -> Float:
+    # det(M)^(1/4) - c M_44^(3/2), or the least eigenvalue of M if that is negative, (k,) of (k, 11).
     values = np.linalg.eigvalsh(from_triangle(s[:, :10]))
     root = np.maximum(values, 0.0).prod(axis=1) ** 0.25
     return np.where(values[:, 0] < 0, values[:, 0], root - s[:, 10] * np.maximum(s[:, 9], 0.0) ** 1.5)
@@ -208,13 +281,13 @@ def _dual_violation(cone: Cone, z: Float) -> float:
 
 
 def triangle(matrix: Float) -> Float:
-    """Upper triangle of a symmetric matrix, column by column, entries off the diagonal times sqrt(2)."""
+    """Upper triangle of a symmetric matrix, column by column, with off-diagonal entries times sqrt(2)."""
     rows, columns, scale = _places(len(matrix))
     return np.asarray(matrix[rows, columns] * scale)
 
 
 def from_triangle(s: Float) -> Float:
-    """The symmetric matrix of a `triangle`, or matrices (k, n, n) of (k, m)."""
+    """Symmetric matrix of a `triangle`, or matrices (k, n, n) of (k, m)."""
     n = side_of(s.shape[-1])
     rows, columns, scale = _places(n)
     M = np.zeros((*s.shape[:-1], n, n))
@@ -247,29 +320,42 @@ def _clarabel() -> Any:
     return clarabel
 
 
-# Cones for the determinant of a 4 x 4 matrix that is linear in the unknowns, and for what it must exceed.
+# Cones for the determinant of a 4 x 4 matrix that is linear in the unknowns, and for its lower bound.
 
-# Unknowns that `below_determinant`, `fourth_root` and `three_halves` add.
+# Number of unknowns that `below_determinant`, `fourth_root` and `three_halves` add.
 LOWER, ROOT, POWER = 10, 3, 1
 _PLACES = [(i, j) for j in range(4) for i in range(j, 4)]
 _DIAGONAL = [k for k, (i, j) in enumerate(_PLACES) if i == j]
 
 
 def solve_program(P: Float, q: Float, blocks: Sequence[Block]) -> Answer:
-    """Min x'Px/2 + q'x with every block in its cone, as `solve_cones`; blocks of Cone.DENSITY are written as cones.
+    """Minimise x'Px/2 + q'x as `solve_cones`, with blocks of Cone.DENSITY rewritten as cones.
 
-    The answer holds x (n,) without the further unknowns and one vector of duals a block, that of a density block being
-    the dual of its matrix, with 0 for its constant.
+    Parameters
+    ----------
+    P : ndarray, shape (n, n)
+        Positive semidefinite matrix.
+    q : ndarray, shape (n,)
+        Linear objective.
+    blocks : sequence of Block
+        Conditions.
+
+    Returns
+    -------
+    Answer
+        x (n,) without auxiliary unknowns, and one dual vector per block. The dual of a density block is that of its
+        matrix, with 0 for its constant.
+
     """
     dense = [k for k, block in enumerate(blocks) if block.cone is Cone.DENSITY]
     if not dense:
         return solve_cones(P, q, blocks)
-    n, own = len(q), LOWER + ROOT + POWER
-    width = n + own * len(dense)
-    wide = [replace(block, matrix=_wider(block.matrix, width)) for block in blocks]
+    n, added = len(q), LOWER + ROOT + POWER
+    width = n + added * len(dense)
+    wide = [replace(block, matrix=_widened(block.matrix, width)) for block in blocks]
     further: list[Block] = []
     for place, k in enumerate(dense):
-        z = n + own * place
+        z = n + added * place
         matrix, offset, c = wide[k].matrix[:10], wide[k].offset[:10], float(wide[k].offset[10])
         wide[k] = below_determinant(matrix, offset, z)
         further += fourth_root(z, z + LOWER, width)
@@ -282,8 +368,8 @@ def solve_program(P: Float, q: Float, blocks: Sequence[Block]) -> Answer:
     return replace(answer, x=answer.x[:n], duals=tuple(duals))
 
 
-def _wider(matrix: Float, width: int) -> Float:
-    # np.pad takes several times as long on the thousands of half-spaces of meshes.
+def _widened(matrix: Float, width: int) -> Float:
+    # np.pad is several times slower on the thousands of half-spaces of meshes.
     wide = np.zeros((len(matrix), width))
     wide[:, : matrix.shape[1]] = matrix
     return wide
@@ -292,36 +378,69 @@ def _wider(matrix: Float, width: int) -> Float:
 def below_determinant(matrix: Float, offset: Float, z: int) -> Block:
     """[[M, Z], [Z', diag Z]] >= 0, so that det M >= Z_11 Z_22 Z_33 Z_44, with equality for the best Z.
 
-    matrix: (10, n), offset: (10,), the triangle of M.    z: where the ten unknowns of lower triangular Z stand.
-    Source: Ben-Tal and Nemirovski 2001, section 4.2.
+    Parameters
+    ----------
+    matrix : ndarray, shape (10, n)
+        Triangle of M, linear part.
+    offset : ndarray, shape (10,)
+        Triangle of M, constant part.
+    z : int
+        Index of the first of the ten unknowns of lower triangular Z.
+
+    References
+    ----------
+    Ben-Tal and Nemirovski 2001, section 4.2.
+
     """
     n = matrix.shape[1]
-    found = np.zeros((36, n))
+    lines = np.zeros((36, n))
     for column in np.flatnonzero(matrix.any(axis=0)):
-        found[:, column] = triangle(_corner(from_triangle(matrix[:, column])))
+        lines[:, column] = triangle(_in_corner(from_triangle(matrix[:, column])))
     for k, (row, of) in enumerate(_PLACES):
         unit = np.zeros((8, 8))
         unit[row, 4 + of] = unit[4 + of, row] = 1.0
         if row == of:
             unit[4 + row, 4 + row] = 1.0
-        found[:, z + k] = triangle(unit)
-    return Block(Cone.SEMIDEFINITE, found, triangle(_corner(from_triangle(offset))))
+        lines[:, z + k] = triangle(unit)
+    return Block(Cone.SEMIDEFINITE, lines, triangle(_in_corner(from_triangle(offset))))
 
 
 def diagonal(z: int) -> list[int]:
-    """Where Z_11 ... Z_44 of `below_determinant` stand."""
+    """Indices of Z_11 ... Z_44 of `below_determinant`."""
     return [z + k for k in _DIAGONAL]
 
 
 def fourth_root(z: int, g: int, n: int) -> list[Block]:
-    """x[g + 2] <= (Z_11 Z_22 Z_33 Z_44)^(1/4), by way of x[g] and x[g + 1]."""
+    """Blocks for x[g + 2] <= (Z_11 Z_22 Z_33 Z_44)^(1/4), by way of x[g] and x[g + 1].
+
+    Parameters
+    ----------
+    z : int
+        Index of the first unknown of Z, see `below_determinant`.
+    g : int
+        Index of the first of the three unknowns.
+    n : int
+        Number of unknowns.
+
+    """
     first, second, third, fourth = (np.eye(n)[k] for k in diagonal(z))
     half, other, root = np.eye(n)[g : g + ROOT]
     return [mean(half, first, second), mean(other, third, fourth), mean(root, half, other)]
 
 
 def three_halves(power: Float, mass: Float, offset: float, v: int) -> list[Block]:
-    """Rows for power x >= (mass x + offset)^(3/2), by way of x[v] <= (mass x + offset)^(1/2)."""
+    """Blocks for power x >= (mass x + offset)^(3/2), by way of x[v] <= (mass x + offset)^(1/2).
+
+    Parameters
+    ----------
+    power, mass : ndarray, shape (n,)
+        Linear functions.
+    offset : float
+        Offset.
+    v : int
+        Index of the auxiliary unknown.
+
+    """
     n = len(mass)
     root = np.eye(n)[v]
     # power v >= mass^2 and mass >= v^2
@@ -333,11 +452,11 @@ def three_halves(power: Float, mass: Float, offset: float, v: int) -> list[Block
 
 
 def mean(root: Float, a: Float, b: Float) -> Block:
-    """Rows for root x <= sqrt((a x) (b x)), both not negative."""
+    """Block for root x <= sqrt((a x) (b x)), with both factors not negative."""
     return Block(Cone.BALL, np.array([a + b, 2.0 * root, a - b]), np.zeros(3))
 
 
-def _corner(M: Float) -> Float:
+def _in_corner(M: Float) -> Float:
     whole = np.zeros((8, 8))
     whole[:4, :4] = M
     return whole

@@ -1,4 +1,4 @@
-"""Convex constraints on parameters, each named so that a conflict can be explained."""
+"""Convex constraints on parameters, named so that a conflict can be explained."""
 
 from __future__ import annotations
 
@@ -17,16 +17,27 @@ from dynid.robot.shapes import spread_directions
 from dynid.spatial.inertia import eigenvalues
 from dynid.terms.exports import Column, Of
 
+# kg m^2 and kg: least eigenvalue of a pseudo-inertia.
 DEFAULT_MARGIN = 1e-6
-# Of a described body's least second moment: a tenth of its thickness.
+# Share of the least second moment of a prior: a tenth of its thickness.
 THIN = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
 class Condition:
-    """One cone that the parameters must lie in: offset + matrix theta.
+    """One cone that parameters must lie in: offset + matrix theta.
 
-    name: for messages.    unit, size: size times the block's numbers is in that unit.
+    Attributes
+    ----------
+    name : str
+        Name for messages.
+    block : Block
+        Cone.
+    unit : str
+        Unit of size times the numbers of the block.
+    size : float
+        Size of the block.
+
     """
 
     name: str
@@ -35,7 +46,7 @@ class Condition:
     size: float = 1.0
 
     def violation(self, theta: Float) -> float:
-        """By how much theta misses the cone, in `unit`, 0 inside."""
+        """Distance of theta from the cone, in `unit`, 0 inside."""
         return self.size * violation(self.block.cone, self.block.offset + self.block.matrix @ theta)
 
     def around(self, reference: Float, spread: Float, n: int) -> Block:
@@ -47,27 +58,34 @@ class Condition:
 
 
 class Convex(Protocol):
-    """The seam for convex constraints: what they say about a model's parameters."""
+    """Interface of a convex constraint on the parameters of a model."""
 
     def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
-        """The cones; spread: (p,) typical sizes, to scale them by."""
+        """Cones of the constraint; spread: (p,) typical sizes that scale them."""
         ...
 
 
 @dataclass(frozen=True)
 class PhysicalBodies:
-    """Every body's pseudo-inertia [[S, h], [h', m]] >= margin: positive mass, inertia with the triangle inequality.
+    """Pseudo-inertia [[S, h], [h', m]] >= margin of every link: positive mass, inertia with the triangle inequality.
 
-    margin: least eigenvalue, kg m^2 and kg; None = DEFAULT_MARGIN, or a share of the prior's least one where that is
-    less, as of a light last link, of which DEFAULT_MARGIN would ask for millimetres.
-    Source: Wensing, Kim and Slotine 2018; Gaz et al. 2019 eq. 16.
+    Parameters
+    ----------
+    margin : float, kg m^2 and kg, optional
+        Least eigenvalue; None = DEFAULT_MARGIN, or a share of the least eigenvalue of the prior where that is smaller,
+        as for light last links.
+
+    References
+    ----------
+    Wensing, Kim and Slotine 2018; Gaz et al. 2019, eq. 16.
+
     """
 
     margin: float | None = None
 
     def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
-        """One semidefinite 4 x 4 cone a body."""
-        found = []
+        """One semidefinite 4 x 4 cone per link."""
+        conditions = []
         for ten in body_columns(columns):
             D = body_scale(spread[ten])
             both = triangle(np.outer(D, D)) / triangle(np.ones((4, 4)))
@@ -76,11 +94,11 @@ class PhysicalBodies:
             margin = self.of_body(np.array([columns[k].prior for k in ten]))
             block = Block(Cone.SEMIDEFINITE, matrix, -margin * triangle(np.diag(D**2)))
             name = f"pseudo-inertia of body {columns[ten[0]].owner + 1} >= {margin:.3g}"
-            found.append(Condition(name, block, "of its typical size"))
-        return found
+            conditions.append(Condition(name, block, "of its typical size"))
+        return conditions
 
     def of_body(self, prior: Float) -> float:
-        """The margin of a body with a prior (10,), nan = unknown."""
+        """Margin of a link with a prior (10,), nan = unknown."""
         if self.margin is not None:
             return self.margin
         least = float(eigenvalues(prior)[0]) if np.isfinite(prior).all() else 0.0
@@ -89,17 +107,23 @@ class PhysicalBodies:
 
 @dataclass(frozen=True)
 class DensityLimit:
-    """No body is denser than its material: det(P)^(1/4) >= c m^(3/2), for the pseudo-inertia P and the mass m.
+    """Density limit of every link: det(P)^(1/4) >= c m^(3/2), with the pseudo-inertia P and the mass m.
 
-    densest: kg/m^3. Every body of a material no denser than that fulfils it, and what fulfils it is the uniform
-    ellipsoid of such a material, so that no stricter condition on ten parameters holds for all bodies.
+    Every link of a material no denser than that fulfils it, and so does the uniform ellipsoid of that material. No
+    stricter condition on the ten parameters holds for all such links.
+
+    Parameters
+    ----------
+    densest : float, kg/m^3
+        Greatest density.
+
     """
 
     densest: float = DENSEST
 
     def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
-        """One convex block a body."""
-        found = []
+        """One convex block per link."""
+        conditions = []
         for ten in body_columns(columns):
             D = body_scale(spread[ten])
             matrix = np.zeros((11, len(columns)))
@@ -107,27 +131,29 @@ class DensityLimit:
             c = compactness(self.densest) * np.sqrt(np.prod(D)) / D[3] ** 3
             block = Block(Cone.DENSITY, matrix, np.append(np.zeros(10), c))
             name = f"density of body {columns[ten[0]].owner + 1} <= {self.densest:g} kg/m^3"
-            found.append(Condition(name, block, "of its typical size"))
-        return found
+            conditions.append(Condition(name, block, "of its typical size"))
+        return conditions
 
 
 @dataclass(frozen=True)
 class ColumnBounds:
-    """The bounds that terms declare: friction, rotor inertia and stiffness >= 0."""
+    """Bounds that terms declare: friction, rotor inertia and stiffness >= 0."""
 
     def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
-        """One half-line a bound; bodies are left to PhysicalBodies."""
-        found = []
+        """One half-line per bound; links are left to PhysicalBodies."""
+        conditions = []
         for j, column in enumerate(columns):
             if column.of is not Of.BODY:
                 row = _row(len(columns), [j], [1.0])
-                found += window(column.name, row, column.lower, column.upper, column.unit, float(spread[j]))
-        return found
+                conditions += window(
+                    column.name, row, column.lower, column.upper, column.unit, float(spread[j])
+                )
+        return conditions
 
 
 @dataclass(frozen=True)
 class TotalMass:
-    """lower <= sum of the bodies' masses <= upper, kg."""
+    """Limits of the total mass: lower <= sum of the masses <= upper, kg."""
 
     lower: float = 0.0
     upper: float = np.inf
@@ -141,7 +167,7 @@ class TotalMass:
 
 @dataclass(frozen=True)
 class BodyMass:
-    """lower <= mass of a body <= upper, kg; body counts from 1."""
+    """Limits of the mass of a link: lower <= mass <= upper, kg; body counts from 1."""
 
     body: int
     lower: float = 0.0
@@ -156,9 +182,17 @@ class BodyMass:
 
 @dataclass(frozen=True)
 class CentreHalfSpaces:
-    """normals c <= limits for the centre of mass c of a body, in its joint frame: boxes and polytopes.
+    """Centre of mass c of a link in a box or polytope, normals c <= limits, in its joint frame.
 
-    normals: k rows of three.    limits: k, m.
+    Parameters
+    ----------
+    body : int
+        Link, counted from 1.
+    normals : tuple of k tuples of three floats
+        Normals.
+    limits : tuple of k floats, m
+        Limits.
+
     """
 
     body: int
@@ -169,7 +203,16 @@ class CentreHalfSpaces:
     def box(
         body: int, lower: tuple[float, float, float], upper: tuple[float, float, float]
     ) -> CentreHalfSpaces:
-        """Lower <= c <= upper, m; infinite bounds are left out."""
+        """Box lower <= c <= upper of the centre of mass.
+
+        Parameters
+        ----------
+        body : int
+            Link, counted from 1.
+        lower, upper : tuple of three floats, m
+            Limits; infinite ones are omitted.
+
+        """
         rows: list[tuple[float, float, float]] = []
         limits: list[float] = []
         for k in range(3):
@@ -183,10 +226,7 @@ class CentreHalfSpaces:
 
     @staticmethod
     def hull(body: int, points: Float) -> CentreHalfSpaces:
-        """The centre of mass lies in the convex hull of points (k, 3), such as a mesh's vertices.
-
-        Raises UsageError if the points lie in a plane.
-        """
+        """Convex hull of points (k, 3), such as vertices of a mesh; raises UsageError if they lie in a plane."""
         from scipy.spatial import ConvexHull, QhullError
 
         try:
@@ -202,22 +242,34 @@ class CentreHalfSpaces:
         return CentreHalfSpaces(body, normals, tuple((-equations[:, 3]).tolist()))
 
     def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
-        """Limits m - normals h >= 0, with h = m c."""
+        """Half-spaces limits m - normals h >= 0, with h = m c."""
         ten = ten_of(columns, self.body)
         size = float(spread[ten[1]])
-        found = []
+        conditions = []
         for normal, limit in zip(self.normals, self.limits, strict=True):
             row = _row(len(columns), ten[:4], [limit, *(-v for v in normal)]) / size
             name = f"centre of mass of body {self.body}: {_plane(normal)} <= {limit:g}"
-            found.append(Condition(name, Block(Cone.POSITIVE, row[None], np.zeros(1)), "kg m", size))
-        return found
+            conditions.append(Condition(name, Block(Cone.POSITIVE, row[None], np.zeros(1)), "kg m", size))
+        return conditions
 
 
 @dataclass(frozen=True)
 class CentreCone:
-    """||matrix c + offset|| <= slope c + reach for the centre of mass c: balls, cylinders, cones, ellipsoids.
+    """Centre of mass c in a ball, cylinder, cone or ellipsoid: ||matrix c + offset|| <= slope c + reach.
 
-    matrix: k rows of three.    offset: k.    slope: three.    reach: m.
+    Parameters
+    ----------
+    body : int
+        Link, counted from 1.
+    matrix : tuple of k tuples of three floats
+        Matrix.
+    offset : tuple of k floats
+        Offset.
+    slope : tuple of three floats
+        Slope.
+    reach : float, m
+        Reach.
+
     """
 
     body: int
@@ -227,7 +279,7 @@ class CentreCone:
     reach: float = 0.0
 
     def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
-        """||matrix h + offset m|| <= slope h + reach m."""
+        """Cone ||matrix h + offset m|| <= slope h + reach m."""
         ten = ten_of(columns, self.body)
         size = float(spread[ten[1]])
         lines = np.zeros((1 + len(self.offset), len(columns)))
@@ -240,10 +292,21 @@ class CentreCone:
 
 @dataclass(frozen=True)
 class InsideEllipsoid:
-    """A body made of positive mass inside the ellipsoid sum ((x - centre) / semi_axes)^2 <= 1 of its joint frame.
+    """Link of positive mass inside the ellipsoid sum ((x - centre) / semi_axes)^2 <= 1 of its joint frame.
 
     tr(P Q) >= 0 with Q = [[-A, A c], [c'A, 1 - c'A c]], A = diag(1 / semi_axes^2).
-    Source: Wensing, Kim and Slotine 2018, eq. 21.
+
+    Parameters
+    ----------
+    body : int
+        Link, counted from 1.
+    centre, semi_axes : tuple of three floats, m
+        Centre and semi-axes.
+
+    References
+    ----------
+    Wensing, Kim and Slotine 2018, eq. 21.
+
     """
 
     body: int
@@ -264,12 +327,28 @@ class InsideEllipsoid:
 def all_conditions(
     constraints: Sequence[Convex], columns: tuple[Column, ...], spread: Float
 ) -> tuple[Condition, ...]:
-    """The conditions of all constraints in order."""
+    """Conditions of all constraints, in order.
+
+    Parameters
+    ----------
+    constraints : sequence of Convex
+        Constraints.
+    columns : tuple of Column
+        Columns of the model.
+    spread : ndarray, shape (p,)
+        Typical sizes.
+
+    Returns
+    -------
+    tuple of Condition
+        Conditions.
+
+    """
     return tuple(c for constraint in constraints for c in constraint.conditions(columns, spread))
 
 
 def ten_of(columns: tuple[Column, ...], body: int) -> Int:
-    """Indices of a body's ten parameters; raises UsageError if there is no such body (they count from 1)."""
+    """Indices of the ten parameters of a link, counted from 1; raises UsageError if it does not exist."""
     for ten in body_columns(columns):
         if columns[ten[0]].owner == body - 1:
             return np.asarray(ten)
@@ -281,13 +360,33 @@ def ten_of(columns: tuple[Column, ...], body: int) -> Int:
 
 
 def window(name: str, row: Float, lower: float, upper: float, unit: str, size: float) -> list[Condition]:
-    """Half-spaces lower <= row theta <= upper, in units of `size`; infinite bounds are left out."""
-    found = []
+    """Half-spaces lower <= row theta <= upper, in units of `size`; infinite bounds are omitted.
+
+    Parameters
+    ----------
+    name : str
+        Name for messages.
+    row : ndarray, shape (p,)
+        Linear function.
+    lower, upper : float
+        Limits.
+    unit : str
+        Unit of the limits.
+    size : float
+        Typical size.
+
+    Returns
+    -------
+    list of Condition
+        At most two conditions.
+
+    """
+    half_spaces = []
     for sign, bound, text in ((1.0, lower, ">="), (-1.0, upper, "<=")):
         if np.isfinite(bound):
             block = Block(Cone.POSITIVE, sign * row[None] / size, np.array([-sign * bound / size]))
-            found.append(Condition(f"{name} {text} {bound:g}", block, unit, size))
-    return found
+            half_spaces.append(Condition(f"{name} {text} {bound:g}", block, unit, size))
+    return half_spaces
 
 
 def _row(width: int, places: Sequence[int] | Int, values: Sequence[float] | Float) -> Float:
@@ -305,20 +404,32 @@ def _plane(normal: tuple[float, float, float]) -> str:
     return " ".join(parts).lstrip("+")
 
 
-# A body whose mass lies in a convex shape: what that says of its ten parameters.
+# Conditions on the ten parameters of a link whose mass lies in a convex shape.
 
+# Number of slab directions: more bound a link more closely and cost time.
 _SLABS = 32
 
 
 @dataclass(frozen=True)
 class InsideHull:
-    """A body made of positive mass inside the convex hull of points (k, 3) of its joint frame, m.
+    """Link of positive mass inside the convex hull of points of its joint frame.
 
-    The centre of mass lies in the hull. Along each of 35 directions n, with low <= n x <= high in the hull,
-    integral (n x - low)(high - n x) dm >= 0: with the pseudo-inertia positive, just what makes mass, mean and spread
-    along n possible between low and high. And the body lies in the smallest ellipsoid around the points.
-    These are linear in the parameters and hold for every such body; they do not quite exclude all others.
-    Source: Wensing, Kim and Slotine 2018, section IV; moments on an interval: Schmuedgen 2017, theorem 10.1.
+    The centre of mass lies in the hull. Along each of 35 directions n, with low <= n x <= high in the hull, integral (n
+    x - low)(high - n x) dm >= 0. Together with a positive pseudo-inertia this is exactly what makes mass, mean and
+    spread along n possible between low and high. The link also lies in the smallest ellipsoid around the points. These
+    conditions are linear and hold for every such link; they do not exclude quite all others.
+
+    Parameters
+    ----------
+    body : int
+        Link, counted from 1.
+    points : tuple of k tuples of three floats, m
+        Points.
+
+    References
+    ----------
+    Wensing, Kim and Slotine 2018, section IV; moments on an interval: Schmuedgen 2017, theorem 10.1.
+
     """
 
     body: int
@@ -328,24 +439,24 @@ class InsideHull:
         """Half-spaces of the centre of mass, slabs and one ellipsoid."""
         ten = ten_of(columns, self.body)
         points = np.array(self.points, dtype=np.float64)
-        found = list(CentreHalfSpaces.hull(self.body, points).conditions(columns, spread))
+        conditions = list(CentreHalfSpaces.hull(self.body, points).conditions(columns, spread))
         for normal in np.concatenate([np.eye(3), spread_directions(_SLABS)]):
             low, high = float((points @ normal).min()), float((points @ normal).max())
-            # In units of the slab's half width squared, so that all weigh alike.
+            # In units of the squared half width, so that all slabs weigh alike.
             Q = slab(normal, low, high) / ((high - low) / 2) ** 2
             name = f"body {self.body} in its hull along ({', '.join(f'{x:.2g}' for x in normal)})"
-            found += _moment(name, Q, ten, columns, spread)
+            conditions += _moment(name, Q, ten, columns, spread)
         A, centre = _ellipsoid(self.points)
         Q = np.zeros((4, 4))
         Q[:3, :3], Q[:3, 3], Q[3, :3], Q[3, 3] = -A, A @ centre, A @ centre, 1.0 - centre @ A @ centre
         return [
-            *found,
+            *conditions,
             *_moment(f"body {self.body} in the ellipsoid around its hull", Q, ten, columns, spread),
         ]
 
 
 def slab(normal: Float, low: float, high: float) -> Float:
-    """Q (4, 4) with (n x - low)(high - n x) = [x; 1]' Q [x; 1]."""
+    """Q (4, 4) with (n x - low)(high - n x) = [x; 1]' Q [x; 1], for a normal n (3,)."""
     Q = np.zeros((4, 4))
     Q[:3, :3] = -np.outer(normal, normal)
     Q[:3, 3] = Q[3, :3] = (low + high) / 2 * np.asarray(normal)
@@ -354,9 +465,26 @@ def slab(normal: Float, low: float, high: float) -> Float:
 
 
 def smallest_ellipsoid(points: Float, tolerance: float = 1e-2) -> tuple[Float, Float]:
-    """A (3, 3) and c (3,) of the ellipsoid (x - c)' A (x - c) <= 1 of least volume around points (k, 3).
+    """Ellipsoid (x - c)' A (x - c) <= 1 of least volume around points (k, 3).
 
-    Close to it by `tolerance`; every point is inside.    Source: Khachiyan 1996; Todd and Yildirim 2007.
+    Parameters
+    ----------
+    points : ndarray, shape (k, 3)
+        Points, all of which lie inside.
+    tolerance : float
+        Relative tolerance of the optimum.
+
+    Returns
+    -------
+    A : ndarray, shape (3, 3)
+        Matrix.
+    c : ndarray, shape (3,)
+        Centre.
+
+    References
+    ----------
+    Khachiyan 1996; Todd and Yildirim 2007.
+
     """
     k, d = points.shape
     lifted = np.column_stack([points, np.ones(k)]).T
@@ -378,7 +506,7 @@ def smallest_ellipsoid(points: Float, tolerance: float = 1e-2) -> tuple[Float, F
 
 @lru_cache(maxsize=256)
 def _ellipsoid(points: tuple[tuple[float, float, float], ...]) -> tuple[Float, Float]:
-    # One fit asks for the same few ellipsoids many times.
+    # One fit uses the same few ellipsoids many times.
     A, centre = smallest_ellipsoid(np.array(points, dtype=np.float64))
     A.setflags(write=False)
     centre.setflags(write=False)
@@ -392,22 +520,32 @@ def _moment(name: str, Q: Float, ten: Int, columns: tuple[Column, ...], spread: 
     return window(name, row, 0.0, np.inf, "kg", float(spread[ten[0]]))
 
 
-# Which constraints exclude every solution, and by how much.
+# Constraints that exclude every solution, and the relaxation that they need.
 
+# Weight of a quadratic term that makes the least relaxation unique.
 REGULAR = 1e-6
+# Prices and relaxations below this count as zero.
 SHARE = 1e-3
-# Relaxation in typical sizes that is none.
+# Relaxation, in typical sizes, that counts as zero.
 NOTHING = 1e-7
-# What makes a body possible is not relaxed.
+# Physical consistency itself is never relaxed.
 _OF_BODIES = (Cone.SEMIDEFINITE, Cone.DENSITY)
 
 
 def refuse_conflict(conditions: Sequence[Condition], reference: Float, spread: Float) -> NoReturn:
-    """Raises SolverError with the constraints in conflict and the least total relaxation that ends it.
+    """Raise SolverError with the constraints in conflict and the smallest total relaxation that resolves it.
 
-    A conflict that no relaxation is needed for is the solver's mistake and is reported as that.
-    Solves min sum t_c with every condition but the physical ones relaxed by t_c of its typical size; those with a price
-    (dual) are in conflict.
+    Solves min sum t_c with every condition but the physical ones relaxed by t_c of its typical size; conditions with a
+    price (dual) are in conflict. A conflict that needs no relaxation is a failure of the solver, and is reported as
+    such.
+
+    Parameters
+    ----------
+    conditions : sequence of Condition
+        Conditions.
+    reference, spread : ndarray, shape (p,)
+        Reference, and typical sizes.
+
     """
     p, soft = len(reference), [c for c in conditions if c.block.cone not in _OF_BODIES]
     n = p + len(soft)
@@ -425,8 +563,8 @@ def refuse_conflict(conditions: Sequence[Condition], reference: Float, spread: F
     if not soft or float(answer.x[p:].max()) < NOTHING:
         raise SolverError(
             "not-solved",
-            found="a solver that takes constraints for infeasible which a point fulfils",
-            expected="an answer that passes the checks",
+            found="constraints that the solver calls infeasible although some parameters fulfil them",
+            expected="a solution that passes the checks",
             do="raise the strength of the prior, or the margin",
         )
     price = [float(_unit(c.block) @ z) for c, z in zip(conditions, answer.duals, strict=False)]
@@ -439,7 +577,7 @@ def refuse_conflict(conditions: Sequence[Condition], reference: Float, spread: F
     raise SolverError(
         "constraints-in-conflict",
         found="no parameters that fulfil " + ", ".join(parties),
-        expected="constraints that leave a solution; least change that does: " + ", ".join(gaps),
+        expected="constraints with a common solution; smallest change that gives one: " + ", ".join(gaps),
         do="widen or drop one of them",
     )
 

@@ -22,20 +22,23 @@ from dynid.feasible.cones import (
 )
 from dynid.spatial.inertia import pseudo_inertia
 
-# The entropic distance of bodies from their priors, and its form as cones.
+# Entropic distance and its cones.
 
 
 def divergence(pi: Float, prior: Float) -> float:
-    """tr(P0^-1 P) - log det(P0^-1 P) - 4 of two bodies' pseudo-inertias; 0 only where they agree.
+    """tr(P0^-1 P) - log det(P0^-1 P) - 4 of the pseudo-inertias of two links; 0 only if they are equal.
 
-    Source: Lee, Wensing and Park 2020, eq. 29.
+    References
+    ----------
+    Lee, Wensing and Park 2020, eq. 29.
+
     """
     values = generalised_eigenvalues(pseudo_inertia(pi), pseudo_inertia(prior))
     return float(np.sum(values - np.log(values) - 1.0)) if values[0] > 0 else np.inf
 
 
 def scalar_divergence(value: Float, prior: Float) -> Float:
-    """`divergence` of bodies of one number: x - log x - 1, x = value / prior, both (n,); infinite for x <= 0."""
+    """`divergence` of one-dimensional bodies: x - log x - 1, x = value / prior, both (n,); infinite for x <= 0."""
     ratio = value / prior
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(ratio > 0, ratio - np.log(ratio) - 1.0, np.inf))
@@ -66,15 +69,37 @@ def entropic_program(
     compactness: float = 0.0,
     rotors: Int = NO_ROTORS,
 ) -> tuple[Float, list[Block]]:
-    """Linear objective and cones for theta = reference + spread d, with d the first unknowns and more from `first` on.
+    """Linear objective and cones of the entropic distance, for theta = reference + spread d.
 
-    For W = L^-1 P L^-T, P0 = L L': log det W >= sum t_i where exp(t_i) <= Z_ii of `below_determinant`, and the barrier
-    of the density limit of compactness c > 0 is -4 s where (1 - e) exp(s) <= det(W)^(1/4) - e (m / m0)^(3/2), with e
-    the prior's c m^(3/2) / det(P)^(1/4). For rotors exp(t) <= theta / prior.    weight: (p,) of each parameter, that of
-    a body's mass for the body.    rotors: (nr,) indices.
+    For W = L^-1 P L^-T, P0 = L L': log det W >= sum t_i where exp(t_i) <= Z_ii of `below_determinant`. The barrier of a
+    density limit of compactness c > 0 is -4 s where (1 - e) exp(s) <= det(W)^(1/4) - e (m / m0)^(3/2), with
+    e = c m^(3/2) / det(P)^(1/4) of the prior. For rotors exp(t) <= theta / prior.
+
+    Parameters
+    ----------
+    bodies : ndarray of int, shape (nb, 10)
+        Columns of each link.
+    reference, prior, spread : ndarray, shape (p,)
+        Reference of the unknowns, prior and typical sizes.
+    weight : ndarray, shape (p,)
+        Weight of each parameter; the weight of a mass counts for its link.
+    first : int
+        Index of the first auxiliary unknown; d are the first unknowns.
+    compactness : float
+        Compactness of the density limit; 0 = none.
+    rotors : ndarray of int, shape (nr,)
+        Indices of rotor inertias.
+
+    Returns
+    -------
+    q : ndarray
+        Linear objective.
+    blocks : list of Block
+        Cones.
+
     """
-    own = LOWER + 4 + (ROOT + POWER + 2 if compactness else 0)
-    n = first + own * len(bodies) + len(rotors)
+    added = LOWER + 4 + (ROOT + POWER + 2 if compactness else 0)
+    n = first + added * len(bodies) + len(rotors)
     q = np.zeros(n)
     blocks = []
     limit = BARRIER if compactness else 0.0
@@ -86,7 +111,7 @@ def entropic_program(
         blocks.append(_exponential(np.eye(n)[t], ratio, float(reference[rotor] / prior[rotor])))
     for b, ten in enumerate(bodies):
         whiten = _whitened(prior[ten])
-        z = first + own * b
+        z = first + added * b
         t, g = z + LOWER, z + LOWER + 4
         matrix = np.zeros((10, n))
         matrix[:, ten] = whiten * spread[ten]
@@ -124,24 +149,33 @@ def _whitened(prior: Float) -> Float:
 
 
 def relative_covariance(body: Float) -> Float:
-    """(10, 10) of a body's parameters that are off by their whole size, whatever frame and units they are in.
+    """Covariance (10, 10) of the parameters of a link that is uncertain by its whole size, in any frame and units.
 
-    The inverse of tr(P^-1 E_k P^-1 E_l), the Riemannian metric of pseudo-inertias: a mass is off by itself, a centre by
-    0.7 times the radius of gyration.    Source: Lee, Wensing and Park 2020.
+    It is the inverse of tr(P^-1 E_k P^-1 E_l), the Riemannian metric of pseudo-inertias: a mass has a deviation of
+    itself, a centre of mass one of 0.7 times the radius of gyration.
+
+    References
+    ----------
+    Lee, Wensing and Park 2020.
+
     """
     J, _ = quadratic(body, body)
     root = np.linalg.inv(J)
     return np.asarray(0.5 * root @ root.T)
 
 
-# The geodesic distance of bodies from their priors, and its linear form around a body.
+# Geodesic distance and its linearisation.
 
 
 def geodesic(pi: Float, prior: Float) -> float:
-    """Half the squared length of the shortest way between two bodies, 1/2 sum log(eig(P0^-1 P))^2.
+    """Half the squared length of the geodesic between two links, 1/2 sum log(eig(P0^-1 P))^2.
 
-    It is the same in all frames and units, the same there and back, and 1/2 ||P0^-1/2 (P - P0) P0^-1/2||^2 up close.
-    Source: Lee and Park 2018, eq. 18.
+    It is symmetric, the same in all frames and units, and 1/2 ||P0^-1/2 (P - P0) P0^-1/2||^2 at short distance.
+
+    References
+    ----------
+    Lee and Park 2018, eq. 18.
+
     """
     values = generalised_eigenvalues(pseudo_inertia(pi), pseudo_inertia(prior))
     return float(np.sum(np.log(values) ** 2)) / 2 if values[0] > 0 else np.inf
@@ -151,7 +185,11 @@ def linearised(pi: Float, prior: Float) -> tuple[Float, Float]:
     """J (10, 10) and r (10,) with geodesic(pi', prior) = ||J pi' - r||^2 to first order in pi' - pi.
 
     log W has the derivative V (F o V' dW V) V' for W = V diag(w) V', F_ij = (log w_i - log w_j) / (w_i - w_j).
-    Source: Daleckii and Krein 1965.
+
+    References
+    ----------
+    Daleckii and Krein 1965.
+
     """
     inverse = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(prior)))
     w, V = np.linalg.eigh(inverse @ pseudo_inertia(pi) @ inverse.T)
@@ -161,12 +199,12 @@ def linearised(pi: Float, prior: Float) -> tuple[Float, Float]:
         turned = V.T @ inverse @ from_triangle(TRIANGLE[:, k]) @ inverse.T @ V
         J[:, k] = triangle(V @ (F * turned) @ V.T)
     J /= np.sqrt(2.0)
-    here = triangle(V @ np.diag(np.log(w)) @ V.T) / np.sqrt(2.0)
-    return J, np.asarray(J @ pi - here)
+    logarithm = triangle(V @ np.diag(np.log(w)) @ V.T) / np.sqrt(2.0)
+    return J, np.asarray(J @ pi - logarithm)
 
 
 def scalar_geodesic(value: Float, prior: Float) -> Float:
-    """`geodesic` of bodies of one number: log(x)^2 / 2, x = value / prior, both (n,); infinite for x <= 0."""
+    """`geodesic` of one-dimensional bodies: log(x)^2 / 2, x = value / prior, both (n,); infinite for x <= 0."""
     ratio = value / prior
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(ratio > 0, np.log(ratio) ** 2 / 2, np.inf))
@@ -178,7 +216,7 @@ def scalar_linearised(value: Float, prior: Float) -> tuple[Float, Float]:
 
 
 def _quotients(w: Float) -> Float:
-    # log1p keeps the quotient of two close eigenvalues exact.
+    # log1p is accurate for two close eigenvalues.
     low, high = np.minimum.outer(w, w), np.maximum.outer(w, w)
     gap = (high - low) / low
     same = gap < 1e-12

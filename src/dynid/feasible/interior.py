@@ -1,4 +1,4 @@
-"""The entropic optimum by Newton's method: the distance is its own barrier, so that no cone program is needed."""
+"""Entropic optimum by Newton's method: the distance is its own barrier, so no cone program is needed."""
 
 from __future__ import annotations
 
@@ -18,16 +18,33 @@ from dynid.feasible.region import SEVERAL, Balls, HalfSpaces, Region
 from dynid.kernel import cho_factor, cho_solve, solve_triangular
 from dynid.spatial.inertia import pseudo_inertia
 
-# Unknowns in which every direction counts alike, however well the data know it.
+# Unknowns in which all directions have the same curvature, however well the data determine them.
 
 
 @dataclass(frozen=True, eq=False)
 class Whitened:
-    """theta = reference + spread T u, with ||X (theta - reference) / spread + start||^2 = ||data u + start||^2.
+    """Unknowns u in which all directions have the same curvature: theta = reference + spread T u.
 
-    T: (p, p), the inverse of R in [X; diag(sqrt(w))] = Q R.    data: (k, p), upper part of Q.    prior: (p, p), lower
-    part, diag(sqrt(w)) T. Orthonormal together, so no square of a condition number comes in.    start: (k,).
-    away: (p,) (reference - centre) / spread.
+    ||X (theta - reference) / spread + start||^2 = ||data u + start||^2. data and prior are orthonormal together, so the
+    condition number is never squared.
+
+    Attributes
+    ----------
+    reference, spread : ndarray, shape (p,)
+        Reference, and typical sizes.
+    T : ndarray, shape (p, p)
+        Inverse of R in [X; diag(sqrt(w))] = Q R.
+    R : ndarray, shape (p, p)
+        Triangle.
+    data : ndarray, shape (k, p)
+        Upper part of Q.
+    prior : ndarray, shape (p, p)
+        Lower part of Q, diag(sqrt(w)) T.
+    start : ndarray, shape (k,)
+        Residual at the reference.
+    away : ndarray, shape (p,)
+        (reference - centre) / spread.
+
     """
 
     reference: Float
@@ -41,9 +58,19 @@ class Whitened:
 
     @staticmethod
     def of(rows: Float, reference: Float | None, centre: Float, spread: Float, weight: Float) -> Whitened:
-        """rows: (k, p + 1), [X, y] in units of the spread.    weight: (p,) w, of the prior.
+        """Whitened unknowns of equations with a prior.
 
-        reference: None = the minimum of ||X theta / spread - y||^2 + sum w (theta - centre)^2 / spread^2.
+        Parameters
+        ----------
+        rows : ndarray, shape (k, p + 1)
+            [X, y] in units of the spread.
+        reference : ndarray, shape (p,), optional
+            Reference; None = the minimum of ||X theta / spread - y||^2 + sum w (theta - centre)^2 / spread^2.
+        centre, spread : ndarray, shape (p,)
+            Prior, and typical sizes.
+        weight : ndarray, shape (p,)
+            Weights w of the prior.
+
         """
         X, k = rows[:, :-1], len(rows)
         p = X.shape[1]
@@ -67,11 +94,11 @@ class Whitened:
         return np.asarray(self.data.T @ self.data)
 
     def theta(self, u: Float) -> Float:
-        """Parameters (p,)."""
+        """Parameters (p,) of unknowns u (p,)."""
         return np.asarray(self.reference + self.spread * (self.T @ u))
 
     def unknowns(self, theta: Float) -> Float:
-        """The unknowns u (p,) of parameters."""
+        """Unknowns u (p,) of parameters."""
         return np.asarray(self.R @ ((theta - self.reference) / self.spread))
 
 
@@ -86,23 +113,38 @@ def _without_conditions(rows: Float, centre: Float, spread: Float, weight: Float
     return np.asarray(centre + spread * solve_triangular(R[:p, :p], R[:p, p]))
 
 
-# Least squares with the entropic distance of bodies from their priors, as a function with slopes.
+# Least squares with the entropic distance, as a function with derivatives.
 
-# How near to the edge of physical consistency a first guess may come.
+# Share of the way to the edge of physical consistency that a first guess may go.
 INSIDE = 0.9
-# Parameters of the pseudo-inertia 1.
+# Parameters of the unit pseudo-inertia.
 UNIT = np.array([1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 2.0, 0.0, 0.0, 2.0])
 BASIS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 
 
 @dataclass(frozen=True, eq=False)
 class Entropic:
-    """f(u) = ||data u + start||^2 + sum over bodies w D(P || P0) + over rotors w (x - log x - 1) + over the rest w d^2.
+    """Objective f(u) = ||data u + start||^2 + entropic distance of links and rotors + squared distance of the others.
 
-    x = theta / centre, d = (theta - centre) / spread.
-    bodies: (nb, 10) columns of each.    weight: (p,) w; that of a body's mass counts for the body.
-    compactness: c of `dynid.feasible.bodies`; D is then (1 - BARRIER) of the entropic distance and BARRIER of the
-    barrier of the density limit, which are the same for c = 0, no limit.    rotors: (nr,) indices.
+    f = ||data u + start||^2 + sum over links w D(P || P0) + over rotors w (x - log x - 1) + over the others w d^2, with
+    x = theta / centre and d = (theta - centre) / spread.
+
+    Attributes
+    ----------
+    program : Whitened
+        Unknowns.
+    bodies : ndarray of int, shape (nb, 10)
+        Columns of each link.
+    centre : ndarray, shape (p,)
+        Prior.
+    weight : ndarray, shape (p,)
+        Weights w; the weight of a mass counts for its link.
+    compactness : float
+        c of `dynid.feasible.bodies`. D is (1 - BARRIER) of the entropic distance and BARRIER of the barrier of the
+        density limit, which are the same for c = 0, no limit.
+    rotors : ndarray of int, shape (nr,)
+        Indices of rotor inertias.
+
     """
 
     program: Whitened
@@ -114,26 +156,26 @@ class Entropic:
 
     @cached_property
     def of_bodies(self) -> Float:
-        """(nb,) weights of the bodies."""
+        """Weights (nb,) of the links."""
         return np.asarray(self.weight[self.bodies[:, 0]])
 
     @cached_property
     def others(self) -> Bool:
-        """(p,) which parameters belong to no body."""
+        """Parameters (p,) that belong to no link."""
         mask = np.ones(len(self.centre), dtype=np.bool_)
         mask[self.bodies] = False
         return mask
 
     @cached_property
     def squared(self) -> Bool:
-        """(p,) which parameters' distance is a square: all but those of bodies and rotors."""
+        """Parameters (p,) whose distance is a square: all but those of links and rotors."""
         mask = self.others.copy()
         mask[self.rotors] = False
         return mask
 
     @cached_property
     def _roots(self) -> Float:
-        # Roots of the weights of those.
+        # Square roots of the weights of squared parameters.
         return np.asarray(np.sqrt(self.weight[self.squared]))
 
     @cached_property
@@ -147,19 +189,19 @@ class Entropic:
         return np.asarray(inverses.reshape(-1, 16) @ BASIS.reshape(10, 16).T)
 
     @cached_property
-    def _linear(self) -> Float:
+    def _linear_slopes(self) -> Float:
         # (nb, 10) slopes of D without its logarithms.
         share, masses = self._prior_shares, self.centre[self.bodies[:, 0]]
-        found = self._prior_traces * (1.0 - BARRIER + BARRIER / (1.0 - share))[:, None]
-        found[:, 0] -= 6.0 * BARRIER * share / (1.0 - share) / masses
-        return np.asarray(found)
+        linear = self._prior_traces * (1.0 - BARRIER + BARRIER / (1.0 - share))[:, None]
+        linear[:, 0] -= 6.0 * BARRIER * share / (1.0 - share) / masses
+        return np.asarray(linear)
 
     @cached_property
     def _prior_shares(self) -> Float:
         # (nb,) c m^(3/2) / det(P)^(1/4) of the priors: the square root of their density over the greatest.
-        return self._shares(self.centre, self._prior_log_det)
+        return self._density_shares(self.centre, self._prior_log_det)
 
-    def _shares(self, theta: Float, log_det: Float) -> Float:
+    def _density_shares(self, theta: Float, log_det: Float) -> Float:
         return np.asarray(self.compactness * theta[self.bodies[:, 0]] ** 1.5 * np.exp(-log_det / 4))
 
     def inertias(self, theta: Float) -> Float:
@@ -167,7 +209,7 @@ class Entropic:
         return np.asarray((theta[self.bodies] @ BASIS.reshape(10, 16)).reshape(-1, 4, 4))
 
     def _log_dets(self, inertias: Float) -> Float | None:
-        # (nb,) of bodies that are physically consistent, None where one is not.
+        # Log determinants (nb,) of physically consistent links; None if one is not.
         try:
             triangles = np.linalg.cholesky(inertias)
         except LinAlgError:
@@ -175,38 +217,38 @@ class Entropic:
         return np.asarray(2.0 * np.log(triangles.diagonal(axis1=1, axis2=2)).sum(axis=1))
 
     def rooms(self, theta: Float) -> Float:
-        """(nb,) f = det(P)^(1/4) - c m^(3/2) of every body."""
+        """Distance to the density limit, f = det(P)^(1/4) - c m^(3/2), of every link, (nb,)."""
         log_det = np.asarray(np.linalg.slogdet(self.inertias(theta))[1])
-        return np.asarray(np.exp(log_det / 4) * (1.0 - self._shares(theta, log_det)))
+        return np.asarray(np.exp(log_det / 4) * (1.0 - self._density_shares(theta, log_det)))
 
     def value(self, u: Float) -> float:
-        """f, infinite where a body is not physically consistent."""
+        """Objective f at u; infinite if a link is not physically consistent."""
         program = self.program
         theta = program.theta(u)
         log_det = self._log_dets(self.inertias(theta))
         if log_det is None:
             return np.inf
-        here = self._shares(theta, log_det)
-        if not (here < 1.0).all():
+        density_shares = self._density_shares(theta, log_det)
+        if not (density_shares < 1.0).all():
             return np.inf
         trace = (self._prior_traces * theta[self.bodies]).sum(axis=1)
         others, rotors = self.squared, self.rotors
         far = self._roots * (theta[others] - self.centre[others]) / program.spread[others]
         turning = self.weight[rotors] @ scalar_divergence(theta[rotors], self.centre[rotors])
-        missed = program.data @ u + program.start
+        residual = program.data @ u + program.start
         masses, at_prior = self.bodies[:, 0], self._prior_shares
-        away = trace - 4.0 - 6.0 * at_prior * (theta[masses] / self.centre[masses] - 1.0)
-        limit = away / (1.0 - at_prior) - 4.0 * np.log((1.0 - here) / (1.0 - at_prior))
+        linear = trace - 4.0 - 6.0 * at_prior * (theta[masses] / self.centre[masses] - 1.0)
+        limit = linear / (1.0 - at_prior) - 4.0 * np.log((1.0 - density_shares) / (1.0 - at_prior))
         entropy = (1.0 - BARRIER) * (trace - 4.0) + BARRIER * limit - (log_det - self._prior_log_det)
-        return float(missed @ missed + far @ far + turning + self.of_bodies @ entropy)
+        return float(residual @ residual + far @ far + turning + self.of_bodies @ entropy)
 
     def slopes(self, u: Float) -> tuple[Float, Float]:
-        """Gradient (p,) and Hessian (p, p) at a u where every body exists."""
-        theta, own = self.program.theta(u), self.of_bodies
+        """Gradient (p,) and Hessian (p, p) at a u where every link is physically consistent."""
+        theta, weights = self.program.theta(u), self.of_bodies
         inertias = self.inertias(theta)
         turned = turned_basis(np.asarray(np.linalg.inv(inertias)))
         f, slope, bent = self.limits(theta, inertias, turned)
-        edge, limit = (1.0 - BARRIER) * own, 4.0 * BARRIER * own / f
+        edge, limit = (1.0 - BARRIER) * weights, 4.0 * BARRIER * weights / f
         curve = edge[:, None, None] * products(turned, turned)
         curve += (limit / f)[:, None, None] * slope[:, :, None] * slope[:, None, :] - limit[
             :, None, None
@@ -216,20 +258,20 @@ class Entropic:
         force, stiffness = self.of_unknowns(push, curve)
         rotors = self.rotors
         rows = (self.program.spread[rotors] / theta[rotors])[:, None] * self.program.T[rotors]
-        own = self.weight[rotors]
-        return gradient - force - rows.T @ own, hessian + stiffness + (rows.T * own) @ rows
+        weights = self.weight[rotors]
+        return gradient - force - rows.T @ weights, hessian + stiffness + (rows.T * weights) @ rows
 
     def smooth(self, u: Float, ease: float = 1.0) -> tuple[Float, Float]:
-        """Gradient (p,) and Hessian (p, p) of f without its logarithms, all weights `ease` times as great."""
+        """Gradient (p,) and Hessian (p, p) of f without its logarithms, with all weights multiplied by `ease`."""
         program, others, rotors = self.program, self.squared, self.rotors
         theta, spread = program.theta(u), program.spread
         gradient = np.zeros(len(theta))
         gradient[rotors] = self.weight[rotors] * spread[rotors] / self.centre[rotors]
         gradient[others] = 2.0 * (self.weight * (theta - self.centre) / spread)[others]
-        gradient[self.bodies] = self.of_bodies[:, None] * self._linear * spread[self.bodies]
-        missed = program.data @ u + program.start
+        gradient[self.bodies] = self.of_bodies[:, None] * self._linear_slopes * spread[self.bodies]
+        residual = program.data @ u + program.start
         return (
-            2.0 * (program.data.T @ missed) + ease * (program.T.T @ gradient),
+            2.0 * (program.data.T @ residual) + ease * (program.T.T @ gradient),
             2.0 * program.gram + ease * self._curvature_of_others,
         )
 
@@ -240,7 +282,7 @@ class Entropic:
         return np.asarray((T.T * (2.0 * self.weight[self.squared])) @ T)
 
     def limits(self, theta: Float, inertias: Float, turned: Float) -> tuple[Float, Float, Float]:
-        """`rooms` of parameters (nb,) with gradient (nb, 10) and Hessian (nb, 10, 10); turned: P^-1 E_k."""
+        """`rooms` of parameters (nb,), its gradient (nb, 10) and Hessian (nb, 10, 10); turned: P^-1 E_k."""
         masses = theta[self.bodies[:, 0]]
         root, trace = np.exp(np.linalg.slogdet(inertias)[1] / 4), traces(turned)
         slope = root[:, None] * trace / 4.0
@@ -251,31 +293,31 @@ class Entropic:
         return root - self.compactness * masses**1.5, slope, bent
 
     def of_unknowns(self, push: Float, curve: Float) -> tuple[Float, Float]:
-        """Forces (nb, 10) and stiffnesses (nb, 10, 10) of the bodies' parameters as (p,) and (p, p) of u."""
-        own, T = self._spreads, self._moves
-        turned = (curve * own[:, :, None] * own[:, None, :]) @ T
+        """Forces (nb, 10) and stiffnesses (nb, 10, 10) of link parameters, as (p,) and (p, p) of u."""
+        spreads, T = self._spreads, self._body_directions
+        turned = (curve * spreads[:, :, None] * spreads[:, None, :]) @ T
         flat = T.reshape(-1, T.shape[2])
         return self.force_of_unknowns(push), flat.T @ turned.reshape(flat.shape)
 
     def force_of_unknowns(self, push: Float) -> Float:
-        """Forces (nb, 10) of the bodies' parameters as (p,) of u."""
-        flat = self._moves.reshape(-1, self._moves.shape[2])
+        """Forces (nb, 10) of link parameters, as (p,) of u."""
+        flat = self._body_directions.reshape(-1, self._body_directions.shape[2])
         return np.asarray(flat.T @ (push * self._spreads).ravel())
 
     @cached_property
     def _spreads(self) -> Float:
-        # (nb, 10) of the bodies' parameters.
+        # Spreads (nb, 10) of the link parameters.
         return np.asarray(self.program.spread[self.bodies])
 
     @cached_property
-    def _moves(self) -> Float:
-        # (nb, 10, p), how the bodies' parameters over their spreads move with u.
+    def _body_directions(self) -> Float:
+        # Derivatives (nb, 10, p) of link parameters over their spreads by u.
         return np.asarray(self.program.T[self.bodies])
 
     def first(self, margin: Float) -> Float:
-        """The program's reference (p,), with every body drawn towards its centre until it exists.
+        """Reference (p,) of the program, with every link pulled towards its centre until it is physically consistent.
 
-        margin: (nb,) that its pseudo-inertia has to be above; a centre that is not is raised by twice as much.
+        margin: (nb,) lower limit of its pseudo-inertia; a centre below it is raised by twice as much.
         """
         theta, centre = self.program.reference.copy(), self.centre.copy()
         lifted = np.linalg.eigvalsh(self.inertias(centre))[:, 0] <= margin
@@ -293,12 +335,12 @@ class Entropic:
 
 
 def turned_basis(matrices: Float) -> Float:
-    """M E_k (nb, 10, 4, 4) of matrices M (nb, 4, 4), with P = sum pi_k E_k."""
+    """Products M E_k (nb, 10, 4, 4) of matrices M (nb, 4, 4), with P = sum pi_k E_k."""
     return np.asarray(matrices[:, None] @ BASIS)
 
 
 def traces(turned: Float) -> Float:
-    """(nb, 10) of matrices."""
+    """Traces (nb, 10) of matrices (nb, 10, 4, 4)."""
     return np.asarray(turned.trace(axis1=2, axis2=3))
 
 
@@ -308,27 +350,28 @@ def products(first: Float, second: Float) -> Float:
     return np.asarray(first.reshape(-1, 10, 16) @ flat.transpose(0, 2, 1))
 
 
-# The entropic optimum within limits, nearly: a primal-dual path on which the distance weighs less and less.
+# Central path: a primal-dual path on which the weight of the barriers decreases.
 
+# Most steps of the path; some 30 are usual.
 STEPS = 200
-# Value over weight that the path begins with.
+# Initial value over weight of the path.
 GENTLE = 1e4
-# A step ends at this share of the way to a border; after one of that length at least the weight falls so much.
+# Share of the way to a border that a step goes, length of a long step, and decrease of the barrier weight after one.
 BACK, LONG, FALL = 0.95, 0.6, 0.1
-# How far inside bounds the path begins, in spreads.
+# Distance inside bounds at the start of the path, in spreads.
 CENTRAL_PATH_INSIDE = 0.1
-# Shares of the weight of the distance: that limits have, and that a step gains at most; where what holds the minimum
-# shows, and where the path's end is as good as the minimum.
+# Weight of limits, and gain of a step, as shares of the weight of the distance: until the active set is visible, and
+# until the end of the path is as good as the minimum.
 NEAR, NEAREST = (1e-6, 0.1), (1e-8, 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
 class _Bounds:
-    """Functions f >= 0 (b,): rows theta - edge of half-spaces and of what keeps rotors above zero, then cones.
+    """Functions f >= 0 (b,): half-spaces rows theta - edge, positivity of rotors, then cones.
 
     rows, edge: (l, p) and (l,).    turned: (l, p) rows over the unknowns u.
-    own: (b,) weights of the logarithms that are part of the distance, those of rotors; 0 = a limit.
-    place: (b,) of the half-space among all; -1 = a rotor's, or a cone.
+    own: (b,) weights of logarithms that are part of the distance, those of rotors; 0 = a limit.
+    place: (b,) index of the half-space; -1 = a rotor or a cone.
     equations: (e, p) over the unknowns.
     """
 
@@ -343,7 +386,7 @@ class _Bounds:
 
     @staticmethod
     def of(problem: Entropic, region: Region) -> _Bounds:
-        """Below rotors lies 0, and what keeps them from it has their own weight."""
+        """Bounds of a region; rotors have the lower limit 0 with their own weight."""
         program, rotors, sides, balls = problem.program, problem.rotors, region.sides, region.balls
         at_zero = np.isin(sides.index, rotors) & (sides.value <= 0) & (sides.edge <= 0)
         kept = np.flatnonzero(~at_zero & ~sides.equal)
@@ -363,11 +406,11 @@ class _Bounds:
 
     @property
     def curved(self) -> Bool:
-        """(b,) which are cones."""
+        """Functions (b,) that are cones."""
         return np.arange(len(self.own)) >= len(self.edge)
 
     def room(self, theta: Float) -> Float:
-        """The functions (b,) of parameters: how far these are inside."""
+        """Values (b,) of the functions at parameters: their distance inside."""
         room = self.rows @ theta - self.edge
         return np.append(room, self.balls.room(theta)) if self.balls.count else room
 
@@ -384,10 +427,10 @@ class _Bounds:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """u (p,), and what stands against it: S = w 1 of bodies, z s = w of density limits, y t = w of bounds.
+    """Point u (p,) of the central path with its duals: S = w 1 of links, z s = w of density limits, y t = w of bounds.
 
-    S: (nb + nm, 4, 4), against the bodies P = L L' and those with a margin less that margin: the force on P is
-    L'^-1 S L^-1. So small forces beside large ones are not lost in rounding, however thin a body is.
+    S: (nb + nm, 4, 4), dual of the links P = L L' and of those with a margin less that margin: the force on P is
+    L'^-1 S L^-1. So small forces beside large ones do not vanish in rounding, however thin a link is.
     s, z: (nb,).    t, y: (b,). The slacks s and t need not agree with u before the end.
     """
 
@@ -399,49 +442,51 @@ class _Point:
     y: Float
 
     def moved(self, way: _Point, length: float) -> _Point:
-        """After a part of a step."""
+        """Point after a part of a step."""
         return _Point(
             *(getattr(self, name) + length * getattr(way, name) for name in self.__dataclass_fields__)
         )
 
 
 class CentralPath:
-    """A path to the minimum within a region, on which what keeps it inside weighs less and less.
+    """Path to the minimum within a region, on which the weight of the barriers decreases.
 
-    Newton's method on the conditions of `_Point` with those of a minimum, and a second solution with the same matrix
-    that makes up for the products of the changes where a step would leave the inside. Where the data want bodies that
-    cannot be, it needs some 30 steps, and Newton's method on the value alone hundreds.
-    Source: Wright 1997, chapters 5 and 10, there for the corrector, too; Helmberg, Rendl, Vanderbei and Wolkowicz 1996
-    for the matrices.
+    Newton's method on the conditions of `_Point` and of a minimum, with a second solution of the same matrix that
+    corrects for the products of the changes where a step would leave the region. Where the data ask for impossible
+    links it needs some 30 steps, and Newton's method on the value alone hundreds.
+
+    References ---------- Wright 1997, chapters 5 and 10, also for the corrector; Helmberg, Rendl, Vanderbei and
+    Wolkowicz 1996 for the matrices.
+
     """
 
     def __init__(self, problem: Entropic, region: Region, theta: Float, value: float) -> None:
-        """theta: (p,) of bodies that exist, above their margins, with that value."""
+        """theta: (p,) physically consistent links above their margins, whose objective is `value`."""
         self._problem, self._region, self._bounds = problem, region, _Bounds.of(problem, region)
         weights = problem.of_bodies, problem.weight[problem.squared], problem.weight[problem.rotors]
         self._heaviest = float(np.concatenate(weights).max())
         self._ease, self._sharp = max(1.0, value / (GENTLE * self._heaviest)), 1.0
         self._steps = 0
-        # The path may begin beyond planes and masses: it comes inside on its way.
+        # The path may start outside planes and mass limits, and enters on its way.
         s, room = problem.rooms(theta), self._bounds.room(theta)
         t = np.where(room > 0, room, np.maximum(CENTRAL_PATH_INSIDE, -room))
         limit = 4.0 * BARRIER * problem.of_bodies
         self._root = np.linalg.cholesky(self._matrices(theta))
-        S = self._of_matrices()[:, None, None] * np.eye(4)
-        y = self._of_bounds() / t
+        S = self._matrix_weights()[:, None, None] * np.eye(4)
+        y = self._bound_weights() / t
         self._point = _Point(problem.program.unknowns(theta), S, s, self._ease * limit / s, t, y)
 
     @staticmethod
     def begun(problem: Entropic, region: Region) -> CentralPath | None:
-        """From bodies that exist; None where these have no value."""
+        """Path from physically consistent links; None if their objective is not finite."""
         theta = _inside_bounds(problem, region.sides, problem.first(region.margin))
         value = problem.value(problem.program.unknowns(theta))
         return CentralPath(problem, region, theta, value) if np.isfinite(value) else None
 
     def follow(self, sharp: float, gain: float) -> bool:
-        """Goes on until limits weigh the one share of the distance and a step gains no more than the other.
+        """Advance until limits weigh the share `sharp` of the distance and a step gains at most the share `gain`.
 
-        False if it stalls.
+        Returns False if it stalls.
         """
         for _ in range(STEPS):
             try:
@@ -460,20 +505,20 @@ class CentralPath:
 
     @property
     def theta(self) -> Float:
-        """Parameters (p,) where it is."""
+        """Parameters (p,) at the current point."""
         return self._problem.program.theta(self._point.u)
 
     @property
-    def held(self) -> Bool:
-        """Which half-spaces (k,) hold the minimum."""
-        found = np.zeros(self._region.sides.count, dtype=np.bool_)
+    def active(self) -> Bool:
+        """Active half-spaces (k,) at the minimum."""
+        active = np.zeros(self._region.sides.count, dtype=np.bool_)
         place = self._bounds.place[self._point.y > self._point.t]
-        found[place[place >= 0]] = True
-        return found
+        active[place[place >= 0]] = True
+        return active
 
     @property
     def certificate(self) -> Certificate:
-        """What the forces of the limits leave of the slope here, and what these could still gain."""
+        """Certificate of the current point: remaining slope under the forces of the limits, and their possible gain."""
         problem, bounds, at = self._problem, self._bounds, self._point
         nb, limits = len(problem.bodies), bounds.own == 0
         gradient, hessian = problem.slopes(at.u)
@@ -481,66 +526,71 @@ class CentralPath:
         bounded = self._region.bounded
         push = np.zeros((nb, 10))
         push[bounded] = traces(at.S[nb:, None] @ self._turned()[nb:])
-        left = gradient - rows[limits].T @ at.y[limits] - problem.force_of_unknowns(push)
+        slope_left = gradient - rows[limits].T @ at.y[limits] - problem.force_of_unknowns(push)
         if len(bounds.equations):
-            left = left - bounds.equations.T @ np.linalg.lstsq(bounds.equations.T, left, rcond=None)[0]
+            slope_left = (
+                slope_left
+                - bounds.equations.T @ np.linalg.lstsq(bounds.equations.T, slope_left, rcond=None)[0]
+            )
         size = 1.0 + float(np.abs((hessian + bent) @ at.u).max())
         gap = float(at.y[limits] @ bounds.room(self.theta)[limits]) + float(
             np.trace(at.S[nb:], axis1=1, axis2=2).sum()
         )
         share = gap / (1.0 + abs(problem.value(at.u)))
-        return Certificate(0.0, float(np.abs(left).max()) / size, share, self._steps)
+        return Certificate(0.0, float(np.abs(slope_left).max()) / size, share, self._steps)
 
     def _matrices(self, theta: Float) -> Float:
-        """P of the bodies, and P - margin of those with one, (nb + nm, 4, 4)."""
+        """P of the links, and P - margin of those with a margin, (nb + nm, 4, 4)."""
         P, bounded = self._problem.inertias(theta), self._region.bounded
         return np.concatenate([P, P[bounded] - self._region.margin[bounded, None, None] * np.eye(4)])
 
-    def _of_matrices(self) -> Float:
-        """Weights (nb + nm,) of their logarithms: those that are part of the distance, and those that fade."""
+    def _matrix_weights(self) -> Float:
+        """Weights (nb + nm,) of the logarithms of the matrices: those of the distance, and decreasing ones."""
         fading = np.full(len(self._region.bounded), self._sharp * self._heaviest)
         return np.append((1.0 - BARRIER) * self._problem.of_bodies, fading) * self._ease
 
-    def _of_bounds(self) -> Float:
-        """Weights (b,) of their logarithms: of the rotors' own ones, which stay, and of the others', which fade."""
-        own = self._bounds.own
-        return np.asarray(self._ease * np.where(own > 0, own, self._sharp * self._heaviest))
+    def _bound_weights(self) -> Float:
+        """Weights (b,) of the logarithms of the bounds: those of rotors, which stay, and decreasing ones."""
+        rotor_weights = self._bounds.own
+        return np.asarray(
+            self._ease * np.where(rotor_weights > 0, rotor_weights, self._sharp * self._heaviest)
+        )
 
     def _move(self, way: _Point, length: float) -> None:
-        there = self._point.moved(way, length)
-        root = np.linalg.cholesky(self._matrices(self._problem.program.theta(there.u)))
+        next_point = self._point.moved(way, length)
+        root = np.linalg.cholesky(self._matrices(self._problem.program.theta(next_point.u)))
         turn = np.linalg.inv(self._root) @ root
-        self._point, self._root = replace(there, S=turn.transpose(0, 2, 1) @ there.S @ turn), root
+        self._point, self._root = replace(next_point, S=turn.transpose(0, 2, 1) @ next_point.S @ turn), root
 
     def _turned(self) -> Float:
-        """L^-1 E_k L'^-1 (nb + nm, 10, 4, 4) of every body and of what it has above its margin."""
+        """L^-1 E_k L'^-1 (nb + nm, 10, 4, 4) of every link, and of those with a margin."""
         inverse = np.linalg.inv(self._root)[:, None]
         return np.asarray(inverse @ BASIS @ inverse.transpose(0, 1, 3, 2))
 
-    def _both(self, of_bodies: Float) -> Float:
-        """Of the bodies, and once more of those with a margin."""
+    def _repeat_bounded(self, of_bodies: Float) -> Float:
+        """Values of the links, with those of links with a margin repeated."""
         return np.concatenate([of_bodies, of_bodies[self._region.bounded]])
 
-    def _added(self, of_matrices: Float) -> Float:
-        """Of both matrices of a body the sum, (nb, ...)."""
+    def _sum_per_body(self, of_matrices: Float) -> Float:
+        """Sum (nb, ...) over the one or two matrices of each link."""
         nb = len(self._problem.bodies)
-        found = of_matrices[:nb].copy()
-        found[self._region.bounded] += of_matrices[nb:]
-        return found
+        total = of_matrices[:nb].copy()
+        total[self._region.bounded] += of_matrices[nb:]
+        return total
 
     def _step(self) -> tuple[_Point, float, float]:
-        """The next step, what it gains, and how much of it stays inside."""
+        """Next step, its gain, and the share of it that stays inside."""
         problem, bounds, at = self._problem, self._bounds, self._point
         program, nb = problem.program, len(problem.bodies)
         theta, spread, T = program.theta(at.u), program.spread, program.T
-        edge, of_bounds = self._of_matrices(), self._of_bounds()
+        edge, of_bounds = self._matrix_weights(), self._bound_weights()
         limit = self._ease * 4.0 * BARRIER * problem.of_bodies
         turned, of_S = self._turned(), np.linalg.inv(np.linalg.cholesky(at.S))
         f, slope, bent = problem.limits(theta, problem.inertias(theta), turned[:nb])
-        curve = self._added(products(turned, turned @ at.S[:, None]))
+        curve = self._sum_per_body(products(turned, turned @ at.S[:, None]))
         curve = (curve + curve.transpose(0, 2, 1)) / 2.0 - at.z[:, None, None] * bent
         curve += (at.z / at.s)[:, None, None] * slope[:, :, None] * slope[:, None, :]
-        push = self._added(edge[:, None] * traces(turned))
+        push = self._sum_per_body(edge[:, None] * traces(turned))
         push += ((limit - at.z * (f - at.s)) / at.s)[:, None] * slope
         room = bounds.room(theta)
         rows, bowed = bounds.slopes(theta, at.y)
@@ -549,17 +599,17 @@ class CentralPath:
         right = force - gradient + rows.T @ ((of_bounds - at.y * (room - at.t)) / at.t)
         factor = cho_factor(hessian + stiffness + bowed + (rows.T * (at.y / at.t)) @ rows)
         E, missing = bounds.equations, -self._region.sides.room(theta)[self._region.sides.equal]
-        held = cho_solve(factor, E.T) if len(E) else E.T
+        equation_response = cho_solve(factor, E.T) if len(E) else E.T
 
         def changes(u: Float) -> Float:
-            of_bodies = self._both((spread * (T @ u))[problem.bodies])
+            of_bodies = self._repeat_bounded((spread * (T @ u))[problem.bodies])
             return np.asarray(np.einsum("bk,bkij->bij", of_bodies, turned))
 
         def step(right: Float, S: Float, z: Float, y: Float) -> _Point:
-            # S, z, y: products of changes that the way is to make up for, over P, s and t.
+            # S, z, y: products of changes, over P, s and t, that the step corrects.
             u = cho_solve(factor, right)
             if len(E):
-                u = u - held @ np.linalg.solve(E @ held, E @ u - missing)
+                u = u - equation_response @ np.linalg.solve(E @ equation_response, E @ u - missing)
             by = spread * (T @ u)
             half = changes(u) @ at.S
             s, t = (slope * by[problem.bodies]).sum(axis=1) + f - at.s, rows @ u + room - at.t
@@ -573,12 +623,12 @@ class CentralPath:
             )
 
         def inside(way: _Point) -> float:
-            # Eigenvalues of the changes over the matrices that they are changes of, which are positive definite.
+            # Eigenvalues of the changes relative to the positive definite matrices.
             of_matrices = np.linalg.eigvalsh(
                 np.concatenate([changes(way.u), of_S @ way.S @ of_S.transpose(0, 2, 1)])
             )
             ratios = [way.s / at.s, way.z / at.z, way.t / at.t, way.y / at.y, of_matrices]
-            least = min(float(one.min(initial=0.0)) for one in ratios)
+            least = min(float(ratio.min(initial=0.0)) for ratio in ratios)
             return min(1.0, BACK / max(-least, BACK))
 
         way = step(right, np.zeros_like(at.S), np.zeros_like(at.z), np.zeros_like(at.y))
@@ -586,7 +636,7 @@ class CentralPath:
         if length < 1.0:
             half = changes(way.u) @ way.S
             S, z, y = (half + half.transpose(0, 2, 1)) / 2.0, way.s * way.z / at.s, way.t * way.y / at.t
-            away = self._added(traces(turned @ S[:, None])) + z[:, None] * slope
+            away = self._sum_per_body(traces(turned @ S[:, None])) + z[:, None] * slope
             corrected = step(right - problem.force_of_unknowns(away) - rows.T @ y, S, z, y)
             further = inside(corrected)
             if further > length:
@@ -595,7 +645,7 @@ class CentralPath:
 
 
 def _inside_bounds(problem: Entropic, sides: HalfSpaces, first: Float) -> Float:
-    """Parameters (p,) with those that are of no body well inside their bounds."""
+    """Parameters (p,) with those of no link moved well inside their bounds."""
     low, high = np.full(len(first), -np.inf), np.full(len(first), np.inf)
     for row, j, value in zip(sides.rows, sides.index.tolist(), sides.value.tolist(), strict=True):
         if j >= 0 and problem.others[j]:
@@ -607,105 +657,124 @@ def _inside_bounds(problem: Entropic, sides: HalfSpaces, first: Float) -> Float:
     return np.clip(first, low + inside, high - inside)
 
 
+# Most Newton steps with one active set.
 INTERIOR_STEPS = 150
-# A minimum that no bound holds and that so few steps reach needs no path.
+# Newton steps for a minimum without active bounds, or near a known one; harder problems use the path.
 QUICK = 12
+# Most changes of the active set.
 ROUNDS = 6
-# Shares of the value that a step gains: where the search has ended, and what is lost in rounding; by how much a step
-# gains less than the one before while the search goes on there.
+# Gain of a step as a share of the value: at the end of the search, and below rounding; and the ratio to the previous
+# gain while the search continues below rounding.
 SETTLED, ROUNDING, CLOSER = 1e-20, 1e-13, 0.25
+# Shortest step of the line search.
 LEAST_STEP = 1e-10
-# In sizes of its row, by how much a half-space that another holds may be missed in rounding; and the part of a row's
-# length that others do not make up, below which it says no more than they do.
-BARELY, DEPENDENT = 1e-12, 1e-9
+# Violation of a half-space, in sizes of its row, that is rounding; and the least independent part of a row.
+ROUNDING_ROOM, DEPENDENT = 1e-12, 1e-9
 
 
 def entropic_optimum(
     problem: Entropic, region: Region, near: Float | None = None
 ) -> tuple[Float, Certificate] | None:
-    """The minimum among consistent bodies within a region; None if the search stalls.    near: (p,) it may be.
+    """Minimum over physically consistent links within a region; None if the search stalls.
 
-    Newton's method with the half-spaces that hold in force. f is convex: what passes every other constraint is the
-    constrained minimum as well. Where a curved limit holds, the end of a path from the inside is the answer.
+    Newton's method with an active set of half-spaces. f is convex, so a point that fulfils all other constraints is the
+    constrained minimum as well. If a curved limit is active, the end of a central path is the solution.
+
+    Parameters
+    ----------
+    problem : Entropic
+        Objective.
+    region : Region
+        Region.
+    near : ndarray, shape (p,), optional
+        Solution of a similar problem.
+
+    Returns
+    -------
+    tuple of ndarray, shape (p,), and Certificate, or None
+        Minimum.
+
     """
-    found = _nearby(problem, region, near) if near is not None else _quickly(problem, region)
-    if found is not None and region.curved_inside(found[0]):
-        return found
+    optimum = (
+        _from_nearby(problem, region, near) if near is not None else _without_half_spaces(problem, region)
+    )
+    if optimum is not None and region.curved_inside(optimum[0]):
+        return optimum
     path = CentralPath.begun(problem, region)
     if path is None or not path.follow(*NEAR):
         return None
-    found = _within(problem, region.sides, path.theta, path.held)
-    if found is not None and region.curved_inside(found[0]):
-        return found
-    path.follow(*NEAREST)  # where that stalls, what was reached may do
+    optimum = _within_half_spaces(problem, region.sides, path.theta, path.active)
+    if optimum is not None and region.curved_inside(optimum[0]):
+        return optimum
+    path.follow(*NEAREST)  # if it stalls, the point reached may suffice
     certificate = path.certificate
     return (path.theta, certificate) if certificate.ok else None
 
 
-def _nearby(problem: Entropic, region: Region, near: Float) -> tuple[Float, Certificate] | None:
-    # What holds the answer to almost the same program most often holds this one as well.
-    return _within(problem, region.sides, near, region.sides.room(near) <= BARELY, QUICK)
+def _from_nearby(problem: Entropic, region: Region, near: Float) -> tuple[Float, Certificate] | None:
+    # Similar programs usually have the same active half-spaces.
+    return _within_half_spaces(problem, region.sides, near, region.sides.room(near) <= ROUNDING_ROOM, QUICK)
 
 
-def _quickly(problem: Entropic, region: Region) -> tuple[Float, Certificate] | None:
-    # The minimum without half-spaces, or near it where it lies beyond some.
+def _without_half_spaces(problem: Entropic, region: Region) -> tuple[Float, Certificate] | None:
+    # The minimum without half-spaces, or near it if it violates some.
     first = problem.first(np.zeros(len(problem.bodies)))
-    u, ended = _descended(problem, problem.program.unknowns(first), np.zeros((0, len(first))), QUICK)
+    u, ended = _newton(problem, problem.program.unknowns(first), np.zeros((0, len(first))), QUICK)
     if ended is None or not ended[1].ok:
         return None
     theta = problem.program.theta(u)
-    held = region.sides.beyond(theta, 0.0)
-    return _within(problem, region.sides, theta, held) if held.any() else (theta, ended[1])
+    active = region.sides.beyond(theta, 0.0)
+    return _within_half_spaces(problem, region.sides, theta, active) if active.any() else (theta, ended[1])
 
 
-def _within(
-    problem: Entropic, sides: HalfSpaces, near: Float, held: Bool, steps: int = INTERIOR_STEPS
+def _within_half_spaces(
+    problem: Entropic, sides: HalfSpaces, near: Float, active: Bool, steps: int = INTERIOR_STEPS
 ) -> tuple[Float, Certificate] | None:
-    """The minimum within half-spaces, from parameters (p,) near it and those in force there, (k,)."""
+    """Minimum within half-spaces, from parameters (p,) near it and the half-spaces active there, (k,)."""
     program, theta = problem.program, near
     turned = (sides.rows * program.spread) @ program.T
     for _ in range(ROUNDS):
-        held = _independent(turned, held | sides.equal)
-        theta = sides.at(theta, held)
-        u, A = program.unknowns(theta), turned[held]
-        if (sides.index[held] == SEVERAL).any():
-            u = u - A.T @ np.linalg.solve(A @ A.T, sides.room(program.theta(u))[held])
-        u, ended = _descended(problem, u, A, steps)
+        active = _independent(turned, active | sides.equal)
+        theta = sides.at(theta, active)
+        u, A = program.unknowns(theta), turned[active]
+        if (sides.index[active] == SEVERAL).any():
+            u = u - A.T @ np.linalg.solve(A @ A.T, sides.room(program.theta(u))[active])
+        u, ended = _newton(problem, u, A, steps)
         if ended is None or not ended[1].ok:
             return None
         pull, certificate = ended
-        theta = sides.at(program.theta(u), held)
-        beyond = ~held & sides.beyond(theta, BARELY)
-        # What is held and would rather come back in is let go.
-        back = np.flatnonzero(held)[(pull > 0.0) & ~sides.equal[held]]
+        theta = sides.at(program.theta(u), active)
+        beyond = ~active & sides.beyond(theta, ROUNDING_ROOM)
+        # Drop active half-spaces whose force points inside.
+        back = np.flatnonzero(active)[(pull > 0.0) & ~sides.equal[active]]
         if not beyond.any() and not len(back):
             return theta, certificate
-        held[back] = False
-        held |= beyond
+        active[back] = False
+        active |= beyond
     return None
 
 
-def _independent(rows: Float, held: Bool) -> Bool:
-    """Those held (k,) whose rows (k, p) are independent: a box around a body holds a sphere around the box as well."""
-    kept, basis = held.copy(), np.zeros((0, rows.shape[1]))
-    for row in np.flatnonzero(held).tolist():
-        own = rows[row] / np.linalg.norm(rows[row])
-        for _ in range(2):  # the second time makes up for rounding
-            own = own - basis.T @ (basis @ own)
-        size = np.linalg.norm(own)
+def _independent(rows: Float, active: Bool) -> Bool:
+    """Active rows (k,) that are linearly independent: a box around a link may repeat planes of other limits."""
+    kept, basis = active.copy(), np.zeros((0, rows.shape[1]))
+    for row in np.flatnonzero(active).tolist():
+        direction = rows[row] / np.linalg.norm(rows[row])
+        for _ in range(2):  # the second pass removes rounding
+            direction = direction - basis.T @ (basis @ direction)
+        size = np.linalg.norm(direction)
         if size < DEPENDENT:
             kept[row] = False
         else:
-            basis = np.concatenate([basis, own[None] / size])
+            basis = np.concatenate([basis, direction[None] / size])
     return kept
 
 
-def _descended(
+def _newton(
     problem: Entropic, u: Float, A: Float, steps: int = INTERIOR_STEPS
 ) -> tuple[Float, tuple[Float, Certificate] | None]:
     """Newton's method along A u = const until a step gains no more than rounding.
 
-    Returns where it ended, the forces that hold A u and the certificate; None for these where it stalls.
+    Returns the end point, and the forces of A u with the certificate; None for these if it stalls.
     """
     value, decrease = problem.value(u), np.inf
     for step in range(steps):
@@ -725,11 +794,11 @@ def _descended(
         before, decrease = decrease, -float(along @ direction)
         share = decrease / (1.0 + abs(value))
         if share > ROUNDING:
-            length, there = _step(problem, u, value, direction, decrease)
-        else:  # The value no longer tells steps apart, but each doubles the number of right digits.
+            length, next_value = _step(problem, u, value, direction, decrease)
+        else:  # Rounding hides differences of the value here, but each step doubles the correct digits.
             length = 1.0 if share <= SETTLED or decrease <= CLOSER * before else 0.0
-            there = value
-        u, value = u + length * direction, there
+            next_value = value
+        u, value = u + length * direction, next_value
         if length == 0.0 or share <= SETTLED:
             size = 1.0 + float(np.abs(hessian @ u).max())
             return u, (force, Certificate(0.0, float(np.abs(along).max()) / size, share, step))
@@ -739,11 +808,11 @@ def _descended(
 def _step(
     problem: Entropic, u: Float, value: float, direction: Float, decrease: float
 ) -> tuple[float, float]:
-    # The longest of the halved steps that lowers the value as it should, and the value there; 0 if none does.
+    # Longest halved step with sufficient decrease, and the value there; 0 if there is none.
     length = 1.0
     while length > LEAST_STEP:
-        there = problem.value(u + length * direction)
-        if there < value - 0.25 * length * decrease:
-            return length, there
+        next_value = problem.value(u + length * direction)
+        if next_value < value - 0.25 * length * decrease:
+            return length, next_value
         length *= 0.5
     return 0.0, value

@@ -1,4 +1,4 @@
-"""What is known of one body, as plain data: the form in which experiment files and run folders hold it."""
+"""Limits of single links as plain data, the form of experiment files and run folders."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from dynid.robot.shapes import Geometry, described_shapes, spread_directions
 from dynid.robot.xml import inside
 from dynid.spatial.algebra import rotation_rpy
 
-# Polytopes of few planes around many points.
+# Polytopes with few planes around many points.
 
+# Corners of a hull: more would make programs slow.
 MOST_POINTS = 100
 _DIRECTIONS = 64
 
 
 def enclosing_points(points: Float) -> Float:
-    """Corners (k, 3) of the convex hull of points, or of a polytope around it where the hull has more than 100.
+    """Corners (k, 3) of the convex hull of points, or of a polytope around it if the hull has more than 100 corners.
 
     The polytope touches the hull with one plane in each of 64 spread directions and their opposites, and along the
-    axes.    Raises UsageError if the points lie in a plane or span more than 20 m.
+    axes. Raises UsageError if the points lie in a plane or span more than 20 m.
     """
     from scipy.spatial import ConvexHull, HalfspaceIntersection, QhullError
 
@@ -42,7 +43,7 @@ def enclosing_points(points: Float) -> Float:
             "mesh-size",
             found=f"a body {span:.4g} m long",
             expected=f"at most {LONGEST:g} m",
-            do="a mesh in millimetres has the scale 0.001",
+            do="scale a mesh in millimetres by 0.001",
         )
     try:
         hull = ConvexHull(points)
@@ -101,9 +102,23 @@ KEYS = tuple(name for name in options_of(LinkLimits) if not name.startswith("mes
 
 
 def limits_of_body(entry: Mapping[str, Any]) -> Sequence[Convex]:
-    """Constraints of one entry, with the keys of `LinkLimits` other than those of a mesh.
+    """Constraints of one entry of `[[estimate.limits]]`.
 
-    Raises UsageError for an unknown key, a missing body, a flat hull or semi-axes that are not positive.
+    Parameters
+    ----------
+    entry : mapping
+        Keys of `LinkLimits` other than those of a mesh.
+
+    Returns
+    -------
+    sequence of Convex
+        Constraints.
+
+    Raises
+    ------
+    UsageError
+        For an unknown key, a missing body, a flat hull or semi-axes that are not positive.
+
     """
     unknown = sorted(set(entry) - set(KEYS))
     if unknown or "body" not in entry:
@@ -113,35 +128,57 @@ def limits_of_body(entry: Mapping[str, Any]) -> Sequence[Convex]:
             expected="body and some of " + ", ".join(KEYS[1:]),
         )
     body = int(entry["body"])
-    found: list[Convex] = []
+    constraints: list[Convex] = []
     if entry.get("mass") is not None:
         lower, upper = entry["mass"]
-        found.append(BodyMass(body, float(lower), float(upper)))
+        constraints.append(BodyMass(body, float(lower), float(upper)))
     low, high = entry.get("centre_lower"), entry.get("centre_upper")
     if low is not None or high is not None:
-        found.append(CentreHalfSpaces.box(body, _three(low, -np.inf), _three(high, np.inf)))
+        constraints.append(
+            CentreHalfSpaces.box(body, _three_floats(low, -np.inf), _three_floats(high, np.inf))
+        )
     if entry.get("hull") is not None:
         points = np.array(entry["hull"], dtype=np.float64).reshape(-1, 3)
-        # Also where the whole body lies in it: a flat hull is reported here and not in the middle of a fit.
+        # Also for whole_body: a flat hull is reported here and not during a fit.
         centre = CentreHalfSpaces.hull(body, points)
         corners = tuple((float(x), float(y), float(z)) for x, y, z in points)
-        found.append(InsideHull(body, corners) if entry.get("whole_body") else centre)
+        constraints.append(InsideHull(body, corners) if entry.get("whole_body") else centre)
     elif entry.get("whole_body"):
-        raise UsageError("body-limits", found="whole_body without hull", expected="the hull it lies in")
+        raise UsageError("body-limits", found="whole_body without hull", expected="a hull of the whole link")
     axes = entry.get("ellipsoid_semi_axes")
     if axes is not None:
-        semi = _three(axes, np.nan)
+        semi = _three_floats(axes, np.nan)
         if not min(semi) > 0:
             raise UsageError("ellipsoid", found=f"semi-axes {list(semi)}", expected="three lengths > 0")
-        found.append(InsideEllipsoid(body, _three(entry.get("ellipsoid_centre"), 0.0), semi))
-    return found
+        constraints.append(InsideEllipsoid(body, _three_floats(entry.get("ellipsoid_centre"), 0.0), semi))
+    return constraints
 
 
 def with_hull_of_mesh(entry: Mapping[str, Any], folder: Path, place: Place) -> dict[str, Any]:
-    """The entry with the hull of its mesh, in the joint's frame, in place of the keys of the mesh.
+    """Entry in which the keys of a mesh are replaced by the hull of the mesh in the joint frame.
 
-    The file of the mesh lies below `folder`.
-    Raises InputError for a mesh that cannot be read or has no volume, RefusedError for one outside the folder.
+    Parameters
+    ----------
+    entry : mapping
+        mesh: STL or OBJ file below `folder`. mesh_scale: m per unit of the file. mesh_xyz, mesh_rpy: frame of the mesh
+        in the joint frame, m and rad.
+    folder : Path
+        Folder of the experiment file.
+    place : Place
+        Place for messages.
+
+    Returns
+    -------
+    dict
+        Entry with `hull`.
+
+    Raises
+    ------
+    InputError
+        For a mesh that cannot be read or has no volume.
+    RefusedError
+        For a mesh outside the folder.
+
     """
     if entry.get("mesh") is None:
         return dict(entry)
@@ -162,14 +199,14 @@ def with_hull_of_mesh(entry: Mapping[str, Any], folder: Path, place: Place) -> d
     return kept | {"hull": corners.tolist()}
 
 
-def _three(values: Sequence[float] | None, missing: float) -> tuple[float, float, float]:
+def _three_floats(values: Sequence[float] | None, missing: float) -> tuple[float, float, float]:
     if values is None:
         return missing, missing, missing
     x, y, z = (float(v) for v in values)
     return x, y, z
 
 
-# What the shapes in a URDF or MJCF say of its bodies: hulls for `[[estimate.limits]]`.
+# Hulls for `[[estimate.limits]]` from the shapes in a URDF or MJCF.
 
 
 def limits_from_description(
@@ -178,13 +215,33 @@ def limits_from_description(
     geometry: Geometry = "collision",
     diagnostics: Diagnostics | None = None,
 ) -> list[dict[str, Any]]:
-    """One entry of `[[estimate.limits]]` for each body with shapes: the hull of them all, in the joint's frame.
+    """Entries of `[[estimate.limits]]` from a robot file: the hull of all shapes of each link, in its joint frame.
 
-    path: a URDF, plain or as xacro, or an MJCF, whose collision geoms are those that may touch others (contype or
-    conaffinity). Otherwise as `limits_of_robot`.
-    Raises InputErrors with what is wrong in the file, UsageError for another format.
+    Parameters
+    ----------
+    path : Path
+        URDF (plain or xacro) or MJCF; of an MJCF those collision geoms that may touch others (contype or conaffinity).
+    reading : Reading, optional
+        Options of reading.
+    geometry : {"collision", "visual"}
+        Shapes to use.
+    diagnostics : Diagnostics, optional
+        Receives warnings.
+
+    Returns
+    -------
+    list of dict
+        One entry per link with shapes, see `limits_of_robot`.
+
+    Raises
+    ------
+    InputErrors
+        With all faults of the file.
+    UsageError
+        For another format.
+
     """
-    from dynid.robot.load import read_robot  # readers of all formats, which pages of a run do without
+    from dynid.robot.load import read_robot  # loads readers of all formats, which pages of a run do not need
 
     sink = diagnostics if diagnostics is not None else Diagnostics()
     reading = reading if reading is not None else Reading()
@@ -193,8 +250,8 @@ def limits_from_description(
         raise UsageError(
             "limits-format",
             found=f"<{tag}> in '{path}'",
-            expected="a URDF or MJCF: only they have shapes that are read",
-            do="write [[estimate.limits]] with mesh = ... by hand",
+            expected="a URDF or MJCF file, from which shapes can be read",
+            do="write [[estimate.limits]] with mesh = ... yourself",
         )
     return limits_of_robot(read_robot(path, reading, Diagnostics()), geometry, sink)
 
@@ -202,39 +259,58 @@ def limits_from_description(
 def limits_of_robot(
     robot: RobotModel, geometry: Geometry = "collision", diagnostics: Diagnostics | None = None
 ) -> list[dict[str, Any]]:
-    """One entry of `[[estimate.limits]]` for each body of a robot whose description has shapes; see `described_shapes`.
+    """Entries of `[[estimate.limits]]` for the links of a robot whose file has shapes, see `described_shapes`.
 
-    Links on fixed and held joints count to the body that carries them. Bodies with a shape that cannot be read, such as
-    a mesh that is not there, are left out with a warning: their hull would be too small.
-    Raises RefusedError for a mesh outside its folder or package.
+    Links on fixed and locked joints count to the link that carries them. A link with a shape that cannot be read, such
+    as a missing mesh, is left out with a warning, since its hull would be too small.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    geometry : {"collision", "visual"}
+        Shapes to use.
+    diagnostics : Diagnostics, optional
+        Receives warnings.
+
+    Returns
+    -------
+    list of dict
+        One entry per link.
+
+    Raises
+    ------
+    RefusedError
+        For a mesh outside its folder or package.
+
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     corners: list[list[Float]] = [[] for _ in robot.body_names]
     faults: dict[int, DynidError] = {}
-    for one in described_shapes(robot):
-        if one.geometry != geometry or one.body < 0 or one.body in faults:
+    for shape in described_shapes(robot):
+        if shape.geometry != geometry or shape.body < 0 or shape.body in faults:
             continue
         try:
-            corners[one.body].append(one.read().corners())
+            corners[shape.body].append(shape.read().corners())
         except RefusedError:
             raise
         except DynidError as error:
-            faults[one.body] = error
+            faults[shape.body] = error
     entries = []
-    for body, own in enumerate(corners):
+    for body, points in enumerate(corners):
         try:
-            if own and body not in faults:
-                hull = enclosing_points(np.concatenate(own)).tolist()
+            if points and body not in faults:
+                hull = enclosing_points(np.concatenate(points)).tolist()
                 entries.append({"body": body + 1, "hull": hull, "whole_body": True})
         except DynidError as error:
             faults[body] = error
     for body in sorted(faults):
-        sink.warn("shape-unread", f"body '{robot.body_names[body]}' is left out: {faults[body]}")
+        sink.warn("shape-unread", f"no limits for link '{robot.body_names[body]}': {faults[body]}")
     return entries
 
 
 def limits_text(entries: Sequence[dict[str, Any]], names: Sequence[str]) -> str:
-    """The entries as TOML; names: of all bodies, for comments."""
+    """Entries as TOML; names: of all links, for comments."""
     lines = []
     for entry in entries:
         label = "".join(c if c.isprintable() else "?" for c in names[entry["body"] - 1])

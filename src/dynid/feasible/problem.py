@@ -1,4 +1,4 @@
-"""The feasible parameters closest to data or coefficients: one convex program."""
+"""Feasible parameters closest to data or coefficients: one convex program."""
 
 from __future__ import annotations
 
@@ -29,23 +29,24 @@ from dynid.feasible.interior import Entropic, Whitened, entropic_optimum
 from dynid.feasible.region import INSIDE, Setting
 from dynid.terms.exports import Column
 
-# The program is scaled so that the prior weighs this much: far above the solver's tolerance, far below one.
+# Weight of the prior after scaling: far above the tolerance of the solver, far below one.
 PRIOR_WEIGHT = 1e-2
+# Distance from a constraint, in its size, at which it counts as active.
 ACTIVE = 1e-5
-# Convex steps of the geodesic distance: most of them, and the relative gain below which they end.
+# Most convex steps of the geodesic distance, and the relative gain at which they end.
 _STEPS, _GAIN = 40, 1e-6
-# Where the cone solver stalls, the distance itself keeps bodies inside: how much it is raised, and how often at most.
+# Factor and number of increases of the distance's weight if the cone solver stalls.
 _RAISED, _RAISES = 10.0, 6
 
 
 class Distance(StrEnum):
-    """How far parameters are from their prior.
+    """Distance of parameters from their prior.
 
-    euclidean: sum ((theta - prior) / spread)^2.    entropic: for bodies sum tr(P0^-1 P) - log det(P0^-1 P) - 4, the
-    Bregman divergence of the pseudo-inertias, which grows without bound where a body stops being physical.
-    geodesic: for bodies sum ||log(P0^-1/2 P P0^-1/2)||^2 / 2, the Riemannian distance: free of frames and units like
-    the entropic one, and the same for a body too heavy or too light by one factor. Solved by convex steps.
-    Rotor inertias that the setting names count as bodies of one number: x - log x - 1 and log(x)^2 / 2 for x = I / I0.
+    euclidean: sum ((theta - prior) / spread)^2. entropic: for links sum tr(P0^-1 P) - log det(P0^-1 P) - 4, the Bregman
+    divergence of the pseudo-inertias, which is unbounded where a link stops being physical. geodesic: for links sum
+    ||log(P0^-1/2 P P0^-1/2)||^2 / 2, the Riemannian distance, which does not depend on frames and units either, and is
+    the same for a link too heavy or too light by one factor; it is solved by convex steps. Rotor inertias that the
+    setting names count as one-dimensional bodies: x - log x - 1 and log(x)^2 / 2 for x = I / I0.
     """
 
     EUCLIDEAN = "euclidean"
@@ -55,10 +56,21 @@ class Distance(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Feasible:
-    """Physically consistent parameters, and the evidence.
+    """Physically consistent parameters and their certificate.
 
-    parameters: (p,).    cost: ||A theta - y||^2.    certificate: of optimality.    seconds: taken.
-    task: that they answer.
+    Attributes
+    ----------
+    parameters : ndarray, shape (p,)
+        Parameters.
+    cost : float
+        ||A theta - y||^2.
+    certificate : Certificate
+        Certificate of optimality.
+    seconds : float, s
+        Computing time.
+    task : Task
+        Problem that was solved.
+
     """
 
     parameters: Float
@@ -72,18 +84,18 @@ class Feasible:
 
     @cached_property
     def distance(self) -> float:
-        """From the prior."""
+        """Distance from the prior."""
         return self.task.away(self.parameters) / PRIOR_WEIGHT
 
     @cached_property
     def least_eigenvalue(self) -> Float:
-        """(bodies,) of the pseudo-inertias."""
-        found = least_eigenvalues(self.task.setting.columns, self.parameters)
-        return locked(found, (None,), "least_eigenvalue")
+        """Least eigenvalue (links,) of the pseudo-inertias."""
+        eigenvalues = least_eigenvalues(self.task.setting.columns, self.parameters)
+        return locked(eigenvalues, (None,), "least_eigenvalue")
 
     @cached_property
     def active(self) -> tuple[str, ...]:
-        """Names of the constraints that hold the answer."""
+        """Names of the active constraints."""
         conditions = self.task.setting.conditions
         return tuple(c.name for c in conditions if slack(c.block, self.parameters) <= ACTIVE)
 
@@ -99,13 +111,42 @@ def feasible_parameters(
     distance: Distance = Distance.EUCLIDEAN,
     pull: Float | None = None,
 ) -> Feasible:
-    """Min ||A theta - y||^2 + strength distance(theta, prior) under convex constraints.
+    """Minimise ||A theta - y||^2 + strength distance(theta, prior) under convex constraints.
 
-    A: (r, p), rows of data or of coefficients.    y: (r,).    prior: (p,), nan = unknown.    spread: (p,) > 0.
-    pull: (p,) > 0, by how much each parameter's part of the distance counts; that of a body's mass for the whole body
-    in the entropic and geodesic distance. None = 1.
-    Raises SolverError (exit code 5) when the constraints exclude every solution, naming those in conflict, and when an
-    answer does not pass the checks; UsageError for shapes that disagree.
+    Parameters
+    ----------
+    A : ndarray, shape (r, p)
+        Rows of data or of coefficients.
+    y : ndarray, shape (r,)
+        Right side.
+    columns : tuple of Column
+        Columns of the model.
+    constraints : sequence of Convex
+        Constraints.
+    prior : ndarray, shape (p,)
+        Prior; nan = unknown.
+    spread : ndarray, shape (p,)
+        Typical sizes, > 0.
+    strength : float
+        Weight of the prior, > 0.
+    distance : Distance
+        Distance from the prior.
+    pull : ndarray, shape (p,), optional
+        Weight > 0 of each parameter in the distance; None = 1. In the entropic and geodesic distance the weight of a
+        mass counts for its whole link.
+
+    Returns
+    -------
+    Feasible
+        Parameters.
+
+    Raises
+    ------
+    SolverError
+        If the constraints exclude every solution, with those in conflict, or if the solution does not pass the checks.
+    UsageError
+        If shapes disagree.
+
     """
     p = len(columns)
     if A.ndim != 2 or A.shape[1] != p or y.shape != (len(A),) or prior.shape != (p,) or spread.shape != (p,):
@@ -128,7 +169,28 @@ def nearest(
 ) -> Feasible:
     """`feasible_parameters` in a setting that many programs share.
 
-    near: (p,) the answer to a program much like this one, from which the entropic optimum is sought.
+    Parameters
+    ----------
+    A : ndarray, shape (r, p)
+        Rows of data or of coefficients.
+    y : ndarray, shape (r,)
+        Right side.
+    setting : Setting
+        Constraints, prior and typical sizes.
+    strength : float
+        Weight of the prior, > 0.
+    distance : Distance
+        Distance from the prior.
+    pull : ndarray, shape (p,), optional
+        Weight of each parameter in the distance; None = 1.
+    near : ndarray, shape (p,), optional
+        Solution of a similar program, from which the search for the entropic optimum starts.
+
+    Returns
+    -------
+    Feasible
+        Parameters.
+
     """
     started = time.perf_counter()
     p, spread = len(setting.columns), setting.spread
@@ -143,7 +205,7 @@ def nearest(
     task = Task(rows, setting, weight, distance, near if distance is Distance.ENTROPIC else None)
     theta, certificate = _optimum(task)
     theta = np.where(setting.absent, 0.0, theta)
-    # Rounding may leave a value just beside its bound, where a description cannot hold it or a reader wonders.
+    # Rounding may leave a value just beyond its bound, which file formats may reject.
     theta = np.where(np.abs(theta - setting.lower) < INSIDE * spread, setting.lower, theta)
     cost = float(np.sum((A @ theta - y) ** 2))
     return Feasible(theta, cost, certificate, time.perf_counter() - started, task)
@@ -151,11 +213,22 @@ def nearest(
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Min ||X (theta / spread) - z||^2 + weighted distance(theta, centre) under the conditions of a setting.
+    """Minimise ||X (theta / spread) - z||^2 + weighted distance(theta, centre) under the conditions of a setting.
 
-    rows: (k, p + 1), [X, z].    weight: (p,) of each parameter's part of the distance.
-    start: (p,), where the programs start from; any will do, a near one is exacter. None = the minimum without
-        conditions, with squares for distances.
+    Attributes
+    ----------
+    rows : ndarray, shape (k, p + 1)
+        [X, z].
+    setting : Setting
+        Constraints, prior and typical sizes.
+    weight : ndarray, shape (p,)
+        Weight of each parameter in the distance.
+    distance : Distance
+        Distance from the centre.
+    start : ndarray, shape (p,), optional
+        Start of the programs; any will do, a near one is more accurate. None = the minimum without conditions, with
+        squares as distances.
+
     """
 
     rows: Float
@@ -166,27 +239,27 @@ class Task:
 
     @property
     def bodies(self) -> Int:
-        """(nb, 10) columns of each."""
+        """Columns (nb, 10) of each link."""
         return self.setting.bodies
 
     @property
     def centre(self) -> Float:
-        """(p,) of the distance."""
+        """Centre (p,) of the distance."""
         return self.setting.centre
 
     @property
     def spread(self) -> Float:
-        """(p,) of the unknowns."""
+        """Typical sizes (p,) of the unknowns."""
         return self.setting.spread
 
     @property
     def reference(self) -> Float:
-        """(p,) where the programs start from."""
+        """Start (p,) of the programs."""
         return self.whitened.reference
 
     @cached_property
     def pulled(self) -> Bool:
-        """(p,) which parameters the prior pulls by a square of their own."""
+        """Parameters (p,) that the prior pulls by a square of their own."""
         mask = np.ones(len(self.spread), dtype=np.bool_)
         if self.distance is not Distance.EUCLIDEAN:
             mask[self.bodies] = False
@@ -195,7 +268,7 @@ class Task:
 
     @cached_property
     def whitened(self) -> Whitened:
-        """Unknowns in which every direction counts alike."""
+        """Unknowns in which all directions have the same curvature."""
         return Whitened.of(self.rows, self.start, self.centre, self.spread, self.weight)
 
     def away(self, theta: Float) -> float:
@@ -220,12 +293,12 @@ class Task:
         return (1.0 - BARRIER) * divergence(pi, prior) + BARRIER * barrier(pi, prior, compactness)
 
     def value(self, theta: Float) -> float:
-        """What is to be least."""
-        missed = self.rows[:, :-1] @ (theta / self.spread) - self.rows[:, -1]
-        return float(missed @ missed) + self.away(theta)
+        """Objective at parameters (p,)."""
+        residual = self.rows[:, :-1] @ (theta / self.spread) - self.rows[:, -1]
+        return float(residual @ residual) + self.away(theta)
 
     def cones(self, first: int) -> tuple[Float, list[Block]]:
-        """Linear objective (n,) and blocks in d, theta = reference + spread d; what cones add begins at `first`."""
+        """Linear objective (n,) and blocks in d, theta = reference + spread d; auxiliary unknowns begin at `first`."""
         linear, blocks = np.zeros(first), list[Block]()
         if self.distance is Distance.ENTROPIC:
             linear, blocks = entropic_program(
@@ -250,9 +323,9 @@ def _optimum(task: Task) -> tuple[Float, Certificate]:
         return _geodesic(task)
     if task.distance is not Distance.ENTROPIC:
         return _solved(task)
-    found = _interior(task)
-    if found is not None:
-        return found
+    optimum = _interior(task)
+    if optimum is not None:
+        return optimum
     try:
         return _solved(task)
     except SolverError as error:
@@ -263,40 +336,40 @@ def _optimum(task: Task) -> tuple[Float, Certificate]:
 
 
 def _further_inside(task: Task) -> tuple[Float, Certificate] | None:
-    """The entropic optimum with more weight on the distance, the least of a few that fulfils all conditions; or None.
+    """Entropic optimum with the least increased weight of the distance that fulfils all conditions; None if none does.
 
-    It is possible and slightly nearer to the prior than the optimum of the task, by how much is not known: gap = inf.
+    It is feasible and slightly nearer to the prior than the true optimum. The difference is unknown, so gap = inf.
     """
     for k in range(1, _RAISES + 1):
-        found = _interior(replace(task, weight=task.weight * _RAISED**k))
-        if found is not None:
-            return found[0], replace(found[1], gap=np.inf)
+        optimum = _interior(replace(task, weight=task.weight * _RAISED**k))
+        if optimum is not None:
+            return optimum[0], replace(optimum[1], gap=np.inf)
     return None
 
 
 def _interior(task: Task) -> tuple[Float, Certificate] | None:
-    """The entropic optimum; None where the search stalls, or other conditions than it knows are not fulfilled."""
+    """Entropic optimum by Newton's method; None if it stalls or violates conditions that it does not handle."""
     setting = task.setting
     program = Entropic(
         task.whitened, setting.bodies, setting.centre, task.weight, setting.compactness, setting.rotors
     )
-    found = entropic_optimum(program, setting.region, task.start)
-    return None if found is None or setting.violated(found[0]) else found
+    optimum = entropic_optimum(program, setting.region, task.start)
+    return None if optimum is None or setting.violated(optimum[0]) else optimum
 
 
 def _geodesic(task: Task) -> tuple[Float, Certificate]:
-    # Gauss-Newton: each step is a convex program with the logarithm in its linear form, halved until the whole cost
-    # falls; the way between two feasible points is feasible.
+    # Gauss-Newton: each step is a convex program with the linearised logarithm, halved until the whole cost falls. The
+    # segment between two feasible points is feasible.
     try:
         start = _solved(replace(task, distance=Distance.ENTROPIC))
     except SolverError:
         start = _solved(replace(task, distance=Distance.EUCLIDEAN))
-        if not np.isfinite(task.value(start[0])):  # a body on the border has no logarithm
+        if not np.isfinite(task.value(start[0])):  # a link on the border has no logarithm
             raise
     theta, certificate = start
     value = task.value(theta)
     for _ in range(_STEPS):
-        aim, checked = _solved(_linear(task, theta))
+        aim, checked = _solved(_with_linearised_distance(task, theta))
         step, gain = 1.0, 0.0
         while step > 1e-3 and not (gain := value - task.value(theta + step * (aim - theta))) > 0:
             step /= 2
@@ -308,8 +381,8 @@ def _geodesic(task: Task) -> tuple[Float, Certificate]:
     return theta, certificate
 
 
-def _linear(task: Task, theta: Float) -> Task:
-    # The geodesic distance around theta as further rows.
+def _with_linearised_distance(task: Task, theta: Float) -> Task:
+    # The linearised geodesic distance as further rows.
     rotors = task.setting.rotors
     further = np.zeros((10 * len(task.bodies) + len(rotors), len(task.spread) + 1))
     for b, ten in enumerate(task.bodies):
@@ -326,15 +399,15 @@ def _linear(task: Task, theta: Float) -> Task:
 
 
 def _triangular(rows: Float) -> Float:
-    # Same ||A x - y||^2 up to a constant in at most p lines.
+    # The same ||A x - y||^2 up to a constant, in at most p lines.
     if len(rows) < rows.shape[1]:
         return rows
     return np.asarray(np.linalg.qr(rows, mode="r")[:-1])
 
 
 def _solved(task: Task) -> tuple[Float, Certificate]:
-    # Data that know some directions a million times better than others want the first form, bodies far from their
-    # priors the second; a solver that stalls in the one may go through in the other.
+    # The first form suits data of very different information per direction, the second links far from their priors. If
+    # the solver stalls in one, the other may succeed.
     programs = (_whitened_program, _residual_program)
     for program in programs:
         try:
@@ -350,20 +423,20 @@ def _solved(task: Task) -> tuple[Float, Certificate]:
 
 
 def _whitened_program(task: Task) -> tuple[Answer, Float]:
-    # Unknowns: those of `Whitened`, and what the entropic distance adds.
+    # Unknowns: those of `Whitened`, and those of the entropic distance.
     p, program = len(task.spread), task.whitened
     data, prior, T = program.data, program.prior * task.pulled[:, None], program.T
     q, blocks = task.cones(p)
     P = np.zeros((len(q), len(q)))
     P[:p, :p] = 2.0 * (data.T @ data + prior.T @ prior)
     q[:p] = T.T @ q[:p] + 2.0 * (data.T @ program.start + prior.T @ (np.sqrt(task.weight) * program.away))
-    answer = solve_program(P, q, [replace(block, matrix=_turned(block.matrix, T)) for block in blocks])
+    answer = solve_program(P, q, [replace(block, matrix=_in_unknowns(block.matrix, T)) for block in blocks])
     return answer, program.theta(answer.x[:p])
 
 
 def _residual_program(task: Task) -> tuple[Answer, Float]:
-    # Unknowns: d with theta = reference + spread d, the residuals r, and what the entropic distance adds. Residuals
-    # of their own keep the square of the condition number out.
+    # Unknowns: d with theta = reference + spread d, the residuals r, and those of the entropic distance. Explicit
+    # residuals avoid the square of the condition number.
     p, k = len(task.spread), len(task.rows)
     X = task.rows[:, :-1]
     start = X @ (task.reference / task.spread) - task.rows[:, -1]
@@ -378,23 +451,32 @@ def _residual_program(task: Task) -> tuple[Answer, Float]:
     return answer, np.asarray(task.reference + task.spread * answer.x[:p])
 
 
-def _turned(matrix: Float, T: Float) -> Float:
+def _in_unknowns(matrix: Float, T: Float) -> Float:
     p = len(T)
     return np.concatenate([matrix[:, :p] @ T, matrix[:, p:]], axis=1)
 
 
-# How strongly the prior should pull where the data say little: chosen by unseen data or by the L-curve.
+# Strength of the prior, chosen by held-out data or by the L-curve.
 
+# Strengths tried, in variances of one equation.
 GRID = tuple(float(10.0**k) for k in range(-1, 6))
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """A strength and what it was chosen by.
+    """A strength and the figures it was chosen by.
 
-    strength: the choice.    strengths: (k,) that were tried, ascending.
-    judged: (k,) squared error on unseen data, or how far below the chord of the L-curve each lies; nan = not solved.
-    at_border: whether the choice is the first or last that was solved, so that a wider range may hold a better one.
+    Attributes
+    ----------
+    strength : float
+        Chosen strength.
+    strengths : ndarray, shape (k,)
+        Strengths tried, ascending.
+    judged : ndarray, shape (k,)
+        Squared held-out error, or depth below the chord of the L-curve; nan = not solved.
+    at_border : bool
+        Whether the first or last solved strength was chosen, so that a wider range may contain a better one.
+
     """
 
     strength: float
@@ -404,7 +486,7 @@ class Chosen:
 
     @property
     def judgement(self) -> float:
-        """What `judged` says of the choice."""
+        """Figure of the chosen strength."""
         return float(self.judged[self.strengths == self.strength][0])
 
     def __post_init__(self) -> None:
@@ -415,26 +497,47 @@ class Chosen:
 def held_out_strength(
     errors: Callable[[float], Float], strengths: Sequence[float] = GRID, deviations: float = 1.0
 ) -> Chosen:
-    """The greatest strength that predicts unseen data no worse than the best one does, within its standard error.
+    """Greatest strength whose held-out error is that of the best one within its standard error.
 
-    errors: squared prediction errors (folds,) of a strength, each on the fold that was left out. With d_f the
-    difference of fold f to the strength of least total error, a strength is as good when
+    With d_f the difference of fold f to the strength of least total error, a strength is as good if
     mean d <= deviations std(d) / sqrt(folds).
-    Raises SolverError if no strength has a solution.
-    Source: Hastie, Tibshirani and Friedman 2009, section 7.10, with paired differences.
+
+    Parameters
+    ----------
+    errors : callable
+        Squared prediction errors (folds,) of a strength, each on the fold that was left out.
+    strengths : sequence of float
+        Strengths to try.
+    deviations : float
+        Number of standard errors.
+
+    Returns
+    -------
+    Chosen
+        Strength.
+
+    Raises
+    ------
+    SolverError
+        If no strength has a solution.
+
+    References
+    ----------
+    Hastie, Tibshirani and Friedman 2009, section 7.10, with paired differences.
+
     """
     order = np.sort(np.asarray(strengths, dtype=np.float64))
-    table = [_tried(errors, float(s)) for s in order]
-    solved = _strength_solved(table)
-    total = np.array([np.nan if one is None else float(np.sum(one)) for one in table])
+    table = [_result_or_none(errors, float(s)) for s in order]
+    solved = _solved_strengths(table)
+    total = np.array([np.nan if fold_errors is None else float(np.sum(fold_errors)) for fold_errors in table])
     best = int(np.nanargmin(total))
     least = table[best]
     chosen = best
     for k in solved:
-        one = table[k]
-        if k <= best or one is None or least is None:
+        fold_errors = table[k]
+        if k <= best or fold_errors is None or least is None:
             continue
-        d = one - least
+        d = fold_errors - least
         if float(np.mean(d)) <= deviations * float(np.std(d, ddof=1)) / np.sqrt(len(d)):
             chosen = k
     return Chosen(float(order[chosen]), order, total, chosen in (solved[0], solved[-1]))
@@ -443,29 +546,52 @@ def held_out_strength(
 def l_curve_strength(
     solve: Callable[[float], tuple[float, float]], strengths: Sequence[float] = GRID
 ) -> Chosen:
-    """The corner of the L-curve: log cost over log distance from the prior, farthest below the chord of its ends.
+    """Corner of the L-curve, log cost over log distance from the prior: the point farthest below the chord of its ends.
 
-    solve: cost ||A theta - y||^2 and distance of a strength.    Logarithms are scaled to the unit square.
-    Raises SolverError if fewer than three strengths have a solution, UsageError if fewer than three are given.
-    Source: Hansen and O'Leary 1993; the chord in place of the curvature, which noise in a few points does not move.
+    The logarithms are scaled to the unit square. The chord replaces the curvature, which noise in a few points would
+    move.
+
+    Parameters
+    ----------
+    solve : callable
+        Cost ||A theta - y||^2 and distance of a strength.
+    strengths : sequence of float
+        Strengths to try.
+
+    Returns
+    -------
+    Chosen
+        Strength.
+
+    Raises
+    ------
+    SolverError
+        If fewer than three strengths have a solution.
+    UsageError
+        If fewer than three strengths are given.
+
+    References
+    ----------
+    Hansen and O'Leary 1993.
+
     """
     if len(strengths) < 3:
         raise UsageError("l-curve", found=f"{len(strengths)} strengths", expected="at least 3")
     order = np.sort(np.asarray(strengths, dtype=np.float64))
-    table = [_tried(solve, float(s)) for s in order]
-    solved = _strength_solved(table)
+    table = [_result_or_none(solve, float(s)) for s in order]
+    solved = _solved_strengths(table)
     if len(solved) < 3:
         raise SolverError(
             "l-curve",
             found=f"solutions for {len(solved)} of {len(order)} strengths",
             expected="at least 3 points of the curve",
-            do="give a strength",
+            do="set strength to a number",
         )
-    found = np.array([one for one in table if one is not None])
-    points = np.log(np.maximum(found, np.finfo(np.float64).tiny))
+    curve = np.array([point for point in table if point is not None])
+    points = np.log(np.maximum(curve, np.finfo(np.float64).tiny))
     span = np.ptp(points, axis=0)
     x, y = ((points - points.min(axis=0)) / np.where(span > 0, span, 1.0)).T
-    # From (0, 1) to (1, 0) once scaled: both ends lie on x + y = 1.
+    # The scaled chord runs from (0, 1) to (1, 0): both ends lie on x + y = 1.
     below = 1.0 - x - y
     depth = np.full(len(order), np.nan)
     depth[solved] = below
@@ -473,23 +599,23 @@ def l_curve_strength(
     return Chosen(float(order[chosen]), order, depth, chosen in (solved[0], solved[-1]))
 
 
-def _tried(function: Callable[[float], object], strength: float) -> Float | None:
+def _result_or_none(function: Callable[[float], object], strength: float) -> Float | None:
     try:
         return np.asarray(function(strength), dtype=np.float64)
     except SolverError as error:
-        # Constraints that exclude every solution do so for every strength.
+        # Constraints without a solution have none for any strength.
         if error.identifier == "constraints-in-conflict":
             raise
         return None
 
 
-def _strength_solved(table: Sequence[Float | None]) -> list[int]:
-    found = [k for k, one in enumerate(table) if one is not None]
-    if not found:
+def _solved_strengths(table: Sequence[Float | None]) -> list[int]:
+    solved = [k for k, result in enumerate(table) if result is not None]
+    if not solved:
         raise SolverError(
             "no-strength",
             found=f"no solution for any of {len(table)} strengths",
             expected="at least one",
-            do="widen the constraints, or give a strength",
+            do="widen the constraints, or set strength to a number",
         )
-    return found
+    return solved

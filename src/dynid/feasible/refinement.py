@@ -1,4 +1,4 @@
-"""Nonlinear fits without constraints on bodies: any log-Cholesky coordinates are a physically consistent body."""
+"""Nonlinear fits of physically consistent links: every set of log-Cholesky coordinates is such a link."""
 
 from __future__ import annotations
 
@@ -16,17 +16,29 @@ from dynid.spatial.inertia import (
 )
 from dynid.terms.term import Column
 
-# How far coordinates may move in one fit.
+# Greatest change of a coordinate in one fit; beyond it exponentials overflow.
 FAR = 5.0
 
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """Coordinates x (p,) of parameters: log-Cholesky of each body in its typical size, others over their spread.
+    """Coordinates x (p,) of parameters: log-Cholesky for links, scaled by their typical size; others over their spread.
 
-    bodies: (n, 10) indices.    scale: (n, 4) congruences D, P = D^-1 U U' D^-1.    spread: (p,).
-    lower, upper: (p,) bounds of x; bodies have none.
-    Source: Rucker and Wensing 2022.
+    Attributes
+    ----------
+    bodies : ndarray of int, shape (n, 10)
+        Columns of each link.
+    scale : ndarray, shape (n, 4)
+        Congruences D, P = D^-1 U U' D^-1.
+    spread : ndarray, shape (p,)
+        Typical sizes.
+    lower, upper : ndarray, shape (p,)
+        Bounds of x; links have none.
+
+    References
+    ----------
+    Rucker and Wensing 2022.
+
     """
 
     bodies: Int
@@ -37,7 +49,7 @@ class Chart:
 
     @staticmethod
     def of(columns: tuple[Column, ...], spread: Float) -> Chart:
-        """Coordinates for the columns of a model."""
+        """Coordinates for the columns of a model with typical sizes spread (p,)."""
         bodies = body_columns(columns)
         lower = np.array([c.lower for c in columns]) / spread
         upper = np.array([c.upper for c in columns]) / spread
@@ -48,7 +60,7 @@ class Chart:
         return Chart(bodies, scale, spread, lower, upper)
 
     def coordinates(self, theta: Float) -> Float:
-        """Coordinates of parameters; raises UsageError for a body that is not strictly physical."""
+        """Coordinates of parameters; raises UsageError for a link that is not strictly physical."""
         x = theta / self.spread
         for ten, D in zip(self.bodies, self.scale, strict=True):
             P = pseudo_inertia(theta[ten]) * np.outer(D, D)
@@ -56,14 +68,14 @@ class Chart:
         return np.clip(x, self.lower, self.upper)
 
     def parameters(self, x: Float) -> Float:
-        """Parameters of coordinates: always physical."""
+        """Parameters of coordinates, always physical."""
         theta = x * self.spread
         U = log_cholesky_factor(x[self.bodies])
-        theta[self.bodies] = _ten(U @ U.transpose(0, 2, 1) / self._squares())
+        theta[self.bodies] = _ten_parameters(U @ U.transpose(0, 2, 1) / self._squares())
         return np.asarray(theta)
 
     def jacobian(self, x: Float) -> Float:
-        """Derivative d theta / d x, (p, p): ten by ten for a body, diagonal elsewhere."""
+        """Derivative d theta / d x, (p, p): a 10 x 10 block per link, diagonal elsewhere."""
         J = np.diag(self.spread)
         U = log_cholesky_factor(x[self.bodies])
         dU = np.zeros((10, *U.shape))
@@ -73,7 +85,7 @@ class Chart:
         for k, (i, j) in enumerate(LOG_CHOLESKY_SHEARS):
             dU[4 + k, :, i, j] = U[:, 3, 3]
         half = dU @ U.transpose(0, 2, 1)
-        slopes = _ten((half + half.transpose(0, 1, 3, 2)) / self._squares())
+        slopes = _ten_parameters((half + half.transpose(0, 1, 3, 2)) / self._squares())
         for b, ten in enumerate(self.bodies):
             J[np.ix_(ten, ten)] = slopes[:, b].T
         return J
@@ -82,7 +94,7 @@ class Chart:
         return np.asarray(self.scale[:, :, None] * self.scale[:, None, :])
 
 
-def _ten(P: Float) -> Float:
+def _ten_parameters(P: Float) -> Float:
     # (..., 10) parameters of pseudo-inertias (..., 4, 4).
     xx, yy, zz = P[..., 0, 0], P[..., 1, 1], P[..., 2, 2]
     return np.stack(
@@ -101,12 +113,36 @@ def refine(
     spread: Float,
     strength: float,
 ) -> Float:
-    """Least squares among bodies that are physical by their coordinates x.
+    """Nonlinear least squares over physically consistent links.
 
-    min ||A theta(x) - y||^2 + strength ||(theta(x) - prior) / spread||^2, from theta(x) = start.
+    min ||A theta(x) - y||^2 + strength ||(theta(x) - prior) / spread||^2 over the coordinates x. The solver starts
+    from `start` and uses exact gradients.
 
-    A: (r, p).    y: (r,).    Gradients are exact.    Returns theta (p,), strictly physical and never worse than start.
-    Raises UsageError if start is not strictly physical.
+    Parameters
+    ----------
+    A : ndarray, shape (r, p)
+        Equations.
+    y : ndarray, shape (r,)
+        Right side.
+    columns : tuple of Column
+        Columns of the model.
+    start : ndarray, shape (p,)
+        Strictly physical parameters.
+    prior, spread : ndarray, shape (p,)
+        Prior, and typical sizes.
+    strength : float
+        Weight of the prior.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+        Strictly physical parameters, never with a greater objective than start.
+
+    Raises
+    ------
+    UsageError
+        If start is not strictly physical.
+
     """
     from scipy.optimize import least_squares
 
@@ -123,10 +159,10 @@ def refine(
         return np.concatenate([A @ J, pull[:, None] * J])
 
     first = chart.coordinates(start)
-    # The solver wants to begin strictly inside the bounds; too far out, exponentials run away.
+    # The solver must start strictly inside the bounds.
     bounds = np.maximum(chart.lower, first - FAR), np.minimum(chart.upper, first + FAR)
     inside = np.clip(first, bounds[0] + 1e-9, bounds[1] - 1e-9)
-    found = least_squares(
+    solution = least_squares(
         residual,
         inside,
         derivative,
@@ -135,5 +171,5 @@ def refine(
         x_scale="jac",
         max_nfev=100,
     )
-    better = 2.0 * found.cost <= float(np.sum(residual(first) ** 2))
-    return chart.parameters(found.x if better else first)
+    better = 2.0 * solution.cost <= float(np.sum(residual(first) ** 2))
+    return chart.parameters(solution.x if better else first)

@@ -1,4 +1,4 @@
-"""Where parameters may be, as functions that Newton's method follows: half-spaces, cones, least bodies."""
+"""The feasible region as functions with derivatives for Newton's method: half-spaces, cones and links."""
 
 from __future__ import annotations
 
@@ -16,18 +16,29 @@ from dynid.feasible.constraints import Condition, Convex, DensityLimit, Physical
 from dynid.spatial.inertia import eigenvalues
 from dynid.terms.exports import Column
 
-# Linear conditions: bounds of single parameters, and planes that several lie on one side of.
+# Linear conditions: bounds of single parameters, and planes over several.
 
-# In place of a parameter's index, of a row over several.
+# Index of a row over several parameters.
 SEVERAL = -1
 
 
 @dataclass(frozen=True, eq=False)
 class HalfSpaces:
-    """rows theta >= edge, (k, p) and (k,), each in units of a typical size.
+    """Half-spaces rows theta >= edge, each in units of a typical size.
 
-    index: (k,) of the parameter that a bound is of; SEVERAL = a plane.    value: (k,) the bound; nan of a plane.
-    equal: (k,) which hold as equations, as both ends of a window without width; the other end is left out.
+    Attributes
+    ----------
+    rows : ndarray, shape (k, p)
+        Normals.
+    edge : ndarray, shape (k,)
+        Edges.
+    index : ndarray of int, shape (k,)
+        Parameter of a bound; SEVERAL = a plane over several parameters.
+    value : ndarray, shape (k,)
+        Bound of the parameter; nan for a plane.
+    equal : ndarray of bool, shape (k,)
+        Whether the row is an equation, as both ends of an interval without width; the other end is omitted.
+
     """
 
     rows: Float
@@ -38,8 +49,19 @@ class HalfSpaces:
 
     @staticmethod
     def of(lower: Float, upper: Float, spread: Float, conditions: Sequence[Condition] = ()) -> HalfSpaces:
-        """Of bounds (p,), tightened by conditions on single parameters, and of planes among the conditions."""
-        linear = [one.block for one in conditions if one.block.cone is Cone.POSITIVE]
+        """Half-spaces of bounds and of conditions.
+
+        Parameters
+        ----------
+        lower, upper : ndarray, shape (p,)
+            Bounds, which conditions on single parameters tighten.
+        spread : ndarray, shape (p,)
+            Typical sizes.
+        conditions : sequence of Condition
+            Conditions; those over several parameters become planes.
+
+        """
+        linear = [condition.block for condition in conditions if condition.block.cone is Cone.POSITIVE]
         rows = np.concatenate([np.zeros((0, len(lower))), *(block.matrix for block in linear)])
         edges = np.concatenate([np.zeros(0), *(-block.offset for block in linear)])
         single = np.count_nonzero(rows, axis=1) == 1
@@ -74,29 +96,29 @@ class HalfSpaces:
         return len(self.edge)
 
     def room(self, theta: Float) -> Float:
-        """How far parameters (p,) are inside, (k,); below zero outside."""
-        # Exactly zero at a bound, which rounding of the row would miss.
+        """Distance (k,) of parameters (p,) inside, negative outside."""
+        # Exactly zero at a bound, unlike the rounded row.
         room = self.rows @ theta - self.edge
         of_one = np.flatnonzero(self.index >= 0)
-        own = self.index[of_one]
-        room[of_one] = self.rows[of_one, own] * (theta[own] - self.value[of_one])
+        indices = self.index[of_one]
+        room[of_one] = self.rows[of_one, indices] * (theta[indices] - self.value[of_one])
         return np.asarray(room)
 
     def beyond(self, theta: Float, barely: float) -> Bool:
-        """Which (k,) parameters (p,) are beyond by more than so much; of equations on either side."""
+        """Rows (k,) that parameters (p,) violate by more than `barely`; equations on either side."""
         room = self.room(theta)
         return np.asarray(np.where(self.equal, -np.abs(room), room) < -barely)
 
-    def at(self, theta: Float, held: Bool) -> Float:
-        """Parameters (p,) with those whose bound is held, (k,), exactly at it."""
-        which = held & (self.index >= 0)
-        found = theta.copy()
-        found[self.index[which]] = self.value[which]
-        return found
+    def at(self, theta: Float, active: Bool) -> Float:
+        """Parameters (p,) with those whose bound is active, (k,), exactly at it."""
+        which = active & (self.index >= 0)
+        at_bounds = theta.copy()
+        at_bounds[self.index[which]] = self.value[which]
+        return at_bounds
 
 
 def _without_twins(rows: Float, edges: Float) -> tuple[Float, Float, Bool]:
-    """Planes (k, p) with edges (k,) less those that another turned round makes equations, and which are such."""
+    """Planes (k, p) and edges (k,) without the second of opposite pairs (equations), and which rows those are."""
     kept, equal = np.ones(len(rows), dtype=np.bool_), np.zeros(len(rows), dtype=np.bool_)
     for k in range(len(rows)):
         if kept[k]:
@@ -106,17 +128,23 @@ def _without_twins(rows: Float, edges: Float) -> tuple[Float, Float, Bool]:
     return rows[kept], edges[kept], equal[kept]
 
 
-# Second-order cones as concave functions with slopes: balls, cylinders and cones around centres of mass.
+# Second-order cones as concave functions with derivatives.
 
-# In sizes of a cone, by which its tip is rounded off: at the centre of a ball its radius has no slope.
+# Rounding of the tip of a cone, in its size: at the centre of a ball the radius has no derivative.
 TIP = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Balls:
-    """||s_1.. || <= s_0 for the lines s = offset + matrix theta of each of k cones, in units of a typical size.
+    """Cones ||s_1..|| <= s_0 for the lines s = offset + matrix theta, in units of a typical size.
 
-    matrix: (k, m, p).    offset: (k, m).
+    Attributes
+    ----------
+    matrix : ndarray, shape (k, m, p)
+        Matrices of the k cones.
+    offset : ndarray, shape (k, m)
+        Offsets.
+
     """
 
     matrix: Float
@@ -124,8 +152,8 @@ class Balls:
 
     @staticmethod
     def of(conditions: Sequence[Condition], p: int) -> Balls:
-        """Those among conditions on p parameters."""
-        blocks = [one.block for one in conditions if one.block.cone is Cone.BALL]
+        """Second-order cones among conditions on p parameters."""
+        blocks = [condition.block for condition in conditions if condition.block.cone is Cone.BALL]
         most = max((len(block.offset) for block in blocks), default=1)
         matrix, offset = np.zeros((len(blocks), most, p)), np.zeros((len(blocks), most))
         for k, block in enumerate(blocks):
@@ -138,12 +166,12 @@ class Balls:
         return len(self.matrix)
 
     def room(self, theta: Float) -> Float:
-        """F = s_0 - ||s_1..||, (k,); below zero outside."""
+        """F = s_0 - ||s_1..||, (k,); negative outside."""
         s = self.matrix @ theta + self.offset
         return np.asarray(s[:, 0] - self._size(s))
 
     def slopes(self, theta: Float) -> tuple[Float, Float]:
-        """Gradients (k, p), and curved (k, m - 1, p) such that the Hessian of f is -curved' curved."""
+        """Gradients (k, p), and curved (k, m - 1, p) with which the Hessian of f is -curved' curved."""
         s = self.matrix @ theta + self.offset
         size = self._size(s)[:, None]
         way, rest = s[:, 1:] / size, self.matrix[:, 1:]
@@ -162,9 +190,19 @@ class Balls:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """All of half-spaces, second-order cones, and pseudo-inertias P >= margin of bodies.
+    """Intersection of half-spaces, second-order cones and pseudo-inertias P >= margin.
 
-    bodies: (nb, 10) columns of each.    margin: (nb,) least eigenvalue, kg m^2 and kg; 0 = none but that of existing.
+    Attributes
+    ----------
+    sides : HalfSpaces
+        Half-spaces.
+    balls : Balls
+        Second-order cones.
+    bodies : ndarray of int, shape (nb, 10)
+        Columns of each link.
+    margin : ndarray, shape (nb,), kg m^2 and kg
+        Least eigenvalue; 0 = positive definite only.
+
     """
 
     sides: HalfSpaces
@@ -174,31 +212,43 @@ class Region:
 
     @cached_property
     def bounded(self) -> Int:
-        """Which bodies have a margin, (nm,)."""
+        """Indices (nm,) of the links with a margin."""
         return np.flatnonzero(self.margin > 0)
 
     def curved_inside(self, theta: Float) -> bool:
-        """Whether parameters (p,) are within what is no half-space."""
+        """Whether parameters (p,) fulfil the cones and the margins."""
         return bool((self.balls.room(theta) >= 0.0).all()) and all(
             float(eigenvalues(theta[self.bodies[body]])[0]) >= self.margin[body] for body in self.bounded
         )
 
 
-# What parameters may be, whatever the data say: bounds, bodies that exist, and where unknown ones plausibly
-# lie.
+# Feasible parameters, whatever the data: bounds, consistent links, and plausible positions of unknown ones.
 
-# By how much of its size a condition may be missed.
+# Relative violation of a condition that is tolerated.
 INSIDE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """One for all programs that differ in their equations and in the strength of the prior alone.
+    """Everything that programs share which differ only in equations and strength of the prior.
 
-    centre: (p,) the prior, plausible where it is unknown.    spread: (p,) > 0.
-    compactness: of the density limit; 0 = none.    rotors: (nr,) indices of rotor inertias whose centre is known, > 0:
-    bodies of one number, in the entropic and the geodesic distance as positive as links.
-    margins: (nb,) least eigenvalue of each body's pseudo-inertia; None = 0.
+    Attributes
+    ----------
+    columns : tuple of Column
+        Columns of the model.
+    conditions : tuple of Condition
+        Conditions.
+    centre : ndarray, shape (p,)
+        Prior, with plausible values where it is unknown.
+    spread : ndarray, shape (p,)
+        Typical sizes, > 0.
+    compactness : float
+        Compactness of the density limit; 0 = none.
+    rotors : ndarray of int, shape (nr,)
+        Rotor inertias with a known centre > 0: one-dimensional bodies in the entropic and geodesic distance.
+    margins : ndarray, shape (nb,), optional
+        Least eigenvalue of the pseudo-inertia of each link; None = 0.
+
     """
 
     columns: tuple[Column, ...]
@@ -217,7 +267,22 @@ class Setting:
         spread: Float,
         rotors: Int | None = None,
     ) -> Setting:
-        """prior: (p,), nan = unknown.    rotors: None = none whose inertia is known."""
+        """Setting of constraints and a prior.
+
+        Parameters
+        ----------
+        columns : tuple of Column
+            Columns of the model.
+        constraints : sequence of Convex
+            Constraints.
+        prior : ndarray, shape (p,)
+            Prior; nan = unknown.
+        spread : ndarray, shape (p,)
+            Typical sizes, > 0.
+        rotors : ndarray of int, optional
+            Rotor inertias with a known prior; None = none.
+
+        """
         densest = min((c.densest for c in constraints if isinstance(c, DensityLimit)), default=np.inf)
         return Setting(
             columns,
@@ -231,32 +296,32 @@ class Setting:
 
     @cached_property
     def margin(self) -> Float:
-        """(nb,) least eigenvalue of each body's pseudo-inertia."""
+        """Least eigenvalue (nb,) of the pseudo-inertia of each link."""
         return np.zeros(len(self.bodies)) if self.margins is None else self.margins
 
     @cached_property
     def bodies(self) -> Int:
-        """(nb, 10) columns of each."""
+        """Columns (nb, 10) of each link."""
         return body_columns(self.columns)
 
     @cached_property
     def absent(self) -> Bool:
-        """(p,) which parameters the robot lacks."""
+        """Parameters (p,) that the robot does not have."""
         return np.array([column.absent for column in self.columns], dtype=np.bool_)
 
     @cached_property
     def lower(self) -> Float:
-        """(p,) bounds of single parameters."""
+        """Lower bounds (p,) of single parameters."""
         return np.array([column.lower for column in self.columns])
 
     @cached_property
     def upper(self) -> Float:
-        """(p,) bounds of single parameters."""
+        """Upper bounds (p,) of single parameters."""
         return np.array([column.upper for column in self.columns])
 
     @cached_property
     def region(self) -> Region:
-        """Bounds of what belongs to no body, linear conditions, cones and margins; of what the robot lacks none."""
+        """Bounds of parameters of no link, linear conditions, cones and margins, without absent parameters."""
         free = self.absent.copy()
         free[self.bodies] = True
         lower, upper = np.where(free, -np.inf, self.lower), np.where(free, np.inf, self.upper)
@@ -268,7 +333,7 @@ class Setting:
         return not condition.block.matrix[:, self.absent].any()
 
     def violated(self, theta: Float) -> bool:
-        """Whether some condition is."""
+        """Whether some condition is violated."""
         return any(
             (sizes * violations(cone, offsets + matrix @ theta) > INSIDE * sizes).any()
             for cone, matrix, offsets, sizes in self._stacked
@@ -276,16 +341,16 @@ class Setting:
 
     @cached_property
     def _stacked(self) -> list[tuple[Cone, Float, Float, Float]]:
-        # By cone and number of lines m the k conditions together: (k, m, p) and (k, m), and their sizes (k,).
+        # Conditions stacked by cone and number of lines m: (k, m, p) and (k, m), and their sizes (k,).
         kinds: dict[tuple[Cone, int], list[Condition]] = {}
-        for one in self.conditions:
-            kinds.setdefault((one.block.cone, len(one.block.offset)), []).append(one)
+        for condition in self.conditions:
+            kinds.setdefault((condition.block.cone, len(condition.block.offset)), []).append(condition)
         return [
             (
                 cone,
-                np.stack([one.block.matrix for one in like]),
-                np.stack([one.block.offset for one in like]),
-                np.array([one.size for one in like]),
+                np.stack([condition.block.matrix for condition in like]),
+                np.stack([condition.block.offset for condition in like]),
+                np.array([condition.size for condition in like]),
             )
             for (cone, _), like in kinds.items()
         ]
@@ -293,9 +358,9 @@ class Setting:
 
 def _margins(columns: tuple[Column, ...], constraints: Sequence[Convex]) -> Float:
     bodies = body_columns(columns)
-    found = np.zeros(len(bodies))
+    margins = np.zeros(len(bodies))
     for constraint in constraints:
         if isinstance(constraint, PhysicalBodies):
             priors = [np.array([columns[k].prior for k in ten]) for ten in bodies]
-            found = np.maximum(found, [constraint.of_body(prior) for prior in priors])
-    return found
+            margins = np.maximum(margins, [constraint.of_body(prior) for prior in priors])
+    return margins

@@ -1,7 +1,8 @@
-"""Tasks on processes of this machine or on a cluster of Dask's; logs from anywhere, by fsspec.
+"""Runs the tasks of a fleet on processes of this machine or on a Dask cluster; fetches remote logs with fsspec.
 
-The only file that imports the two packages, those of the extra `fleet`. On a cluster scheduling, retries and transport
-are Dask's. Without one no scheduler is started: it would run whatever any user of this machine sends to its port.
+Only this file imports Dask and fsspec, the packages of the extra `fleet`. On a cluster, Dask does the scheduling, the
+retries and the transport. Without a cluster no scheduler is started, because a scheduler would run whatever any user of
+this machine sends to its port.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from dynid.fleet.plan import FleetLog, is_uri
 from dynid.fleet.processes import RETRIES, finished
 from dynid.fleet.task import LogRow, failed, process
 
-# Tasks that the scheduler knows at a time: what it holds of them takes about 2 kB each.
+# Tasks submitted to the scheduler at a time; each takes about 2 kB of its memory.
 _AT_A_TIME = 10_000
-# Seconds to wait for a scheduler and its first worker.
+# s: time to wait for a scheduler and for its first worker.
 _PATIENCE = 30
-# Seconds for goodbyes to a scheduler that may be gone.
+# s: time to close the connection to a scheduler that may have ended.
 _GOODBYE = 10
-# Of its share of the machine's memory that a local process may take: Dask's own limit for a worker.
+# Fraction of its share of the machine's memory that a local process may take: Dask's limit for a worker.
 _SHARE = 0.95
 
 Commit = Callable[[Sequence[LogRow]], None]
@@ -41,22 +42,37 @@ def run_tasks(
     scheduler: str | None,
     workers: int,
 ) -> None:
-    """Processes logs and commits their rows as they come, in any order.
+    """Process logs and commit their rows as they are finished, in any order.
 
-    models: by type, the text of its model and its digest.    commit: called with rows that are done, in this process.
-    scheduler: address of one that runs, None = processes of this machine, `workers` of them.
+    Parameters
+    ----------
+    logs : sequence of FleetLog
+        The logs to process.
+    models : mapping
+        By type, the text of its model and the digest of that text.
+    commit : callable
+        Called in this process with rows that are finished.
+    scheduler : str or None
+        Address of a running Dask scheduler; None for processes of this machine.
+    workers : int
+        Number of processes of this machine.
 
-    Raises ResourceError if the packages are missing, the scheduler cannot be reached or is lost; RefusedError if its
-    workers have another version of dynid.
+    Raises
+    ------
+    ResourceError
+        If a package is missing, or the scheduler cannot be reached or is lost.
+    RefusedError
+        If workers have another version of dynid.
+
     """
     if scheduler is None:
         _run_here(logs, models, commit, workers)
         return
     with _client(scheduler) as client:
         _check_workers(client)
-        # Results of tasks, unlike data that is handed out, are made again when the worker that held them dies.
+        # Models are sent as results of tasks: Dask computes these again when the worker that stores them dies.
         texts = {
-            name: client.submit(_same, text, key=f"dynid-model-{digest}")
+            name: client.submit(_unchanged, text, key=f"dynid-model-{digest}")
             for name, (text, digest) in models.items()
         }
         for start in range(0, len(logs), _AT_A_TIME):
@@ -73,7 +89,9 @@ def _run_here(
         for batch in batches:
             commit(
                 [
-                    row.result if row.result is not None else _died(row.task, models, RETRIES + 1)
+                    row.result
+                    if row.result is not None
+                    else _row_of_dead_worker(row.task, models, RETRIES + 1)
                     for row in batch
                 ]
             )
@@ -84,9 +102,9 @@ def _row(texts: Mapping[str, str], log: FleetLog) -> LogRow:
 
 
 def _memory_of_one() -> float | None:
-    """Bytes that a process may take, as a worker of Dask: its share of the memory; None = the packages are not there.
+    """Memory that a process may use, bytes, by Dask's rule for a worker; None if Dask is not installed.
 
-    A log that takes more would take the memory of the whole machine with it.
+    Without a limit one large log could use up the memory of the machine.
     """
     try:
         from distributed.system import CPU_COUNT, MEMORY_LIMIT
@@ -95,8 +113,8 @@ def _memory_of_one() -> float | None:
     return _SHARE * float(MEMORY_LIMIT) / int(CPU_COUNT)
 
 
-def _died(log: FleetLog, models: Mapping[str, tuple[str, str]], times: int) -> LogRow:
-    text = f"the worker that read it died, {times} times: memory is the likely cause"
+def _row_of_dead_worker(log: FleetLog, models: Mapping[str, tuple[str, str]], times: int) -> LogRow:
+    text = f"the worker process died {times} times while it read this log, probably out of memory"
     return failed(log, models[log.type][1], "worker-died", text, again=True)
 
 
@@ -120,33 +138,33 @@ def _run(
             log = futures.pop(future)
             if future.status == "finished":
                 try:
-                    found = future.result()
-                except Exception as error:  # its connection was lost between the two lines
+                    result = future.result()
+                except Exception as error:  # the connection was lost after the status was read
                     commit(rows)
-                    raise _lost(error) from error
-                if isinstance(found, str):
-                    raise _other_version({found})
-                rows.append(found)
+                    raise _scheduler_lost(error) from error
+                if isinstance(result, str):
+                    raise _wrong_version({result})
+                rows.append(result)
             elif future.status == "error":
                 cause = future.exception()
                 if not isinstance(cause, KilledWorker):
                     commit(rows)
-                    raise _of_worker(cause) from cause
-                rows.append(_died(log, models, cause.allowed_failures + 1))
+                    raise _worker_error(cause) from cause
+                rows.append(_row_of_dead_worker(log, models, cause.allowed_failures + 1))
             else:
                 commit(rows)
-                raise _lost()
+                raise _scheduler_lost()
             future.release()
         commit(rows)
 
 
 def _work(fields: Mapping[str, Any], text: str, version: str) -> LogRow | str:
-    """Runs on a worker; its version, where that is another than the client's."""
-    # Errors with places do not travel between processes: what is wrong comes back as a value.
+    """Process a log on a worker; return the worker's version of dynid if it differs from the client's."""
+    # An error with a place cannot be pickled, so a difference of versions is returned as a value.
     return process(fields, text, local_file) if version == __version__ else __version__
 
 
-def _same(text: str) -> str:
+def _unchanged(text: str) -> str:
     return text
 
 
@@ -171,7 +189,7 @@ def _require(name: str) -> Any:
         raise ResourceError(
             "missing-package",
             found=f"no package '{error.name}'",
-            expected="dask with distributed, and fsspec, for fleets",
+            expected="the packages dask, distributed and fsspec, which fleets need",
             do="pip install 'dynid[fleet]'",
         ) from error
 
@@ -198,7 +216,7 @@ def _client(scheduler: str) -> Iterator[Any]:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Without the log messages of distributed, which has a level for each of its loggers."""
+    """Suppress the log messages of distributed, which sets a level for each of its loggers."""
     names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"]
     levels = {name: logging.getLogger(name).level for name in names}
     for name in names:
@@ -216,54 +234,62 @@ def _check_workers(client: Any) -> None:
     except (TimeoutError, OSError) as error:
         raise ResourceError(
             "no-worker",
-            found=f"a scheduler without a worker for {_PATIENCE} s",
-            expected="at least one",
+            found=f"a scheduler without workers for {_PATIENCE} s",
+            expected="at least one worker",
             do="start workers with `dask worker tcp://...`",
         ) from error
     try:
         versions = set(client.run(_version).values())
     except (OSError, TimeoutError) as error:
-        raise _lost(error) from error
+        raise _scheduler_lost(error) from error
     except Exception as error:
-        raise _of_worker(error) from error
+        raise _worker_error(error) from error
     if versions - {__version__}:
-        raise _other_version(versions)
+        raise _wrong_version(versions)
 
 
-def _of_worker(error: BaseException) -> DynidError:
+def _worker_error(error: BaseException) -> DynidError:
     if isinstance(error, DynidError):
         return error
     if isinstance(error, ImportError):
-        return _other_version({f"none ({error})"})
+        return _wrong_version({f"none ({error})"})
     return ResourceError(
-        "worker", found=f"a worker's error: {type(error).__name__}: {error}", expected="a row for each log"
+        "worker",
+        found=f"an error on a worker: {type(error).__name__}: {error}",
+        expected="a result for each log",
     )
 
 
-def _other_version(found: set[str]) -> RefusedError:
+def _wrong_version(versions: set[str]) -> RefusedError:
     return RefusedError(
         "worker-version",
-        found=f"workers with dynid {', '.join(sorted(found))}",
-        expected=f"{__version__} everywhere: factors of two versions cannot be pooled",
+        found=f"workers with dynid {', '.join(sorted(versions))}",
+        expected=f"version {__version__} everywhere, because factors of two versions cannot be pooled",
         do="install the same version on all workers",
     )
 
 
-def _lost(error: BaseException | None = None) -> ResourceError:
+def _scheduler_lost(error: BaseException | None = None) -> ResourceError:
     reason = f" ({type(error).__name__})" if error is not None else ""
     return ResourceError(
         "scheduler-lost",
-        found=f"a scheduler that is gone{reason}",
-        expected="one that lasts until all logs are done",
-        do="what is done is kept",
+        found=f"a lost connection to the scheduler{reason}",
+        expected="a connection until all logs are processed",
+        do="run the command again; processed logs are kept",
     )
 
 
 @contextmanager
 def local_file(path: str) -> Iterator[Path]:
-    """A log as a file of this machine: itself, or a copy that fsspec fetches and that goes at the end.
+    """Yield the local file of a log: the log itself, or a copy fetched by fsspec that is deleted at the end.
 
-    Raises InputError if it is not there, ResourceError if it cannot be fetched.
+    Raises
+    ------
+    InputError
+        If the log does not exist.
+    ResourceError
+        If the log cannot be fetched.
+
     """
     if not is_uri(path):
         yield Path(path)

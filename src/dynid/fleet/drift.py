@@ -1,7 +1,8 @@
-"""What changed on a robot, and since when: sequential tests of friction, gain, offset, stiffness and load.
+"""Sequential tests for changes of a robot's friction, gain, offset, stiffness and load, with the day of the change.
 
-Each day a robot is compared with what its earlier days and its type say. The test of one effect is a Shiryaev-Roberts
-sum of Bayes factors over all days since which the effect may last; its chance of a false alarm is bounded.
+Each day a robot is compared with the prediction from its earlier days and its type. The test of an effect is a
+Shiryaev-Roberts sum of Bayes factors over all days on which the change may have begun. The probability of a false alarm
+is bounded.
 Source: Shiryaev 1963; Roberts 1966; Shin, Ramdas and Rinaldo 2022 (e-detectors).
 """
 
@@ -21,14 +22,14 @@ from dynid.fleet.plan import TypeModel
 from dynid.fleet.pool import Day, Hierarchy, State, Weights, batches, days, fit_hierarchy, inverse, spread_out
 from dynid.fleet.store import FleetStore, is_done
 
-# Chance that a robot on which nothing changes has an alarm within so many tested days.
+# Probability of an alarm on an unchanged robot, and the number of tested days that it refers to.
 FALSE_ALARM, DAYS_A_YEAR = 0.01, 365
-# Latest days on which a change that is tested for may have begun.
+# Days: a change is looked for within this many latest days.
 WINDOW = 60
-# Sizes of changes that are expected (standard deviations): of friction and gain, of offset over the joint's torque, of
-# the deflection under that torque in rad, of the load's mass over the robot's, of its distance in m.
+# Standard deviations of expected changes: friction and gain (relative), offset (relative to the joint's torque),
+# deflection under that torque (rad), mass of a load (relative to the robot's mass) and its distance (m).
 FRICTION, GAIN, OFFSET, DEFLECTION, LOAD, DISTANCE = 0.10, 0.05, 0.02, 1e-3, 0.02, 0.1
-# Robots that are followed side by side.
+# Robots that are processed together.
 SIDE_BY_SIDE = 32
 # The median of |z| of a standard normal distribution.
 _MEDIAN = 0.6745
@@ -36,16 +37,28 @@ CAUSES = {
     "friction": "wear, lubrication or temperature",
     "gain": "torque constant or sensor scale",
     "offset": "zero of the torque sensor, or a spring",
-    "stiffness": "a joint that grew soft, or stiff",
+    "stiffness": "a joint that became softer or stiffer",
     "load": "change of tool or payload",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """A way in which a robot may change: x moves by D a, a ~ N(0, diag spread^2).
+    """A possible change of a robot: x changes by D a with a ~ N(0, diag spread^2).
 
-    joint: "" = the whole robot.    kind: of CAUSES.    unit: of the first of a.    D: (m, r).    spread: (r,).
+    Attributes
+    ----------
+    joint : str
+        Name of the joint; empty for the whole robot.
+    kind : str
+        Key of CAUSES.
+    unit : str
+        Unit of the first entry of a.
+    D : ndarray, shape (m, r)
+        Directions of the change.
+    spread : ndarray, shape (r,)
+        Standard deviations of a.
+
     """
 
     joint: str
@@ -57,11 +70,27 @@ class Effect:
 
 @dataclass(frozen=True, eq=False)
 class Alarm:
-    """A change that was found.
+    """A detected change of a robot.
 
-    since, earliest, latest: day on which it most likely began, and the days between which it did so with 90 %.
-    found: day of the alarm.    size, std: of the effect, and its posterior.    probability: of this effect among all.
-    rival: the next likely one.    evidence: what crossed the threshold.
+    Attributes
+    ----------
+    serial, joint, effect : str
+        Robot, joint (empty for the whole robot) and kind of the change.
+    since : date
+        Most likely first day of the change.
+    earliest, latest : date
+        Limits of a 90 % interval of that day.
+    found : date
+        Day of the alarm.
+    size, std : float
+        Posterior mean and standard deviation of the change, in `unit`.
+    probability : float
+        Posterior probability of this effect among all effects.
+    rival : str
+        The second most likely effect.
+    evidence : float
+        Logarithm to base 10 of the evidence at the alarm.
+
     """
 
     serial: str
@@ -81,11 +110,25 @@ class Alarm:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """One robot over time.
+    """One robot over time, for T days and K effects.
 
-    shift, std: (T, K) by day and effect, of that day alone against what was known before.    z: (T, K) of the test.
-    level: (T, K) of that day against the type's model; a day without information leaves what was known.
-    mean, covariance: (m,), (m, m) of x in the end.    alarms: in order.
+    Attributes
+    ----------
+    serial : str
+        Serial number.
+    days : tuple of date
+        The days.
+    shift, std : ndarray, shape (T, K)
+        Size of each effect on that day relative to the estimate of the day before, and its standard deviation.
+    z : ndarray, shape (T, K)
+        Test statistic.
+    level : ndarray, shape (T, K)
+        Size of each effect on that day relative to the type's model.
+    mean, covariance : ndarray, shapes (m,) and (m, m)
+        Estimate of x after the last day.
+    alarms : tuple of Alarm
+        Alarms in order.
+
     """
 
     serial: str
@@ -100,11 +143,13 @@ class Course:
 
 
 def effects_of(model: TypeModel, weights: Weights) -> tuple[Effect, ...]:
-    """What is tested for on robots of a type."""
+    """Return the effects that are tested for on robots of a type."""
     k, n = len(model.kept), model.robot.n
-    bodies = model.theta[[i for i, one in enumerate(model.columns[: len(model.theta)]) if one.of == "body"]]
+    bodies = model.theta[
+        [i for i, column in enumerate(model.columns[: len(model.theta)]) if column.of == "body"]
+    ]
     mass = max(float(np.sum(bodies[::10])), 1e-3)
-    found = []
+    effects = []
     for j, joint in enumerate(model.robot.joint_names):
         force = "N" if model.robot.prismatic[j] else "N m"
         torque = max(float(weights.torque[j]), 1e-9)
@@ -117,20 +162,20 @@ def effects_of(model: TypeModel, weights: Weights) -> tuple[Effect, ...]:
                 DEFLECTION / torque,
             ),
         }
-        for (name, unit), (own, spread) in directions.items():
+        for (name, unit), (direction, spread) in directions.items():
             D = np.zeros((k + n, 1))
-            if own is None:
+            if direction is None:
                 D[k + j] = 1.0
             else:
-                D[:k, 0] = own
+                D[:k, 0] = direction
             if D.any():
-                found.append(Effect(joint, name, unit, D, np.array([spread])))
+                effects.append(Effect(joint, name, unit, D, np.array([spread])))
     load = np.concatenate([model.load, np.zeros((n, model.load.shape[1]))])
     alive = np.abs(load).max(axis=0) > 0
     if alive.any():
         sizes = LOAD * mass * np.array([1.0, DISTANCE, DISTANCE, DISTANCE])[: load.shape[1]]
-        found.append(Effect("", "load", "kg", load[:, alive], sizes[alive]))
-    return tuple(found)
+        effects.append(Effect("", "load", "kg", load[:, alive], sizes[alive]))
+    return tuple(effects)
 
 
 def follow(
@@ -140,17 +185,35 @@ def follow(
     inflation: Float,
     threshold: float | None = None,
 ) -> list[Course]:
-    """Follows robots day by day side by side.
+    """Test robots day by day for changes.
 
-    inflation: (K,) by how much the tests' standard deviations are larger than the model says.
-    threshold: of the evidence; None = FALSE_ALARM within DAYS_A_YEAR tested days. With M the mean over effects of the
-    sums of Bayes factors, M - days is a martingale if nothing changes, so P(max M >= threshold) <= days / threshold.
+    With M the mean over effects of the sums of Bayes factors, M - days is a martingale if nothing changes, so
+    P(max M >= threshold) <= days / threshold.
+
+    Parameters
+    ----------
+    robots : sequence
+        Serial number and days of each robot.
+    hierarchy : Hierarchy
+        Model of the type.
+    effects : sequence of Effect
+        The K effects to test for.
+    inflation : ndarray, shape (K,)
+        Factors on the standard deviations of the tests, see `inflation_of`.
+    threshold : float, optional
+        Threshold of the evidence; by default that of the probability FALSE_ALARM within DAYS_A_YEAR tested days.
+
+    Returns
+    -------
+    list of Course
+        One for each robot.
+
     """
     limit = DAYS_A_YEAR / FALSE_ALARM if threshold is None else threshold
     followers = [_Follower(serial, days, effects, limit) for serial, days in robots]
     state = State.new(hierarchy, len(robots))
     mean, information = state.mean.copy(), state.information.copy()
-    D = np.concatenate([one.D for one in effects], axis=1)
+    D = np.concatenate([effect.D for effect in effects], axis=1)
     project = projection(hierarchy, effects)
     for step in range(max(len(dates) for _, dates in robots)):
         now = [s for s, (_, dates) in enumerate(robots) if step < len(dates)]
@@ -165,20 +228,20 @@ def follow(
             if moved is not None:
                 information[s] = _reopened(information[s], *moved)
     final = State(mean, information).covariance
-    return [one.course(mean[s], final[s]) for s, one in enumerate(followers)]
+    return [follower.course(mean[s], final[s]) for s, follower in enumerate(followers)]
 
 
 def projection(hierarchy: Hierarchy, effects: Sequence[Effect]) -> Float:
-    """(K, m) the size of each effect in x, the first of those with several, weighted by what differs between robots."""
+    """Return (K, m) projections from x to the size of each effect, weighted by the variances between robots."""
     lines = []
-    for one in effects:
-        weighted = one.D / hierarchy.serial[:, None]
-        lines.append(np.linalg.lstsq(weighted.T @ one.D, weighted.T, rcond=None)[0][0])
+    for effect in effects:
+        weighted = effect.D / hierarchy.serial[:, None]
+        lines.append(np.linalg.lstsq(weighted.T @ effect.D, weighted.T, rcond=None)[0][0])
     return np.asarray(lines, dtype=np.float64)
 
 
 def inflation_of(courses: Sequence[Course]) -> Float:
-    """(K,) by how much tests of robots scatter more than the model says, by the median; 1 at least."""
+    """Return (K,) the scatter of tests relative to the model's prediction, by the median, at least 1."""
     z = np.concatenate([course.z[1:] for course in courses])
     if not len(z):
         return np.ones(courses[0].z.shape[1])
@@ -186,14 +249,14 @@ def inflation_of(courses: Sequence[Course]) -> Float:
 
 
 def _scores(state: State, hierarchy: Hierarchy, A: Float, h: Float, D: Float) -> tuple[Float, Float]:
-    """Score X (S, r) and information W (S, r, r) of effects that begin on this day: X ~ N(W a, W).
+    """Return score X (S, r) and information W (S, r, r) of effects that begin on this day: X ~ N(W a, W).
 
-    With Q = P + diag day: W = D' A (I + Q A)^-1 D and X = D' (I + A Q)^-1 (h - A m), A and h the day's.
+    With Q = P + diag day and the day's A and h: W = D' A (I + Q A)^-1 D and X = D' (I + A Q)^-1 (h - A m).
     """
     Q = state.covariance + np.diag(hierarchy.day)
     size = np.sqrt(np.einsum("sii->si", Q))
     scale = size[:, :, None]
-    # I + L A L with L L' = Q is positive definite, whatever the units.
+    # I + L' A L with L L' = Q is positive definite in any units.
     L = scale * np.linalg.cholesky(Q / (scale * size[:, None, :]))
     LA = np.swapaxes(L, 1, 2) @ A
     B = np.eye(A.shape[1]) + LA @ L
@@ -206,18 +269,18 @@ def _scores(state: State, hierarchy: Hierarchy, A: Float, h: Float, D: Float) ->
 
 
 def _reopened(information: Float, D: Float, a: Float, spread: Float) -> Float:
-    """Information about a robot that has changed by about D a: what it is now, the next days say."""
+    """Reduce the information about a robot that has changed by about D a, so that the next days determine its state."""
     covariance = inverse(information[None])[0] + (D * (spread**2 + (2.0 * a) ** 2)) @ D.T
     return np.asarray(inverse(covariance[None])[0])
 
 
 class _Follower:
-    """The tests of one robot as its days come."""
+    """Tests of one robot, day by day."""
 
     def __init__(self, serial: str, days: Sequence[Day], effects: Sequence[Effect], limit: float) -> None:
-        self.serial, self.days, self.effects, self.limit = serial, [one.day for one in days], effects, limit
-        self.single = [i for i, one in enumerate(effects) if len(one.spread) == 1]
-        ends = np.cumsum([0, *(len(one.spread) for one in effects)])
+        self.serial, self.days, self.effects, self.limit = serial, [day.day for day in days], effects, limit
+        self.single = [i for i, effect in enumerate(effects) if len(effect.spread) == 1]
+        ends = np.cumsum([0, *(len(effect.spread) for effect in effects)])
         self.parts = [slice(a, b) for a, b in pairwise(ends)]
         self.X: list[Float] = []
         self.W: list[Float] = []
@@ -229,31 +292,31 @@ class _Follower:
         self.start = 0
 
     def see(self, X: Float, W: Float, inflation: Float, level: Float) -> tuple[Float, Float, Float] | None:
-        """Takes one more day, level (K,) before it; D, a and its spread of a change that was found."""
+        """Process one more day, with level (K,) before it; return D, a and spread of a detected change, or None."""
         first = np.array([part.start for part in self.parts])
-        own = np.maximum(np.diag(W)[first], 1e-300)
-        self.shift.append(X[first] / own)
-        self.std.append(1.0 / np.sqrt(own))
-        self.z.append(X[first] / np.sqrt(own))
-        self.level.append(level + self._likely(X, W, first, own))
+        diagonal = np.maximum(np.diag(W)[first], 1e-300)
+        self.shift.append(X[first] / diagonal)
+        self.std.append(1.0 / np.sqrt(diagonal))
+        self.z.append(X[first] / np.sqrt(diagonal))
+        self.level.append(level + self._likely(X, W, first, diagonal))
         factor = np.concatenate(
-            [np.full(len(one.spread), f) for one, f in zip(self.effects, inflation, strict=True)]
+            [np.full(len(effect.spread), f) for effect, f in zip(self.effects, inflation, strict=True)]
         )
         self.X.append(X / factor**2)
         self.W.append(W / np.outer(factor, factor))
         return self._tested()
 
-    def _likely(self, X: Float, W: Float, first: Int, own: Float) -> Float:
-        """(K,) by how much the effects are likely there on this day, given their spread."""
-        found = X[first] / (own + np.array([one.spread[0] for one in self.effects]) ** -2)
-        for i, (one, part) in enumerate(zip(self.effects, self.parts, strict=True)):
-            if len(one.spread) > 1:
-                found[i] = np.linalg.solve(W[part, part] + np.diag(one.spread**-2), X[part])[0]
-        return np.asarray(found)
+    def _likely(self, X: Float, W: Float, first: Int, diagonal: Float) -> Float:
+        """Return (K,) the posterior sizes of the effects on this day, given their spread."""
+        sizes = X[first] / (diagonal + np.array([effect.spread[0] for effect in self.effects]) ** -2)
+        for i, (effect, part) in enumerate(zip(self.effects, self.parts, strict=True)):
+            if len(effect.spread) > 1:
+                sizes[i] = np.linalg.solve(W[part, part] + np.diag(effect.spread**-2), X[part])[0]
+        return np.asarray(sizes)
 
     def _tested(self) -> tuple[Float, Float, Float] | None:
         begin = max(self.start, len(self.X) - WINDOW)
-        # Sums from each possible first day of the change to today.
+        # Sums from each possible first day of the change to the last day.
         X = np.cumsum(np.array(self.X[begin:])[::-1], axis=0)[::-1]
         W = np.cumsum(np.array(self.W[begin:])[::-1], axis=0)[::-1]
         logs = np.array([self._bayes(i, X, W) for i in range(len(self.effects))])
@@ -268,32 +331,32 @@ class _Follower:
         chance = share[best] / share[best].sum()
         since = int(np.argmax(chance))
         inside = np.flatnonzero((np.cumsum(chance) >= 0.05) & (np.cumsum(chance[::-1])[::-1] >= 0.05))
-        one, part = self.effects[best], self.parts[best]
-        P = np.linalg.inv(W[since][part, part] + np.diag(one.spread**-2))
+        effect, part = self.effects[best], self.parts[best]
+        P = np.linalg.inv(W[since][part, part] + np.diag(effect.spread**-2))
         a = P @ X[since][part]
         other = self.effects[int(order[1])] if len(order) > 1 else None
         self.alarms.append(
             Alarm(
                 serial=self.serial,
-                joint=one.joint,
-                effect=one.kind,
+                joint=effect.joint,
+                effect=effect.kind,
                 since=self.days[begin + since],
                 earliest=self.days[begin + int(inside.min(initial=since))],
                 latest=self.days[begin + int(inside.max(initial=since))],
                 found=self.days[len(self.X) - 1],
                 size=float(a[0]),
                 std=float(np.sqrt(P[0, 0])),
-                unit=one.unit,
+                unit=effect.unit,
                 probability=float(by_effect[best]),
                 rival="" if other is None else f"{other.kind} {other.joint}".strip(),
                 evidence=float(min(np.log10(evidence) + top / np.log(10.0), 300.0)),
             )
         )
         self.start = len(self.X)
-        return one.D, a, one.spread
+        return effect.D, a, effect.spread
 
     def _bayes(self, i: int, X: Float, W: Float) -> Float:
-        """(T,) log of the Bayes factor of an effect since each day: N(0, W + W S W) over N(0, W)."""
+        """Return (T,) log Bayes factors of an effect that began on each day: N(0, W + W S W) over N(0, W)."""
         part, spread = self.parts[i], self.effects[i].spread
         x, w = X[:, part], W[:, part, part]
         if len(spread) == 1:
@@ -305,7 +368,7 @@ class _Follower:
         return np.asarray(-0.5 * np.linalg.slogdet(B)[1] + 0.5 * square)
 
     def course(self, mean: Float, covariance: Float) -> Course:
-        """Everything that was seen."""
+        """Return the results of all days."""
         return Course(
             self.serial,
             tuple(self.days),
@@ -319,13 +382,13 @@ class _Follower:
         )
 
 
-# What a store says of its fleet, as tables: types, robots, days, alarms. The logs are not touched.
+# Tables of a store: types, robots, days, alarms. The logs are not read.
 
-# Robots and days of each, evenly spread, from which a type's variances are found: a variance is then known to 5 %.
+# Robots, and days of each, from which variances of a type are estimated; a variance is then known to 5 %.
 SAMPLE_ROBOTS, SAMPLE_DAYS = 48, 24
-# Robots of which pages show the course over time.
+# Robots whose course over time pages may show.
 _SHOWN = 200
-# Robots and days below which variances are guesses, and with them the chance of a false alarm.
+# Days minus robots below which variances, and so the probability of a false alarm, are uncertain.
 LEAST_DAYS = 30
 _LOG_COLUMNS = (
     "type", "serial", "time", "path", "trajectory", "status", "code", "message", "again", "seconds", "sha256",
@@ -340,11 +403,29 @@ _ALARM_COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class TypeAnalysis:
-    """What was found of one type.
+    """Analysis of one robot type.
 
-    inflation: (K,) by effect, see `drift.follow`.    sampled: robots and days that variances come from.
-    logs, failed: their number.    courses: of robots with alarms first, then others, as many as a page shows.
-    robots: their number.    alarms: of all robots.
+    Attributes
+    ----------
+    model : TypeModel
+        Model of the type.
+    weights : Weights
+        Noise of its logs.
+    hierarchy : Hierarchy
+        Mean and variances of its parameters.
+    effects : tuple of Effect
+        The K tested effects.
+    inflation : ndarray, shape (K,)
+        Factors on the standard deviations of the tests.
+    sampled : tuple of int
+        Numbers of robots and days from which the variances come.
+    logs, failed, robots : int
+        Numbers of logs, failed logs and robots.
+    courses : tuple of Course
+        Courses that a page shows, those with alarms first.
+    alarms : tuple of Alarm
+        Alarms of all robots.
+
     """
 
     model: TypeModel
@@ -361,11 +442,11 @@ class TypeAnalysis:
 
     @property
     def trusted(self) -> bool:
-        """Whether there are days enough for the chance of a false alarm to be what it is said to be."""
+        """Whether there are enough days for the stated probability of a false alarm."""
         return self.sampled[1] - self.sampled[0] >= LEAST_DAYS
 
     def data(self) -> dict[str, Any]:
-        """Figures and alarms as plain data."""
+        """Return figures and alarms as plain data."""
         return {
             "type": self.model.name,
             "robots": self.robots,
@@ -373,15 +454,30 @@ class TypeAnalysis:
             "failed": self.failed,
             "trusted": self.trusted,
             "alarms": [
-                {n: str(v) if isinstance(v, date) else v for n, v in vars(one).items()} for one in self.alarms
+                {n: str(v) if isinstance(v, date) else v for n, v in vars(alarm).items()}
+                for alarm in self.alarms
             ],
         }
 
 
 def analyse(store: FleetStore) -> tuple[TypeAnalysis, ...]:
-    """Analyses all types of a store and writes its folder tables/; docs/fleet.md explains the columns.
+    """Analyse all types of a store and write its folder tables/; docs/fleet.md explains the columns.
 
-    Raises ResourceError if the tables cannot be written.
+    Parameters
+    ----------
+    store : FleetStore
+        The store; its logs are not read.
+
+    Returns
+    -------
+    tuple of TypeAnalysis
+        One for each type with a processed log.
+
+    Raises
+    ------
+    ResourceError
+        If the tables cannot be written.
+
     """
     folder = store.folder / "tables"
     folder.mkdir(exist_ok=True)
@@ -392,10 +488,10 @@ def analyse(store: FleetStore) -> tuple[TypeAnalysis, ...]:
             name: _Table(path, _ALARM_COLUMNS if name == "alarms" else _LOG_COLUMNS)
             for name, path in zip(names, paths, strict=True)
         }
-        found = [one for name in store.types if (one := _type(store, name, tables)) is not None]
+        analyses = [analysis for name in store.types if (analysis := _type(store, name, tables)) is not None]
         for table in tables.values():
             table.close()
-    return tuple(found)
+    return tuple(analyses)
 
 
 def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAnalysis | None:
@@ -409,13 +505,13 @@ def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAna
             tables["logs"].add(_log_columns(store.robot(name, serial)))
         return None
     weights = Weights.of(model, rows)
-    some = [spread_out(days(model, weights, one), SAMPLE_DAYS) for one in sample if one]
+    sampled_days = [spread_out(days(model, weights, rows), SAMPLE_DAYS) for rows in sample if rows]
     daily = np.append(model.daily, np.ones(model.robot.n, dtype=np.bool_))
-    hierarchy = fit_hierarchy(some, model.robot.n, daily)
+    hierarchy = fit_hierarchy(sampled_days, model.robot.n, daily)
     weights = weights.widened(hierarchy.noise)
-    some = [[one.widened(hierarchy.noise) for one in own] for own in some]
+    sampled_days = [[day.widened(hierarchy.noise) for day in robot_days] for robot_days in sampled_days]
     effects = effects_of(model, weights)
-    trial = follow(_named(some), hierarchy, effects, np.ones(len(effects)), threshold=np.inf)
+    trial = follow(_numbered(sampled_days), hierarchy, effects, np.ones(len(effects)), threshold=np.inf)
     inflation = inflation_of(trial)
     tables["parameters"].add(_parameter_columns(model, hierarchy))
     logs = failed = 0
@@ -428,7 +524,9 @@ def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAna
             tables["logs"].add(_log_columns(rows))
         logs += sum(len(rows) for _, rows in stored)
         failed += sum(not is_done(row) for _, rows in stored for row in rows)
-        of_days = [(serial, own) for serial, rows in stored if (own := days(model, weights, rows))]
+        of_days = [
+            (serial, robot_days) for serial, rows in stored if (robot_days := days(model, weights, rows))
+        ]
         for course in follow(of_days, hierarchy, effects, inflation) if of_days else ():
             alarms += course.alarms
             (shown if course.alarms else quiet).append(course)
@@ -443,7 +541,7 @@ def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAna
         hierarchy,
         effects,
         inflation,
-        (len(some), sum(len(one) for one in some)),
+        (len(sampled_days), sum(len(robot_days) for robot_days in sampled_days)),
         logs,
         failed,
         len(serials),
@@ -452,8 +550,8 @@ def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAna
     )
 
 
-def _named(robots: Sequence[Sequence[Day]]) -> list[tuple[str, Sequence[Day]]]:
-    return [(str(i), one) for i, one in enumerate(robots)]
+def _numbered(robots: Sequence[Sequence[Day]]) -> list[tuple[str, Sequence[Day]]]:
+    return [(str(i), robot) for i, robot in enumerate(robots)]
 
 
 def _log_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -500,9 +598,9 @@ def _day_columns(model: TypeModel, effects: Sequence[Effect], course: Course) ->
         "type": [model.name] * (T * K),
         "serial": [course.serial] * (T * K),
         "day": [day for day in course.days for _ in range(K)],
-        "joint": [one.joint for one in effects] * T,
-        "effect": [one.kind for one in effects] * T,
-        "unit": [one.unit for one in effects] * T,
+        "joint": [effect.joint for effect in effects] * T,
+        "effect": [effect.kind for effect in effects] * T,
+        "unit": [effect.unit for effect in effects] * T,
         "level": course.level.ravel().astype(np.float32),
         "shift": course.shift.ravel().astype(np.float32),
         "std": course.std.ravel().astype(np.float32),
@@ -512,7 +610,7 @@ def _day_columns(model: TypeModel, effects: Sequence[Effect], course: Course) ->
 
 def _alarm_columns(model: TypeModel, alarms: Sequence[Alarm]) -> dict[str, Any]:
     return {"type": [model.name] * len(alarms)} | {
-        name: [getattr(one, name) for one in alarms] for name in _ALARM_COLUMNS[1:]
+        name: [getattr(alarm, name) for alarm in alarms] for name in _ALARM_COLUMNS[1:]
     }
 
 
@@ -532,7 +630,7 @@ def _robot_columns(model: TypeModel, rows: Sequence[Mapping[str, Any]], course: 
 
 
 class _Table:
-    """A Parquet file that grows by columns of equal length.    columns: their names, of a table without rows."""
+    """A Parquet file to which rows are added; `columns` are the names of the columns if no row is added."""
 
     def __init__(self, path: Path, columns: Sequence[str] = ()) -> None:
         self.path, self.columns = path, columns
@@ -541,7 +639,7 @@ class _Table:
         self._writer: Any = None
 
     def add(self, columns: Mapping[str, Any]) -> None:
-        """Adds rows."""
+        """Add rows, given by columns of equal length."""
         import pyarrow as pa
 
         rows = len(next(iter(columns.values())))
@@ -553,7 +651,7 @@ class _Table:
                 self._flush()
 
     def close(self) -> None:
-        """Writes what is left."""
+        """Write the remaining rows and close the file."""
         import pyarrow as pa
 
         if self._writer is None and not self._parts:
@@ -575,5 +673,5 @@ class _Table:
         self._parts, self._rows = [], 0
 
 
-# Rows that are written at a time.
+# Rows written at a time.
 _ROW_GROUP = 250_000

@@ -1,4 +1,4 @@
-"""Online estimation by a Kalman filter for state and parameters, begun from recursive least squares."""
+"""Online estimation by a Kalman filter for state and parameters, started from recursive least squares."""
 
 from __future__ import annotations
 
@@ -12,26 +12,35 @@ from dynid.fleet.stream import StreamRows
 from dynid.fleet.watch import Watcher, WatchSettings
 from dynid.robot import RobotModel
 
+# Rows from which the noise of positions and torque is measured.
 NOISE_ROWS = 4096
-# Of the standard deviations of least squares, for all that is wrong with a model besides white noise.
+# Factor on the standard deviations of least squares, for errors of the model besides white noise.
 WIDENED = 2.0
+# Smallest noise relative to the standard deviation of the signal, so that no variance is zero.
 LEAST_SHARE = 1e-6
+# Positions at which the mass matrix must be positive definite before the filter starts.
 TRIED_STATES = 64
-# Greatest acceleration looked for where a stretch begins, over the speed of the rows before, 1/s.
+# 1/s: greatest acceleration at the start of a segment, relative to the greatest speed before.
 BRISKNESS = 10.0
 
 
 @dataclass(frozen=True)
 class KalmanSettings:
-    """How a running log is followed by a Kalman filter.
+    """Settings of a Kalman filter that follows a running log; raises UsageError for values out of range.
 
-    kind: "ekf", "ukf" or "cdkf".    settle: s of motion that least squares take before the filter begins.
-    rate: Hz, of steps and corrections; torque within a step is taken row by row.
-    drift: share of a parameter's uncertainty at the start by which it may wander in a second's square root; 0 = it is
-    constant.
-    watch: the terms, and the least squares of the beginning.
+    Attributes
+    ----------
+    kind : str
+        "ekf", "ukf" or "cdkf": extended, unscented or central-difference Kalman filter.
+    settle : float, s
+        Motion that least squares process before the filter starts.
+    rate : float, Hz
+        Rate of steps and corrections; torque within a step is used row by row.
+    drift : float, 1/sqrt(s)
+        Random walk of each parameter, relative to its initial standard deviation; 0 for constant parameters.
+    watch : WatchSettings
+        Terms, and settings of the initial least squares.
 
-    Raises UsageError for values out of range.
     """
 
     kind: str = "ekf"
@@ -52,16 +61,16 @@ class KalmanSettings:
 
 
 class KalmanWatcher(Watcher):
-    """A watcher whose estimate is that of a Kalman filter for positions, velocities and base parameters.
+    """A watcher that estimates positions, velocities and base parameters by a Kalman filter.
 
-    Least squares take in the first rows; the filter starts from their estimate, with standard deviations twice as
-    wide, once its mass matrix is positive definite. Noise of positions and torque is measured in those rows by fourth
-    differences. Afterwards each row is seen once: torques carry the state on, positions correct it.
-    Rigid robots only; logged velocities serve the beginning alone.
+    Least squares process the first rows. Once their mass matrix is positive definite, the filter starts from their
+    estimate with standard deviations twice as large. The noise of positions and torque is measured in these rows by
+    fourth differences. Afterwards each row is used once: torques predict the state, positions correct it. The robot
+    must be rigid; logged velocities are used at the beginning only.
     """
 
     def __init__(self, robot: RobotModel, settings: KalmanSettings | None = None) -> None:
-        """Finds the base parameters of the robot; no row is needed."""
+        """Find the base parameters of the robot; no row is needed."""
         chosen = settings or KalmanSettings()
         super().__init__(robot, chosen.watch)
         self.kalman = chosen
@@ -69,19 +78,19 @@ class KalmanWatcher(Watcher):
         self.filter: JointFilter | None = None
         self._head = StreamRows.none(robot.n)
         self._every_row = 1
-        self._held = StreamRows.none(robot.n)
+        self._pending = StreamRows.none(robot.n)
         self._speed = np.zeros(robot.n)
         self._running = False
 
     @property
     def consistency(self) -> float:
-        """Mean normalised innovation squared over the number of joints: 1 where model and noise are right."""
+        """Mean normalised innovation squared per joint: 1 if model and noise are right."""
         if self.filter is None or not self.filter.innovation:
             return float("nan")
         return float(np.mean(self.filter.innovation)) / self.robot.n
 
     def finish(self) -> bool:
-        """Takes in what is left at the end of the log."""
+        """Process the remaining rows at the end of the log; return whether the estimate has changed."""
         return super().finish() if self.filter is None else self._note(-np.inf)
 
     def _accept(self, apart: bool, rows: StreamRows) -> bool:
@@ -89,15 +98,15 @@ class KalmanWatcher(Watcher):
             changed = super()._accept(apart, rows)
             self._head = (rows if apart else self._head.then(rows)).part(slice(-NOISE_ROWS, None))
             if changed and self.seconds >= self.kalman.settle:
-                self.filter = self._begun()
+                self.filter = self._started_filter()
             return changed
         if apart:
             self._running = False
-            self._held = StreamRows.none(self.robot.n)
-        self._held, every = self._held.then(rows), self._every_row
-        while len(self._held) > every:
-            self._advance(self.filter, self._held.part(slice(0, every + 1)))
-            self._held = self._held.part(slice(every, None))
+            self._pending = StreamRows.none(self.robot.n)
+        self._pending, every = self._pending.then(rows), self._every_row
+        while len(self._pending) > every:
+            self._advance(self.filter, self._pending.part(slice(0, every + 1)))
+            self._pending = self._pending.part(slice(every, None))
         return self._note(self.kalman.watch.batch)
 
     def _advance(self, joint: JointFilter, rows: StreamRows) -> None:
@@ -118,7 +127,7 @@ class KalmanWatcher(Watcher):
         self.seconds += h
 
     def _restart(self, joint: JointFilter, q: Float, h: float) -> None:
-        # The first two positions of a stretch say where it is and how fast it moves.
+        # Position and velocity at the start of a segment come from its first two positions.
         n = self.robot.n
         joint.mean[: 2 * n] = np.concatenate([q[1], (q[1] - q[0]) / h])
         noise = np.broadcast_to(joint.noise.position, (n,)) ** 2
@@ -130,7 +139,7 @@ class KalmanWatcher(Watcher):
         P[n : 2 * n, n : 2 * n] = np.diag(2.0 * noise / h**2 + bend**2)
         self._running = True
 
-    def _begun(self) -> JointFilter | None:
+    def _started_filter(self) -> JointFilter | None:
         head, step = self._head, self._stream.step
         every = np.linspace(0, len(head) - 1, TRIED_STATES).astype(np.int64)
         value, n = self.estimate.value, self.robot.n
@@ -151,9 +160,9 @@ class KalmanWatcher(Watcher):
         return FILTERS[self.kalman.kind](self.model, np.concatenate([np.zeros(2 * n), value]), whole, noise)
 
     def _note(self, since: float) -> bool:
-        if self.filter is None or not self._running or not len(self._held):
+        if self.filter is None or not self._running or not len(self._pending):
             return False
-        now = float(self._held.t[0])
+        now = float(self._pending.t[0])
         if now - self.time < max(since, 1e-9):
             return False
         P = self.filter.parameter_covariance

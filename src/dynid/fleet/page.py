@@ -1,4 +1,4 @@
-"""report.html of a fleet: the fleet at a glance, its alarms, and robots over time."""
+"""report.html of a fleet: overview, alarms and robots over time; and the page of a followed log."""
 
 from __future__ import annotations
 
@@ -56,24 +56,26 @@ from dynid.report import (
 from dynid.robot import RobotModel
 from dynid.terms import Column, Of
 
-# Robots with a figure of their own, and alarms that are listed; the tables hold all.
+# Robots with their own figure, and listed alarms; the tables contain all.
 _FIGURES, _LISTED = 12, 200
-# An effect that is less likely than this is named with its rival.
+# Probability of an effect below which the second most likely effect is named as well.
 SURE = 0.95
-# Effects that are drawn over time, with the size of one of their units on the page.
+# Effects drawn over time, with the factor to the unit on the page (percent or kg).
 _DRAWN = {"friction": 100.0, "gain": 100.0, "load": 1.0}
 _UNITS = {"friction": "friction", "gain": "gain", "load": "load, kg"}
 
 
-def write_fleet_page(path: Path, store: FleetStore, found: Sequence[TypeAnalysis]) -> None:
-    """Writes one offline page; raises ResourceError if it cannot be written."""
+def write_fleet_page(path: Path, store: FleetStore, analyses: Sequence[TypeAnalysis]) -> None:
+    """Write the report of a fleet as one HTML page; raises ResourceError if it cannot be written."""
     page = Page()
-    alarms = sorted((a for one in found for a in one.alarms), key=lambda a: (a.found, a.serial), reverse=True)
+    alarms = sorted(
+        (a for analysis in analyses for a in analysis.alarms), key=lambda a: (a.found, a.serial), reverse=True
+    )
     failures = store.failures()
     chapters = [
-        Chapter("fleet", "The fleet at a glance", _overview(found, page, alarms)),
-        Chapter("alarms", "Alarms", _alarms(found, alarms)),
-        Chapter("robots", "Robots over time", _robots(found, page)),
+        Chapter("fleet", "Fleet overview", _overview(analyses, page, alarms)),
+        Chapter("alarms", "Alarms", _alarms(analyses, alarms)),
+        Chapter("robots", "Robots over time", _robots(analyses, page)),
         Chapter(
             "logs",
             "Logs that failed",
@@ -84,42 +86,44 @@ def write_fleet_page(path: Path, store: FleetStore, found: Sequence[TypeAnalysis
 
 
 def alarm_text(alarm: Alarm) -> str:
-    """Which axis, since when, which effect, how large."""
+    """Describe an alarm in one line: robot, effect, size, first day, likely cause."""
     where = f"{alarm.effect} of '{alarm.joint}'" if alarm.joint else alarm.effect
     size, std = size_text(alarm)
     between = f" ({alarm.earliest} to {alarm.latest})" if alarm.earliest != alarm.latest else ""
-    doubt = f" ({percent(alarm.probability)}; else {alarm.rival})" if alarm.probability < SURE else ""
+    doubt = (
+        f" ({percent(alarm.probability)} likely; otherwise {alarm.rival})" if alarm.probability < SURE else ""
+    )
     return (
         f"{alarm.serial}: {where} {size} +- {std} since {alarm.since}{between}: {CAUSES[alarm.effect]}{doubt}"
     )
 
 
 def size_text(alarm: Alarm) -> tuple[str, str]:
-    """Size and standard deviation with their unit."""
+    """Return size and standard deviation of an alarm with their unit."""
     if alarm.unit == "1":
         return f"{100 * alarm.size:+.2g} %", f"{100 * alarm.std:.1g} %"
     return f"{alarm.size:+.3g}", f"{alarm.std:.1g} {alarm.unit}"
 
 
-def _overview(found: Sequence[TypeAnalysis], page: Page, alarms: Sequence[Alarm]) -> Markup:
+def _overview(analyses: Sequence[TypeAnalysis], page: Page, alarms: Sequence[Alarm]) -> Markup:
     types = [
         {
-            "name": one.model.name,
-            "robots": one.robots,
-            "logs": one.logs,
-            "failed": one.failed,
-            "alarms": len(one.alarms),
-            "changed": len({alarm.serial for alarm in one.alarms}),
-            "day": percent(_friction_of_a_day(one)),
-            "inflation": number(float(one.inflation.max())),
-            "trusted": one.trusted,
-            "sample": one.sampled,
+            "name": analysis.model.name,
+            "robots": analysis.robots,
+            "logs": analysis.logs,
+            "failed": analysis.failed,
+            "alarms": len(analysis.alarms),
+            "changed": len({alarm.serial for alarm in analysis.alarms}),
+            "day": percent(_friction_of_a_day(analysis)),
+            "inflation": number(float(analysis.inflation.max())),
+            "trusted": analysis.trusted,
+            "sample": analysis.sampled,
             "plots": [
-                page.figure(_spread(one, name), f"{name} of the robots of type {one.model.name}")
+                page.figure(_spread(analysis, name), f"{name} of the robots of type {analysis.model.name}")
                 for name in ("friction", "gain")
             ],
         }
-        for one in found
+        for analysis in analyses
     ]
     return render(
         "fleet_overview.html.jinja",
@@ -133,41 +137,43 @@ def _overview(found: Sequence[TypeAnalysis], page: Page, alarms: Sequence[Alarm]
     )
 
 
-def _friction_of_a_day(one: TypeAnalysis) -> float:
-    """Median over the joints of what friction does from day to day, as a share."""
-    project = projection(one.hierarchy, one.effects)
+def _friction_of_a_day(analysis: TypeAnalysis) -> float:
+    """Median over the joints of the relative standard deviation of friction from day to day."""
+    project = projection(analysis.hierarchy, analysis.effects)
     shares = [
-        float(np.sqrt(project[i] ** 2 @ one.hierarchy.day))
-        for i, effect in enumerate(one.effects)
+        float(np.sqrt(project[i] ** 2 @ analysis.hierarchy.day))
+        for i, effect in enumerate(analysis.effects)
         if effect.kind == "friction"
     ]
     return float(np.median(shares)) if shares else np.nan
 
 
-def _spread(one: TypeAnalysis, name: str) -> Figure:
-    """Robots by joint: friction or gain against the type's model, each robot a dot."""
-    project = projection(one.hierarchy, one.effects)
-    own = [(i, effect) for i, effect in enumerate(one.effects) if effect.kind == name]
+def _spread(analysis: TypeAnalysis, name: str) -> Figure:
+    """Draw friction or gain of every robot, by joint, relative to the type's model."""
+    project = projection(analysis.hierarchy, analysis.effects)
+    drawn = [(i, effect) for i, effect in enumerate(analysis.effects) if effect.kind == name]
     traces: list[Trace] = []
-    for place, (i, effect) in enumerate(own, start=1):
-        values = np.array([100.0 * project[i] @ course.mean for course in one.courses])
-        changed = np.array([any(a.joint == effect.joint for a in course.alarms) for course in one.courses])
+    for place, (i, effect) in enumerate(drawn, start=1):
+        values = np.array([100.0 * project[i] @ course.mean for course in analysis.courses])
+        changed = np.array(
+            [any(a.joint == effect.joint for a in course.alarms) for course in analysis.courses]
+        )
         sides = place + (np.linspace(-0.25, 0.25, len(values)) if len(values) > 1 else np.zeros(1))
         for mask, color in ((~changed, CYCLE[0]), (changed, VERMILION)):
             labels = [
                 f"{course.serial}, {effect.joint}: {value:+.2g} %"
-                for course, value, yes in zip(one.courses, values, mask, strict=True)
+                for course, value, yes in zip(analysis.courses, values, mask, strict=True)
                 if yes
             ]
             if labels:
                 traces.append(labelled(dots(sides[mask], values[mask], effect.joint, color, 5.0), labels))
-    axis = Axis(labels=tuple(effect.joint for _, effect in own))
+    axis = Axis(labels=tuple(effect.joint for _, effect in drawn))
     panel = Panel(tuple(traces), axis, Axis(name, percent=True), shapes=(level_line(0.0),))
     return row_of((panel,), 220)
 
 
-def _alarms(found: Sequence[TypeAnalysis], alarms: Sequence[Alarm]) -> Markup:
-    kinds = {alarm.serial: one.model.name for one in found for alarm in one.alarms}
+def _alarms(analyses: Sequence[TypeAnalysis], alarms: Sequence[Alarm]) -> Markup:
+    kinds = {alarm.serial: analysis.model.name for analysis in analyses for alarm in analysis.alarms}
     rows = [
         {
             "type": kinds[alarm.serial],
@@ -187,36 +193,36 @@ def _alarms(found: Sequence[TypeAnalysis], alarms: Sequence[Alarm]) -> Markup:
     return render("fleet_alarms.html.jinja", {"rows": rows, "more": max(len(alarms) - _LISTED, 0)})
 
 
-def _robots(found: Sequence[TypeAnalysis], page: Page) -> Markup:
-    every = [(one, course) for one in found for course in one.courses]
+def _robots(analyses: Sequence[TypeAnalysis], page: Page) -> Markup:
+    every = [(analysis, course) for analysis in analyses for course in analysis.courses]
     every.sort(key=lambda pair: not pair[1].alarms)
     tabs = []
-    for one, course in every[:_FIGURES]:
+    for analysis, course in every[:_FIGURES]:
         context = {
             "plot": page.figure(
-                _course(one, course), f"friction, gain and load of {course.serial} over time"
+                _course(analysis, course), f"friction, gain and load of {course.serial} over time"
             ),
             "alarms": [alarm_text(alarm).replace(" +- ", " ± ") for alarm in course.alarms],
             "days": len(course.days),
             "first": course.days[0],
             "last": course.days[-1],
-            "joints": list(zip(one.model.robot.joint_names, CYCLE * 4, strict=False)),
+            "joints": list(zip(analysis.model.robot.joint_names, CYCLE * 4, strict=False)),
         }
         tabs.append((course.serial, "", render("fleet_robot.html.jinja", context)))
-    shown = Markup("<p class='intro'>{} of {} robots, those with alarms first.</p>").format(
-        len(tabs), sum(one.robots for one in found)
+    shown = Markup("<p class='intro'>{} of {} robots are shown, those with alarms first.</p>").format(
+        len(tabs), sum(analysis.robots for analysis in analyses)
     )
-    return shown + page.tabs(tabs) if tabs else Markup("<p class='intro'>No robot has a factor yet.</p>")
+    return shown + page.tabs(tabs) if tabs else Markup("<p class='intro'>No log has been processed yet.</p>")
 
 
-def _course(one: TypeAnalysis, course: Course) -> Figure:
-    """Each day's friction, gain and load against the type's model."""
+def _course(analysis: TypeAnalysis, course: Course) -> Figure:
+    """Draw friction, gain and load of a robot by day, relative to the type's model."""
     t = np.array([(day - course.days[0]).days for day in course.days], dtype=np.float64)
-    joints = one.model.robot.joint_names
+    joints = analysis.model.robot.joint_names
     panels = []
     for name, size in _DRAWN.items():
         traces: list[Trace] = []
-        for i, effect in enumerate(one.effects):
+        for i, effect in enumerate(analysis.effects):
             if effect.kind != name:
                 continue
             values = size * course.level[:, i]
@@ -240,17 +246,30 @@ def _course(one: TypeAnalysis, course: Course) -> Figure:
 MOST_POINTS = 400
 PER_ROW = 3
 DEVIATIONS = 1.96
-# Share of the time whose transients may leave a panel.
+# Fraction of the time, from the start, whose transients may exceed the range of a panel.
 BEGINNING = 0.25
 _STROKES = {"dash": "6 3", "dot": "2 2", "dashdot": "6 2 2 2"}
 
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """What the page shows.
+    """Content of the page of a followed log.
 
-    base: whose parameters the trajectory holds, of the model's columns.    method: in words.
-    seconds: of motion used.
+    Attributes
+    ----------
+    robot : RobotModel
+        The robot.
+    columns : tuple of Column
+        Parameters of the model.
+    base : BaseMap
+        Base parameters, in the order of the trajectory.
+    trajectory : ParameterTrajectory
+        The estimate over time.
+    method : str
+        Name of the method.
+    seconds : float, s
+        Motion used.
+
     """
 
     robot: RobotModel
@@ -262,12 +281,12 @@ class Followed:
 
 
 def write_trajectory_page(path: Path, followed: Followed) -> None:
-    """Writes one offline HTML page; it appears whole or not at all. Raises ResourceError if it cannot be written."""
+    """Write the page of a followed log, completely or not at all; raises ResourceError if it cannot be written."""
     write_text(path, trajectory_html(followed))
 
 
 def trajectory_html(followed: Followed) -> str:
-    """The page as text: parameters and eigenvalues of P over time, and the values at the end.
+    """Return the page as HTML: parameters and eigenvalues of P over time, and the final values.
 
     Source of the plots: Chavez-Olivares et al. 2012, Figures 2 and 3.
     """
@@ -276,7 +295,7 @@ def trajectory_html(followed: Followed) -> str:
     known = int((track.std[-1] < 0.1 * np.abs(track.value[-1])).sum())
     intro = Markup(
         '<p class="intro">{}; {} s of motion, {} base parameters, {} of them known to 10 %. Bands are 95 % intervals; '
-        "panels leave out what the first quarter overshoots.</p>"
+        "transients of the first quarter may exceed the panels.</p>"
     ).format(followed.method, number(followed.seconds), len(track.names), known)
     chapters = [
         Chapter("parameters", "Parameters over time", intro + _parameters(followed, page)),
@@ -294,7 +313,7 @@ def _parameters(followed: Followed, page: Page) -> Markup:
         for first in range(0, len(groups), PER_ROW):
             some = groups[first : first + PER_ROW]
             panels = [_panel(followed, name, members) for name, members in some]
-            # A last row that is not full keeps the width of the others.
+            # Empty panels keep the width of an incomplete last row.
             panels += [_blank()] * (PER_ROW - len(panels) if len(groups) > PER_ROW else 0)
             html += _keys(followed, some)
             html += page.figure(
@@ -304,7 +323,7 @@ def _parameters(followed: Followed, page: Page) -> Markup:
 
 
 def _keys(followed: Followed, groups: list[tuple[str, list[int]]]) -> Markup:
-    """Which line is which parameter, panel by panel."""
+    """Legend of the lines, panel by panel."""
     html = Markup("")
     for name, members in groups:
         html += Markup('<span class="key"><b>{}</b></span>').format(name.replace("^2", "²"))
@@ -324,7 +343,7 @@ def _look(i: int) -> tuple[str, str]:
 
 
 def _groups(followed: Followed) -> list[tuple[str, list[tuple[str, list[int]]]]]:
-    """Headings, each with panels: bodies by body and unit, other terms by term and unit over all joints."""
+    """Group panels under headings: links by link and unit, other terms by term and unit over all joints."""
     robot = followed.robot
     bodies: dict[tuple[int, str], list[int]] = {}
     others: dict[tuple[str, str], list[int]] = {}
@@ -334,9 +353,9 @@ def _groups(followed: Followed) -> list[tuple[str, list[tuple[str, list[int]]]]]
             bodies.setdefault((column.owner, column.unit), []).append(i)
         else:
             others.setdefault((column.term, column.unit), []).append(i)
-    found = [
+    sections = [
         (
-            "Bodies",
+            "Links",
             [(f"{robot.body_names[owner]}, {unit}", members) for (owner, unit), members in bodies.items()],
         ),
         (
@@ -344,7 +363,7 @@ def _groups(followed: Followed) -> list[tuple[str, list[tuple[str, list[int]]]]]
             [(f"{term.replace('_', ' ')}, {unit}", members) for (term, unit), members in others.items()],
         ),
     ]
-    return [(title, groups) for title, groups in found if groups]
+    return [(title, groups) for title, groups in sections if groups]
 
 
 def _panel(followed: Followed, name: str, members: list[int]) -> Panel:
@@ -410,8 +429,8 @@ def _eigenvalues(track: ParameterTrajectory, page: Page) -> Markup:
         '<p class="legend"><span class="line normal"></span>greatest '
         '<span class="line residual" style="border-color:{}"></span>least '
         '<span class="line pale"></span>those between</p><p class="intro">The greatest belongs to the combination of '
-        "parameters that is known least; it falls as the motion excites it, and grows where old rows are forgotten and "
-        "nothing new is learnt.</p>"
+        "parameters that is known least. It falls while the motion excites it and grows where old rows are forgotten "
+        "without new information.</p>"
     ).format(GREY)
     return text + page.figure(row_of([panel], 340), "eigenvalues of the covariance over time")
 

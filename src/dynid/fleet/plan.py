@@ -57,14 +57,14 @@ from dynid.terms import (
 # Columns of a catalogue; the last one may be left out.
 COLUMNS = ("type", "serial", "time", "path", "trajectory")
 _REQUIRED = COLUMNS[:4]
-# Wrong rows of a catalogue that are listed; more of them say the same.
+# Most errors listed for one catalogue; further ones add nothing.
 _MOST_ERRORS = 20
-# Rows of a plan or catalogue, beyond which its reading alone would take gigabytes.
+# Most logs of a plan; reading more would take gigabytes of memory.
 MOST_LOGS = 10_000_000
 
 
 class TypeSection(Strict):
-    """[type.NAME]: the model of all robots of one type."""
+    """Table [type.NAME]: the model that all robots of a type share."""
 
     model: str = key(doc="run folder of `dynid identify`, whose robot, terms and signals all logs share")
     experiment: str | None = key(
@@ -73,7 +73,7 @@ class TypeSection(Strict):
 
 
 class LogEntry(Strict):
-    """[[log]]: one log."""
+    """Table [[log]]: one log."""
 
     type: str = key(doc="name of its type")
     serial: str = key(doc="serial number of the robot")
@@ -83,7 +83,7 @@ class LogEntry(Strict):
 
 
 class PlanFile(Strict):
-    """A plan."""
+    """The content of a plan file."""
 
     type: Annotated[dict[str, TypeSection], Field(min_length=1)] = key(doc="the types by name")
     catalogue: str | None = key(None, "Parquet or CSV file with one row a log, relative to the plan")
@@ -105,7 +105,7 @@ class FleetLog:
 
     @property
     def key(self) -> str:
-        """What names it in the store: a hash of all its fields."""
+        """Key of the log in the store: a hash of all its fields."""
         text = "\0".join((self.type, self.serial, self.time.isoformat(), self.path, self.trajectory))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
@@ -121,34 +121,53 @@ class Plan:
 
 
 def read_plan(path: str | Path, models: Mapping[str, Path] | None = None) -> Plan:
-    """Reads a plan in TOML, or a catalogue in Parquet or CSV with the model of every type given beside it.
+    """Read the logs and models of a fleet.
 
-    models: run folders by type, in place of those of the plan.
-    Raises InputErrors with the line or row of everything that is wrong.
+    Parameters
+    ----------
+    path : str or Path
+        A plan in TOML, or a catalogue in Parquet or CSV.
+    models : mapping, optional
+        Run folders by type; they replace those of the plan and are required for a catalogue.
+
+    Returns
+    -------
+    Plan
+        The logs in order, with the run folder of each type.
+
+    Raises
+    ------
+    InputErrors
+        With the line or row of every entry that is wrong.
+
     """
     path = Path(path)
     given = dict(models or {})
     if path.suffix.lower() != ".toml":
-        logs = _of_catalogue(path, path.parent)
+        logs = _catalogue_logs(path, path.parent)
         return _checked(Plan(logs, given, {}, path))
     data, lines = read_toml(path)
     content = validate(PlanFile, _with_text_dates(data), lines, str(path))
     folder = path.parent
-    found = list(_of_catalogue(folder / content.catalogue, folder)) if content.catalogue else []
+    listed = list(_catalogue_logs(folder / content.catalogue, folder)) if content.catalogue else []
     errors: list[DynidError] = []
     for i, entry in enumerate(content.log):
         place = Place(file=str(path), line=line_of(("log", i), lines))
         try:
-            found.append(_log(entry.model_dump(), folder, place))
+            listed.append(_log(entry.model_dump(), folder, place))
         except InputError as error:
             errors.append(error)
     if errors:
         raise InputErrors(errors[:_MOST_ERRORS])
     return _checked(
         Plan(
-            tuple(found),
-            {name: folder / one.model for name, one in content.type.items()} | given,
-            {name: folder / one.experiment for name, one in content.type.items() if one.experiment},
+            tuple(listed),
+            {name: folder / section.model for name, section in content.type.items()} | given,
+            {
+                name: folder / section.experiment
+                for name, section in content.type.items()
+                if section.experiment
+            },
             path,
         )
     )
@@ -157,10 +176,10 @@ def read_plan(path: str | Path, models: Mapping[str, Path] | None = None) -> Pla
 def _checked(plan: Plan) -> Plan:
     place = Place(file=str(plan.file))
     if not plan.logs:
-        raise InputError("no-log", found="a plan without a log", expected="at least one", place=place)
+        raise InputError("no-log", found="a plan without logs", expected="at least one log", place=place)
     unknown = sorted({log.type for log in plan.logs} - set(plan.models))
     if unknown:
-        listed = ", ".join(f"'{one}'" for one in unknown[:_MOST_ERRORS])
+        listed = ", ".join(f"'{name}'" for name in unknown[:_MOST_ERRORS])
         raise InputError(
             "unknown-type",
             found=f"logs of type {listed}",
@@ -169,18 +188,18 @@ def _checked(plan: Plan) -> Plan:
             place=place,
         )
     logs = tuple(sorted(plan.logs))
-    for one, other in pairwise(logs):
-        if one == other:
+    for log, following in pairwise(logs):
+        if log == following:
             raise InputError(
                 "log-twice",
-                found=f"'{one.path}' of serial '{one.serial}' at {one.time.isoformat()} twice",
+                found=f"'{log.path}' of serial '{log.serial}' at {log.time.isoformat()} twice",
                 expected="each log once",
                 place=place,
             )
     return Plan(logs, plan.models, plan.experiments, plan.file)
 
 
-def _of_catalogue(path: Path, folder: Path) -> tuple[FleetLog, ...]:
+def _catalogue_logs(path: Path, folder: Path) -> tuple[FleetLog, ...]:
     rows = _rows(path)
     logs, errors = [], []
     for number, row in enumerate(rows, start=1):
@@ -236,7 +255,7 @@ def _require(columns: Sequence[str], place: Place) -> None:
             "catalogue-columns",
             found=f"no column {', '.join(missing)}",
             expected=f"the columns {', '.join(_REQUIRED)}",
-            do="name them so, in the first line of a CSV file",
+            do="give the columns these names, in a CSV file in its first line",
             place=place,
         )
 
@@ -246,7 +265,7 @@ def _log(row: Mapping[str, Any], folder: Path, place: Place) -> FleetLog:
     for name in ("type", "serial", "path"):
         value = row.get(name)
         if value is None or not str(value).strip():
-            raise InputError("catalogue-empty", found=f"no {name}", expected="one a log", place=place)
+            raise InputError("catalogue-empty", found=f"no {name}", expected="one for each log", place=place)
         texts[name] = str(value).strip()
     path = texts["path"]
     if not is_uri(path):
@@ -256,58 +275,74 @@ def _log(row: Mapping[str, Any], folder: Path, place: Place) -> FleetLog:
 
 
 def is_uri(path: str) -> bool:
-    """Whether a log is reached by a protocol of fsspec, not by the file system."""
+    """Whether a path is a URI for fsspec and not a path of the file system."""
     return "://" in path
 
 
 def _time(value: Any, place: Place) -> datetime:
-    found: datetime | None = None
+    moment: datetime | None = None
     if isinstance(value, datetime):
-        found = value
+        moment = value
     elif isinstance(value, date):
-        found = datetime(value.year, value.month, value.day)
+        moment = datetime(value.year, value.month, value.day)
     elif hasattr(value, "astype") and getattr(value, "dtype", None) is not None and value.dtype.kind == "M":
-        found = value.astype("datetime64[us]").item()
+        moment = value.astype("datetime64[us]").item()
     else:
         try:
-            found = datetime.fromisoformat(str(value).strip())
+            moment = datetime.fromisoformat(str(value).strip())
         except ValueError:
-            found = None
-    if found is None:
+            moment = None
+    if moment is None:
         raise InputError(
             "catalogue-time",
             found=f"time {value!r}",
             expected="a time in ISO 8601, such as 2026-03-01T14:30:00Z",
             place=place,
         )
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _with_text_dates(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _with_text_dates(one) for name, one in value.items()}
+        return {name: _with_text_dates(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_with_text_dates(one) for one in value]
+        return [_with_text_dates(item) for item in value]
     return value.isoformat() if isinstance(value, date) else value
 
 
-# The model that all logs of a type share, as a text that travels to workers and stays beside the factors.
+# The model that all logs of a type share: a text that is sent to workers and stored with the factors.
 
 FORMAT = 1
-# Of the random states for the base parameters, which must be the same on every machine.
+# Seed of the random states for the base parameters, which must agree on every machine.
 _SEED = 0
-# Directions of the last body that a load changes first: its mass and first moments.
+# Parameters of the last link that a load changes most: its mass and three first moments.
 _LOAD = 4
 
 
 @dataclass(frozen=True, eq=False)
 class TypeModel:
-    """Robot, terms and signals of one type, and the values that its logs are compared with.
+    """Robot, terms and signal processing of a robot type, with the parameters that its logs are compared with.
 
-    terms: those of the model, then `watched` further columns whose values are zero in the model: the compliances of
-        its joints, if it has none of its own.
-    theta: (p,) values of the model's parameters.    preparation: of the signals.
-    experiment: how its logs are read, in the form of an experiment file.    accepted: claims that warn.
+    Attributes
+    ----------
+    name : str
+        Name of the type.
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        Terms of the model, followed by terms with `watched` parameters that are zero in the model: the compliances of
+        the joints, if the model has none.
+    watched : int
+        Number of these further parameters.
+    theta : ndarray, shape (p,)
+        Values of the model's parameters.
+    preparation : Preparation
+        Filters and sampling of the signals.
+    experiment : mapping
+        How logs are read, in the form of an experiment file.
+    accepted : tuple of str
+        Codes of doubts that count as warnings.
+
     """
 
     name: str
@@ -321,10 +356,22 @@ class TypeModel:
 
     @staticmethod
     def of_run(name: str, folder: Path, experiment: Path | None = None) -> TypeModel:
-        """The model of a run folder.
+        """Read the model of a type from a run folder.
 
-        experiment: file whose [log] table says how the logs are read, in place of the run's.
-        Raises InputError for a folder that is no run or an experiment that is wrong.
+        Parameters
+        ----------
+        name : str
+            Name of the type.
+        folder : Path
+            Run folder of `dynid identify`.
+        experiment : Path, optional
+            Experiment file whose [log] table replaces that of the run.
+
+        Raises
+        ------
+        InputError
+            If the folder is not a run or the experiment file is wrong.
+
         """
         run = load(folder)
         written: Any = run.experiment
@@ -348,7 +395,7 @@ class TypeModel:
         )
 
     def text(self) -> str:
-        """The model as JSON; the same model gives the same text."""
+        """Return the model as JSON; equal models give equal texts."""
         data = {
             "format": FORMAT,
             "name": self.name,
@@ -364,7 +411,7 @@ class TypeModel:
 
     @staticmethod
     def of_text(text: str, file: str = "model") -> TypeModel:
-        """The model of a text; raises InputError if it is none, or of a newer version."""
+        """Read a model from its JSON text; raises InputError if the text is damaged or of a newer format."""
         try:
             data = json.loads(text)
             if data["format"] != FORMAT:
@@ -382,14 +429,14 @@ class TypeModel:
         except (LookupError, TypeError, ValueError, AttributeError, DynidError) as error:
             raise InputError(
                 "damaged-fleet",
-                found=f"no model of a type ({type(error).__name__}: {error})",
-                expected=f"one of format {FORMAT}",
+                found=f"a file without the model of a robot type ({type(error).__name__}: {error})",
+                expected=f"a model of format {FORMAT}",
                 place=Place(file=file),
             ) from error
 
     @cached_property
     def digest(self) -> str:
-        """Hash of the text: factors of one store belong to one model."""
+        """Hash of the text; all factors of a type in a store have the same digest."""
         return hashlib.sha256(self.text().encode()).hexdigest()[:24]
 
     @cached_property
@@ -399,72 +446,74 @@ class TypeModel:
 
     @cached_property
     def base(self) -> BaseMap:
-        """Base parameters of the model's own terms; what is watched stands beside them."""
-        return structural_base(self.robot, _first(self.terms, self.watched), TorqueRows(), _SEED)
+        """Base parameters of the model's terms, without the watched parameters."""
+        return structural_base(self.robot, _without_watched(self.terms, self.watched), TorqueRows(), _SEED)
 
     @cached_property
     def kept(self) -> Int:
-        """(k,) parameters whose columns the factors hold: the base's b, then the watched ones."""
+        """Indices (k,) of the parameters in the factors: the base parameters, then the watched ones."""
         p = len(self.columns)
         return np.concatenate([self.base.independent, np.arange(p - self.watched, p)])
 
     @property
     def wanted(self) -> Bool:
-        """(p,) mask of the same."""
+        """Mask (p,) of the kept parameters."""
         mask = np.zeros(len(self.columns), dtype=np.bool_)
         mask[self.kept] = True
         return mask
 
     @cached_property
     def layout(self) -> tuple[Int, ...]:
-        """By joint, the parameters (w_j,) whose columns its factor holds, ascending."""
+        """For each joint, the indices (w_j,) of the parameters in its factor, ascending."""
         samples = random_states(self.robot, 8, _SEED, self.terms.channels(), clock=self.terms.clock())
-        found = TorqueRows().equations(self.robot, self.terms, samples, self.wanted)
-        return tuple(np.asarray(columns) for columns in found.columns)
+        equations = TorqueRows().equations(self.robot, self.terms, samples, self.wanted)
+        return tuple(np.asarray(columns) for columns in equations.columns)
 
     @cached_property
     def value(self) -> Float:
-        """(k,) values of the kept parameters: base parameters of the model, zero for the watched ones."""
-        own = len(self.columns) - self.watched
-        return np.concatenate([self.base.reduce(self.theta[:own]), np.zeros(self.watched)])
+        """Values (k,) of the kept parameters in the model; zero for the watched ones."""
+        modelled = len(self.columns) - self.watched
+        return np.concatenate([self.base.reduce(self.theta[:modelled]), np.zeros(self.watched)])
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """(k,) base parameters as formulas, then the watched parameters by name."""
+        """Names (k,) of the kept parameters: formulas of base parameters, then names of watched ones."""
         return (*self.base.formulas(), *(self.columns[i].name for i in self.kept[self.base.rank :]))
 
     @property
     def units(self) -> tuple[str, ...]:
-        """(k,)."""
+        """Units (k,) of the kept parameters."""
         return tuple(self.columns[i].unit for i in self.kept)
 
     def friction(self, joint: int) -> Bool:
-        """(k,) the friction of a joint, without its offset."""
+        """Mask (k,) of the friction parameters of a joint, without its offset."""
         known = self.terms.friction_columns(self.robot)
         return np.array([bool(known[i]) and self.columns[i].owner == joint for i in self.kept])
 
     def offset(self, joint: int) -> Bool:
-        """(k,) the torque of a joint that nothing moves."""
-        return self._of(lambda term: getattr(term, "exports_as", None) is MotionBasis.ONE, joint)
+        """Mask (k,) of the constant torque offset of a joint."""
+        return self._mask_of(lambda term: term.traits.basis is MotionBasis.ONE, joint)
 
     def compliance(self, joint: int) -> Bool:
-        """(k,) the compliance of a joint."""
-        return self._of(_is_compliance, joint)
+        """Mask (k,) of the compliance of a joint."""
+        return self._mask_of(_is_compliance, joint)
 
     @cached_property
     def daily(self) -> Bool:
-        """(k,) what may differ from day to day on a robot that is as it was: friction and offsets, beside gains."""
+        """Mask (k,) of parameters that vary from day to day on an unchanged robot: friction and offsets."""
         every = [self.friction(j) | self.offset(j) for j in range(self.robot.n)]
         return np.asarray(np.logical_or.reduce(every))
 
     @cached_property
     def load(self) -> Float:
-        """(k, 4) how mass and first moments of the last body move the kept parameters."""
+        """Derivatives (k, 4) of the kept parameters by mass and first moments of the last link."""
         last = self.robot.n_bodies - 1
-        own = [i for i, one in enumerate(self.columns) if one.of is Of.BODY and one.owner == last][:_LOAD]
-        return np.concatenate([self.base.B[:, own], np.zeros((self.watched, len(own)))])
+        indices = [
+            i for i, column in enumerate(self.columns) if column.of is Of.BODY and column.owner == last
+        ][:_LOAD]
+        return np.concatenate([self.base.B[:, indices], np.zeros((self.watched, len(indices)))])
 
-    def _of(self, kind: Callable[[Term], bool], joint: int) -> Bool:
+    def _mask_of(self, kind: Callable[[Term], bool], joint: int) -> Bool:
         named = {term.name for term in self.terms if kind(term)}
         return np.array(
             [self.columns[i].term in named and self.columns[i].owner == joint for i in self.kept],
@@ -473,8 +522,8 @@ class TypeModel:
 
 
 def _watching(run: Identification) -> tuple[Terms, int]:
-    """The terms of a run with compliances of all joints about its bodies, where it has none."""
-    bodies = [i for i, one in enumerate(run.estimate.columns) if one.of is Of.BODY]
+    """Return the terms of a run, with the compliances of all joints added if it has none, and their number."""
+    bodies = [i for i, column in enumerate(run.estimate.columns) if column.of is Of.BODY]
     if any(_is_compliance(term) for term in run.terms) or len(bodies) != 10 * run.robot.n_bodies:
         return run.terms, 0
     estimate = run.estimate
@@ -483,19 +532,19 @@ def _watching(run: Identification) -> tuple[Terms, int]:
 
 
 def _is_compliance(term: Term) -> bool:
-    return term.question == Question("elasticity")
+    return term.selection.question == Question("elasticity")
 
 
-def _first(terms: Terms, watched: int) -> Terms:
+def _without_watched(terms: Terms, watched: int) -> Terms:
     return Terms(tuple(terms)[:-1]) if watched else terms
 
 
 def check_same(stored: TypeModel, given: TypeModel, folder: Path) -> None:
-    """Raises UsageError if a type's model is another one than that its factors in a store were made with."""
+    """Raise UsageError if a model differs from the one that the stored factors of its type were made with."""
     if stored.digest != given.digest:
         raise UsageError(
             "fleet-model",
-            found=f"another model of type '{given.name}' than that of the factors in '{folder}'",
-            expected="the same: factors of two models cannot be pooled",
-            do="choose another --out",
+            found=f"a model of type '{given.name}' that differs from the model stored in '{folder}'",
+            expected="the same model, because factors of two models cannot be pooled",
+            do="choose another folder with --out",
         )

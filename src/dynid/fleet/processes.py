@@ -1,4 +1,4 @@
-"""Tasks on processes of this machine, over pipes: no port is opened, so that nobody else can send them work."""
+"""Runs tasks on processes of this machine over pipes; no port is opened, so nobody else can send them tasks."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from dynid.base import ResourceError, dataclass, end_with_parent, uninterrupted
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-# A task whose process dies is done again by another one, up to so many times, as Dask does it.
+# Times that a task whose process died is given to another process, as in Dask.
 RETRIES = 3
-# Seconds between two looks at the memory of the processes.
+# s: time between two measurements of the processes' memory.
 _LOOK = 0.2
-# Processes have one thread each, unless the environment says otherwise.
+# Each process uses one thread, unless the environment sets another number.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass(frozen=True, eq=False)
 class Finished(Generic[Task, Result]):
-    """A task with its result; None = every process that had it died, RETRIES + 1 of them."""
+    """A task with its result; None if RETRIES + 1 processes died while they had the task."""
 
     task: Task
     result: Result | None
@@ -39,18 +39,18 @@ def finished(
     workers: int,
     most_memory: float | None = None,
 ) -> Generator[list[Finished[Task, Result]], None, None]:
-    """Yields the results of tasks as they come, in any order; the processes end with the generator.
+    """Yield the results of tasks as they are finished, in any order; the processes end with the generator.
 
     Parameters
     ----------
     function : callable
-        What is called with each task, in another process. It is pickled once for each process and raises nothing.
+        Called with each task in another process. It is pickled once for each process and must not raise.
     tasks : iterable
-        The tasks, which are pickled.
+        The tasks; they are pickled.
     workers : int
-        Number of processes, each of which has one task at a time.
+        Number of processes; each has one task at a time.
     most_memory : float, optional
-        Bytes of memory above which a process is ended, as if it had died.
+        Memory in bytes above which a process is killed and counts as died.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def finished(
         If a process ends before it takes its first task.
 
     """
-    # Each with the number of processes that died of it.
+    # Each task with the number of processes that died while they had it.
     waiting = deque((task, 0) for task in tasks)
     pool: list[_Worker] = []
     try:
@@ -90,7 +90,7 @@ def finished(
                     results.append(Finished(worker.taken[0], result))
                 worker.ready, worker.taken = True, None
             for worker in [worker for worker in pool if worker.ready and not worker.busy and waiting]:
-                if waiting and not worker.take(waiting[0]):  # it died while it had nothing to do
+                if waiting and not worker.take(waiting[0]):  # it died while it was idle
                     pool.remove(worker)
                     worker.end()
                     pool.append(_Worker(function))
@@ -107,9 +107,9 @@ def finished(
 
 
 class _Worker:
-    """A process and its end of the pipe.
+    """A process and the connection to it.
 
-    ready: it has started.    taken: the task that it has, with how many processes died of it before.
+    ready: whether it has started.    taken: its task and the number of processes that died with this task.
     """
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
@@ -127,7 +127,7 @@ class _Worker:
         return self.taken is not None
 
     def take(self, task: Any) -> bool:
-        """Whether the process took the task."""
+        """Send a task; return whether the process received it."""
         try:
             self.connection.send(task[0])
         except OSError:
@@ -136,22 +136,22 @@ class _Worker:
         return True
 
     def end_above(self, most_memory: float) -> None:
-        """Ends the process if it takes more bytes of memory than this."""
-        psutil: Any = import_module("psutil")  # a package of the extra `fleet`, as is Dask, which needs it
+        """Kill the process if it uses more bytes of memory than this."""
+        psutil: Any = import_module("psutil")  # installed with the extra `fleet`, because Dask needs it
 
         with suppress(psutil.Error):
             if self.busy and psutil.Process(self.process.pid).memory_info().rss > most_memory:
                 self.process.kill()
 
     def end(self) -> None:
-        """Ends the process at once: it has nothing to put away."""
+        """Kill the process; it has nothing to save."""
         self.process.kill()
         self.process.join()
         self.connection.close()
 
 
 def _serve(pipe: Any, function: Callable[[Any], Any]) -> None:
-    # The parent ends its processes; the terminal's Ctrl-C reaches all of them.
+    # Ctrl-C in a terminal reaches every process; the parent decides when this one ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
     pipe.send(None)
@@ -165,7 +165,7 @@ def _serve(pipe: Any, function: Callable[[Any], Any]) -> None:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Processes that are started in the block begin with one thread of linear algebra."""
+    """Start processes inside the block with one thread of linear algebra."""
     missing = [name for name in _THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(missing, "1"))
     try:
@@ -179,6 +179,6 @@ def _not_started() -> ResourceError:
     return ResourceError(
         "worker",
         found="a worker process that ended while it started",
-        expected="processes that import the program again",
-        do="in a script, call it below: if __name__ == '__main__':",
+        expected="a program that worker processes can import",
+        do="in a script, put the call below `if __name__ == '__main__':`",
     )

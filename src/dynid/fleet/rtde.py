@@ -1,4 +1,4 @@
-"""Joint positions, velocities and currents of a Universal Robots controller, as they come over its RTDE socket."""
+"""Reads joint positions, velocities and currents of a Universal Robots controller from its RTDE socket."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dynid.fleet.stream import StreamRows
 from dynid.robot import RobotModel
 
 PORT, RATE, VERSION, JOINTS = 30004, 125.0, 2, 6
-# Rows that are handed on together: a fifth of a second.
+# Rows yielded together: a fifth of a second.
 AT_ONCE = 25
-# s without a package after which the controller counts as gone.
+# s: time without a package after which the controller counts as disconnected.
 SILENCE = 2.0
 REQUEST_VERSION, SETUP_OUTPUTS, START, DATA, TEXT = 86, 79, 83, 85, 77
 FIELDS = (
@@ -28,20 +28,40 @@ SCHEME = "rtde://"
 
 
 def rtde_rows(robot: RobotModel, address: str) -> Iterator[StreamRows]:
-    """Rows of a controller until it falls silent; torque is the motors' current times the robot's drive gains.
+    """Yield rows of a controller until it stops sending; torque is motor current times drive gain.
 
-    address: rtde://HOST or rtde://HOST:PORT.    Nothing is ever written to the controller's registers.
-    Raises UsageError for an arm without six joints or without drive gains (N m/A), ResourceError where nobody answers,
-    InputError for an answer of another protocol.
+    Nothing is written to the controller's registers.
     Source: Universal Robots, Real-Time Data Exchange (RTDE) guide, protocol version 2.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        An arm of six joints with drive gains, N m/A.
+    address : str
+        rtde://HOST or rtde://HOST:PORT.
+
+    Yields
+    ------
+    StreamRows
+        Time, position, velocity and torque of 25 samples.
+
+    Raises
+    ------
+    UsageError
+        If the robot does not have six joints with drive gains.
+    ResourceError
+        If no controller answers.
+    InputError
+        If the answer is of another protocol.
+
     """
     gain = robot.drive.drive_gain
     if robot.n != JOINTS or len(gain) != JOINTS or not np.isfinite(gain).all():
         raise UsageError(
             "rtde-robot",
             found=f"{robot.n} joints, drive gains {np.round(gain, 6).tolist()}",
-            expected="six joints with drive gains, since the controller measures currents",
-            do="give drive_gain under [robot] of the experiment file, N m/A",
+            expected="six joints with drive gains, because the controller measures currents",
+            do="set drive_gain under [robot] of the experiment file, N m/A",
         )
     host, _, port = address.removeprefix(SCHEME).partition(":")
     try:
@@ -70,7 +90,7 @@ def _agree(link: socket.socket, address: str) -> None:
     kinds = ",".join(kind for _, kind in FIELDS).encode()
     steps = (
         (REQUEST_VERSION, struct.pack(">H", VERSION), b"\x01"),
-        # Behind the number that the controller gives to the selection.
+        # The answer begins with the number that the controller gives to the selection.
         (SETUP_OUTPUTS, struct.pack(">d", RATE) + names, kinds),
         (START, b"", b"\x01"),
     )
@@ -89,7 +109,7 @@ def _agree(link: socket.socket, address: str) -> None:
 
 
 def _package(link: socket.socket) -> tuple[int, bytes] | None:
-    # Type and payload of the next package; None where the controller has gone or fallen silent.
+    # Type and payload of the next package; None if the controller is disconnected or sends nothing.
     head = _bytes(link, 3)
     if head is None:
         return None
@@ -99,13 +119,13 @@ def _package(link: socket.socket) -> tuple[int, bytes] | None:
 
 
 def _bytes(link: socket.socket, count: int) -> bytes | None:
-    found = b""
-    while len(found) < count:
+    received = b""
+    while len(received) < count:
         try:
-            part = link.recv(count - len(found))
+            part = link.recv(count - len(received))
         except OSError:
             return None
         if not part:
             return None
-        found += part
-    return found
+        received += part
+    return received

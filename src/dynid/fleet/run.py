@@ -1,4 +1,4 @@
-"""The logs of a plan to factors in a store: those that are not there yet, once each."""
+"""Reduces every log of a plan that is not in the store yet to a factor in the store."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dynid.fleet.plan import Plan, TypeModel
 from dynid.fleet.store import FleetStore
 from dynid.fleet.task import DONE, LogRow
 
-# Called with the number of logs that are done and how many of them failed, since the last call.
+# Called with the number of logs processed since the last call and the number of failed ones among them.
 Advance = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class FleetRun:
-    """What a run did: how many logs the plan has, how many were done before, and of the others how many failed."""
+    """Result of a fleet run: logs in the plan, logs processed earlier, and logs processed or failed in this run."""
 
     store: FleetStore
     logs: int
@@ -35,14 +35,37 @@ def run_fleet(
     again: bool = False,
     advance: Advance | None = None,
 ) -> FleetRun:
-    """Makes a factor of every log of a plan that the store has none of; a log that fails is a row and stops nothing.
+    """Make a factor of every log of a plan that the store does not contain yet.
 
-    scheduler: address of a Dask scheduler; None = processes of this machine, `workers` of them (None = all cores).
-    again: try failed logs again that failed by themselves.    advance: progress.
-    The store's bytes do not depend on the workers.
+    A log that fails is recorded as failed and does not stop the others. The stored bytes do not depend on the workers.
 
-    Raises ResourceError if the scheduler is lost: what is done is kept, and the next run goes on from there;
-    RefusedError if another process writes there.
+    Parameters
+    ----------
+    plan : Plan
+        Logs and models.
+    folder : str or Path
+        Folder of the store; it is created if it does not exist.
+    scheduler : str, optional
+        Address of a Dask scheduler; without it processes of this machine are used.
+    workers : int, optional
+        Number of processes of this machine; all cores by default.
+    again : bool
+        Whether to try logs again that failed through an error in the log.
+    advance : callable, optional
+        Called with the numbers of processed and failed logs since the last call.
+
+    Returns
+    -------
+    FleetRun
+        The store and the numbers of logs.
+
+    Raises
+    ------
+    ResourceError
+        If the scheduler is lost. Processed logs are kept, and the next run continues from there.
+    RefusedError
+        If another process writes to the folder.
+
     """
     models = {
         name: TypeModel.of_run(name, path, plan.experiments.get(name))

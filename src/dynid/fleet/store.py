@@ -1,4 +1,4 @@
-"""The store of a fleet: one row a log, in one Parquet file a robot; what is done stays done however a run ends."""
+"""The store of a fleet: one row per log in one Parquet file per robot; finished rows survive any end of a run."""
 
 from __future__ import annotations
 
@@ -18,42 +18,56 @@ from dynid.fleet.task import DONE, LogRow
 
 FORMAT = 1
 MARK = "fleet.json"
-# Rows that lie in files of their own until they are put with the others of their robot.
+# Batches that wait in files of their own before they are merged into the files of the robots.
 _FOLD = 512
 
 
 @dataclass(frozen=True)
 class FleetStore:
-    """A folder of a fleet: fleet.json, types/, factors/type=T/serial=S/factors.parquet, and tables/.
+    """The folder of a fleet: fleet.json, types/, factors/type=T/serial=S/factors.parquet, and tables/.
 
-    Rows arrive in incoming/, a file for each batch that is done, and are put into the file of their robot now and
-    then, sorted: the bytes at the end depend on the logs alone.
+    Each finished batch of rows is written to a file in incoming/. From time to time these rows are merged, sorted,
+    into the files of their robots, so that the final bytes depend on the logs alone.
     """
 
     folder: Path
 
     @staticmethod
     def open(folder: str | Path, models: Mapping[str, TypeModel] | None = None) -> FleetStore:
-        """Opens a store, or makes a new one for the models of its types.
+        """Open a store, or create it if models are given.
 
-        Raises InputError for a folder that is no store where no models are given; RefusedError for one that holds
-        something else, UsageError if a type's model is not that of its factors.
+        Parameters
+        ----------
+        folder : str or Path
+            Folder of the store.
+        models : mapping, optional
+            Model of each type; without it the store must exist.
+
+        Raises
+        ------
+        InputError
+            If no models are given and the folder is not a store.
+        RefusedError
+            If the folder contains other files.
+        UsageError
+            If the model of a type differs from the stored one.
+
         """
         store = FleetStore(Path(folder))
-        known = store._is_one()
+        known = store._exists()
         if not known and models is None:
             raise InputError(
                 "not-a-fleet",
                 found=f"no {MARK}",
-                expected="a folder of `dynid fleet`",
+                expected="a folder that `dynid fleet` wrote",
                 place=Place(file=str(folder)),
             )
         if not known and store.folder.exists() and any(store.folder.iterdir()):
             raise RefusedError(
                 "output-exists",
-                found=f"output '{folder}' exists and is no fleet's folder",
-                expected="a place that does not exist yet, or the folder of an earlier run",
-                do="choose another --out",
+                found=f"output folder '{folder}' with other files",
+                expected="a new folder, or the folder of an earlier `dynid fleet`",
+                do="choose another folder with --out",
             )
         for name, model in (models or {}).items():
             path = store._type_file(name)
@@ -63,7 +77,7 @@ class FleetStore:
             store._write_types(models)
         return store
 
-    def _is_one(self) -> bool:
+    def _exists(self) -> bool:
         try:
             data = json.loads((self.folder / MARK).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -72,13 +86,13 @@ class FleetStore:
             raise InputError(
                 "damaged-fleet",
                 found=f"{MARK} that cannot be read ({error})",
-                expected="that of `dynid fleet`",
+                expected="the file that `dynid fleet` wrote",
                 place=Place(file=str(self.folder)),
             ) from error
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise InputError(
                 "fleet-format",
-                found=f"a fleet of another format than {FORMAT}",
+                found="a fleet folder of another format",
                 expected=f"format {FORMAT}",
                 place=Place(file=str(self.folder / MARK)),
             )
@@ -99,36 +113,36 @@ class FleetStore:
         return tuple(sorted(self.model_of(path).name for path in (self.folder / "types").glob("*.json")))
 
     def model(self, name: str) -> TypeModel:
-        """The model of a type; raises InputError if it is not there or damaged."""
+        """Return the model of a type; raises InputError if it is missing or damaged."""
         return self.model_of(self._type_file(name))
 
     @staticmethod
     def model_of(path: Path) -> TypeModel:
-        """The model in a file."""
+        """Read the model of a type from its file."""
         try:
             return TypeModel.of_text(path.read_text(encoding="utf-8"), str(path))
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(
                 "damaged-fleet",
-                found=f"no model of a type ({error})",
+                found=f"an unreadable model of a robot type ({error})",
                 expected="the file that `dynid fleet` wrote",
                 place=Place(file=str(path)),
             ) from error
 
     def finished(self, failed: bool = True) -> set[str]:
-        """Keys of the logs that are done; failed: and of those that failed by themselves."""
-        found = set()
+        """Return the keys of processed logs; with `failed`, also of logs that failed through an error in the log."""
+        keys = set()
         for path in self._files():
             columns = _read(path, ["key", "status", "again"])
-            found |= {
+            keys |= {
                 key
                 for key, status, again in zip(*columns.values(), strict=True)
                 if status == DONE or (failed and not again)
             }
-        return found
+        return keys
 
     def commit(self, rows: Sequence[LogRow]) -> None:
-        """Adds rows: all of them or none, whatever happens.    Raises ResourceError if they cannot be written."""
+        """Add rows, all or none of them; raises ResourceError if they cannot be written."""
         if not rows:
             return
         folder = self.folder / "incoming"
@@ -142,7 +156,7 @@ class FleetStore:
             self.fold()
 
     def fold(self) -> None:
-        """Puts what has arrived into the files of the robots, in order; a row that is there twice counts once."""
+        """Merge new rows into the files of the robots, in order; a newer row replaces an older one of the same log."""
         folder = self.folder / "incoming"
         arrived = sorted(folder.glob("*.parquet"))
         rows: dict[Path, list[dict[str, Any]]] = {}
@@ -151,14 +165,14 @@ class FleetStore:
                 rows.setdefault(self._robot_file(row["type"], row["serial"]), []).append(row)
         for path, new in sorted(rows.items()):
             old = _rows(path) if path.is_file() else []
-            # A log that was tried again replaces what was there.
+            # A log that was tried again replaces its earlier row.
             by_key = {row["key"]: row for row in (*old, *new)}
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise _cannot_write(path, error) from error
             _write(path, sorted(by_key.values(), key=_order))
-        sweep(folder)  # after runs that were killed: this one has the folder for itself
+        sweep(folder)  # remains of killed runs; this process is the only one that uses the folder
         for path in arrived:
             with suppress(OSError):
                 path.unlink()
@@ -166,14 +180,16 @@ class FleetStore:
             folder.rmdir()
 
     def failures(self) -> list[tuple[str, int, str]]:
-        """By code, how many logs failed and the message of the first, the most frequent code first."""
-        found: dict[str, list[str]] = {}
+        """Return (code, number of failed logs, first message) for each error code, the most frequent first."""
+        messages: dict[str, list[str]] = {}
         for path in self._files():
             columns = _read(path, ["code", "message", "status"])
             for code, message, status in zip(*columns.values(), strict=True):
                 if status != DONE:
-                    found.setdefault(code, []).append(message)
-        return sorted(((c, len(m), m[0]) for c, m in found.items()), key=lambda one: (-one[1], one[0]))
+                    messages.setdefault(code, []).append(message)
+        return sorted(
+            ((c, len(m), m[0]) for c, m in messages.items()), key=lambda failure: (-failure[1], failure[0])
+        )
 
     def serials(self, name: str) -> list[str]:
         """Serial numbers of the robots of a type, sorted."""
@@ -181,11 +197,11 @@ class FleetStore:
         return sorted(unquote(path.parent.name.removeprefix("serial=")) for path in folders)
 
     def robot(self, name: str, serial: str) -> list[dict[str, Any]]:
-        """Rows of one robot, in order."""
+        """Return the rows of a robot, in order."""
         return _rows(self._robot_file(name, serial))
 
     def rows(self, name: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """Serial number and rows of every robot of a type, in order."""
+        """Yield serial number and rows of every robot of a type, in order."""
         for serial in self.serials(name):
             yield serial, self.robot(name, serial)
 
@@ -203,7 +219,7 @@ class FleetStore:
 
 
 def _part(key: str, value: str) -> str:
-    # As Hive names partitions; nothing in a name of a stranger leads out of the folder.
+    # Hive's names of partitions; quoting keeps any name inside the folder.
     return f"{key}={quote(value, safe=' ')}"
 
 
@@ -266,7 +282,7 @@ def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     table = pa.table({name: [row[name] for row in rows] for name in schema.names}, schema=schema)
     factors = "R.list.element"
     with staged_files(path) as (scratch,):
-        # Bytes of equal weight side by side: exponents are alike, and take half the room.
+        # Bytes of equal significance side by side: exponents are similar, so that files are half as large.
         pq.write_table(
             table,
             scratch,
@@ -288,7 +304,7 @@ def _read(path: Path, names: list[str] | None) -> dict[str, list[Any]]:
 
     try:
         table = pq.ParquetFile(path).read(names)
-        found = {
+        values_by_name = {
             name: column.to_pylist()
             for name, column in zip(table.column_names, table.columns, strict=True)
             if name != "R"
@@ -296,16 +312,16 @@ def _read(path: Path, names: list[str] | None) -> dict[str, list[Any]]:
         if "R" in table.column_names:
             column = table.column("R").combine_chunks()
             values, ends = column.values.to_numpy(), column.offsets.to_numpy()
-            found["R"] = [values[a:b] for a, b in pairwise(ends)]
+            values_by_name["R"] = [values[a:b] for a, b in pairwise(ends)]
     except (OSError, pa.ArrowException, KeyError) as error:
         raise InputError(
             "damaged-fleet",
             found=f"a table that cannot be read ({error})",
-            expected="what `dynid fleet` wrote",
-            do="remove that file and run `dynid fleet` again: its logs are then read once more",
+            expected="a file that `dynid fleet` wrote",
+            do="delete this file and run `dynid fleet` again, which reads its logs again",
             place=Place(file=str(path)),
         ) from error
-    return found
+    return values_by_name
 
 
 def _write_text(path: Path, text: str) -> None:

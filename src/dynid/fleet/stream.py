@@ -1,4 +1,4 @@
-"""Rows of a running log: checked one after another, thinned out without loss, read from lines of text."""
+"""Rows of a running log: checks of their order, thinning without loss, and reading from lines of text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import numpy as np
 from dynid.base import Float, InputError, Place, UnfitDataError, UsageError, dataclass, number_of
 from dynid.robot import RobotModel
 
+# Sampling times: a longer step begins a new segment.
 LONGEST_STEPS = 6.0
+# s: longest time that lines wait for a full batch.
 LONGEST_WAIT = 0.5
 
 
@@ -30,13 +32,13 @@ class StreamRows:
         return len(self.t)
 
     def part(self, which: slice) -> StreamRows:
-        """Some of the rows."""
+        """Return some of the rows."""
         return StreamRows(
             self.t[which], self.q[which], self.tau[which], None if self.dq is None else self.dq[which]
         )
 
     def then(self, later: StreamRows) -> StreamRows:
-        """These rows and later ones; velocities only where both have them."""
+        """Append later rows; velocities remain only if both parts have them."""
         if not len(self):
             return later
         dq = None if self.dq is None or later.dq is None else np.concatenate([self.dq, later.dq])
@@ -47,14 +49,14 @@ class StreamRows:
 
     @staticmethod
     def none(joints: int) -> StreamRows:
-        """No rows yet."""
+        """Return an empty set of rows."""
         return StreamRows(np.zeros(0), np.zeros((0, joints)), np.zeros((0, joints)))
 
 
 class RowStream:
-    """Checks rows as they come and cuts them into stretches: a step of more than six sampling times begins a new one.
+    """Checks rows and splits them into segments; a time step above six sampling times begins a new segment.
 
-    step: s, the sampling time, None before the second row.
+    step: sampling time in s, None before the second row.
     """
 
     def __init__(self, robot: RobotModel) -> None:
@@ -65,10 +67,15 @@ class RowStream:
         self._last: float | None = None
 
     def take(self, rows: StreamRows) -> list[tuple[bool, StreamRows]]:
-        """Stretches of the rows, each with whether it stands apart from what came before.
+        """Split rows into segments; each is returned with whether a gap separates it from the rows before.
 
-        Raises UsageError for other shapes, UnfitDataError that names the row if time does not rise or a value is
-        missing.
+        Raises
+        ------
+        UsageError
+            If shapes do not fit the robot.
+        UnfitDataError
+            If time does not rise or a value is missing; it names the row.
+
         """
         self._check(rows)
         t = rows.t
@@ -76,14 +83,14 @@ class RowStream:
             self.step = float(np.median(np.diff(t if self._last is None else np.append(self._last, t))))
         longest = np.inf if self.step is None else LONGEST_STEPS * self.step
         edges = [0, *(np.flatnonzero(np.diff(t) > longest) + 1).tolist(), len(t)]
-        found = []
+        stretches = []
         for a, b in pairwise(edges):
             if b > a:
                 apart = a > 0 or (self._last is not None and float(t[0]) - self._last > longest)
-                found.append((apart, rows.part(slice(a, b))))
+                stretches.append((apart, rows.part(slice(a, b))))
         self._seen += len(t)
         self._last = float(t[-1]) if len(t) else self._last
-        return found
+        return stretches
 
     def _check(self, rows: StreamRows) -> None:
         t, n = rows.t, self.robot.n
@@ -94,7 +101,7 @@ class RowStream:
         if rows.dq is not None:
             columns["velocity"] = rows.dq
         for name, values in columns.items():
-            # One sum shows any value that is not finite; which one is looked for only then.
+            # One sum detects any value that is not finite; its row is searched only then.
             if not np.isfinite(values.sum()):
                 bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
                 raise UnfitDataError(
@@ -110,7 +117,7 @@ class RowStream:
             raise UnfitDataError(
                 "time-backwards",
                 found=f"time that does not rise ({before[back[0]]:.6g} s, then {t[row]:.6g} s)",
-                expected="rows in the order of time, each once",
+                expected="rows in the order of time, each time once",
                 do="sort the log, or start a new stream",
                 place=self._place(row, t),
             )
@@ -120,41 +127,41 @@ class RowStream:
 
 
 class Thinner:
-    """Keeps every k-th row; torque and velocity become means over the rows between, weighted by a triangle.
+    """Keeps every k-th row; torque and velocity become triangular weighted means of the rows around it.
 
-    The trapezoidal integral of the means over the kept rows is that of all rows, so that equations which integrate
-    torque lose nothing of it, and the mean velocity is the one at which the position has moved.
+    The trapezoidal integral of these means over the kept rows equals that over all rows. So equations that integrate
+    torque lose nothing, and the mean velocity agrees with the change of position.
     """
 
     def __init__(self, every: int, joints: int) -> None:
-        """every: k; 1 passes all rows on."""
+        """every: the factor k; 1 keeps all rows."""
         self.every = every
         self._joints = joints
-        self._held = StreamRows.none(joints)
+        self._pending = StreamRows.none(joints)
         weight = 1.0 - np.abs(np.arange(1 - every, every)) / every
         self._weight = weight / every
 
     def forget(self) -> None:
-        """Starts anew, for rows that stand apart."""
-        self._held = StreamRows.none(self._joints)
+        """Discard pending rows at a gap."""
+        self._pending = StreamRows.none(self._joints)
 
     def take(self, rows: StreamRows) -> StreamRows:
-        """Kept rows that are complete: each needs k - 1 rows after it."""
+        """Return the kept rows whose means are complete; each needs k - 1 rows after it."""
         k = self.every
         if k == 1:
             return rows
-        held = self._held.then(rows)
-        # Row i k + k - 1 of those held, from the k - 1 rows on either side of it.
-        count = max((len(held) - 2 * k + 1) // k + 1, 0)
-        self._held = held.part(slice(count * k, None))
+        waiting = self._pending.then(rows)
+        # Row i k + k - 1 of the pending rows, with the k - 1 rows on either side of it.
+        count = max((len(waiting) - 2 * k + 1) // k + 1, 0)
+        self._pending = waiting.part(slice(count * k, None))
         if not count:
             return StreamRows.none(self._joints)
         middle = slice(k - 1, (count - 1) * k + k, k)
         return StreamRows(
-            held.t[middle],
-            held.q[middle],
-            self._mean(held.tau, count),
-            None if held.dq is None else self._mean(held.dq, count),
+            waiting.t[middle],
+            waiting.q[middle],
+            self._mean(waiting.tau, count),
+            None if waiting.dq is None else self._mean(waiting.dq, count),
         )
 
     def _mean(self, values: Float, count: int) -> Float:
@@ -164,7 +171,7 @@ class Thinner:
 
 @dataclass(frozen=True)
 class StreamColumns:
-    """Where a stream's header has the canonical columns t, q_<joint>, tau_<joint> and perhaps dq_<joint>."""
+    """Indices of the columns t, q_<joint>, tau_<joint> and, if present, dq_<joint> in a stream."""
 
     time: int
     position: tuple[int, ...]
@@ -174,7 +181,7 @@ class StreamColumns:
 
     @staticmethod
     def of_header(header: str, robot: RobotModel, file: str = "") -> StreamColumns:
-        """Raises InputError that names the columns that are missing."""
+        """Find the columns in a header line; raises InputError with the names of missing columns."""
         names = [name.strip().strip('"') for name in header.lstrip("\ufeff").strip().split(",")]
         index: Mapping[str, int] = {name: i for i, name in enumerate(names)}
         needed = ["t", *(f"{kind}_{joint}" for kind in ("q", "tau") for joint in robot.joint_names)]
@@ -197,21 +204,21 @@ class StreamColumns:
 
     @cached_property
     def read(self) -> tuple[int, ...]:
-        """Indices of the columns that are read: time, positions, torques, velocities."""
+        """Indices of the columns to read: time, positions, torques, velocities."""
         return (self.time, *self.position, *self.torque, *(self.velocity or ()))
 
 
 class Follower(Protocol):
-    """What takes rows of a stream: `Watcher` or one of its kind."""
+    """Interface of estimators that take rows of a stream, such as `Watcher`."""
 
     robot: RobotModel
 
     def feed(self, t: Float, q: Float, tau: Float, dq: Float | None = None) -> bool:
-        """Takes in rows; whether the estimate has changed."""
+        """Process rows; return whether the estimate has changed."""
         ...
 
     def finish(self) -> bool:
-        """Takes in what is left at the end of the log."""
+        """Process the remaining rows at the end of the log; return whether the estimate has changed."""
         ...
 
     @property
@@ -221,9 +228,9 @@ class Follower(Protocol):
 
 
 def watch_rows(watcher: Follower, pieces: Iterable[StreamRows]) -> Iterator[float]:
-    """Feeds rows to a watcher; yields the time of the log each time the estimate has changed.
+    """Feed rows to a watcher; yield the time of the log, s, whenever the estimate has changed.
 
-    Rows in which something is missing are left out.    Raises UnfitDataError as `Watcher.feed`.
+    Rows with a missing value are left out. Raises UnfitDataError as `Watcher.feed` does.
     """
     for rows in pieces:
         there = np.isfinite(np.concatenate([rows.q, rows.tau], axis=1)).all(axis=1)
@@ -239,9 +246,26 @@ def watch_rows(watcher: Follower, pieces: Iterable[StreamRows]) -> Iterator[floa
 def watch_lines(
     watcher: Follower, lines: Iterable[str], file: str = "", at_once: int = 512
 ) -> Iterator[float]:
-    """Feeds CSV lines, header first, to a watcher; yields the time of the log each time the estimate has changed.
+    """Feed CSV lines to a watcher; yield the time of the log, s, whenever the estimate has changed.
 
-    Raises InputError with the line of a row that is not numbers, UnfitDataError as `Watcher.feed`.
+    Parameters
+    ----------
+    watcher : Follower
+        The estimator.
+    lines : iterable of str
+        Lines of the log, the header first.
+    file : str
+        Name of the file in messages.
+    at_once : int
+        Most lines that are processed together.
+
+    Raises
+    ------
+    InputError
+        If a row does not consist of numbers; it names the line.
+    UnfitDataError
+        As `Watcher.feed` does.
+
     """
     stream = iter(lines)
     columns = StreamColumns.of_header(next(stream, ""), watcher.robot, file)
@@ -256,7 +280,7 @@ def watch_lines(
 
     for number, line in enumerate(stream, start=2):
         waiting.append(line)
-        # Slow streams are not kept waiting for a full batch.
+        # A slow stream is processed before a batch is full.
         if len(waiting) >= at_once or monotonic() - latest >= LONGEST_WAIT:
             if feed():
                 yield watcher.time
@@ -267,7 +291,7 @@ def watch_lines(
 
 
 def _table(lines: list[str], columns: StreamColumns, file: str, first: int) -> Float:
-    # Whole rows at once; only where that fails are lines looked at one by one, for what is wrong with which.
+    # Lines are parsed together; only if that fails, one by one, to name the wrong line.
     commas = columns.width - 1
     if all(line.count(",") == commas for line in lines):
         try:
@@ -280,7 +304,7 @@ def _table(lines: list[str], columns: StreamColumns, file: str, first: int) -> F
 
 
 def _numbers(line: str, columns: StreamColumns, file: str, number: int) -> list[float]:
-    # The columns that are read, as numbers; the others may hold anything.
+    # Only the columns to read must be numbers.
     parts = line.split(",")
     try:
         if len(parts) == columns.width:

@@ -1,4 +1,4 @@
-"""What a worker does: one log in, one row out, with its factor or with why there is none."""
+"""The task of a worker: reduce one log to a row with its factor, or with the reason for its failure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dynid.identification import Experiment, factors_of, open_log
 from dynid.log import file_hash
 
 DONE, FAILED = "done", "failed"
-# Directions of a joint's factor below this share of the greatest say nothing of its residual.
+# Relative size of singular values of a joint's factor below which a direction is not identifiable.
 _NOTHING = 1e-9
-# Bits of the mantissa that are stored of up to so many equations; single precision has 23.
+# Stored bits of the mantissa for up to KEPT_COUNT equations; single precision has 23.
 KEPT_BITS, KEPT_COUNT, _MANTISSA = 16, 4000, 23
-# Models that a worker keeps ready.
+# Models that a worker keeps in memory.
 _MODELS = 64
 
 LocalFile = Callable[[str], AbstractContextManager[Path]]
@@ -32,15 +32,37 @@ LocalFile = Callable[[str], AbstractContextManager[Path]]
 
 @dataclass(frozen=True, eq=False)
 class LogRow:
-    """What the store holds of one log.
+    """The row of one log in the store.
 
-    status: "done" or "failed".    code, message: of the error, "" = none.    again: whether a later run tries it again,
-        since nothing of the log itself was wrong.
-    model: digest of the model.    seconds: of data.    sha256: of the file.    warnings: codes.
-    R: the joints' triangles one after the other, the upper part row by row, in single precision.
-    count: (n,) equations by joint.    sigma: (n,) standard deviation of their residual about the log's own best fit.
-    design: (n,) by how much the variance of an estimate is larger than if residuals were independent.
-    relative: (n,) error of the type's model on this log, over the torque.
+    Attributes
+    ----------
+    log : FleetLog
+        The log.
+    status : str
+        "done" or "failed".
+    model : str
+        Digest of the type's model.
+    code, message : str
+        Code and text of the error; empty without an error.
+    again : bool
+        Whether later runs try the log again, because the error was not in the log.
+    seconds : float, s
+        Duration of the data.
+    sha256 : str
+        Hash of the file.
+    warnings : tuple of str
+        Codes of warnings.
+    R : ndarray
+        Upper triangles of the joints' factors, row by row, one joint after the other, in single precision.
+    count : tuple of int, length n
+        Number of equations of each joint.
+    sigma : tuple of float, length n
+        Standard deviation of the residuals of a fit to this log alone.
+    design : tuple of float, length n
+        Design effect: variance of an estimate over its variance with independent residuals.
+    relative : tuple of float, length n
+        Error of the type's model on this log, relative to the torque.
+
     """
 
     log: FleetLog
@@ -60,14 +82,27 @@ class LogRow:
 
 
 def failed(log: FleetLog, model: str, code: str, message: str, again: bool = False) -> LogRow:
-    """The row of a log without a factor."""
+    """Return the row of a log that failed."""
     return LogRow(log, FAILED, model, code, message, again)
 
 
 def process(fields: Mapping[str, Any], text: str, local_file: LocalFile) -> LogRow:
-    """The row of one log; an error of the log is in the row.
+    """Reduce one log to its row; an error of the log is recorded in the row.
 
-    fields: of its FleetLog.    text: of its type's model.    local_file: gives a log as a file of this machine.
+    Parameters
+    ----------
+    fields : mapping
+        Fields of the FleetLog, as texts.
+    text : str
+        Text of the type's model.
+    local_file : callable
+        Context manager that returns the local file of a path or URI.
+
+    Returns
+    -------
+    LogRow
+        The row, with status "done" or "failed".
+
     """
     log = FleetLog(**dict(fields) | {"time": datetime.fromisoformat(fields["time"])})
     model = _model(text)
@@ -75,9 +110,9 @@ def process(fields: Mapping[str, Any], text: str, local_file: LocalFile) -> LogR
         with local_file(log.path) as path:
             return _factored(log, model, path)
     except DynidError as error:
-        # The copy of a remote log has a name of its own, which says nothing to anybody.
+        # The message goes without its place: a remote log is read from a temporary copy.
         return failed(log, model.digest, error.identifier, error.message, isinstance(error, ResourceError))
-    except Exception as error:  # a mistake in a reader must not stop a fleet: it is this log's row
+    except Exception as error:  # a defect in a reader must not stop the other logs
         return failed(log, model.digest, "internal", f"{type(error).__name__}: {error}", True)
 
 
@@ -94,11 +129,11 @@ def _factored(log: FleetLog, model: TypeModel, path: Path) -> LogRow:
     factors = factors_of(model.robot, model.terms, model.preparation, opened, model.wanted, diagnostics, 1)
     total = factors.total
     same = all(np.array_equal(a.columns, b) for a, b in zip(total, model.layout, strict=True))
-    if not same or not all(np.isfinite(one.R).all() for one in total):
+    if not same or not all(np.isfinite(factor.R).all() for factor in total):
         raise UnfitDataError(
             "factor",
-            found="equations without finite numbers, or of other parameters",
-            expected="those of the type's model",
+            found="equations with values that are not finite, or with other parameters",
+            expected="finite equations of the type's model",
         )
     theta = np.zeros(len(model.columns))
     theta[model.kept] = model.value
@@ -109,7 +144,15 @@ def _factored(log: FleetLog, model: TypeModel, path: Path) -> LogRow:
         model=model.digest,
         seconds=float(opened.duration),
         sha256=file_hash(path),
-        warnings=tuple(sorted({one.identifier for one in diagnostics if one.severity is not Severity.NOTE})),
+        warnings=tuple(
+            sorted(
+                {
+                    diagnostic.identifier
+                    for diagnostic in diagnostics
+                    if diagnostic.severity is not Severity.NOTE
+                }
+            )
+        ),
         R=packed([factor.R for factor in total], [factor.count for factor in total]),
         count=tuple(factor.count for factor in total),
         sigma=tuple(sigma for _, sigma, _ in fits),
@@ -118,13 +161,14 @@ def _factored(log: FleetLog, model: TypeModel, path: Path) -> LogRow:
             for g, (value, sigma, inverse) in enumerate(fits)
         ),
         relative=tuple(
-            float(np.sqrt(one.residual_square(theta) / max(one.target_square, 1e-300))) for one in total
+            float(np.sqrt(factor.residual_square(theta) / max(factor.target_square, 1e-300)))
+            for factor in total
         ),
     )
 
 
 def _own_fit(factor: Factor) -> tuple[Float, float, Float]:
-    """Best values (w,) of one joint's equations alone, its residual, and a root of the inverse information (w, f)."""
+    """Fit one joint's equations alone: values (w,), residual deviation, root (w, f) of the inverse information."""
     R, z = factor.R[:, :-1], factor.R[:, -1]
     size = np.linalg.norm(R, axis=0)
     size = np.where(size > 0, size, 1.0)
@@ -138,10 +182,10 @@ def _own_fit(factor: Factor) -> tuple[Float, float, Float]:
 
 
 def _design_effect(factors: Factors, group: int, value: Float, sigma: float, inverse: Float) -> float:
-    """Variance of a joint's estimate over that of independent residuals, by its blocks of time; 1 at least.
+    """Return the design effect of a joint: variance of its estimate over that with independent residuals, at least 1.
 
-    sum_m |s_m|^2 / (sigma^2 sum_m tr(H_m - H_m^2)), s_m and H_m the blocks' scores and shares of the information in
-    coordinates where that is the identity: the ratio is 1 on average if residuals are independent.
+    It is sum_m |s_m|^2 / (sigma^2 sum_m tr(H_m - H_m^2)) over blocks of time m, with the score s_m and the information
+    H_m of each block in coordinates in which the total information is the identity.
     """
     theta = np.zeros(factors.parameter_count)
     square, expected = 0.0, 0.0
@@ -164,11 +208,24 @@ def _upper(size: int) -> tuple[Int, Int]:
 
 
 def packed(triangles: Sequence[Float], counts: Sequence[int]) -> Float:
-    """Upper triangles row by row, one after the other, in single precision and rounded further.
+    """Pack upper triangles, row by row and one after the other, rounded below single precision.
 
-    counts: equations of each. A row of R has the noise of one equation, and numbers as large as a root of their count:
-    with KEPT_BITS and one more for each factor of four in the count, rounding moves estimates by a tenth of their
-    standard error at most (tests/fleet/test_fleet.py), and a factor takes two thirds of its room.
+    A row of R has the noise of one equation and values of the order of the square root of the number of equations.
+    With KEPT_BITS bits, and one more for each factor of four in the count, rounding changes estimates by at most a
+    tenth of their standard error, and a factor takes two thirds of the space.
+
+    Parameters
+    ----------
+    triangles : sequence of ndarray
+        Upper triangular factors R.
+    counts : sequence of int
+        Number of equations of each factor.
+
+    Returns
+    -------
+    ndarray
+        The values in single precision.
+
     """
     parts = []
     for R, count in zip(triangles, counts, strict=True):
@@ -177,24 +234,24 @@ def packed(triangles: Sequence[Float], counts: Sequence[int]) -> Float:
         drop = max(_MANTISSA - KEPT_BITS - more, 0)
         bits = values.view(np.uint32)
         if drop:
-            # To the nearest: the carry may go into the exponent, which is right.
+            # Round to nearest; a carry into the exponent is correct.
             bits = (bits + np.uint32(1 << (drop - 1))) & np.uint32(0xFFFFFFFF << drop & 0xFFFFFFFF)
         parts.append(bits.view(np.float32))
     return np.concatenate(parts)
 
 
 def unpacked(values: Float, widths: Sequence[int]) -> tuple[Float, ...]:
-    """The triangles again; widths: number of columns of each, the target's not counted.
+    """Unpack triangles that `packed` made; raises ValueError if the number of values does not fit.
 
-    Raises ValueError for too many or too few numbers.
+    `widths` is the number of columns of each triangle without the column of the torque.
     """
-    found, start = [], 0
+    triangles, start = [], 0
     for w in widths:
         rows, columns = _upper(w + 1)
         R = np.zeros((w + 1, w + 1))
         R[rows, columns] = values[start : start + len(rows)]
-        found.append(R)
+        triangles.append(R)
         start += len(rows)
     if start != len(values):
-        raise ValueError(f"{len(values)} numbers of triangles in place of {start}")
-    return tuple(found)
+        raise ValueError(f"{len(values)} values of triangles instead of {start}")
+    return tuple(triangles)

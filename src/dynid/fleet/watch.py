@@ -1,4 +1,4 @@
-"""Online estimation: rows of a running log in, an estimate that follows them out."""
+"""Online estimation: recursive least squares that follow the rows of a running log."""
 
 from __future__ import annotations
 
@@ -22,27 +22,42 @@ from dynid.rows import Equations, MomentumRows, Rows
 from dynid.signals import Samples
 from dynid.terms import DEFAULT_TERMS, Terms
 
-# Schemes that read no acceleration and no second encoder: a stream has neither.
+# Row schemes that need no acceleration and no second encoder, which a stream does not have.
 STREAMED = ("momentum", "energy", "filtered_power")
-# Periods of the cut-off for which rows before a batch are kept; equations hold without them, and only weigh less.
+# Periods of the cutoff frequency for which rows before a batch are kept; without them equations would weigh less.
 SETTLING = 1.0
-# Kept rows in a period of the cut-off; the trapezoidal rule over them errs by 3e-4 for motion at the cut-off.
+# Rows kept per period of the cutoff frequency; the trapezoidal rule then errs by 3e-4 for motion at the cutoff.
 OVERSAMPLING = 100.0
-# Residuals a period of the cut-off, and s of them, from which it is found how long they stay alike.
+# Residuals per period of the cutoff frequency, and s of them, from which their correlation time is estimated.
 RESIDUALS_A_PERIOD, RESIDUAL_SECONDS = 10.0, 60.0
-# Least deviation of a group of equations over the greatest one's, and over the usual torque, and the least share of
-# equations that are free: what a few equations leave by chance neither rules the others nor counts as certainty.
+# Lower bounds: deviation of a group of equations relative to the largest one, deviation relative to the usual torque,
+# and fraction of degrees of freedom. They prevent a few equations with small residuals by chance from dominating.
 LEAST_DEVIATION, NO_DEVIATION, LEAST_FREE = 1e-3, 1e-12, 1e-2
 
 
 @dataclass(frozen=True)
 class WatchSettings:
-    """How a running log is followed.
+    """Settings of the least squares that follow a running log.
 
-    rows: equations without acceleration.    batch: s of rows that are taken in at once.
-    rest: rad/s (m/s), rows in which every joint is slower are left out.    variance: of the parameters at the start.
+    Raises UsageError for values out of range, and for rows that need accelerations or motor positions.
 
-    Raises UsageError for values out of range and rows that need accelerations or motor positions.
+    Attributes
+    ----------
+    terms : Terms
+        The model.
+    rows : Rows
+        Equations without acceleration.
+    forgetting : Forgetting
+        How old rows lose weight.
+    batch : float, s
+        Duration of the rows that are processed together.
+    rest : float, rad/s (m/s)
+        Rows in which every joint is slower are left out.
+    variance : float
+        Variance of the parameters at the start.
+    seed : int
+        Seed of the random states for the base parameters.
+
     """
 
     terms: Terms = DEFAULT_TERMS
@@ -68,19 +83,19 @@ class WatchSettings:
 
 
 class Watcher:
-    """Takes rows of time, position, torque and perhaps velocity, and keeps an estimate of the base parameters.
+    """Estimates the base parameters from rows of time, position, torque and, if available, velocity.
 
-    Each batch is filtered together with the rows before it, as long as the filter remembers; so rows need not be kept.
-    A step of more than six sampling times begins a new stretch, whose filters start anew. Rows far closer together than
-    the equations' filter needs are thinned out, torque and velocity averaged.
+    Each batch is filtered together with the rows before it for as long as the filter has memory, so that older rows
+    need not be stored. A time step above six sampling times begins a new segment with new filters. Rows closer together
+    than the filter needs are thinned, with torque and velocity averaged.
 
-    Each group of equations (a joint, for most rows) weighs 1 / (k s^2) by the deviation s of its residuals and the
-    number k of rows that carry the information of one independent row, see `rows_alike`; both are found anew with every
-    batch. k is that of white noise behind the rows' filter at least, and larger where the model errs along the motion.
+    Each group of equations (usually a joint) has the weight 1 / (k s^2), where s is the standard deviation of its
+    residuals and k the number of rows that carry the information of one independent row, see `rows_alike`. Both are
+    updated with every batch. k is at least that of white noise behind the filter, and larger where the model errs.
     """
 
     def __init__(self, robot: RobotModel, settings: WatchSettings | None = None) -> None:
-        """Finds the base parameters of the robot; no row is needed."""
+        """Find the base parameters of the robot; no row is needed."""
         self.robot, self.settings = robot, settings or WatchSettings()
         s = self.settings
         if s.terms.channels():
@@ -100,12 +115,12 @@ class Watcher:
         self._stream = RowStream(robot)
         self._thinner: Thinner | None = None
         self._rows = self._early = StreamRows.none(robot.n)
-        # Number, over the whole stream, of the first row that is kept.
+        # Index of the first stored row, counted over the whole stream.
         self._fresh = self._first = 0
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Base parameters as formulas."""
+        """Formulas of the base parameters."""
         return self.base.formulas()
 
     @property
@@ -120,33 +135,53 @@ class Watcher:
 
     @property
     def usual_torque(self) -> float:
-        """Root mean square of the measured torque over all joints while they moved, N m (N)."""
+        """Root mean square of the measured torque of all joints in motion, N m (N)."""
         return float(np.sqrt(self._squares / max(self._measured, 1)))
 
     @property
     def rows_a_second(self) -> float:
-        """Equations a second of motion of one joint."""
+        """Equations of one joint per second of motion."""
         if self._stream.step is None or self._thinner is None:
             return 1.0
         return 1.0 / (self._stream.step * self._thinner.every)
 
     @property
     def variance(self) -> float:
-        """Of an independent equation, in units of the weights: P times it is the covariance of the estimate."""
+        """Variance of an independent equation in units of the weights; times P it is the covariance of the estimate."""
         return float(np.exp(2.0 * np.log(self.spread).mean()))
 
     @property
     def correlated(self) -> tuple[str, ...]:
-        """Groups of equations whose residuals are correlated over far longer than noise: there the model errs."""
+        """Groups of equations whose residuals are correlated for much longer than noise, which shows a model error."""
         beyond = beyond_noise(self.alike, self.white)
         return tuple(
             name for name, far in zip(self.settings.rows.groups(self.robot), beyond, strict=True) if far
         )
 
     def feed(self, t: Float, q: Float, tau: Float, dq: Float | None = None) -> bool:
-        """Takes in rows: t (T,), q, tau and dq (T, n); returns whether the estimate has changed.
+        """Process rows of the log.
 
-        Raises UnfitDataError that names the row if time does not rise or a value is missing.
+        Parameters
+        ----------
+        t : ndarray, shape (T,), s
+            Time.
+        q : ndarray, shape (T, n), rad or m
+            Joint positions.
+        tau : ndarray, shape (T, n), N m or N
+            Joint torques.
+        dq : ndarray, shape (T, n), rad/s or m/s, optional
+            Joint velocities.
+
+        Returns
+        -------
+        bool
+            Whether the estimate has changed.
+
+        Raises
+        ------
+        UnfitDataError
+            If time does not rise or a value is missing; it names the row.
+
         """
         changed = False
         for apart, rows in self._stream.take(StreamRows(t, q, tau, dq)):
@@ -154,7 +189,7 @@ class Watcher:
         return changed
 
     def finish(self) -> bool:
-        """Takes in what is left at the end of the log."""
+        """Process the remaining rows at the end of the log; return whether the estimate has changed."""
         return self._take(self._fresh)
 
     def _accept(self, apart: bool, rows: StreamRows) -> bool:
@@ -168,14 +203,14 @@ class Watcher:
         changed = False
         if apart:
             changed = self._take(self._fresh)
-            # Numbers are left out, so that residuals before and after count as two stretches.
+            # A jump of the row index separates the residuals before and after the gap.
             self._first += len(self._rows) + 2 * self._every_residual
             self._rows, self._fresh = StreamRows.none(self.robot.n), 0
             self._thinner.forget()
         kept = self._thinner.take(rows)
         self._rows = self._rows.then(kept)
         self._fresh += len(kept)
-        # Batches of one size, however many rows came at once; the row after each gives its last velocity.
+        # Batches have one size whatever the size of the input; the row after a batch gives its last velocity.
         count = max(1, round(self.settings.batch / (step * self._thinner.every)))
         while self._fresh > count:
             changed |= self._take(count)
@@ -189,9 +224,9 @@ class Watcher:
 
     @property
     def white(self) -> float:
-        """Rows that carry the information of one independent row where the torque has white noise, at least 1.
+        """Number of rows with the information of one independent row if the torque noise is white, at least 1.
 
-        White noise behind (lambda / (s + lambda))^d has the correlation time 2 d / lambda.
+        White noise behind the filter (lambda / (s + lambda))^d has the correlation time 2 d / lambda.
         """
         cutoff = getattr(self.settings.rows, "cutoff", None)
         if cutoff is None or self._stream.step is None or self._thinner is None:
@@ -225,12 +260,12 @@ class Watcher:
         return bool(len(index))
 
     def _weigh(self, equations: Equations, at: Int) -> None:
-        # at: numbers of the equations that were taken in, counted over the stream.
+        # at: indices of the new equations, counted over the stream.
         value, columns = self.estimate.value, self.estimate.columns
-        own = at - self._first
+        rows = at - self._first
         residuals = np.stack(
             [
-                panel[-1, own] - value[np.searchsorted(columns, known)] @ panel[:-1, own]
+                panel[-1, rows] - value[np.searchsorted(columns, known)] @ panel[:-1, rows]
                 for known, panel in zip(equations.columns, equations.panels, strict=True)
             ],
             axis=1,
@@ -254,18 +289,28 @@ class Watcher:
 
 
 class ResidualTrail:
-    """The latest residuals of a stream, thinned, in unbroken stretches, and for how long they stay alike."""
+    """The latest residuals of a stream, thinned, in segments without gaps, and their correlation time."""
 
     def __init__(self) -> None:
-        """Without any residual."""
+        """Start without residuals."""
         self._stretches: list[Float] = []
         self._last = -1
         self._every = 1
 
     def add(self, at: Int, residuals: Float, every: int, rate: float) -> None:
-        """Takes in residuals (T, g) of equations with numbers at (T,), of which one in `every` is kept.
+        """Add residuals of new equations; one in `every` is kept.
 
-        rate: equations a second.
+        Parameters
+        ----------
+        at : ndarray, shape (T,)
+            Indices of the equations, counted over the stream.
+        residuals : ndarray, shape (T, g)
+            Residuals by group of equations.
+        every : int
+            Thinning factor.
+        rate : float, 1/s
+            Equations per second.
+
         """
         self._every = every
         chosen = at % every == 0
@@ -288,7 +333,7 @@ class ResidualTrail:
                 self._stretches[0] = self._stretches[0][surplus:]
 
     def alike(self) -> Float:
-        """How many equations carry the information of one independent one, by group (g,); 1 before any is known."""
+        """Number of equations with the information of one independent equation, by group (g,); 1 without residuals."""
         return rows_alike_of(self._stretches) * self._every if self._stretches else np.ones(1)
 
 
@@ -308,7 +353,7 @@ def _samples(rows: StreamRows, rate: float) -> Samples:
     )
 
 
-# Whether a recording is enough: how well each base parameter is known against what was asked for.
+# Whether a recording is long enough: the precision of each base parameter against the required one.
 
 # Standard deviations of a 95 % interval.
 WIDE = 1.96
@@ -316,9 +361,9 @@ WIDE = 1.96
 
 @dataclass(frozen=True, eq=False)
 class Precision:
-    """How well the base parameters (b,) are known.
+    """Precision of the base parameters (b,).
 
-    share: half width of the 95 % interval over what was asked for.    asked: deviations that were asked for.
+    share: half width of the 95 % interval over the required half width.    asked: required standard deviations.
     """
 
     names: tuple[str, ...]
@@ -327,27 +372,46 @@ class Precision:
 
     @property
     def known(self) -> Bool:
-        """Which ones are known as well as asked."""
+        """Mask (b,) of the parameters with the required precision."""
         return np.asarray(self.share <= 1.0)
 
     @property
     def enough(self) -> bool:
-        """Whether all are."""
+        """Whether all parameters have the required precision."""
         return bool(self.known.all())
 
     @property
     def weakest(self) -> str:
-        """The one that is farthest from it."""
+        """Name of the parameter with the worst precision."""
         return self.names[int(self.share.argmax())]
 
 
 def precision_of(watcher: Watcher, asked: float) -> Precision:
-    """How well the last estimate knows the base parameters.
+    """Compare the precision of the last estimate with the required one.
 
-    A parameter theta with deviation s and a column of size c in usual motion is known where
+    A parameter theta with standard deviation s, whose column has the size c in usual motion, has the required
+    precision if
         1.96 s <= asked max(|theta|, tau / c)
-    for the usual torque tau: what hardly matters need not be known to a share of itself.
-    Raises UsageError for a precision that is not positive.
+    with the usual torque tau. So a parameter with little effect on the torque need not be known to a fraction of
+    itself.
+
+    Parameters
+    ----------
+    watcher : Watcher
+        The estimator.
+    asked : float
+        Required half width of the 95 % interval, as a fraction.
+
+    Returns
+    -------
+    Precision
+        Precision of each base parameter.
+
+    Raises
+    ------
+    UsageError
+        If `asked` is not positive.
+
     """
     if not (np.isfinite(asked) and asked > 0):
         raise UsageError("precision", found=f"a precision of {asked}", expected="above 0")

@@ -34,7 +34,7 @@ from dynid.signals.prepare import Prepared, prepare
 from dynid.signals.samples import Samples
 from dynid.signals.settings import Preparation
 from dynid.terms.catalogue import DEFAULT_TERMS
-from dynid.terms.exports import Column, Of
+from dynid.terms.exports import Column, Of, Reads, Traits
 from dynid.terms.friction import WIDTH, direction
 from dynid.terms.nominal import Nominal
 from dynid.terms.term import Term, Terms
@@ -146,7 +146,7 @@ def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
     moved = np.max([np.ptp(samples.q, axis=0) for samples in batches], axis=0) > MOVED
     lags = candidate_lags(prepared.source_rate)
     plain, rows = DEFAULT_TERMS, TorqueRows()
-    alive = np.concatenate([term.alive(robot, moved) for term in plain])
+    alive = plain.alive(robot, moved)
     base = structural_base(robot, plain, rows, seed).mask & alive
     wanted = np.concatenate([base, np.ones(len(lags), dtype=np.bool_)])
     terms, filters = Terms((*plain, _Shifted(tuple(lags)))), prepared.parallel_filter()
@@ -225,7 +225,7 @@ class _Shifted(Term):
 
     lags: tuple[float, ...]
     name: str = "shifted"
-    reads_rate = True
+    traits = Traits(reads=Reads.RATE)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One column per lag."""
@@ -575,7 +575,7 @@ def _regression(prepared: Prepared, batches: list[Samples], seed: int, threads: 
     log, rows = prepared.log, TorqueRows()
     base = structural_base(log.robot, DEFAULT_TERMS, rows, seed)
     moved = np.max([np.ptp(samples.q, axis=0) for samples in batches], axis=0) > MOVED
-    alive = np.concatenate([term.alive(log.robot, moved) for term in DEFAULT_TERMS])
+    alive = DEFAULT_TERMS.alive(log.robot, moved)
     filters, seconds = prepared.parallel_filter(), block_of_motion(batches, prepared.bandwidth)
     assembly = Assembly(log.robot, DEFAULT_TERMS, rows, base.mask & alive, filters, Blocking(seconds))
     source = LogSource(assembly, batches, threads, commands=log.commands_of)

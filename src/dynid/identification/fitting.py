@@ -425,7 +425,7 @@ def _require_efforts(robot: RobotModel, log: Log, rows: Rows) -> None:
 
 def _require_scale(terms: Terms, diagnostics: Diagnostics) -> None:
     # With free drive gains only a payload of known mass determines the scale.
-    scales = {term.scale for term in terms}
+    scales = {term.traits.scale for term in terms}
     if Scale.FREES in scales and Scale.FIXES not in scales:
         diagnostics.warn(
             "no-scale",
@@ -521,7 +521,7 @@ def _fit(call: Call, data: Data) -> ModelFit:
         batches: Iterable[Samples], blocks: Blocking, terms: Terms, like: Fitted | None = None
     ) -> Fitted:
         structural = structural_base(robot, terms, data.rows, settings.seed)
-        alive = np.concatenate([term.alive(robot, moved) for term in terms])
+        alive = terms.alive(robot, moved)
         wanted, parallel = structural.mask & alive, data.prepared.parallel_filter()
         assembly = Assembly(robot, terms, data.rows, wanted, parallel, blocks)
         if data.prepared.measured is not None:

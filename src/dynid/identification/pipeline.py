@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import SolverError
-from dynid.base.parallel import Progress, beside, default_threads, pass_threads
+from dynid.base.parallel import Progress, default_threads, in_background, pass_threads
 from dynid.base.records import counted, listed
 from dynid.choose.fit_nonlinear import held_out_scores
 from dynid.diagnosis.changes import check_changes
@@ -53,6 +53,7 @@ from dynid.run.verdict import MOTION_REPEATS, MOVES_IN_STEP, PARTS_HELD_OUT, jud
 from dynid.signals.effort_at_rest import unexplained_at_rest, unexplained_hands
 from dynid.signals.noise import directions_of
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Kind
 
 # Wrong inputs that the residuals of a fit reveal.
 
@@ -84,9 +85,9 @@ def examine(
     terms, diagnostics = model_fit.nonlinear.terms, call.diagnostics
     misread = check_guidance(analysis, diagnostics) or check_wiring(analysis, diagnostics)
     # The remainder of a known friction may have either sign, and so may the friction of torques of reversed sign.
-    if not all_turned(diagnostics) and not any(term.knows_friction for term in terms):
+    if not all_turned(diagnostics) and not any(term.traits.kind is Kind.COMPENSATION for term in terms):
         check_negative_friction(analysis, diagnostics, call.log.channels.commanded)
-    diagnosed = beside(
+    diagnosed = in_background(
         lambda: diagnose(analysis), call.threads
     )  # runs while the delay is estimated and blocks are held out
     check_measured(analysis, diagnostics)

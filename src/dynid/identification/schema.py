@@ -156,7 +156,7 @@ class ExperimentFile(Strict):
 
     plugins: list[str] = key(
         doc="modules, or Python files beside this one, with [terms, rows, estimators, readers or "
-        "constraints](design.md#plug-ins) of your own",
+        "constraints](extending.md#plug-ins) of your own",
         kind="a list of names",
         default_factory=list,
     )

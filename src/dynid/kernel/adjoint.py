@@ -1,19 +1,19 @@
-"""Derivatives of rigid-body torque with respect to motion by one outward and one inward pass, exact.
+"""Exact derivatives of rigid-body torque with respect to motion, by one outward and one inward pass.
 
-Everything is a spatial vector about the origin of the base frame: motions (angular, linear), wrenches (moment, force).
-With s_j the motion axis of joint j, v_i and a_i velocity and acceleration of body i (a_0 = -gravity) and I_ij the
-inertia that joint j sees of body i, the torques' sum is
+All quantities are spatial vectors about the origin of the base frame: motions (angular, linear), wrenches (moment,
+force). With s_j the motion axis of joint j, v_i and a_i velocity and acceleration of body i (a_0 = -gravity) and I_ij
+the inertia of body i in the torque of joint j, the sum of torques is
 
     f = sum_ij  s_j . (I_ij a_i + v_i x* I_ij v_i),    j an ancestor of i or i itself.
 
-A step of joint k moves what lies before it against the bodies behind it, so that with p the parent of k,
-c_k = v_p x s_k, P = I s, F = I a + v x* I v and Q = -s x* I v - I (v x s) + v x* P, summed over the bodies i behind k,
+A change of joint k moves all bodies in its subtree. With p the parent of k, c_k = v_p x s_k, P = I s,
+F = I a + v x* I v and Q = -s x* I v - I (v x s) + v x* P, summed over the bodies i in the subtree of k,
 
     df/dddq_k = s_k . P
     df/ddq_k  = s_k . Q + 2 c_k . P
     df/dq_k   = c_k . Q + (a_p x s_k + v_p x c_k) . P - s_k . (s_j x* F, summed over the joints j before k).
 
-Source: recursive Newton-Euler in spatial vectors, Featherstone 2008, chapter 5; its reverse sweep is written out here.
+Source: recursive Newton-Euler in spatial vectors, Featherstone 2008, chapter 5, differentiated in reverse mode.
 """
 
 from __future__ import annotations
@@ -25,73 +25,139 @@ import numpy as np
 from dynid.base.arrays import Float, Int
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
-from dynid.kernel import _c, _check, _chosen, _whole, reference
+from dynid.kernel import _check, _chosen, _contiguous, _whole, reference
 from dynid.kernel.tree import Tree
 
 __all__ = ["pairs", "torque_gradient", "torque_jacobian", "torque_lines"]
 
 
 def pairs(tree: Tree) -> tuple[Int, Int]:
-    """Bodies i and joints j that move them, (P,) each: body by body, the joints from the root on."""
-    found = [(i, j) for i, path in enumerate(tree.paths) for j in path]
-    return np.array([i for i, _ in found]), np.array([j for _, j in found])
+    """Pairs (P,) of bodies i and joints j that move them: body by body, with joints from the root on."""
+    body_joint = [(i, j) for i, path in enumerate(tree.paths) for j in path]
+    return np.array([i for i, _ in body_joint]), np.array([j for _, j in body_joint])
 
 
 def torque_lines(tree: Tree, q: Float, dq: Float, ddq: Float, slots: Int, lines: Float) -> None:
-    """Writes the torque regressor into rows of `lines` (R, T): Y[j, 10 i + k] of pair (i, j) into row slots[pair, k].
+    """Write the torque regressor into rows of an array: Y[j, 10 i + k] of pair (i, j) into row slots[pair, k].
 
-    slots: (P, 10) in the order of `pairs`, -1 = not wanted.    Other rows are left as they are.
-    Raises UsageError for shapes that do not fit.
+    Parameters
+    ----------
+    tree : Tree
+        Kinematic tree.
+    q, dq, ddq : ndarray, shape (T, n)
+        Position, velocity and acceleration of the joints.
+    slots : ndarray of int, shape (P, 10)
+        Rows in the order of `pairs`; -1 = not wanted.
+    lines : ndarray, shape (R, T)
+        Output; other rows stay as they are.
+
+    Raises
+    ------
+    UsageError
+        For arrays of other shapes.
+
     """
     _check(tree, q, dq, ddq)
     wanted = _lines(tree, slots, lines, len(q))
     if (native := _chosen()) is not None:
-        native.torque_lines(*_whole(tree), wanted, *map(_c, (q, dq, ddq)), lines)
+        native.torque_lines(*_whole(tree), wanted, *map(_contiguous, (q, dq, ddq)), lines)
         return
     body, joint = pairs(tree)
     dense = np.zeros((tree.n, tree.n, 10), dtype=np.int64) - 1
     dense[joint, body] = slots
     some = (dense >= 0).any(axis=0).ravel()
     panels = reference.torque_regressor(tree, q, dq, ddq, some)
-    for own, columns, values in zip(dense.reshape(tree.n, -1), panels.columns, panels.values, strict=True):
-        rows = own[columns]
+    for slot_row, columns, values in zip(
+        dense.reshape(tree.n, -1), panels.columns, panels.values, strict=True
+    ):
+        rows = slot_row[columns]
         lines[rows[rows >= 0]] = values[rows >= 0]
 
 
 def torque_gradient(tree: Tree, q: Float, dq: Float, ddq: Float, slots: Int, weights: Float) -> Float:
-    """Derivatives (3, n, T) with respect to q, dq, ddq of the weighted sum of the regressor's entries.
+    """Derivatives with respect to q, dq and ddq of a weighted sum of regressor entries.
 
-    f(t) = sum over pairs (i, j) and k of weights[slots[pair, k], t] Y[j, 10 i + k](t), slots (P, 10) as in
-    `torque_lines`.    weights: (R, T).    Raises UsageError for shapes that do not fit.
+    f(t) = sum over pairs (i, j) and k of weights[slots[pair, k], t] Y[j, 10 i + k](t).
+
+    Parameters
+    ----------
+    tree : Tree
+        Kinematic tree.
+    q, dq, ddq : ndarray, shape (T, n)
+        Position, velocity and acceleration of the joints.
+    slots : ndarray of int, shape (P, 10)
+        As for `torque_lines`.
+    weights : ndarray, shape (R, T)
+        Weights.
+
+    Returns
+    -------
+    ndarray, shape (3, n, T)
+
+    Raises
+    ------
+    UsageError
+        For arrays of other shapes.
+
     """
     _check(tree, q, dq, ddq)
     wanted = _lines(tree, slots, weights, len(q))
     if (native := _chosen()) is not None:
-        return np.asarray(native.torque_contraction(*_whole(tree), wanted, weights, *map(_c, (q, dq, ddq))))
+        return np.asarray(
+            native.torque_contraction(*_whole(tree), wanted, weights, *map(_contiguous, (q, dq, ddq)))
+        )
     inertia = np.where((slots >= 0)[:, :, None], weights[slots], 0.0)
     return Sweep.of(tree, q, dq, ddq).contracted(inertia)
 
 
 def torque_jacobian(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float) -> Float:
-    """Derivatives (3, T, n, n) of torque: by q, dq, ddq; sample; joint that moves; joint whose torque it is.
+    """Derivatives of joint torque with respect to q, dq and ddq.
 
-    inertia: (n, 10) parameters of the bodies.    Raises UsageError for shapes that do not fit.
+    Parameters
+    ----------
+    tree : Tree
+        Kinematic tree.
+    inertia : ndarray, shape (n, 10)
+        Inertial parameters.
+    q, dq, ddq : ndarray, shape (T, n)
+        Position, velocity and acceleration of the joints.
+
+    Returns
+    -------
+    ndarray, shape (3, T, n, n)
+        Quantity, sample, joint that moves, joint of the torque.
+
+    Raises
+    ------
+    UsageError
+        For arrays of other shapes.
+
     """
     _check(tree, q, dq, ddq)
     if inertia.shape != (tree.n, 10):
         raise UsageError("array-shape", found=f"inertia of shape {inertia.shape}", expected=f"({tree.n}, 10)")
     if (native := _chosen()) is not None:
-        found = native.torque_jacobian(*_whole(tree), _c(inertia).ravel(), *map(_c, (q, dq, ddq)))
-        return np.asarray(found).transpose(0, 3, 1, 2)
+        jacobian = native.torque_jacobian(
+            *_whole(tree), _contiguous(inertia).ravel(), *map(_contiguous, (q, dq, ddq))
+        )
+        return np.asarray(jacobian).transpose(0, 3, 1, 2)
     return Sweep.of(tree, q, dq, ddq).jacobian(inertia)
 
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Outward pass: placements, axes, velocities and accelerations of all bodies, by body, component and sample.
+    """Result of the outward pass over all bodies, with the letters of the module's docstring.
 
-    rotation: (nb, 3, 3, T), origin: (nb, 3, T).    axis, velocity, acceleration: (nb, 6, T) s, v, a.
-    turning: c.    falling: a_p x s + v_p x c.
+    Parameters
+    ----------
+    tree : Tree
+    rotation : ndarray, shape (nb, 3, 3, T)
+    origin : ndarray, shape (nb, 3, T)
+    axis, velocity, acceleration : ndarray, shape (nb, 6, T)
+        s, v and a.
+    turning, falling : ndarray, shape (nb, 6, T)
+        c, and a_p x s + v_p x c.
+
     """
 
     tree: Tree
@@ -105,7 +171,20 @@ class Sweep:
 
     @staticmethod
     def of(tree: Tree, q: Float, dq: Float, ddq: Float) -> Sweep:
-        """The pass along a motion of the tree, (T, nb) each."""
+        """Run the outward pass along a motion of the tree.
+
+        Parameters
+        ----------
+        tree : Tree
+            Kinematic tree.
+        q, dq, ddq : ndarray, shape (T, nb)
+            Position, velocity and acceleration of the joints.
+
+        Returns
+        -------
+        Sweep
+
+        """
         nb, T = tree.n, len(q)
         R, p = np.empty((nb, 3, 3, T)), np.empty((nb, 3, T))
         s, v, a, c, b = (np.empty((nb, 6, T)) for _ in range(5))
@@ -113,7 +192,7 @@ class Sweep:
         fall[3:] = -tree.gravity[:, None]
         for i in range(nb):
             k = int(tree.parent[i])
-            R[i], p[i] = _placed(tree, i, q[:, i], None if k < 0 else (R[k], p[k]))
+            R[i], p[i] = _joint_placement(tree, i, q[:, i], None if k < 0 else (R[k], p[k]))
             v0, a0 = (rest, fall) if k < 0 else (v[k], a[k])
             direction = np.einsum("abt,b->at", R[i], tree.axis[i])
             if tree.prismatic[i]:
@@ -127,16 +206,29 @@ class Sweep:
         return Sweep(tree, R, p, s, v, a, c, b)
 
     def wrenches(self, i: Int, j: Int, inertia: Float) -> tuple[Float, Float, Float]:
-        """P, Q and F of pairs (i, j), each (P, 6, T), in the base frame; inertia: (P, 10, T or 1)."""
+        """P, Q and F of pairs (i, j), each (P, 6, T), in the base frame.
+
+        Parameters
+        ----------
+        i, j : ndarray of int, shape (P,)
+            Bodies and joints.
+        inertia : ndarray, shape (P, 10, T or 1)
+            Inertial parameters of the pairs.
+
+        Returns
+        -------
+        tuple of ndarray, shape (P, 6, T)
+
+        """
         R, p = self.rotation[i], self.origin[i]
-        s, v, a = (_into(R, p, x) for x in (self.axis[j], self.velocity[i], self.acceleration[i]))
+        s, v, a = (_into_body_frame(R, p, x) for x in (self.axis[j], self.velocity[i], self.acceleration[i]))
         P, H = _momentum(inertia, s), _momentum(inertia, v)
         F = _momentum(inertia, a) + push(v, H)
         Q = push(v, P) - push(s, H) - _momentum(inertia, bracket(v, s))
-        return _out(R, p, P), _out(R, p, Q), _out(R, p, F)
+        return _into_base_frame(R, p, P), _into_base_frame(R, p, Q), _into_base_frame(R, p, F)
 
     def behind(self, values: Float) -> Float:
-        """Sums over the subtree of every body; values: (nb, ...)."""
+        """Sum values (nb, ...) over the subtree of each body."""
         total = np.array(values)
         for i in range(self.tree.n - 1, -1, -1):
             if self.tree.parent[i] >= 0:
@@ -149,7 +241,7 @@ class Sweep:
         P, Q, F = self.wrenches(i, j, inertia)
         by_body = np.zeros((3, self.tree.n, 6, P.shape[-1]))
         by_joint = np.zeros(by_body.shape[1:])
-        # Pairs are few and bodies repeat among them, which plain indexing would count once.
+        # Bodies occur in several pairs; plain indexed addition would count only one of them.
         for quantity, values in zip(by_body, (P, Q, push(self.axis[j], F)), strict=True):
             np.add.at(quantity, i, values)
         np.add.at(by_joint, j, F)
@@ -188,13 +280,13 @@ def _lines(tree: Tree, slots: Int, lines: Float, T: int) -> Any:
         raise UsageError(
             "array-shape",
             found=f"slots of shape {slots.shape}, lines of shape {lines.shape}",
-            expected=f"slots of shape ({count}, 10), rows among them, and lines of shape (any, {T})",
+            expected=f"slots of shape ({count}, 10) with existing rows, and lines of shape (any, {T})",
         )
     return np.ascontiguousarray(slots, dtype=np.int32)
 
 
 def cross(x: Float, y: Float) -> Float:
-    """Vector product over the last axis but one, (..., 3, T)."""
+    """Cross product along the second to last axis, (..., 3, T)."""
     z = np.empty(np.broadcast_shapes(x.shape, y.shape))
     for a, (b, c) in enumerate(((1, 2), (2, 0), (0, 1))):
         z[..., a, :] = x[..., b, :] * y[..., c, :] - x[..., c, :] * y[..., b, :]
@@ -202,7 +294,7 @@ def cross(x: Float, y: Float) -> Float:
 
 
 def bracket(v: Float, s: Float) -> Float:
-    """Motion s seen from a frame that moves with v, both (..., 6, T)."""
+    """Spatial cross product v x s of motions, both (..., 6, T)."""
     w, u = v[..., :3, :], v[..., 3:, :]
     return np.concatenate(
         [cross(w, s[..., :3, :]), cross(w, s[..., 3:, :]) + cross(u, s[..., :3, :])], axis=-2
@@ -210,17 +302,17 @@ def bracket(v: Float, s: Float) -> Float:
 
 
 def push(v: Float, f: Float) -> Float:
-    """Dual of `bracket`, v x* f with (v x s) . f = -s . (v x* f)."""
+    """Dual cross product v x* f of a motion and a wrench, with (v x s) . f = -s . (v x* f)."""
     w, u, moment, force = v[..., :3, :], v[..., 3:, :], f[..., :3, :], f[..., 3:, :]
     return np.concatenate([cross(w, moment) + cross(u, force), cross(w, force)], axis=-2)
 
 
 def dot(x: Float, y: Float) -> Float:
-    """Power of a wrench along a motion, over the last axis but one."""
+    """Scalar product of a wrench and a motion along the second to last axis."""
     return np.asarray((x * y).sum(axis=-2))
 
 
-def _placed(tree: Tree, i: int, q: Float, parent: tuple[Float, Float] | None) -> tuple[Float, Float]:
+def _joint_placement(tree: Tree, i: int, q: Float, parent: tuple[Float, Float] | None) -> tuple[Float, Float]:
     axis = tree.axis[i]
     if tree.prismatic[i]:
         R = np.repeat(tree.rotation[i][:, :, None], len(q), axis=2)
@@ -236,14 +328,14 @@ def _placed(tree: Tree, i: int, q: Float, parent: tuple[Float, Float] | None) ->
     return np.einsum("abt,bct->act", R0, R), p0 + np.einsum("abt,bt->at", R0, p)
 
 
-def _into(R: Float, p: Float, x: Float) -> Float:
-    # A motion about the base's origin, (P, 6, T), as seen in the body's own frame.
+def _into_body_frame(R: Float, p: Float, x: Float) -> Float:
+    # Motion (P, 6, T) about the base origin, expressed in the body's frame.
     w, u = x[:, :3], x[:, 3:]
     turned = np.stack([w, u + cross(w, p)], axis=1)
     return np.asarray(np.einsum("pbat,pkbt->pkat", R, turned)).reshape(x.shape)
 
 
-def _out(R: Float, p: Float, f: Float) -> Float:
+def _into_base_frame(R: Float, p: Float, f: Float) -> Float:
     turned = np.einsum("pabt,pkbt->pkat", R, f.reshape(len(f), 2, 3, f.shape[-1]))
     moment, force = turned[:, 0], turned[:, 1]
     return np.concatenate([moment + cross(p, force), force], axis=1)

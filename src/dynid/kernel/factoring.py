@@ -1,4 +1,4 @@
-"""Triangular factors and filter cascades in NumPy and SciPy: oracle and substitute of the native kernel."""
+"""Triangular factors and filter cascades in NumPy and SciPy: reference and replacement of the native kernel."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dynid.kernel import reference
 from dynid.kernel.panels import joint_columns
 from dynid.kernel.tree import Tree
 
+# Samples per shard: larger shards take more memory, smaller ones more calls.
 SHARD = 4096
 
 
@@ -25,18 +26,18 @@ def factor_torque(
     wanted: Bool,
     method: str,
 ) -> list[Float]:
-    """Per joint the factor ("qr") or Gram matrix ("gram") of [Y extra tau], shard by shard."""
+    """As dynid.kernel.factor_torque, shard by shard."""
     columns, total = joint_columns(tree, wanted), list[Float]()
-    # One panel for all joints and shards: fresh memory for each takes as long as the work itself.
+    # One buffer for all joints and shards: allocating memory for each takes as long as the computation.
     space = np.empty((max(len(c) + len(e) + 1 for c, e in zip(columns, extra, strict=True)), SHARD))
     for start in range(0, max(len(q), 1), SHARD):
         part = slice(start, start + SHARD)
         state, bodies = reference.torque_columns(tree, q[part], dq[part], ddq[part])
         joints = []
-        for j, (own, further) in enumerate(zip(columns, extra, strict=True)):
-            panel = space[: len(own) + len(further) + 1, : len(q[part])]
-            reference.write_joint(state, bodies, j, own, panel[: len(own)])
-            panel[len(own) : -1], panel[-1] = further[:, part], tau[part, j]
+        for j, (regressor_columns, further) in enumerate(zip(columns, extra, strict=True)):
+            panel = space[: len(regressor_columns) + len(further) + 1, : len(q[part])]
+            reference.write_joint(state, bodies, j, regressor_columns, panel[: len(regressor_columns)])
+            panel[len(regressor_columns) : -1], panel[-1] = further[:, part], tau[part, j]
             joints.append(qr_panel(panel) if method == "qr" else panel @ panel.T)
         if not total:
             total = joints
@@ -51,34 +52,34 @@ def gathered_gram(lines: Float, ends: Int, places: Int, weights: Float, size: in
     """As dynid.kernel.gathered_gram."""
     total = np.zeros((size, size))
     for (first, last), weight in zip(pairwise(ends), weights, strict=True):
-        at, own = places[first:last], lines[first:last]
-        total[np.ix_(at, at)] += weight * (own @ own.T)
+        at, group = places[first:last], lines[first:last]
+        total[np.ix_(at, at)] += weight * (group @ group.T)
     return total
 
 
 def qr_panel(panel: Float) -> Float:
-    """Upper triangular R with non-negative diagonal, R'R = panel panel'."""
+    """As dynid.kernel.qr_panel."""
     from scipy.linalg import qr
 
     m = panel.shape[0]
     R = np.zeros((m, m))
-    (found,) = qr(np.asarray(panel, dtype=np.float64).T, mode="r", check_finite=False)
-    found = found[:m]
-    R[: len(found)] = np.triu(found)
+    (triangle,) = qr(np.asarray(panel, dtype=np.float64).T, mode="r", check_finite=False)
+    triangle = triangle[:m]
+    R[: len(triangle)] = np.triu(triangle)
     return R * np.where(np.signbit(np.diag(R)), -1.0, 1.0)[:, None]
 
 
 def triangle_solve(a: Float, b: Float, transposed: bool, lower: bool) -> Float:
-    """As dynid.kernel.solve_triangular, of numbers that are finite and a diagonal without zeros."""
+    """As dynid.kernel.solve_triangular, without checks of finite numbers and a non-zero diagonal."""
     from scipy.linalg.lapack import dtrtrs
 
-    # LAPACK counts columns first, as the transpose of an array does.
+    # LAPACK stores matrices by column, so it sees the transpose.
     return np.asarray(dtrtrs(a.T, b, lower=not lower, trans=not transposed)[0])
 
 
 def zero_phase(lines: Float, sos: Float, settled: Float, pad: int, start: int, step: int) -> Float:
-    """Forward and backward pass over odd-reflected lines, thinned to start, start + step, ..."""
-    from scipy.signal import sosfilt  # a second of start-up that the native kernel does without
+    """As dynid.kernel.zero_phase."""
+    from scipy.signal import sosfilt  # imported here, since the import takes a second
 
     if lines.shape[0] == 0:
         return np.array(lines[:, start::step], dtype=np.float64)
@@ -93,7 +94,7 @@ def zero_phase(lines: Float, sos: Float, settled: Float, pad: int, start: int, s
 
 
 def line_unevenness(lines: Float, share: float) -> Float:
-    """The greatest unevenness of each line (L, T), and how many are below a share of it, (L, 2)."""
+    """As dynid.kernel.line_unevenness, over all samples."""
     three = lines[:, 3:] - lines[:, :-3]
     size = np.abs(three[:, 3:-3] - 0.5 * (three[:, :-6] + three[:, 6:]))
     most = size.max(axis=1)
@@ -101,7 +102,7 @@ def line_unevenness(lines: Float, share: float) -> Float:
 
 
 def stopped(points: Iterable[float], before: float, state: float) -> tuple[float, float]:
-    """The last of some points and the state of a stop there, from that at the position `before`."""
+    """Return the last of some points and the state of the stop operator there, from its state at `before`."""
     for x in points:
         state = min(max(state + (x - before), -1.0), 1.0)
         before = x
@@ -109,9 +110,9 @@ def stopped(points: Iterable[float], before: float, state: float) -> tuple[float
 
 
 def stop_operator(path: Float, before: float, state: float) -> Float:
-    """States of a stop along a path (T,), from that at the position `before`."""
+    """States of the stop operator along a path (T,), from its state at position `before`."""
     states = []
-    for x in path.tolist():  # a plain loop: each state needs the one before it
+    for x in path.tolist():  # not vectorised: each state depends on the previous one
         before, state = x, min(max(state + (x - before), -1.0), 1.0)
         states.append(state)
     return np.array(states)

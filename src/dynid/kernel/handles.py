@@ -1,7 +1,7 @@
-"""Objects of the native kernel that Python objects hold, and their release before the interpreter ends.
+"""Native objects that belong to Python objects, and their release before the interpreter exits.
 
-nanobind prints a warning for every object that outlives the interpreter. One that is reachable from a reference cycle
-does, once nobody searches for cycles: the command line ends with a frozen garbage collector.
+nanobind prints a warning for each native object that outlives the interpreter. That happens to objects in reference
+cycles, since the command line exits with a frozen garbage collector.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 _holders: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def hold(holder: Any, handle: Any) -> None:
+def keep_handle(holder: Any, handle: Any) -> None:
     """Store a native object as `holder._handle` until the interpreter ends.
 
     Parameters

@@ -1,4 +1,4 @@
-"""A multibody system with known parameters, and runs of it: one compiled step, or the same in NumPy."""
+"""Multibody systems with known parameters, and simulations of them in the native kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynid.base.arrays import Float, Int, locked, locked_int
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.records import dataclass
 from dynid.kernel import _chosen, _whole, equations_of_motion
-from dynid.kernel.handles import hold
+from dynid.kernel.handles import keep_handle
 from dynid.kernel.tree import Tree
 
 __all__ = [
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class Slope(IntEnum):
-    """What a parameter multiplies in the generalised force of its coordinates; the native kernel numbers them alike."""
+    """Quantity that a parameter multiplies in the generalised force; the numbers are those of the native kernel."""
 
     BODY = 0
     ACCELERATION = 1
@@ -48,10 +48,19 @@ class Slope(IntEnum):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a system, whose slope is one motion of coordinate `first`.
+    """A parameter of a system, for sensitivities of its motion.
 
-    BODY: of column `second` (0 to 9) of body `first`.    SIGN: of tanh(v / width), or sign(v) for a width of 0.
-    DEFLECTION and its rate: of x_first - x_second on `first`, and its opposite on `second`.
+    Parameters
+    ----------
+    kind : Slope
+        What the parameter multiplies. BODY: column `second` (0 to 9) of body `first`. SIGN: tanh(v / width), or sign(v)
+        for a width of 0. DEFLECTION and DEFLECTION_RATE: x_first - x_second, or its rate, which acts on `first` and
+        with opposite sign on `second`.
+    first, second : int
+        Coordinates, or body and column.
+    width : float
+        Width of a smoothed sign.
+
     """
 
     kind: Slope
@@ -62,15 +71,35 @@ class Parameter:
 
 @dataclass(frozen=True, eq=False)
 class Multibody:
-    """M(x) a + h(x, v) = force, of bodies on a tree, rotors, springs and friction, over s coordinates x.
+    """System M(x) a + h(x, v) = force of links on a tree, rotors, springs and friction, with s coordinates x.
 
     M = P' M_tree P + mass, h = P' h_tree + stiffness x + damping v + constant + sum level tanh(v_at / width).
 
-    inertia: (nb, 10).    projection, shift: P (nb, s) and (nb,), the tree's positions are P x + shift.
-    mass, stiffness, damping: (s, s).    constant: (s,).    Empty arrays are zero.
-    at, level, width: (f,) friction with the sign of a velocity; width 0 = the sign itself.
-    driven: (n,) coordinates on which the drives act.
-    Raises UsageError for arrays that do not belong together.
+    Parameters
+    ----------
+    tree : Tree
+        Kinematic tree with nb bodies.
+    inertia : ndarray, shape (nb, 10)
+        Inertial parameters.
+    projection : ndarray, shape (nb, s)
+        P; the positions of the tree are P x + shift.
+    mass : ndarray, shape (s, s)
+    driven : ndarray of int, shape (n,)
+        Coordinates on which the drives act.
+    shift : ndarray, shape (nb,)
+    stiffness, damping : ndarray, shape (s, s)
+    constant : ndarray, shape (s,)
+        As the other arrays, zero if it is empty.
+    at : ndarray of int, shape (f,)
+        Coordinates with Coulomb friction.
+    level, width : ndarray, shape (f,)
+        Size of the friction, and velocity over which its sign is smoothed; 0 = not smoothed.
+
+    Raises
+    ------
+    UsageError
+        If arrays do not fit together.
+
     """
 
     tree: Tree
@@ -116,7 +145,7 @@ class Multibody:
         return len(self.mass)
 
     def equations(self, x: Float, v: Float) -> tuple[Float, Float]:
-        """M (B, s, s) and h (B, s) in states (B, s) each."""
+        """Mass matrix M (B, s, s) and bias h (B, s) for B positions x and velocities v (B, s)."""
         P = self.projection
         M, h = equations_of_motion(self.tree, self.inertia, x @ P.T + self.shift, v @ P.T)
         M = P.T @ M @ P + self.mass
@@ -130,7 +159,7 @@ class Multibody:
         return np.where(wide, np.tanh(speed / np.where(wide, self.width, 1.0)), np.sign(speed))
 
     def native(self) -> Any:
-        """The same in the native kernel; None where NumPy is in use."""
+        """Return the system in the native kernel; None if NumPy is in use."""
         if (kernel := _chosen()) is None:
             return None
         if self._handle is None:  # type: ignore[attr-defined]  # set past the frozen dataclass
@@ -147,7 +176,7 @@ class Multibody:
                 np.ascontiguousarray(signs),
                 np.ascontiguousarray(self.driven, dtype=np.int32),
             )
-            hold(self, handle)
+            keep_handle(self, handle)
         return self._handle  # type: ignore[attr-defined]  # set past the frozen dataclass
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -172,11 +201,21 @@ class Multibody:
 
 @dataclass(frozen=True, eq=False)
 class Control:
-    """u = sat(kp e(q_ref - q) + kd (v_ref - v) + u_ref + g(q - bend)) of n drives, e(x) = 0 for abs(x) <= dead_band.
+    """Controllers u = sat(kp e(q_ref - q) + kd (v_ref - v) + u_ref + g(q - bend)) of n drives.
 
-    kp, kd, limit, dead_band: (n,); None = no such part.
-    q, v, u, bend: (R, n) for all runs or (B, R, n), None = zero; rows are half steps, or samples where u is held.
-    weight: the rigid system whose weight g is held.
+    e(x) = 0 for abs(x) <= dead_band, else x.
+
+    Parameters
+    ----------
+    n : int
+        Number of drives.
+    kp, kd, limit, dead_band : ndarray, shape (n,), optional
+        Gains, saturation and dead band; None = without it.
+    q, v, u, bend : ndarray, shape (R, n) or (B, R, n), optional
+        References for all runs or for each; None = zero. Rows are half steps, or samples if the torque is held.
+    weight : Multibody, optional
+        Rigid system whose gravity torque g is compensated.
+
     """
 
     n: int
@@ -191,14 +230,14 @@ class Control:
     weight: Multibody | None = None
 
     def gains(self) -> Float:
-        """(4, n) kp, kd, limit, dead band."""
+        """Rows kp, kd, limit and dead band, (4, n)."""
         rows = ((self.kp, 0.0), (self.kd, 0.0), (self.limit, np.inf), (self.dead_band, 0.0))
         return np.array(
             [np.full(self.n, least) if x is None else np.broadcast_to(x, (self.n,)) for x, least in rows]
         )
 
     def tables(self, rows: int) -> Float:
-        """(4, B or 1, rows, n) q, v, u, bend; raises UsageError for tables of other lengths."""
+        """References q, v, u and bend, (4, B or 1, rows, n); raises UsageError for another number of rows."""
         given = [None if x is None else np.atleast_3d(np.asarray(x)[None] if np.ndim(x) == 2 else x)
                  for x in (self.q, self.v, self.u, self.bend)]  # fmt: skip
         runs = max((len(x) for x in given if x is not None), default=1)
@@ -207,18 +246,26 @@ class Control:
             raise UsageError(
                 "array-shape", found=f"tables of shapes {shapes}", expected=f"({rows}, {self.n})"
             )
-        found = np.zeros((4, runs, rows, self.n))
-        for into, values in zip(found, given, strict=True):
+        stacked = np.zeros((4, runs, rows, self.n))
+        for into, values in zip(stacked, given, strict=True):
             if values is not None:
                 into[:] = values
-        return found
+        return stacked
 
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """Runs of a system: x, v (B, K, s), and where torque is held the commands u (B, K, n), else None.
+    """Simulated runs of a system.
 
-    dx, dv: (B, K, s, w [+ 2 s]) slopes by parameters and first state, None = not asked for.
+    Parameters
+    ----------
+    x, v : ndarray, shape (B, K, s)
+        Positions and velocities of B runs at K samples.
+    u : ndarray, shape (B, K, n), or None
+        Commands, if the torque is held.
+    dx, dv : ndarray, shape (B, K, s, w [+ 2 s]), or None
+        Sensitivities to w parameters and, if asked for, to the initial state.
+
     """
 
     x: Float
@@ -230,11 +277,20 @@ class Rollout:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Torque that is held from sample to sample, and acts `delay` samples and a part of one later.
+    """Torque that is held from sample to sample and acts with a delay of `delay` + `share` samples.
 
-    early, count: steps of a sample's first part, in which the torque of delay + 1 samples ago acts, and of the rest.
-    share: of a sample that the first part takes, 0 to 1.
-    history: (B, delay + 2, n) torques before the first sample, the latest first; None = zero.
+    Parameters
+    ----------
+    count, early : int
+        Integration steps per sample after and before the held torque changes. Before it, the torque of delay + 1
+        samples ago acts.
+    delay : int
+        Whole samples of the delay.
+    share : float
+        Fraction of a sample, 0 to 1.
+    history : ndarray, shape (B, delay + 2, n), optional
+        Torques before the first sample, the latest first; None = zero.
+
     """
 
     count: int
@@ -244,7 +300,7 @@ class Held:
     history: Float | None = None
 
     def rows(self, samples: int) -> Float:
-        """Times (R,) at the beginning, middle and end of all steps between so many samples, in samples."""
+        """Times (R,), in samples, of the beginning, middle and end of all steps between `samples` samples."""
         first = self.share * np.arange(2 * self.early) / max(2 * self.early, 1)
         rest = self.share + (1.0 - self.share) * np.arange(2 * self.count) / (2 * self.count)
         inside = np.arange(samples - 1)[:, None] + np.concatenate([first, rest])
@@ -252,7 +308,7 @@ class Held:
 
     @staticmethod
     def of(delay: float, count: int, history: Float | None = None) -> Held:
-        """A delay in samples, with about `count` steps a sample."""
+        """Make a delay in samples, with about `count` integration steps per sample."""
         whole, share = int(np.floor(delay + 1e-9)), max(delay - np.floor(delay + 1e-9), 0.0)
         share = float(share) if share > 1e-9 else 0.0
         early = int(np.ceil(count * share - 1e-9))
@@ -261,7 +317,7 @@ class Held:
 
 
 def parameter_table(parameters: Sequence[Parameter]) -> Float:
-    """Kind, first, second and width of parameters (w, 4), as the native kernel wants them."""
+    """Return kind, first, second and width of parameters as a table (w, 4) for the native kernel."""
     rows = [[p.kind, p.first, p.second, p.width] for p in parameters]
     return np.array(rows, dtype=np.float64).reshape(-1, 4)
 
@@ -273,31 +329,68 @@ def rollout(
     h: float,
     count: int,
     control: Control,
-    held: Held | None = None,
+    sample_hold: Held | None = None,
     parameters: Sequence[Parameter] = (),
     first_state: bool = False,
     threads: int = 1,
     begin: float = 0.0,
 ) -> Rollout:
-    """Runs from states (B, 2 s) over K samples, h seconds apart, in `count` classical Runge-Kutta steps a sample.
+    """Simulate runs of a system with classical Runge-Kutta steps.
 
-    The controller is asked at every stage, or held. Slopes are those of the steps themselves, exact but where the
-    torque reaches its limit within a step. The same bytes for any number of threads.
-    begin: time of the first sample, s, for messages.
+    Sensitivities are derivatives of the discrete steps, exact unless the torque saturates within a step. The result
+    does not depend on the number of threads.
 
-    Raises SolverError for a motion that runs off, or a mass matrix that is not positive definite; UsageError without
-    the native kernel (`Multibody.native` is None).
+    Parameters
+    ----------
+    system : Multibody
+        The system.
+    start : ndarray, shape (B, 2 s)
+        Initial states.
+    samples : int
+        Number of samples K.
+    h : float, s
+        Time between samples.
+    count : int
+        Steps per sample.
+    control : Control
+        Controllers of the drives.
+    sample_hold : Held, optional
+        How the torque is held; None = the controllers act at each stage.
+    parameters : sequence of Parameter
+        Parameters with sensitivities.
+    first_state : bool
+        Whether sensitivities to the initial state are wanted.
+    threads : int
+        Number of threads.
+    begin : float, s
+        Time of the first sample, for messages.
+
+    Returns
+    -------
+    Rollout
+
+    Raises
+    ------
+    SolverError
+        If a motion diverges, or a mass matrix is not positive definite.
+    UsageError
+        Without the native kernel (`Multibody.native` is None).
+
     """
     native = system.native()
     if native is None:
         raise UsageError("kernel", found="the NumPy kernel", expected="the native one")
     s = system.size
-    rows = samples if held is not None else 2 * count * (samples - 1) + 1
-    own = held if held is not None else Held(count)
-    steps = np.array([h * (1.0 - own.share) / max(own.count, 1), h * own.share / max(own.early, 1)])
-    history = np.zeros(0) if own.history is None else np.ascontiguousarray(own.history, dtype=np.float64)
+    rows = samples if sample_hold is not None else 2 * count * (samples - 1) + 1
+    holding = sample_hold if sample_hold is not None else Held(count)
+    steps = np.array(
+        [h * (1.0 - holding.share) / max(holding.count, 1), h * holding.share / max(holding.early, 1)]
+    )
+    history = (
+        np.zeros(0) if holding.history is None else np.ascontiguousarray(holding.history, dtype=np.float64)
+    )
     weight = None if control.weight is None else control.weight.native()
-    numbers = [samples, own.count, own.early, own.delay]
+    numbers = [samples, holding.count, holding.early, holding.delay]
     states, u, failures, dx, dv = native.rollout(
         np.ascontiguousarray(start, dtype=np.float64),
         control.gains(),
@@ -306,7 +399,7 @@ def rollout(
         weight,
         numbers,
         steps,
-        held is not None,
+        sample_hold is not None,
         parameter_table(parameters),
         first_state,
         threads,
@@ -316,27 +409,38 @@ def rollout(
     return Rollout(
         states[:, :, :s],
         states[:, :, s:],
-        u if held is not None else None,
+        u if sample_hold is not None else None,
         dx if asked else None,
         dv if asked else None,
     )
 
 
 def raise_failure(failures: Float, h: float, begin: float = 0.0) -> None:
-    """Raises SolverError for the first run that has failed: kind 1 = not finite, 2 = mass matrix; (groups, 2)."""
+    """Raise SolverError for the first failed run.
+
+    Parameters
+    ----------
+    failures : ndarray, shape (groups, 2)
+        Kind of failure (0 = none, 1 = not finite, 2 = mass matrix not positive definite) and sample.
+    h : float, s
+        Time between samples.
+    begin : float, s
+        Time of the first sample.
+
+    """
     for kind, sample in np.asarray(failures):
         if kind == 2:
             raise SolverError(
                 "singular-mass-matrix",
                 found="a mass matrix that is not positive definite",
-                expected="every joint to move some inertia",
+                expected="inertia that moves with each joint",
             )
         if kind:
             raise diverged(begin + sample * h)
 
 
 def diverged(t: float) -> SolverError:
-    """The error of a motion that runs off to infinity."""
+    """Return the error for a motion that diverges at time t, s."""
     return SolverError(
         "diverged",
         found=f"no finite acceleration at t = {t:.6g} s",
@@ -358,12 +462,44 @@ def follow(
     options: tuple[float, float, float],
     threads: int = 1,
 ) -> tuple[Float, Float, int | None]:
-    """Runs held to a measured motion by ROS2 steps, `count` a sample: x, v (B, K, s), and the sample where one strays.
+    """Simulate runs that controllers keep close to a measured motion, with steps of the ROS2 scheme.
 
-    start: (B, 2 s).    gains: (2, n) kp, kd.    tables: (3, B, R, n) torque, positions and velocities of the drives,
-    two rows a step.    measured: (B, K, s), which no run may leave.    stiffness, damping: (s, s) of the steps' matrix.
-    options: gamma of the scheme, slowest velocity of a secant slope, greatest distance from the measured motion.
-    Raises SolverError for a mass matrix that is not positive definite; the system must have a native kernel.
+    The system must have a native kernel.
+
+    Parameters
+    ----------
+    system : Multibody
+        The system.
+    start : ndarray, shape (B, 2 s)
+        Initial states.
+    rate : float, Hz
+        Rate of the samples.
+    count : int
+        Steps per sample.
+    gains : ndarray, shape (2, n)
+        kp and kd.
+    tables : ndarray, shape (3, B, R, n)
+        Torque, positions and velocities of the drives, two rows per step.
+    measured : ndarray, shape (B, K, s)
+        The measured motion.
+    stiffness, damping : ndarray, shape (s, s)
+        Matrices of the implicit part of the steps.
+    options : tuple of float
+        Gamma of the scheme, least velocity of a secant slope, and greatest distance from the measured motion.
+    threads : int
+        Number of threads.
+
+    Returns
+    -------
+    x, v : ndarray, shape (B, K, s)
+    stray : int or None
+        First sample where a run is too far from the measured motion.
+
+    Raises
+    ------
+    SolverError
+        If a mass matrix is not positive definite.
+
     """
     off = np.array(damping)
     np.fill_diagonal(off, 0.0)
@@ -395,10 +531,33 @@ def variation(
     first_state: bool,
     threads: int = 1,
 ) -> Float:
-    """`variational` along runs x, v, a (B, K, s) of a system, with its exact slopes; its signs must be smoothed.
+    """Sensitivities of outputs along given runs, by `variational` with the exact derivatives of the system.
 
-    gains: (2, n) kp, kd of the drives.    outputs: (3, r) coordinate, weight of its position and of its velocity.
-    Returns the outputs' slopes (B, K, r, w [+ 2 s]); the system must have a native kernel.
+    The system must have a native kernel and smoothed signs.
+
+    Parameters
+    ----------
+    system : Multibody
+        The system.
+    motion : tuple of ndarray, shape (B, K, s)
+        Positions, velocities and accelerations of the runs.
+    gains : ndarray, shape (2, n)
+        kp and kd of the drives.
+    outputs : ndarray, shape (3, r)
+        Coordinate, weight of its position and weight of its velocity.
+    parameters : sequence of Parameter
+        Parameters with sensitivities.
+    h : float, s
+        Time between samples.
+    first_state : bool
+        Whether sensitivities to the initial state are wanted.
+    threads : int
+        Number of threads.
+
+    Returns
+    -------
+    ndarray, shape (B, K, r, w [+ 2 s])
+
     """
     return np.asarray(
         system.native().variation(
@@ -414,9 +573,26 @@ def variation(
 def variational(
     J: Float, G: Float, h: float, first_state: bool, threads: int = 1
 ) -> tuple[Float, Float] | None:
-    """Lobatto IIIC for d(x, v)/dt = (v, J (x, v) + G), see simulation/loop.py; None without the native kernel.
+    """Integrate d(x, v)/dt = (v, J (x, v) + G) with Lobatto IIIC, see simulation/loop.py.
 
-    J: (B, K, s, 2 s).    G: (B, K, s, w).    Returns x and v (B, K, s, w), and 2 s more columns for the first state.
+    Parameters
+    ----------
+    J : ndarray, shape (B, K, s, 2 s)
+        Derivatives of the acceleration by the state.
+    G : ndarray, shape (B, K, s, w)
+        Derivatives of the acceleration by the parameters.
+    h : float, s
+        Time between samples.
+    first_state : bool
+        Whether sensitivities to the initial state are wanted, as 2 s more columns.
+    threads : int
+        Number of threads.
+
+    Returns
+    -------
+    tuple of ndarray, shape (B, K, s, w [+ 2 s]), or None
+        Sensitivities of x and v; None without the native kernel.
+
     """
     kernel = _chosen()
     if kernel is None:
@@ -437,12 +613,39 @@ def stick(
     bounds: tuple[float, float, float],
     threads: int = 1,
 ) -> tuple[Float, Float, Float, Int]:
-    """Runs with sticking joints, see simulation/forward.py: x, v, whether it sticks (B, K, s), and where it ends (B,).
+    """Simulate runs with sticking joints, see simulation/forward.py.
 
-    start: (B, 2 s).    u: (B, K, n) torque, constant between samples or straight.    watched: whether smooth friction
-    is steep, so that steps are shortened.    steps: a sample, at least and at most.    rounds: events a step,
-    refinements of an event, sweeps over the joints at rest.    bounds: greatest position, velocity beside zero, and
-    shortest share of a step. The end is -1 for a run that came to its own.
+    Parameters
+    ----------
+    system : Multibody
+        The system.
+    start : ndarray, shape (B, 2 s)
+        Initial states.
+    u : ndarray, shape (B, K, n)
+        Torque.
+    rate : float, Hz
+        Rate of the samples.
+    constant : bool
+        Whether the torque is constant between samples, not linear.
+    watched : bool
+        Whether smoothed friction is so steep that steps must be shortened.
+    steps : tuple of int
+        Least and greatest number of steps per sample.
+    rounds : tuple of int
+        Greatest number of events per step, of refinements per event, and of sweeps over the joints at rest.
+    bounds : tuple of float
+        Greatest position, velocity that counts as zero, and least share of a step.
+    threads : int
+        Number of threads.
+
+    Returns
+    -------
+    x, v : ndarray, shape (B, K, s)
+    sticks : ndarray, shape (B, K, s)
+        Whether each coordinate sticks.
+    ended : ndarray of int, shape (B,)
+        Sample at which a run stops early; -1 for a complete run.
+
     """
     states, ended = system.native().stick(
         np.ascontiguousarray(start, dtype=np.float64),

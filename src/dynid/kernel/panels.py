@@ -1,4 +1,4 @@
-"""Regressor values joint by joint, structurally zero columns left out."""
+"""Regressors stored per joint, without structurally zero columns."""
 
 from __future__ import annotations
 
@@ -11,17 +11,22 @@ from dynid.kernel.tree import Tree
 
 @dataclass(frozen=True, eq=False)
 class Panels:
-    """Per joint the columns that occur and their values.
+    """Columns of a regressor that are not structurally zero, per joint.
 
-    columns: per joint (w_i,) ascending column indices.
-    values: per joint (w_i, T), a contiguous line a column.
+    Parameters
+    ----------
+    columns : tuple of ndarray of int, shape (w_i,)
+        Ascending column indices of each joint.
+    values : tuple of ndarray, shape (w_i, T)
+        Their values, one contiguous line per column.
+
     """
 
     columns: tuple[Int, ...]
     values: tuple[Float, ...]
 
     def dense(self, width: int) -> Float:
-        """The regressor with its zeros, (T, n, width)."""
+        """Return the full regressor with its zeros, (T, n, width)."""
         T = self.values[0].shape[1]
         Y = np.zeros((T, len(self.columns), width))
         for i, (columns, values) in enumerate(zip(self.columns, self.values, strict=True)):
@@ -30,7 +35,21 @@ class Panels:
 
 
 def joint_columns(tree: Tree, wanted: Bool) -> tuple[Int, ...]:
-    """Wanted columns 10 j + k of the bodies that each joint moves, ascending, per joint."""
+    """Wanted columns of the bodies that each joint moves.
+
+    Parameters
+    ----------
+    tree : Tree
+        Kinematic tree.
+    wanted : ndarray of bool, shape (10 n,)
+        Wanted columns 10 j + k of all bodies j.
+
+    Returns
+    -------
+    tuple of ndarray of int
+        Ascending column indices of each joint.
+
+    """
     return tuple(
         np.array(
             [c for j in tree.subtrees[i] for c in range(10 * j, 10 * j + 10) if wanted[c]], dtype=np.int64

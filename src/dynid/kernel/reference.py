@@ -1,8 +1,8 @@
-"""The kernel's algorithms in NumPy, batched over samples: oracle of the native kernel and its substitute.
+"""The kernel's algorithms in NumPy, batched over samples: reference and replacement of the native kernel.
 
-All vectors are (3, T); body quantities are expressed in the body's joint frame. Letters: w, al angular
-velocity and acceleration, v linear velocity of the frame's origin, d its acceleration minus gravity, a, l
-motion axis of an ancestor joint seen at the body (angular, linear). The inertial parameters enter linearly:
+All vectors are (3, T); quantities of a body are expressed in its joint frame. Letters: w, al angular velocity and
+acceleration; v linear velocity of the frame's origin, d its acceleration minus gravity; a, l motion axis of an
+ancestor joint at the body (angular, linear). The inertial parameters enter linearly:
 force = m d + B h, moment = h x d + K(al) J + w x K(w) J with B = [al]x + [w]x[w]x, h = m c.
 Source: Newton-Euler recursion; the linear form is Atkeson, An and Hollerbach 1986, eqs 6 to 10.
 """
@@ -21,9 +21,16 @@ from dynid.kernel.tree import Tree
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Motion of every body in its own frame, lists over bodies of (3, T) arrays; E maps child to parent.
+    """Motion of all bodies in their joint frames: lists over bodies, with the letters of the module's docstring.
 
-    axes: by ancestor its motion axis (angular, linear); that of the body's own joint is constant, (3, 1) each.
+    Parameters
+    ----------
+    E : list of ndarray, shape (3, 3, T)
+        Rotations from child to parent.
+    p, w, v, al, d : list of ndarray, shape (3, T)
+    axes : list of dict
+        Motion axis (angular, linear) of each ancestor joint; that of the body's joint is constant, (3, 1).
+
     """
 
     E: list[Float]
@@ -36,9 +43,21 @@ class Motion:
 
 
 def motion(tree: Tree, q: Float, dq: Float, ddq: Float, linear: bool = True) -> Motion:
-    """Outward pass: velocities, accelerations (gravity subtracted) and motion axes of all bodies.
+    """Outward pass: velocities, accelerations minus gravity, and motion axes of all bodies.
 
-    linear: whether the velocities of the frames' origins are wanted, which torque does not need.
+    Parameters
+    ----------
+    tree : Tree
+        Kinematic tree.
+    q, dq, ddq : ndarray, shape (T, n)
+        Position, velocity and acceleration of the joints.
+    linear : bool
+        Compute velocities of the frames' origins, which torque does not need.
+
+    Returns
+    -------
+    Motion
+
     """
     T = len(q)
     q, dq, ddq = (np.ascontiguousarray(x.T) for x in (q, dq, ddq))
@@ -53,20 +72,20 @@ def motion(tree: Tree, q: Float, dq: Float, ddq: Float, linear: bool = True) -> 
             E = np.repeat(tree.rotation[j][:, :, None], T, axis=2)
             p = p + (tree.rotation[j] @ axis) * q[j]
         else:
-            E = _turned(tree.rotation[j], tree.axis[j], q[j])
+            E = _rotated(tree.rotation[j], tree.axis[j], q[j])
         w0, v0, al0, d0 = (
             (state.w[parent], state.v[parent], state.al[parent], state.d[parent])
             if parent >= 0
             else (base, base, base, fall)
         )
-        w, al = _into(E, w0), _into(E, al0)
+        w, al = _into_child(E, w0), _into_child(E, al0)
         around = _cross(w0, p)
-        v = _into(E, v0 + around) if linear else base
-        d = _into(E, d0 + _cross(al0, p) + _cross(w0, around))
+        v = _into_child(E, v0 + around) if linear else base
+        d = _into_child(E, d0 + _cross(al0, p) + _cross(w0, around))
         axes: dict[int, tuple[Float, Float]] = {}
         if parent >= 0:
             for i, (a, l) in state.axes[parent].items():
-                axes[i] = (_into(E, a), _into(E, l + _cross(a, p)))
+                axes[i] = (_into_child(E, a), _into_child(E, l + _cross(a, p)))
         rate, push = axis * dq[j], axis * ddq[j]
         still = np.zeros((3, 1))
         if tree.prismatic[j]:
@@ -88,28 +107,28 @@ def motion(tree: Tree, q: Float, dq: Float, ddq: Float, linear: bool = True) -> 
 
 
 def torque_regressor(tree: Tree, q: Float, dq: Float, ddq: Float, wanted: Bool) -> Panels:
-    """Y(q, dq, ddq) with tau = Y pi."""
+    """As dynid.kernel.torque_regressor."""
     return _panels(tree, *torque_columns(tree, q, dq, ddq), wanted)
 
 
 def torque_columns(tree: Tree, q: Float, dq: Float, ddq: Float) -> tuple[Motion, list[Columns]]:
-    """Motion of all bodies, and by body the forces and moments that its ten parameters stand for."""
+    """Return the motion of all bodies, and for each body the wrenches that its ten parameters multiply."""
     state = motion(tree, q, dq, ddq, linear=False)
     return state, [_force_columns(state, j) for j in range(tree.n)]
 
 
 def momentum_regressor(tree: Tree, q: Float, dq: Float, wanted: Bool) -> Panels:
-    """P(q, dq) with P pi = M(q) dq."""
+    """As dynid.kernel.momentum_regressor."""
     state = motion(tree, q, dq, np.zeros_like(q))
     return _panels(tree, state, [momentum_columns(state.v[j], state.w[j]) for j in range(tree.n)], wanted)
 
 
 def momentum_rate_regressor(tree: Tree, q: Float, dq: Float, wanted: Bool) -> Panels:
-    """R(q, dq) with R pi = -C' dq + g, so that Y = dP/dt + R.
+    """As dynid.kernel.momentum_rate_regressor.
 
-    For a joint with axis (a, l) and the momentum (f, m) of a body, both in the body's frame, the joint's
-    share of C' dq is f . (w x l + v x a) + m . (w x a), velocities being those of the joint's own body
-    (Chavez-Olivares et al. 2012, generalised).
+    For a joint with axis (a, l) and a body with momentum (f, m), both in the body's frame, the joint's part of C' dq is
+    f . (w x l + v x a) + m . (w x a), with the velocities of the joint's own body (Chavez-Olivares et al. 2012,
+    generalised).
     """
     state = motion(tree, q, dq, np.zeros_like(q))
     fall = motion(tree, q, np.zeros_like(q), np.zeros_like(q)).d
@@ -141,7 +160,7 @@ def momentum_rate_regressor(tree: Tree, q: Float, dq: Float, wanted: Bool) -> Pa
 
 
 def kinetic_energy_regressor(tree: Tree, q: Float, dq: Float, wanted: Bool) -> Float:
-    """(w, T) lines with sum = 1/2 dq' M dq when weighted with pi: 1/2 V' A(V) for every body."""
+    """As dynid.kernel.kinetic_energy_regressor: 1/2 V' A(V) for each body."""
     state = motion(tree, q, dq, np.zeros_like(q))
     lines = []
     for j in range(tree.n):
@@ -153,7 +172,7 @@ def kinetic_energy_regressor(tree: Tree, q: Float, dq: Float, wanted: Bool) -> F
 
 
 def potential_energy_regressor(tree: Tree, q: Float, wanted: Bool) -> Float:
-    """(w, T) lines of the potential energy: -g.p in the mass column, -(R'g) in those of the first moment."""
+    """As dynid.kernel.potential_energy_regressor: -g.p in the column of the mass, -(R'g) in those of m c."""
     T = len(q)
     lines: list[Float] = []
     R: list[Float] = []
@@ -175,7 +194,7 @@ def potential_energy_regressor(tree: Tree, q: Float, wanted: Bool) -> Float:
 
 
 def inverse_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float) -> Float:
-    """Joint torque (T, n) of bodies with inertia (n, 10) by the recursive Newton-Euler algorithm."""
+    """As dynid.kernel.inverse_dynamics, by the recursive Newton-Euler algorithm."""
     state = motion(tree, q, dq, ddq, linear=False)
     force = [np.zeros((3, len(q))) for _ in range(tree.n)]
     moment = [np.zeros((3, len(q))) for _ in range(tree.n)]
@@ -189,14 +208,14 @@ def inverse_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float
         tau[:, j] = tree.axis[j] @ (force[j] if tree.prismatic[j] else moment[j])
         parent = int(tree.parent[j])
         if parent >= 0:
-            f = _out_of(state.E[j], force[j])
+            f = _into_parent(state.E[j], force[j])
             force[parent] = force[parent] + f
-            moment[parent] = moment[parent] + _out_of(state.E[j], moment[j]) + _cross(state.p[j], f)
+            moment[parent] = moment[parent] + _into_parent(state.E[j], moment[j]) + _cross(state.p[j], f)
     return tau
 
 
 def equations_of_motion(tree: Tree, inertia: Float, q: Float, dq: Float) -> tuple[Float, Float]:
-    """Mass matrix (T, n, n) and bias force (T, n) by composite bodies, accumulated from the tips to the base."""
+    """As dynid.kernel.equations_of_motion, with composite bodies accumulated from the tips to the base."""
     T, n = q.shape
     state = motion(tree, q, dq, np.zeros_like(q))
     M, h = np.zeros((T, n, n)), inverse_dynamics(tree, inertia, q, dq, np.zeros_like(q))
@@ -211,7 +230,7 @@ def equations_of_motion(tree: Tree, inertia: Float, q: Float, dq: Float) -> tupl
             M[:, i, j] = M[:, j, i] = _dot(above_a, turn) + _dot(above_l, push)
         parent = int(tree.parent[j])
         if parent >= 0:
-            E, p, g = state.E[j], state.p[j], _out_of(state.E[j], first[j])
+            E, p, g = state.E[j], state.p[j], _into_parent(state.E[j], first[j])
             moved = g + mass[j] * p
             mixed = np.einsum("it,jt->ijt", moved, p) + np.einsum("it,jt->ijt", p, g)
             turned = np.einsum("ijt,jkt,lkt->ilt", E, second[j], E)
@@ -223,7 +242,7 @@ def equations_of_motion(tree: Tree, inertia: Float, q: Float, dq: Float) -> tupl
 
 
 def momentum_columns(v: Float, w: Float) -> tuple[list[Float], list[Float]]:
-    """Columns of A(V) in (linear; angular) momentum = A(V) pi, ten (3, T) arrays each."""
+    """Columns of A(V), with (linear; angular) momentum = A(V) pi: ten arrays (3, T) each."""
     zero = np.zeros_like(v[0])
     linear = [v, *_cross_columns(w), *([np.zeros_like(v)] * 6)]
     x, y, z = w
@@ -240,14 +259,14 @@ def momentum_columns(v: Float, w: Float) -> tuple[list[Float], list[Float]]:
     return linear, angular
 
 
-# A column (3, T) by its rows, None where it is zero throughout.
+# Rows of a column (3, T); None = zero.
 Rows = tuple[Float | None, Float | None, Float | None]
-# Of a body's ten parameters, (linear, angular).
+# Columns (linear, angular) of a body's ten parameters.
 Columns = tuple[Sequence[Float | Rows], Sequence[Float | Rows]]
 
 
 def _force_columns(state: Motion, j: int) -> tuple[list[Rows], list[Rows]]:
-    # B = [al]x + [w]x[w]x and K(al) + [w]x K(w) written out: products of the parts of w are shared.
+    # B = [al]x + [w]x[w]x and K(al) + [w]x K(w) written out, so that products of components of w are shared.
     w, al, d = state.w[j], state.al[j], state.d[j]
     (x, y, z), (ax, ay, az), (dx, dy, dz) = w, al, d
     xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
@@ -275,15 +294,30 @@ def _force_columns(state: Motion, j: int) -> tuple[list[Rows], list[Rows]]:
 
 def _panels(tree: Tree, state: Motion, bodies: Sequence[Columns], wanted: Bool) -> Panels:
     columns, T = joint_columns(tree, wanted), state.w[0].shape[1]
-    values = tuple(np.empty((len(own), T)) for own in columns)
-    for i, (own, lines) in enumerate(zip(columns, values, strict=True)):
-        write_joint(state, bodies, i, own, lines)
+    values = tuple(np.empty((len(regressor_columns), T)) for regressor_columns in columns)
+    for i, (regressor_columns, lines) in enumerate(zip(columns, values, strict=True)):
+        write_joint(state, bodies, i, regressor_columns, lines)
     return Panels(columns, values)
 
 
 def write_joint(state: Motion, bodies: Sequence[Columns], joint: int, columns: Int, lines: Float) -> None:
-    """Writes columns (w,) of a joint's equations, a line (w, T) each, from those of the bodies."""
-    # A mass makes no moment about the frame's origin, and no second moment makes a force.
+    """Write columns of a joint's regressor into lines of an array.
+
+    Parameters
+    ----------
+    state : Motion
+        Motion of all bodies.
+    bodies : sequence of Columns
+        Columns of each body.
+    joint : int
+        The joint.
+    columns : ndarray of int, shape (w,)
+        Wanted columns.
+    lines : ndarray, shape (w, T)
+        Output.
+
+    """
+    # A mass has no moment about the frame's origin, and second moments have no force.
     product = np.empty(lines.shape[1])
     for line, column in zip(lines, columns.tolist(), strict=True):
         j, k = divmod(column, 10)
@@ -299,14 +333,14 @@ def write_joint(state: Motion, bodies: Sequence[Columns], joint: int, columns: I
 
 
 def _carried_velocities(tree: Tree, state: Motion) -> list[dict[int, tuple[Float, Float]]]:
-    # Velocity (w, v) of body i, as a rigid extension at the origin and in the frame of its descendant j.
+    # Velocity (w, v) of body i, extended rigidly to the origin of its descendant j and expressed in its frame.
     carried: list[dict[int, tuple[Float, Float]]] = []
     for j in range(tree.n):
         parent = int(tree.parent[j])
         here = {j: (state.w[j], state.v[j])}
         if parent >= 0:
             for i, (w, v) in carried[parent].items():
-                here[i] = (_into(state.E[j], w), _into(state.E[j], v + _cross(w, state.p[j])))
+                here[i] = (_into_child(state.E[j], w), _into_child(state.E[j], v + _cross(w, state.p[j])))
         carried.append(here)
     return carried
 
@@ -320,7 +354,7 @@ def _matrix(pi: Float) -> Float:
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
-def _turned(R: Float, axis: Float, angle: Float) -> Float:
+def _rotated(R: Float, axis: Float, angle: Float) -> Float:
     # R (1 + K sin + K^2 (1 - cos)), (3, 3, T), by Rodrigues.
     x, y, z = axis
     K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
@@ -329,30 +363,30 @@ def _turned(R: Float, axis: Float, angle: Float) -> Float:
     return np.asarray((parts @ powers).reshape(3, 3, -1))
 
 
-def _into(E: Float, x: Float) -> Float:
+def _into_child(E: Float, x: Float) -> Float:
     if x.shape[1] == 1:  # constant
         return np.asarray((x.T @ E.reshape(3, -1)).reshape(3, -1))
     return np.asarray(np.einsum("ijt,it->jt", E, x))
 
 
-def _out_of(E: Float, x: Float) -> Float:
+def _into_parent(E: Float, x: Float) -> Float:
     return np.asarray(np.einsum("ijt,jt->it", E, x))
 
 
 def _column(x: Float, y: Float, z: Float) -> Float:
-    found = np.empty((3, len(x)))
-    found[0], found[1], found[2] = x, y, z
-    return found
+    column = np.empty((3, len(x)))
+    column[0], column[1], column[2] = x, y, z
+    return column
 
 
 def _cross(a: Float, b: Float) -> Float:
-    found = np.empty((3, a.shape[1] if b.shape[1] == 1 else b.shape[1]))
-    product = np.empty(found.shape[1])
+    result = np.empty((3, a.shape[1] if b.shape[1] == 1 else b.shape[1]))
+    product = np.empty(result.shape[1])
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        np.multiply(a[j], b[k], found[i])
+        np.multiply(a[j], b[k], result[i])
         np.multiply(a[k], b[j], product)
-        np.subtract(found[i], product, found[i])
-    return found
+        np.subtract(result[i], product, result[i])
+    return result
 
 
 def _cross_columns(a: Float) -> list[Float]:
@@ -361,13 +395,13 @@ def _cross_columns(a: Float) -> list[Float]:
 
 
 def _crossed_columns(a: Float) -> list[Float]:
-    # Unit vectors crossed with a: columns of -[a]x.
+    # Cross products of unit vectors with a: columns of -[a]x.
     zero = np.zeros_like(a[0])
     return [_column(zero, -a[2], a[1]), _column(a[2], zero, -a[0]), _column(-a[1], a[0], zero)]
 
 
 def _add_dot(a: Float, b: Float | Rows, line: Float, product: Float, empty: bool) -> bool:
-    # line (T,) = a . b where it is empty, else line += a . b; whether it still is empty.    product: (T,) scratch.
+    # If `empty`, line (T,) = a . b, else line += a . b; returns whether line is still empty. product (T,) is scratch.
     for row, other in zip(a, b, strict=True):
         if other is None or (len(row) == 1 and row[0] == 0.0):
             continue

@@ -1,4 +1,4 @@
-"""The kinematic tree as data, in the form that the kernel's passes read."""
+"""The kinematic tree as arrays for the kernel."""
 
 from __future__ import annotations
 
@@ -15,13 +15,23 @@ from dynid.base.records import dataclass
 class Tree:
     """A fixed-base tree of n bodies, each moved by one revolute or prismatic joint.
 
-    parent: (n,), -1 = base, parent[j] < j.    prismatic: (n,).
-    axis: (n, 3) unit vectors in the joint frame.
-    rotation, translation: (n, 3, 3), (n, 3) placement of the joint frame at q = 0 in the parent's joint
-        frame.
-    gravity: (3,) acceleration of gravity in the base frame, m/s^2.
+    Parameters
+    ----------
+    parent : ndarray of int, shape (n,)
+        Parent bodies; -1 = base, parent[j] < j.
+    prismatic : ndarray of bool, shape (n,)
+    axis : ndarray, shape (n, 3)
+        Unit vectors in the joint frames.
+    rotation, translation : ndarray, shape (n, 3, 3) and (n, 3)
+        Placement of each joint frame at q = 0 in the joint frame of the parent.
+    gravity : ndarray, shape (3,), m/s^2
+        In the base frame.
 
-    Raises UsageError if a parent comes after its child or an axis is not of unit length.
+    Raises
+    ------
+    UsageError
+        If a parent comes after its child, or an axis is not a unit vector.
+
     """
 
     parent: Int
@@ -59,7 +69,7 @@ class Tree:
 
     @cached_property
     def paths(self) -> tuple[tuple[int, ...], ...]:
-        """For every body its ancestors and itself, root first."""
+        """Ancestors of each body and the body itself, root first."""
         paths: list[tuple[int, ...]] = []
         for j, parent in enumerate(self.parent):
             paths.append((*(paths[parent] if parent >= 0 else ()), j))
@@ -67,5 +77,5 @@ class Tree:
 
     @cached_property
     def subtrees(self) -> tuple[tuple[int, ...], ...]:
-        """For every body itself and its descendants, ascending."""
+        """Each body and its descendants, ascending."""
         return tuple(tuple(j for j in range(self.n) if i in self.paths[j]) for i in range(self.n))

@@ -33,6 +33,7 @@ from dynid.signals import ParallelFilter, Preparation, Samples
 from dynid.signals.prepare import prepare
 from dynid.terms import (
     JointTerm,
+    Kind,
     Lean,
     Mixed,
     MotionBasis,
@@ -42,6 +43,7 @@ from dynid.terms import (
     smooth_sign,
     spring_torque,
 )
+from dynid.terms.forms import exported_parts, seen_by, torque_of
 
 # Torque of a log that exported files must reproduce: without effects of the measurement, and separately effects that no
 # file represents.
@@ -104,22 +106,22 @@ def _torque(
     tau = np.zeros_like(samples.tau)
     for term, values in run.terms.with_values(run.robot, theta):
         if which(term, values):
-            tau += term.torque(run.robot, term.seen(samples), values)
+            tau += torque_of(term, run.robot, seen_by(term, samples), values)
     return tau
 
 
 def _is_of_log(term: Term, _: Float) -> bool:
-    return term.of_log or _is_constant(term) or term.scale is Scale.FREES
+    return term.traits.kind is Kind.LOG or _is_constant(term) or term.traits.scale is Scale.FREES
 
 
 def _is_constant(term: Term) -> bool:
-    return isinstance(term, JointTerm) and term.exports_as is MotionBasis.ONE
+    return isinstance(term, JointTerm) and term.traits.basis is MotionBasis.ONE
 
 
 def _is_in_no_file(run: Identification, term: Term, values: Float) -> bool:
     if _is_of_log(term, values):
         return False
-    pieces = term.exported(run.robot, values)
+    pieces = exported_parts(term, run.robot, values)
     return pieces is None or any(isinstance(piece, Lean) for piece in pieces)
 
 

@@ -160,7 +160,7 @@ class TimedEntry(JointEntry):
     """One channel a joint that may have a clock of its own."""
 
     time: TimeEntry | None = key(
-        None, "time of these columns, where they have [one of their own](experiment.md#several-clocks)"
+        None, "time of these columns, where they have [one of their own](log-files.md#several-clocks)"
     )
 
 
@@ -247,7 +247,7 @@ class LogSection(Strict):
 
     topic: str | Annotated[list[str], Field(min_length=1)] | None = key(
         None,
-        "bags only: topic of the joint states, where [several fit](experiment.md#ros-bags-and-mcap)",
+        "bags only: topic of the joint states, where [several fit](log-files.md#ros-bags-and-mcap)",
         kind="text, or several",
     )
     definitions: str | Annotated[list[str], Field(min_length=1)] | None = key(

@@ -273,7 +273,7 @@ def _with_parts_together(tables: list[Table], mapping: ChannelMap) -> list[Table
 
 def _held(source: Source, remarks: tuple[Diagnostic, ...]) -> Log:
     """The log of a source, in which joints whose effort says nothing are held where they are."""
-    log = Log(source.robot, source.mapping, source, source.trajectories, remarks)
+    log = Log(source.robot, source, source.trajectories, remarks)
     if not log.mapping.effort:
         return log
     watch = EffortWatch(log.robot, log.mapping)
@@ -387,15 +387,16 @@ class Log:
     Joints that the files do not hold, or without effort, are held in its robot, or `unmeasured`.
     resting: joints that stand still throughout, though not held, and where (rad or m).
     free: the same log before joints were held because of their effort; None = none were.
+    ignored_efforts: joints whose effort is left out.
     """
 
     robot: RobotModel
-    mapping: ChannelMap
     source: Source
     trajectories: tuple[Trajectory, ...]
     own_remarks: tuple[Diagnostic, ...] = ()
     resting: Mapping[str, float] = field(default_factory=dict)
     free: Log | None = None
+    ignored_efforts: frozenset[str] = frozenset()
 
     def of_robot(self, robot: RobotModel) -> Log:
         """The same log without the joints that are held in a robot; raises UsageError for one of other joints.
@@ -435,11 +436,9 @@ class Log:
         return tuple(remarks)
 
     def _holding(self, values: Mapping[str, float], remarks: Sequence[Diagnostic] = ()) -> Log:
-        robot, mapping = lock_joints(self.robot, values).robot, without_joints(self.mapping, values)
+        robot = lock_joints(self.robot, values).robot
         resting = {joint: at for joint, at in self.resting.items() if joint not in values}
-        return replace(
-            self, robot=robot, mapping=mapping, own_remarks=(*self.own_remarks, *remarks), resting=resting
-        )
+        return replace(self, robot=robot, own_remarks=(*self.own_remarks, *remarks), resting=resting)
 
     def with_held(self, values: Mapping[str, float], reason: str) -> Log:
         """The log with some of its joints held, rad or m, and a remark that says why."""
@@ -451,13 +450,16 @@ class Log:
         """The log in which some joints are `unmeasured`: their motion is used, their equations are left out."""
         if not joints:
             return self
-        mapping = without_effort(self.mapping, joints)
-        return replace(self, mapping=mapping, own_remarks=(*self.own_remarks, *remarks))
+        ignored = self.ignored_efforts | frozenset(joints)
+        return replace(self, ignored_efforts=ignored, own_remarks=(*self.own_remarks, *remarks))
 
     def with_extra(self, channels: Mapping[str, Channel]) -> Log:
         """The log with these further channels in place of others."""
-        mapping = replace(self.mapping, extra=dict(channels))
-        return replace(self, mapping=mapping, source=self.source.with_extra(channels))
+        return replace(self, source=self.source.with_extra(channels))
+
+    def with_mapping(self, mapping: ChannelMap) -> Log:
+        """The log read by another mapping of its columns."""
+        return replace(self, source=replace(self.source, mapping=mapping))
 
     def held_in(self, robot: RobotModel) -> RobotModel:
         """The robot with those joints held that are held in this log's; raises UsageError for one of other joints."""
@@ -594,6 +596,13 @@ class Log:
     def tables(self) -> tuple[Table, ...]:
         """The open files, as they are: columns by name, rows in their order."""
         return self.source.tables
+
+    @cached_property
+    def mapping(self) -> ChannelMap:
+        """Which column measures what, of the joints that are not held."""
+        held = [joint for joint in self.source.robot.joint_names if joint not in self.robot.joint_names]
+        mapping = without_joints(self.source.mapping, held)
+        return without_effort(mapping, self.ignored_efforts) if self.ignored_efforts else mapping
 
     @cached_property
     def channels(self) -> Channels:

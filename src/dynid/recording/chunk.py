@@ -109,15 +109,15 @@ def pieces_of(chunk: RawChunk, rows: int) -> Iterator[RawChunk]:
 
 def in_order(chunks: Iterator[RawChunk], rows: int) -> Iterator[RawChunk]:
     """The chunks with rows in the order of time that stand no more than `rows` rows from their place."""
-    held: RawChunk | None = None
+    pending: RawChunk | None = None
     for chunk in chunks:
-        whole = chunk if held is None else joined([held, chunk])
+        whole = chunk if pending is None else joined([pending, chunk])
         whole = taken(whole, np.argsort(whole.t, kind="stable"))
         cut = max(len(whole.t) - rows, 0)
-        held = replace(taken(whole, slice(cut, None)), first_row=whole.first_row + cut, empty=np.zeros(0))
+        pending = replace(taken(whole, slice(cut, None)), first_row=whole.first_row + cut, empty=np.zeros(0))
         yield taken(whole, slice(cut))
-    if held is not None:
-        yield held
+    if pending is not None:
+        yield pending
 
 
 def joined(chunks: list[RawChunk]) -> RawChunk:

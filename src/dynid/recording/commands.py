@@ -33,19 +33,19 @@ class Commands:
         """Complete rows at increasing times."""
         sound = np.isfinite(np.column_stack([self.t, self.q_des, self.dq_des, self.tau_ff])).all(axis=1)
         t, q, v, u = (part[sound] for part in (self.t, self.q_des, self.dq_des, self.tau_ff))
-        own = _later_than_before(t)
-        return Commands(t[own], q[own], v[own], u[own])
+        later = _later_than_before(t)
+        return Commands(t[later], q[later], v[later], u[later])
 
 
 def slopes(t: Float, q: Float) -> Float:
     """The derivative (T, n) of positions at times t, by second-order differences; zero of a single row."""
-    own = _later_than_before(t)
-    if own.sum() < 2:
+    later = _later_than_before(t)
+    if later.sum() < 2:
         return np.zeros_like(q)
     dq = np.empty_like(q)
-    dq[own] = np.gradient(q[own], t[own], axis=0)
+    dq[later] = np.gradient(q[later], t[later], axis=0)
     # A row that repeats a stamp has the slope of the one before.
-    return np.asarray(dq[own][np.maximum(np.cumsum(own) - 1, 0)])
+    return np.asarray(dq[later][np.maximum(np.cumsum(later) - 1, 0)])
 
 
 def speed_of_law(t: Float, q: Float, dq: Float | None) -> Float:
@@ -101,8 +101,8 @@ def delayed(chunks: Iterator[RawChunk], servo: Servo) -> Iterator[RawChunk]:
 
 def _interpolated(t: Float, values: Float, at: Float) -> Float:
     """Values (T, n) at times `at`, t increasing but for rows that repeat a stamp."""
-    own = _later_than_before(t)
-    t, values = t[own], values[own]
+    later = _later_than_before(t)
+    t, values = t[later], values[later]
     if len(t) < 2:
         return np.repeat(values[:1], len(at), axis=0)
     slope = np.gradient(values, t, axis=0)
@@ -115,6 +115,6 @@ def _interpolated(t: Float, values: Float, at: Float) -> Float:
 
 
 def _later_than_before(t: Float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    own = np.ones(len(t), dtype=np.bool_)
-    own[1:] = t[1:] > np.maximum.accumulate(t)[:-1]
-    return own
+    later = np.ones(len(t), dtype=np.bool_)
+    later[1:] = t[1:] > np.maximum.accumulate(t)[:-1]
+    return later

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from dynid.report.text import formula, interval, number, percent, short, symbol
     from dynid.run.result import Identification
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = [
     "BLUE",
     "CYCLE",
@@ -75,13 +72,22 @@ __all__ = [
 
 
 def write_report(identification: Identification, path: str | Path) -> None:
-    """Writes the report of an identification as one HTML file that needs no other file and no network.
+    """Write the report of an identification as one offline HTML file, as a whole or not at all.
 
-    The file appears whole or not at all.
+    Parameters
+    ----------
+    identification : Identification
+        The result to report.
+    path : str or Path
+        The HTML file.
 
-    Raises ResourceError if it cannot be written.
+    Raises
+    ------
+    ResourceError
+        If it cannot be written.
+
     """
-    # Jinja2 and the sections are loaded only when a report is written, so that importing dynid stays quick.
+    # Jinja2 and the sections are slow to import, so they are loaded only when a report is written.
     from dynid.report.html import report_html, write_text
 
     write_text(Path(path), report_html(identification))

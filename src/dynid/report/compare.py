@@ -1,4 +1,4 @@
-"""Several runs side by side on one page: their scores, and the parameters on which they do not agree."""
+"""A page that compares several runs: scores, agreement, and parameters that differ."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dynid.run.agreement import ALPHA, Agreement, Cause, SharedParameter
 from dynid.run.result import Identification, Validation
 
 Runs = Sequence[tuple[str, Identification]]
-# Standard deviations within which 95 of 100 differences lie.
+# Standard deviations that contain 95 % of the differences.
 EXPECTED = 1.96
 
 
@@ -38,8 +38,15 @@ EXPECTED = 1.96
 class Difference:
     """One base parameter of several runs.
 
-    formula: as text, the same in all of them.    values, half_widths: one a run, nan where the run has none.
-    excess: greatest |a - b| / sqrt(half_a^2 + half_b^2) over pairs of runs; above 1 two runs disagree.
+    Attributes
+    ----------
+    formula : str
+        The same in all runs.
+    values, half_widths : tuple of float
+        One per run; nan if the run does not have the parameter.
+    excess : float
+        Largest |a - b| / sqrt(half_a^2 + half_b^2) over pairs of runs; above 1 two runs disagree.
+
     """
 
     formula: str
@@ -54,28 +61,41 @@ class Difference:
 
 
 def differences(runs: Runs) -> tuple[Difference, ...]:
-    """Base parameters that at least two runs share (same formula), in the order of their first run."""
+    """Base parameters with the same formula in at least two runs, in the order of the first run."""
     tables = [_by_formula(identification) for _, identification in runs]
     names = dict.fromkeys(name for table in tables for name in table)
-    found = []
+    shared = []
     for name in names:
         pairs = [table.get(name, (math.nan, math.nan)) for table in tables]
         if sum(math.isfinite(value) for value, _ in pairs) >= 2:
             values, halves = tuple(v for v, _ in pairs), tuple(h for _, h in pairs)
-            found.append(Difference(name, values, halves, _excess(values, halves)))
-    return tuple(found)
+            shared.append(Difference(name, values, halves, _excess(values, halves)))
+    return tuple(shared)
 
 
-def write_comparison_page(path: Path, runs: Runs, found: Agreement | None = None) -> None:
-    """Writes one offline HTML page that compares runs, each given with its name; found: whether they agree.
+def write_comparison_page(path: Path, runs: Runs, agreement: Agreement | None = None) -> None:
+    """Write an offline HTML page that compares runs, as a whole or not at all.
 
-    The file appears whole or not at all.    Raises ResourceError if it cannot be written.
+    Parameters
+    ----------
+    path : Path
+        The HTML file.
+    runs : sequence of (str, Identification)
+        Runs with their names.
+    agreement : Agreement, optional
+        Whether the runs agree.
+
+    Raises
+    ------
+    ResourceError
+        If it cannot be written.
+
     """
-    write_text(path, comparison_html(runs, found))
+    write_text(path, comparison_html(runs, agreement))
 
 
-def comparison_html(runs: Runs, found: Agreement | None = None) -> str:
-    """The page as text."""
+def comparison_html(runs: Runs, agreement: Agreement | None = None) -> str:
+    """HTML of the page that compares runs."""
     page = Page()
     shared = differences(runs)
     chapters = [
@@ -83,16 +103,16 @@ def comparison_html(runs: Runs, found: Agreement | None = None) -> str:
             "runs", "Runs", render("compare_runs.html.jinja", {"runs": [_run(name, i) for name, i in runs]})
         ),
         Chapter(
-            "scores", "Scores by joint", render("compare_scores.html.jinja", _scores_context(runs, page))
+            "scores", "Scores per joint", render("compare_scores.html.jinja", _scores_context(runs, page))
         ),
         Chapter(
             "parameters",
-            "Parameters as the runs state them",
+            "Parameters as each run estimated them",
             render("compare_parameters.html.jinja", _parameters_context(runs, shared)),
         ),
     ]
-    if found is not None and found.compared:
-        text = render("compare_agreement.html.jinja", _agreement_context(found, page))
+    if agreement is not None and agreement.compared:
+        text = render("compare_agreement.html.jinja", _agreement_context(agreement, page))
         chapters.insert(1, Chapter("agreement", "Agreement", text))
     subject = ", ".join(dict.fromkeys(i.robot.name for _, i in runs))
     return page_html("Comparison of runs", "Comparison of runs", subject, chapters, page)
@@ -117,33 +137,33 @@ def _excess(values: tuple[float, ...], halves: tuple[float, ...]) -> float:
 
 
 def _shown(identification: Identification) -> Validation | None:
-    """The held-out set on which the run does worst; None if nothing was held out."""
+    """The held-out data with the largest error; None if nothing was held out."""
     held_out = [v for v in identification.validations if is_held_out(v)]
     return max(held_out, key=lambda v: np.nan_to_num(v.scores.total_relative), default=None)
 
 
-def _run(name: str, one: Identification) -> dict[str, str]:
-    shown = _shown(one)
-    blocks = one.factors.blocks
+def _run(name: str, identification: Identification) -> dict[str, str]:
+    shown = _shown(identification)
+    blocks = identification.factors.blocks
     return {
         "name": name,
-        "robot": one.robot.name,
-        "level": one.verdict.level,
-        "terms": " + ".join(term.name.replace("_", " ") for term in one.terms),
-        "method": one.estimate.method,
+        "robot": identification.robot.name,
+        "level": identification.verdict.level,
+        "terms": " + ".join(term.name.replace("_", " ") for term in identification.terms),
+        "method": identification.estimate.method,
         "held_out": percent(shown.scores.total_relative, 3) if shown else MISSING,
         "origin": str(shown.scores.origin) if shown else "nothing held out",
-        "training": percent(one.training.scores.total_relative, 3),
-        "rank": f"{one.estimate.base.rank} of {one.structural.rank}",
-        "condition": number(one.estimate.base.condition),
+        "training": percent(identification.training.scores.total_relative, 3),
+        "rank": f"{identification.estimate.base.rank} of {identification.structural.rank}",
+        "condition": number(identification.estimate.base.condition),
         "data": duration(sum(block.seconds for block in blocks)),
     }
 
 
 def _scores_context(runs: Runs, page: Page) -> dict[str, object]:
-    joints = list(dict.fromkeys(name for _, one in runs for name in one.training.scores.joint_names))
+    joints = list(dict.fromkeys(name for _, run in runs for name in run.training.scores.joint_names))
     scores = [
-        (name, shown.scores if (shown := _shown(one)) else None, one.training.scores) for name, one in runs
+        (name, shown.scores if (shown := _shown(run)) else None, run.training.scores) for name, run in runs
     ]
     rows = []
     for joint in joints:
@@ -161,7 +181,7 @@ def _scores_context(runs: Runs, page: Page) -> dict[str, object]:
     return {
         "names": [(name, CYCLE[i % len(CYCLE)]) for i, (name, _) in enumerate(runs)],
         "rows": rows,
-        "plot": page.figure(_bars(joints, scores), "held-out relative error by joint and run"),
+        "plot": page.figure(_bars(joints, scores), "held-out relative error per joint and run"),
     }
 
 
@@ -188,28 +208,28 @@ def _relative(scores: Scores | None, joint: str) -> float:
 
 def _parameters_context(runs: Runs, shared: tuple[Difference, ...]) -> dict[str, object]:
     known = {difference.formula for difference in shared}
-    alone = [(name, [f for f in one.estimate.names if f not in known]) for name, one in runs]
+    alone = [(name, [f for f in run.estimate.names if f not in known]) for name, run in runs]
     apart = sorted((d for d in shared if d.disagrees), key=lambda d: -d.excess)
     return {
         "names": [name for name, _ in runs],
         "apart": [_difference_row(runs, d) for d in apart],
         "alike": [_difference_row(runs, d) for d in shared if not d.disagrees],
         "total": len(shared),
-        "robots": len({one.robot.name for _, one in runs}),
+        "robots": len({run.robot.name for _, run in runs}),
         "alone": [(name, formulas) for name, formulas in alone if formulas],
     }
 
 
 def _difference_row(runs: Runs, difference: Difference) -> dict[str, object]:
-    one, i = next(
-        (one, one.estimate.names.index(difference.formula))
-        for _, one in runs
-        if difference.formula in one.estimate.names
+    run, i = next(
+        (run, run.estimate.names.index(difference.formula))
+        for _, run in runs
+        if difference.formula in run.estimate.names
     )
-    base = one.estimate.base
+    base = run.estimate.base
     return {
-        "formula": formula(base.B[i], int(base.independent[i]), one.estimate.columns, one.robot),
-        "unit": one.estimate.units[i],
+        "formula": formula(base.B[i], int(base.independent[i]), run.estimate.columns, run.robot),
+        "unit": run.estimate.units[i],
         "cells": [
             interval(value, half) if math.isfinite(value) else (MISSING, "")
             for value, half in zip(difference.values, difference.half_widths, strict=True)
@@ -218,55 +238,67 @@ def _difference_row(runs: Runs, difference: Difference) -> dict[str, object]:
     }
 
 
-def _agreement_context(found: Agreement, page: Page) -> dict[str, object]:
-    apart = sorted((one for one in found.parameters if not one.agrees), key=lambda one: one.p_value)
-    together, halves = found.together, found.halves
+def _agreement_context(agreement: Agreement, page: Page) -> dict[str, object]:
+    apart = sorted(
+        (entry for entry in agreement.parameters if not entry.agrees), key=lambda entry: entry.p_value
+    )
+    together, halves = agreement.together, agreement.halves
     return {
-        "cause": str(found.cause),
-        "level": "good" if found.cause is Cause.NONE else "warning",
-        "reason": found.reason,
-        "share": percent(found.share, 3),
-        "textbook": percent(found.textbook, 3),
-        "compared": found.compared,
-        "rms_z": number(found.rms_z, 3),
+        "cause": str(agreement.cause),
+        "level": "good" if agreement.cause is Cause.NONE else "warning",
+        "reason": agreement.reason,
+        "share": percent(agreement.share, 3),
+        "textbook": percent(agreement.textbook, 3),
+        "compared": agreement.compared,
+        "rms_z": number(agreement.rms_z, 3),
         "alpha": number(ALPHA),
         "together": together and {"ratio": number(together.ratio), "p": number(together.p_value, 2)},
         "halves": halves and {"ratio": number(halves.ratio), "p": number(halves.p_value, 2)},
         "differ": together is not None and together.p_value < ALPHA,
         "torque": [
-            (name, percent(float(share))) for name, share in zip(found.group_names, found.torque, strict=True)
+            (name, percent(float(share)))
+            for name, share in zip(agreement.group_names, agreement.torque, strict=True)
         ],
-        "changes": [(one.what, percent(one.share, 3), number(one.p_value, 2)) for one in found.changes],
-        "pairs": [(one.first, one.second, one.agree, one.compared, number(one.rms_z)) for one in found.pairs],
-        "names": found.names,
-        "apart": [_shared_row(one) for one in apart],
-        "alike": [_shared_row(one) for one in found.parameters if one.agrees],
-        "notes": found.notes,
+        "changes": [
+            (entry.what, percent(entry.share, 3), number(entry.p_value, 2)) for entry in agreement.changes
+        ],
+        "pairs": [
+            (entry.first, entry.second, entry.agree, entry.compared, number(entry.rms_z))
+            for entry in agreement.pairs
+        ],
+        "names": agreement.names,
+        "apart": [_shared_row(entry) for entry in apart],
+        "alike": [_shared_row(entry) for entry in agreement.parameters if entry.agrees],
+        "notes": agreement.notes,
         "plot": page.figure(
-            _z_figure(found), "differences of base parameters over their standard deviations"
+            _z_figure(agreement), "differences of base parameters, divided by their standard deviations"
         ),
     }
 
 
-def _shared_row(one: SharedParameter) -> dict[str, object]:
+def _shared_row(parameter: SharedParameter) -> dict[str, object]:
     return {
-        "formula": one.formula,
-        "unit": one.unit,
+        "formula": parameter.formula,
+        "unit": parameter.unit,
         "cells": [
             (number(value), number(std, 2)) if math.isfinite(value) else (MISSING, "")
-            for value, std in zip(one.values, one.std, strict=True)
+            for value, std in zip(parameter.values, parameter.std, strict=True)
         ],
-        "z": number(one.z, 2),
-        "torque": f"{percent(one.torque)} of {one.moves}" if math.isfinite(one.torque) else MISSING,
-        "pooled": interval(one.pooled, one.half) if math.isfinite(one.pooled) else (MISSING, ""),
+        "z": number(parameter.z, 2),
+        "torque": f"{percent(parameter.torque)} of {parameter.moves}"
+        if math.isfinite(parameter.torque)
+        else MISSING,
+        "pooled": interval(parameter.pooled, parameter.half)
+        if math.isfinite(parameter.pooled)
+        else (MISSING, ""),
     }
 
 
-def _z_figure(found: Agreement) -> Figure:
-    """Differences of every two runs over their standard deviations, in the order of the parameters."""
-    number = [k + 1.0 for k, one in enumerate(found.parameters) for _ in one.every]
-    labels = [f"{one.formula}: {z:.2f}" for one in found.parameters for z in one.every]
-    x, z = np.array(number), np.concatenate([one.every for one in found.parameters])
+def _z_figure(agreement: Agreement) -> Figure:
+    """Differences of every pair of runs, divided by their standard deviations, in the order of the parameters."""
+    number = [k + 1.0 for k, parameter in enumerate(agreement.parameters) for _ in parameter.every]
+    labels = [f"{parameter.formula}: {z:.2f}" for parameter in agreement.parameters for z in parameter.every]
+    x, z = np.array(number), np.concatenate([parameter.every for parameter in agreement.parameters])
     points = labelled(dots(x, z, "difference of two runs", BLUE, 5.0, 0.6), labels)
     panel = Panel(
         (points,),

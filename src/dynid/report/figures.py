@@ -1,4 +1,4 @@
-"""Figures as plain plotly data: dictionaries that the page's script draws, arrays packed as base64."""
+"""Figures as plain plotly data: dictionaries with arrays packed as base64, drawn by the script of the page."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ __all__ = [
 Trace = dict[str, Any]
 Shape = dict[str, Any]
 
-# Okabe and Ito's palette: distinguished by colour-blind readers and in grey print.
+# Palette of Okabe and Ito, which colour-blind readers and grey prints distinguish.
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 INK, GREY, STEEL, PALE, GRID = "#1f2933", "#6b7785", "#8fa3b5", "#b8c2cc", "#e7ebef"
-# The same on a dark ground: the page's script puts them in place of the ones above.
+# Colours on a dark background, which the script of the page uses instead.
 DARK = {
     INK: "#e6ebf0", GREY: "#98a5b3", STEEL: "#7f93a7", PALE: "#4b5763", GRID: "#262e37",
     BLUE: "#4da3dc", VERMILION: "#f0803c", GREEN: "#2fbf95", PURPLE: "#d995b9",
@@ -60,13 +60,28 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 
 _FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 42
-# Between panels side by side; wide: with room for the title of an axis.
+# Space between panels, as a share of the width; the wide one has room for the title of an axis.
 _SPACE, _WIDE_SPACE = 0.075, 0.105
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: title, scale and range (None = from the data); labels stand at 1, 2, ... for numbers."""
+    """An axis of a panel.
+
+    Attributes
+    ----------
+    title : str
+    log : bool
+        Whether the scale is logarithmic.
+    span : tuple of float or None
+        Range; None = from the data.
+    percent : bool
+        Whether ticks get a percent sign.
+    most_ticks : int
+    labels : tuple of str
+        Labels at 1, 2, ... instead of numbers.
+
+    """
 
     title: str = ""
     log: bool = False
@@ -78,7 +93,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes with what is drawn on them; `weight` is its share of a column's height."""
+    """A pair of axes with its traces and shapes; weight: share of the height of a column."""
 
     traces: tuple[Trace, ...]
     x: Axis
@@ -90,10 +105,10 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """What plotly draws.
+    """A figure as plotly reads it.
 
-    sync: figures of the same non-empty name zoom along time together.
-    arrays: by name, what `shared_line` and `shared_band` draw; the page's script puts them in their traces.
+    sync: figures with the same non-empty name zoom together in time.
+    arrays: by name, arrays for `shared_line` and `shared_band`, which the script of the page inserts.
     """
 
     data: tuple[Trace, ...]
@@ -103,15 +118,15 @@ class Figure:
     arrays: Mapping[str, Float] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
-        """The form in which it is embedded."""
+        """Plain data that is embedded in the page."""
         arrays = {name: packed(values) for name, values in self.arrays.items()}
         return {"data": list(self.data), "layout": self.layout, "sync": self.sync, "arrays": arrays}
 
 
 def packed(values: npt.ArrayLike) -> dict[str, str]:
-    """A one-dimensional array as plotly reads it: float32, little endian, base64.
+    """A one-dimensional array for plotly: float32, little endian, base64.
 
-    nan leaves a gap, and so does what float32 cannot hold, such as the power of a torque of 1e23 N m.
+    nan leaves a gap, and so do values beyond the range of float32.
     """
     wide = np.asarray(values, dtype=np.float64)
     array = np.where(np.abs(wide) <= np.finfo(np.float32).max, wide, np.nan).astype("<f4")
@@ -119,12 +134,31 @@ def packed(values: npt.ArrayLike) -> dict[str, str]:
 
 
 def plot_text(text: str) -> str:
-    """Text that plotly shows as it is: plotly reads a little HTML in every label."""
+    """Text escaped for plotly, which reads some HTML in every label."""
     return html.escape(text, quote=False)
 
 
 def line(x: Float, y: Float, name: str, color: str, width: float = 1.2, dash: str = "solid") -> Trace:
-    """A line; nan breaks it."""
+    """A line; nan breaks it.
+
+    Parameters
+    ----------
+    x, y : ndarray, shape (n,)
+        Coordinates.
+    name : str
+        Name shown on hover.
+    color : str
+        Colour, #rrggbb.
+    width : float
+        Line width in pixels.
+    dash : str
+        Style, one of DASHES.
+
+    Returns
+    -------
+    dict
+
+    """
     return {
         "type": "scatter", "mode": "lines", "name": plot_text(name), "x": packed(x), "y": packed(y),
         "line": {"color": color, "width": width, "dash": dash, "simplify": False},
@@ -132,11 +166,28 @@ def line(x: Float, y: Float, name: str, color: str, width: float = 1.2, dash: st
 
 
 def band(x: Float, low: Float, high: Float, name: str, color: str, opacity: float) -> Trace:
-    """The area between two lines, one closed outline a run; nan breaks it."""
+    """The area between two lines, with a closed outline for each contiguous part; nan breaks it.
+
+    Parameters
+    ----------
+    x, low, high : ndarray, shape (n,)
+        Coordinates.
+    name : str
+        Name of the area.
+    color : str
+        Colour, #rrggbb.
+    opacity : float
+        0 to 1.
+
+    Returns
+    -------
+    dict
+
+    """
     red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     drawn = np.isfinite(x) & np.isfinite(low) & np.isfinite(high)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], drawn, [False]])))
-    # Filling up to the trace before pairs the runs wrongly where there is more than one.
+    # plotly's fill to the previous trace would pair the parts wrongly if there are several.
     across, along = [], []
     for start, stop in zip(edges[::2], edges[1::2], strict=True):
         run = slice(start, stop)
@@ -150,7 +201,26 @@ def band(x: Float, low: Float, high: Float, name: str, color: str, opacity: floa
 
 
 def shared_line(x: str, y: str, name: str, color: str, width: float = 1.2, less: str = "") -> Trace:
-    """A line of arrays that the figure holds by name, y - less; nan breaks it."""
+    """A line y - less of named arrays of the figure; nan breaks it.
+
+    Parameters
+    ----------
+    x, y : str
+        Names of arrays of the figure.
+    name : str
+        Name shown on hover.
+    color : str
+        Colour, #rrggbb.
+    width : float
+        Line width in pixels.
+    less : str
+        Name of the array to subtract; "" = none.
+
+    Returns
+    -------
+    dict
+
+    """
     return {
         "type": "scatter", "mode": "lines", "name": plot_text(name), "shared": {"x": x, "y": y, "less": less},
         "line": {"color": color, "width": width, "simplify": False},
@@ -158,7 +228,26 @@ def shared_line(x: str, y: str, name: str, color: str, width: float = 1.2, less:
 
 
 def shared_band(x: str, half: str, name: str, color: str, opacity: float, around: str = "") -> Trace:
-    """The area of around +- half, arrays that the figure holds by name; around zero without one."""
+    """The area around +- half of named arrays of the figure.
+
+    Parameters
+    ----------
+    x, half : str
+        Names of arrays of the figure.
+    name : str
+        Name of the area.
+    color : str
+        Colour, #rrggbb.
+    opacity : float
+        0 to 1.
+    around : str
+        Name of the central array; "" = zero.
+
+    Returns
+    -------
+    dict
+
+    """
     red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return {
         "type": "scatter", "mode": "lines", "name": plot_text(name), "hoverinfo": "skip", "line": {"width": 0},
@@ -168,7 +257,26 @@ def shared_band(x: str, half: str, name: str, color: str, opacity: float, around
 
 
 def dots(x: Float, y: Float, name: str, color: str, size: float = 4.0, opacity: float = 0.55) -> Trace:
-    """Markers."""
+    """Markers.
+
+    Parameters
+    ----------
+    x, y : ndarray, shape (n,)
+        Coordinates.
+    name : str
+        Name shown on hover.
+    color : str
+        Colour, #rrggbb.
+    size : float
+        Diameter in pixels.
+    opacity : float
+        0 to 1.
+
+    Returns
+    -------
+    dict
+
+    """
     return {
         "type": "scatter", "mode": "markers", "name": plot_text(name), "x": packed(x), "y": packed(y),
         "marker": {"color": color, "size": size, "opacity": opacity, "line": {"width": 0}},
@@ -176,7 +284,24 @@ def dots(x: Float, y: Float, name: str, color: str, size: float = 4.0, opacity: 
 
 
 def bars(x: Float, y: Float, width: Float | None, name: str, color: str) -> Trace:
-    """Vertical bars centred on x."""
+    """Vertical bars centred on x.
+
+    Parameters
+    ----------
+    x, y : ndarray, shape (n,)
+        Coordinates.
+    width : ndarray, shape (n,), optional
+        Widths in units of x; None = adjacent bars.
+    name : str
+        Name shown on hover.
+    color : str
+        Colour, #rrggbb.
+
+    Returns
+    -------
+    dict
+
+    """
     trace: Trace = {
         "type": "bar", "name": plot_text(name), "x": packed(x), "y": packed(y), "marker": {"color": color},
         "textposition": "none",
@@ -185,12 +310,12 @@ def bars(x: Float, y: Float, width: Float | None, name: str, color: str) -> Trac
 
 
 def labelled(trace: Trace, labels: Sequence[str]) -> Trace:
-    """The trace with a text for every point, shown under the pointer."""
+    """Add a text to every point of a trace, shown on hover."""
     return trace | {"text": [plot_text(label) for label in labels], "hovertemplate": "%{text}<extra></extra>"}
 
 
 def with_errors(trace: Trace, half_width: Float, color: str) -> Trace:
-    """The trace with vertical error bars."""
+    """Add vertical error bars to a trace."""
     bar = {"type": "data", "array": packed(half_width), "color": color, "thickness": 1.2, "width": 2}
     return trace | {"error_y": bar}
 
@@ -212,12 +337,27 @@ def level_band(low: float, high: float) -> Shape:
 
 
 def row_of(panels: Sequence[Panel], height: int) -> Figure:
-    """Panels side by side, each with axes of its own."""
+    """Panels in one row, each with its own axes; height in pixels."""
     return grid_of(panels, len(panels), height)
 
 
 def grid_of(panels: Sequence[Panel], columns: int, height: int) -> Figure:
-    """Panels in rows of so many columns, each with axes of its own."""
+    """Panels in a grid, each with its own axes.
+
+    Parameters
+    ----------
+    panels : sequence of Panel
+        The panels, row by row.
+    columns : int
+        Number of columns.
+    height : int
+        Height in pixels.
+
+    Returns
+    -------
+    Figure
+
+    """
     rows = -(-len(panels) // columns)
     titled = any(panel.title for panel in panels)
     named = any(panel.y.title for i, panel in enumerate(panels) if i % columns)
@@ -243,7 +383,24 @@ def grid_of(panels: Sequence[Panel], columns: int, height: int) -> Figure:
 def column_of(
     panels: Sequence[Panel], height: int, sync: str = "", arrays: Mapping[str, Float] | None = None
 ) -> Figure:
-    """Panels above each other on one time axis, which is that of the last one."""
+    """Panels in one column with a common time axis, that of the last panel.
+
+    Parameters
+    ----------
+    panels : sequence of Panel
+        The panels, from top to bottom.
+    height : int
+        Height in pixels.
+    sync : str
+        Name of the synchronised time axis: figures with the same name zoom together.
+    arrays : mapping of str to ndarray, optional
+        Arrays of `shared_line` and `shared_band`, by name.
+
+    Returns
+    -------
+    Figure
+
+    """
     layout = _layout(height, False)
     total = sum(panel.weight for panel in panels)
     share = (1.0 - 0.06 * (len(panels) - 1)) / total
@@ -279,7 +436,7 @@ def _layout(height: int, titled: bool) -> dict[str, Any]:
 
 
 def _axis(axis: Axis) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "title": {"text": plot_text(axis.title), "standoff": 6, "font": {"size": 12, "color": GREY}},
         "type": "log" if axis.log else "linear",
         "gridcolor": GRID,
@@ -297,18 +454,18 @@ def _axis(axis: Axis) -> dict[str, Any]:
     }
     span = axis.span if axis.span is not None and np.isfinite(axis.span).all() else None
     if span is not None:
-        found["range"] = [float(np.log10(v)) for v in span] if axis.log else list(span)
+        settings["range"] = [float(np.log10(v)) for v in span] if axis.log else list(span)
     if axis.percent:
-        found["ticksuffix"] = " %"
+        settings["ticksuffix"] = " %"
     places = _log_ticks(*span, axis.most_ticks) if axis.log and span is not None else []
     places += [(float(i), plot_text(short(label, 24))) for i, label in enumerate(axis.labels, start=1)]
     if places:
-        found |= {"tickvals": [place for place, _ in places], "ticktext": [text for _, text in places]}
-    return found
+        settings |= {"tickvals": [place for place, _ in places], "ticktext": [text for _, text in places]}
+    return settings
 
 
 def _log_ticks(low: float, high: float, most: int) -> list[tuple[float, str]]:
-    """Round numbers between two values: 1, 2, 5 or 1, 3 a decade where they fit, else powers of ten."""
+    """Round numbers between two values: 1, 2, 5 or 1, 3 per decade if they fit, else powers of ten."""
     first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
     for mantissas in ((1, 2, 5), (1, 3)):
         ticks = [(m, e) for e in range(first, last + 1) for m in mantissas if low <= m * 10.0**e <= high]

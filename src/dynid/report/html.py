@@ -1,4 +1,4 @@
-"""One offline HTML page: sections, figures, style, script and plotly in a single file."""
+"""One offline HTML page with sections, figures, style, script and plotly."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Chapter:
 
 
 def report_html(identification: Identification) -> str:
-    """The report as text; the same identification gives the same bytes."""
+    """HTML of the report; the same identification gives the same bytes."""
     page = Page()
     chapters = [Chapter(s.anchor, s.title, s.render(identification, page)) for s in SECTIONS]
     name = identification.robot.name or "robot"
@@ -39,9 +39,27 @@ def report_html(identification: Identification) -> str:
 
 
 def page_html(title: str, kind: str, subject: str, chapters: Sequence[Chapter], page: Page) -> str:
-    """A whole page from its chapters.
+    """HTML of a whole page.
 
-    Scripts run by their hash alone, so nothing that comes with the data can run, whatever a joint is called.
+    The content policy allows scripts only by their hash, so names in the data cannot inject a script.
+
+    Parameters
+    ----------
+    title : str
+        Title of the browser tab.
+    kind : str
+        Kind of page, above the heading.
+    subject : str
+        Heading.
+    chapters : sequence of Chapter
+        Rendered sections.
+    page : Page
+        Collects the figures of the chapters.
+
+    Returns
+    -------
+    str
+
     """
     plotly, script = plotly_javascript(), _asset("script.js")
     scripts = [plotly, script, *([page.scene_script] if page.scene_script else [])]
@@ -52,19 +70,19 @@ def page_html(title: str, kind: str, subject: str, chapters: Sequence[Chapter], 
         "chapters": chapters,
         "policy": page_policy(scripts),
         "style": _trusted(_asset("style.css") + page.scene_style),
-        "scripts": [_trusted(one) for one in scripts],
+        "scripts": [_trusted(script_text) for script_text in scripts],
         "figures": _trusted(script_json({"figures": page.figures, "dark": DARK})),
     }
     return str(render("page.html.jinja", context))
 
 
 def plotly_javascript() -> str:
-    """The text of plotly.js with its basic traces (lines, markers, bars), a quarter of the whole, that dynid brings."""
+    """Source of plotly.js with basic traces only (lines, markers, bars), a quarter of the full size."""
     return own_text(PLOTLY)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file whole or not at all; raises ResourceError if that fails."""
+    """Write a text file as a whole or not at all; raises ResourceError if that fails."""
     with staged_files(path) as (scratch,), scratch.open("wb") as file:
         file.write(text.encode("utf-8"))
         file.flush()

@@ -1,4 +1,4 @@
-"""The seam for sections of the report, and the page that they are rendered on."""
+"""Interface of report sections, and the page on which they are rendered."""
 
 from __future__ import annotations
 
@@ -26,16 +26,22 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 class Section(Protocol):
-    """One section: to add one write a class with these members in a small file and list it in SECTIONS.
+    """A section of the report. To add one, write a class with these members and list it in SECTIONS.
 
-    anchor: its address within the page.    title: its heading and its entry in the table of contents.
+    Attributes
+    ----------
+    anchor : str
+        Address within the page.
+    title : str
+        Heading and entry in the table of contents.
+
     """
 
     anchor: str
     title: str
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """HTML of the section without its heading; figures are handed to the page."""
+        """HTML of the section without its heading; figures are added to the page."""
         ...
 
 
@@ -47,10 +53,21 @@ class Page:
         self.scene_style = self.scene_script = ""
 
     def scene(self, scene: Scene, label: str, follows: str = "") -> Markup:
-        """The place of a robot in 3-D.
+        """Add a robot in 3-D; returns the HTML of its place.
 
-        label: for screen readers.    follows: the axis of figures that a line marks the scene's time on, as in
-        `column_of`.
+        Parameters
+        ----------
+        scene : Scene
+            The robot and its motion.
+        label : str
+            Text for screen readers.
+        follows : str
+            Name of a synchronised time axis (see `column_of`) on which a line marks the time of the scene.
+
+        Returns
+        -------
+        Markup
+
         """
         from dynid.scene.page import scene_fragment
 
@@ -59,7 +76,7 @@ class Page:
         return Markup(part.html)  # noqa: S704  (escaped by `scene_fragment`)
 
     def figure(self, figure: Figure, label: str) -> Markup:
-        """Adds a figure and returns the place where it will be drawn; label: for screen readers."""
+        """Add a figure; returns the HTML of its place.    label: text for screen readers."""
         name = f"figure-{len(self.figures) + 1}"
         self.figures[name] = figure.plain()
         return Markup(
@@ -67,12 +84,12 @@ class Page:
         ).format(name, label, figure.height)
 
     def tabs(self, tabs: list[tuple[str, str, Markup]]) -> Markup:
-        """Panels of which one is shown at a time: (label, kind "held-out" or "training" or "", content)."""
+        """Tabs, of which one is shown: entries (label, kind, content), kind "held-out", "training" or ""."""
         return render("tabs.html.jinja", {"tabs": tabs})
 
 
 def render(template: str, context: Mapping[str, object]) -> Markup:
-    """Renders a template of this package; everything in the context that is not Markup is escaped."""
+    """Render a template of this package; everything in the context that is not Markup is escaped."""
     return Markup(_environment().get_template(template).render(context))  # noqa: S704  (autoescaped by Jinja2)
 
 
@@ -82,13 +99,13 @@ def _environment() -> Environment:
 
 
 def is_held_out(validation: Validation) -> bool:
-    """Whether the scores are on data that was not fitted."""
+    """Whether the scores are on held-out data."""
     return validation.scores.origin is not Origin.TRAINING
 
 
 def data_sets(identification: Identification) -> list[tuple[str, str, Validation]]:
-    """(label, kind, validation) of everything scored: held-out sets first, then training."""
-    found = []
+    """All scored data as (label, kind, validation): held-out data first, then training."""
+    labelled = []
     counts: dict[str, int] = {}
     total = [str(v.scores.origin) for v in identification.validations]
     for validation in identification.validations:
@@ -96,12 +113,12 @@ def data_sets(identification: Identification) -> list[tuple[str, str, Validation
         counts[origin] = counts.get(origin, 0) + 1
         label = origin.capitalize() + (f" {counts[origin]}" if total.count(origin) > 1 else "")
         kind = "held-out" if is_held_out(validation) else "training"
-        found.append((label if kind == "held-out" else "Seen in training, scored again", kind, validation))
-    return [*found, ("Training", "training", identification.training)]
+        labelled.append((label if kind == "held-out" else "Training data, scored again", kind, validation))
+    return [*labelled, ("Training", "training", identification.training)]
 
 
 def worst_held_out(identification: Identification) -> tuple[str, Validation] | None:
-    """Label and scores of the held-out data that are predicted worst; None where nothing was held out."""
+    """Label and scores of the held-out data with the largest error; None if nothing was held out."""
     held_out = [(label, v) for label, kind, v in data_sets(identification) if kind == "held-out"]
     return max(held_out, key=lambda pair: np.nan_to_num(pair[1].scores.total_relative), default=None)
 

@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them: digits chosen by the interval, signs and powers typeset."""
+"""Numbers and formulas for readers: digits by the interval, signs and powers typeset."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_DIGITS = 8
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with so many significant digits, e.g. "0.0123", "−1.20·10⁻⁵"; "–" for nan."""
+    """Format a number with a number of significant digits, e.g. "0.0123" or "−1.20·10⁻⁵"; "–" for nan."""
     if math.isnan(value):
         return MISSING
     if math.isinf(value):
@@ -39,7 +39,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def interval(value: float, half_width: float) -> tuple[str, str]:
-    """Value and half width, rounded alike so that the half width keeps two digits; ("1.234", "0.056")."""
+    """Format value and half width with equal decimals, two digits for the half width: ("1.234", "0.056")."""
     if not math.isfinite(half_width) or half_width <= 0 or not math.isfinite(value):
         return number(value, 4), number(half_width, 2)
     exponent = _exponent(max(abs(value), half_width), _MOST_DIGITS)
@@ -48,12 +48,12 @@ def interval(value: float, half_width: float) -> tuple[str, str]:
 
 
 def percent(fraction: float, digits: int = 2) -> str:
-    """A fraction as per cent, e.g. "5.2 %"."""
+    """Format a fraction as percent, e.g. "5.2 %"."""
     return MISSING if math.isnan(fraction) else f"{number(100.0 * fraction, digits)}{NO_BREAK}%"
 
 
 def duration(seconds: float) -> str:
-    """A time span in the unit that suits it, e.g. "21 s", "12.5 min", "1.2 h"."""
+    """Format a time span in s, min or h, e.g. "21 s", "12.5 min", "1.2 h"."""
     if seconds < 120:
         return f"{number(seconds)}{NO_BREAK}s"
     if seconds < 7200:
@@ -62,7 +62,7 @@ def duration(seconds: float) -> str:
 
 
 def r_squared(value: float) -> str:
-    """A coefficient of determination: what matters is its distance from 1, so four decimals."""
+    """Format R² with four decimals, because its distance from 1 matters."""
     return f"{value:.4f}".replace("-", MINUS) if math.isfinite(value) and abs(value) < 100 else number(value)
 
 
@@ -114,22 +114,22 @@ _ROUNDING = 1.1e-8
 
 
 def owner(column: Column, robot: RobotModel) -> str:
-    """The body or joint that a parameter belongs to, in words."""
+    """Link or joint that a parameter belongs to, in words."""
     i = column.owner
     if of_whole_robot(column):
         return "the whole robot"
     if column.of is Of.BODY and i < robot.n_bodies:
-        return f"body {i + 1} '{robot.body_names[i]}' (moved by joint '{robot.tree_joint_names[i]}')"
+        return f"link {i + 1} '{robot.body_names[i]}' (moved by joint '{robot.tree_joint_names[i]}')"
     return f"joint {i + 1} '{robot.joint_names[i]}'" if 0 <= i < robot.n else ""
 
 
 def of_whole_robot(column: Column) -> bool:
-    """Whether a parameter belongs to no single joint or body: a common delay, the base's tilt."""
+    """Whether a parameter belongs to no single joint or link, such as a common delay or the tilt of the base."""
     return column.of is Of.ROBOT
 
 
 def parts(column: Column) -> tuple[str, str]:
-    """Symbol and number of a parameter's name, ("Izz", "3"); the whole name and "" if it has no such form."""
+    """Split the name of a parameter into symbol and number, ("Izz", "3"); number "" for other names."""
     match = _NAME.fullmatch(column.name)
     return (match[1], match[2]) if match else (column.name, "")
 
@@ -141,13 +141,13 @@ def letter(symbol: str) -> Markup:
 
 
 def words(symbol: str) -> str:
-    """What a symbol stands for; "" when it is not known."""
+    """Meaning of a symbol; "" if unknown."""
     known = symbol_of(symbol)
     return known.words if known else ""
 
 
 def symbol(column: Column, robot: RobotModel) -> Markup:
-    """A parameter, typeset, with a tooltip that says what it is and of which body or joint."""
+    """A parameter, typeset, with a tooltip of its meaning, owner and unit."""
     name, count = parts(column)
     meaning = words(name) or column.term.replace("_", " ")
     title = f"{column.name}: {meaning}, {owner(column, robot)} [{column.unit}]"
@@ -164,9 +164,23 @@ def _written(name: str) -> tuple[str, str]:
 
 
 def formula(row: Float, lead: int, columns: tuple[Column, ...], robot: RobotModel) -> Markup:
-    """A base parameter as a sum, its leading parameter first; long sums fold away behind their beginning.
+    """A base parameter as a typeset sum; a long sum can be unfolded.
 
-    row: (p,) its line of the base map.
+    Parameters
+    ----------
+    row : ndarray, shape (p,)
+        Row of the base map.
+    lead : int
+        Index of the leading parameter, which comes first.
+    columns : tuple of Column
+        The parameters of the model.
+    robot : RobotModel
+        The robot.
+
+    Returns
+    -------
+    Markup
+
     """
     members = [lead, *(int(j) for j in np.flatnonzero(row) if j != lead)]
     pieces = [_piece(float(row[j]), symbol(columns[j], robot), first=j == lead) for j in members]
@@ -186,7 +200,7 @@ def _piece(factor: float, name: Markup, first: bool) -> Markup:
     return Markup('<span class="piece">{}{}{}</span>').format(sign, text, name)
 
 
-# Plain data (what JSON can hold) as tables, whatever its keys are.
+# Plain data (as in JSON) as tables, for any keys.
 
 _LISTED = 12
 _MOST_ROWS = 200
@@ -197,7 +211,7 @@ Table = Mapping[object, object]
 
 
 def tables(data: object, depth: int = 0) -> Markup:
-    """Nested mappings and lists as HTML: scalars in a table of two columns, lists of mappings as tables."""
+    """HTML of nested mappings and lists: scalars in two columns, lists of mappings as tables."""
     if depth > _DEEPEST:
         return escape(short(str(data), _LONGEST))
     if _is_mapping(data):
@@ -208,7 +222,7 @@ def tables(data: object, depth: int = 0) -> Markup:
 
 
 def cell(value: object) -> Markup:
-    """One value as it stands in a table."""
+    """HTML of one value in a table."""
     if value is None or value == "":
         return Markup('<span class="faint">–</span>')
     if isinstance(value, bool):
@@ -226,7 +240,7 @@ def cell(value: object) -> Markup:
 
 
 def label(key: object) -> str:
-    """A key as a label: underscores become spaces, a unit at the end is set in brackets."""
+    """Label of a key: underscores become spaces, and a unit at the end is put in brackets."""
     text = str(key)
     for ending, unit in (("_hz", "Hz"), ("_s", "s")):
         if text.endswith(ending):

@@ -1,4 +1,4 @@
-"""Several trajectories on one time axis, and long signals thinned so that their peaks stay."""
+"""Several trajectories on one time axis, and long signals thinned without losing peaks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from dynid.report.section import effort_unit
 from dynid.report.text import percent
 from dynid.run.result import Identification, Validation
 
+# Pause between trajectories, as a share of the total time; steps of time above which a line is broken.
 _WIDEST_GAP = 0.02
 _STEPS = 2.5
 
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Where a trajectory is drawn: its name and the drawn times of its first and last sample."""
+    """Name of a trajectory and the drawn times of its first and last sample."""
 
     name: str
     start: float
@@ -31,7 +32,7 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """Drawn time of every sample, (T,), the first sample behind every gap, the trajectories' spans."""
+    """Drawn time of every sample, (n_samples,), first sample after every gap, and spans of the trajectories."""
 
     x: Float
     starts: Int
@@ -39,7 +40,7 @@ class Timeline:
 
 
 def lay_out(residuals: Residuals) -> Timeline:
-    """Puts the trajectories behind one another; pauses are drawn as at most 2 % of the total."""
+    """Place the trajectories one after another; pauses take at most 2 % of the total time."""
     starts = run_starts(residuals)
     ends = np.append(starts[1:], len(residuals.t))
     lengths = [float(residuals.t[b - 1] - residuals.t[a]) for a, b in zip(starts, ends, strict=True)]
@@ -58,13 +59,13 @@ def lay_out(residuals: Residuals) -> Timeline:
         else:
             spans.append(Span(residuals.trajectories[int(residuals.trajectory[a])], cursor, end))
         cursor = end
-    # Samples that were left out within a run keep their place on the axis, but no line crosses it.
+    # Time of samples that were left out stays empty: no line crosses it.
     behind = np.flatnonzero(np.diff(residuals.t) * residuals.rate > _STEPS) + 1
     return Timeline(x, np.array(sorted({*starts.tolist(), *behind.tolist()}), dtype=np.int64), tuple(spans))
 
 
 def run_starts(residuals: Residuals) -> Int:
-    """Index of the first sample of every contiguous run of one trajectory and segment."""
+    """Index of the first sample of every contiguous part of one trajectory and segment."""
     if len(residuals.t) == 0:
         return np.zeros(0, dtype=np.int64)
     change = (
@@ -74,16 +75,16 @@ def run_starts(residuals: Residuals) -> Int:
 
 
 def thin(signals: Sequence[Float], points: int) -> Int:
-    """Indices of at most `points` samples that keep the extremes of every signal in every bucket.
+    """Indices of at most `points` samples, with the extremes of every signal in every bucket.
 
-    signals: each (T,).    Returns ascending indices; all of them when T <= points.
+    signals: each (n_samples,).    Returns ascending indices; all if n_samples <= points.
     """
     T = len(signals[0])
     if points >= T:
         return np.arange(T)
     buckets = max(points // (2 * len(signals)), 1)
     edges = np.unique(np.linspace(0, T, buckets + 1).astype(np.int64))
-    # Buckets differ by a sample in length: the last of a shorter one is there twice, which changes no extreme.
+    # The last sample of a shorter bucket is repeated, which does not change its extremes.
     places = edges[:-1, None] + np.arange(np.diff(edges).max())
     places = np.minimum(places, edges[1:, None] - 1)
     kept = []
@@ -97,27 +98,46 @@ def thin(signals: Sequence[Float], points: int) -> Int:
 
 
 def broken(values: Float, indices: Int, starts: Int) -> Float:
-    """The chosen values with a nan before every run but the first, so that no line joins two runs."""
+    """Select values and put nan between contiguous parts, so that no line joins them.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n_samples,)
+        The signal.
+    indices : ndarray, shape (k,)
+        Samples to select, ascending.
+    starts : ndarray
+        First sample of every contiguous part.
+
+    Returns
+    -------
+    ndarray
+
+    """
     places = np.searchsorted(indices, starts[1:])
     return np.insert(values[indices].astype(np.float64), places, np.nan)
 
 
 # Measured and predicted torque as a plotly figure, for notebooks and scripts.
 
+# Most points of a signal; height of a panel in pixels.
 MOST_POINTS = 4000
 PANEL_HEIGHT = 190
 
 
 def torque_plot(identification: Identification, validation: Validation) -> Any:
-    """One panel a joint, the trajectories behind one another, long signals thinned so that their peaks stay.
+    """Plotly figure of measured and predicted torque, one panel per joint; long signals are thinned.
 
-    Raises UnfitDataError for scores without residuals, as of held-out blocks; ResourceError without plotly.
+    Raises UnfitDataError for scores without residuals (held-out blocks), ResourceError without plotly.
     """
     try:
         from plotly.graph_objects import Figure
     except ImportError as error:
         raise ResourceError(
-            "missing-package", found="no package 'plotly'", expected="it", do="pip install 'dynid[plot]'"
+            "missing-package",
+            found="no package 'plotly'",
+            expected="an installed plotly",
+            do="pip install 'dynid[plot]'",
         ) from error
     residuals = validation.residuals
     if residuals is None or not len(residuals.t):
@@ -134,7 +154,7 @@ def torque_plot(identification: Identification, validation: Validation) -> Any:
         kept = thin([measured, predicted], MOST_POINTS)
         x = broken(timeline.x, kept, timeline.starts)
         y = [broken(values, kept, timeline.starts) for values in (measured, predicted)]
-        # Arrays in place of the page's text, for whoever works on with the figure.
+        # Users of the figure need arrays, not the packed text of the page.
         plain += [{"x": x, "y": values} for values in y]
         panels.append(
             Panel(

@@ -1,4 +1,4 @@
-"""Robot descriptions: readers, checks and the model that everything else works on."""
+"""Robot files: readers, checks, and the robot model that the rest of the package uses."""
 
 from __future__ import annotations
 

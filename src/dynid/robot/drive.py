@@ -14,23 +14,34 @@ from dynid.base.errors import InputError, UnfitDataError, UsageError
 from dynid.base.records import dataclass
 from dynid.robot.options import PerJoint, ServoSettings
 
-# Four-bar linkages between a motor and its joint: a transmission whose ratio depends on the position.
+# Four-bar linkages between motor and joint: a transmission whose ratio depends on the position.
 
 
 @dataclass(frozen=True)
 class FourBar:
-    """A crank drives a joint through a coupler: the crank's angle phi as a function of the joint's position q.
+    """A four-bar linkage: a crank drives a joint through a coupler, with crank angle phi(q) at joint position q.
 
-    Seen along the joint axis: the crank turns about a point at the distance `ground` from the axis, the rocker
-    is fixed to the joint's body and makes the angle b = q + zero with the line from that point to the axis.
+    Seen along the joint axis, the crank turns about a point at the distance `ground` from the axis. The rocker is
+    fixed to the joint's link and makes the angle b = q + zero with the line from that point to the axis:
 
         |g + r e(b) - c e(a)| = l,    phi(q) = q + (a - b) - (a - b at q = 0),    e(x) = (cos x, sin x)
 
-    ground, crank, coupler, rocker: lengths g, c, l, r > 0 in m.    zero: rad, neither 0 nor pi, where the bars
-    lie in line.    crossed: whether coupler and ground line cross.
     A parallelogram, g = l and c = r, has phi = q.
 
-    Raises UsageError for lengths that are not positive, or bars in line or apart at q = 0.
+    Parameters
+    ----------
+    ground, crank, coupler, rocker : float, m
+        Lengths g, c, l, r > 0.
+    zero : float, rad
+        Angle of the rocker at q = 0; neither 0 nor pi, where the bars are collinear.
+    crossed : bool
+        Whether coupler and ground line cross.
+
+    Raises
+    ------
+    UsageError
+        If a length is not positive, or the bars are collinear or do not close at q = 0.
+
     """
 
     ground: float
@@ -43,21 +54,21 @@ class FourBar:
     def __post_init__(self) -> None:
         lengths = (self.ground, self.crank, self.coupler, self.rocker)
         if not all(math.isfinite(x) and x > 0 for x in lengths):
-            raise UsageError("linkage", found=f"bars of {lengths} m", expected="four lengths > 0")
+            raise UsageError("linkage", found=f"bar lengths {lengths} m", expected="four lengths > 0")
         if abs(math.sin(self.zero)) < 1e-6:
             raise UsageError(
                 "linkage",
-                found=f"zero = {self.zero:g} rad: bars in line",
-                expected="an open linkage at q = 0",
+                found=f"zero = {self.zero:.3g} rad, where the bars are collinear",
+                expected="an angle other than 0 and pi",
             )
         self._crank_angle(np.zeros(1))
 
     def angle(self, q: Float) -> Float:
-        """Crank angle phi(q), of any shape, rad; raises UnfitDataError where the bars do not reach each other."""
-        return self._turned(q, self._crank_angle(q))
+        """Crank angle phi(q), rad, of any shape; raises UnfitDataError where the bars do not close."""
+        return self._unwrapped(q, self._crank_angle(q))
 
     def slopes(self, q: Float) -> tuple[Float, Float]:
-        """First and second derivative of phi, from the loop's velocity and acceleration."""
+        """First and second derivative of phi(q), from the velocity and acceleration of the loop."""
         a, b = self._crank_angle(q), q + self.zero
         c, r, g = self.crank, self.rocker, self.ground
         ux, uy = g + r * np.cos(b) - c * np.cos(a), r * np.sin(b) - c * np.sin(a)
@@ -73,7 +84,7 @@ class FourBar:
         return first, (vx**2 + vy**2 + turning) / along_crank
 
     def joint(self, phi: Float) -> Float:
-        """The inverse, q(phi), from the triangle at the joint; raises UnfitDataError where there is none."""
+        """Joint position q(phi), rad, the inverse of `angle`; raises UnfitDataError where the bars do not close."""
         a = phi + float(self._crank_angle(np.zeros(1))[0])
         x, y = self.crank * np.cos(a) - self.ground, self.crank * np.sin(a)
         distance = np.hypot(x, y)
@@ -82,27 +93,27 @@ class FourBar:
                 (self.rocker**2 + distance**2 - self.coupler**2) / (2 * self.rocker * distance)
             )
         best, far = np.full(np.shape(phi), np.nan), np.full(np.shape(phi), np.inf)
-        # The bars close in two ways; where both have this crank angle, the joint turned about as far as the crank.
+        # The bars close in two ways. Of two solutions with this crank angle, the one closest to q = phi is right.
         for side in (1.0, -1.0):
             q = phi + _wrapped(np.arctan2(y, x) + side * opening - self.zero - phi)
             with np.errstate(invalid="ignore"):
-                found = np.abs(self._turned(q, self._closed(q)) - phi) < 1e-6
-            better = found & (np.abs(q - phi) < far)
+                closes = np.abs(self._unwrapped(q, self._closed(q)) - phi) < 1e-6
+            better = closes & (np.abs(q - phi) < far)
             best, far = np.where(better, q, best), np.where(better, np.abs(q - phi), far)
         self._refuse(phi, np.isnan(best), "phi")
         return best
 
-    def _turned(self, q: Float, crank: Float) -> Float:
+    def _unwrapped(self, q: Float, crank: Float) -> Float:
         start = float(self._crank_angle(np.zeros(1))[0])
         return np.asarray(q + _wrapped(crank - q - start))
 
     def _crank_angle(self, q: Float) -> Float:
-        found = self._closed(q)
-        self._refuse(q, np.isnan(found), "q")
-        return found
+        angle = self._closed(q)
+        self._refuse(q, np.isnan(angle), "q")
+        return angle
 
     def _closed(self, q: Float) -> Float:
-        # The crank's angle, nan where the bars are apart.
+        # The crank's angle a; nan where the bars do not close.
         b = q + self.zero
         x, y = self.ground + self.rocker * np.cos(b), self.rocker * np.sin(b)
         distance = np.hypot(x, y)
@@ -116,9 +127,9 @@ class FourBar:
         if apart.any():
             raise UnfitDataError(
                 "linkage-apart",
-                found=f"a four-bar linkage that does not close at {symbol} = {float(given[apart].flat[0]):.4g} rad",
-                expected="positions that the bars can reach",
-                do="check the bars' lengths, `zero`, and the offset and unit of the position",
+                found=f"a four-bar linkage that does not close at {symbol} = {float(given[apart].flat[0]):.3g} rad",
+                expected="positions within reach of the bars",
+                do="check the bar lengths, `zero`, and the offset and unit of the position",
             )
 
 
@@ -126,16 +137,34 @@ def _wrapped(angle: Float) -> Float:
     return np.asarray(np.remainder(angle + np.pi, 2 * np.pi) - np.pi)
 
 
-# Position controllers of drives: the torque that a command makes, for logs in which no torque was measured.
+# Position controllers of drives: the torque of a position command, for logs without measured torque.
 
-# Where position loops are closed.
+# Where the position loop is closed.
 COMPUTER, DRIVE = "computer", "drive"
 
 
 def servo_over(settings: ServoSettings, known: Servo | None, joints: Sequence[str]) -> Servo | None:
-    """The controllers of a description with a user's values put over them; None = nothing is known of any.
+    """Position controllers of the robot file, overridden by the user's settings.
 
-    Raises InputError for joints that do not exist, or numbers that are no gains.
+    Parameters
+    ----------
+    settings : ServoSettings
+        Values of the user; None keeps that of the robot file.
+    known : Servo or None
+        Controllers of the robot file.
+    joints : sequence of str
+        Names of the joints.
+
+    Returns
+    -------
+    Servo or None
+        None if nothing is known of any controller.
+
+    Raises
+    ------
+    InputError
+        For unknown joints, and for values that are not valid gains.
+
     """
     if all(value is None for value in vars(settings).values()):
         return known
@@ -146,7 +175,7 @@ def servo_over(settings: ServoSettings, known: Servo | None, joints: Sequence[st
         given: PerJoint | None = getattr(settings, name)
         if given is None:
             return before
-        values = np.array(_by_joint(given, joints, name))
+        values = np.array(_per_joint(given, joints, name))
         return np.where(np.isnan(values), before, values)
 
     def time(name: str) -> float:
@@ -155,11 +184,11 @@ def servo_over(settings: ServoSettings, known: Servo | None, joints: Sequence[st
             return float(getattr(servo, name))
         return np.nan if isinstance(given, str) else float(given)
 
-    kp, limit, back_emf = _of_voltage(settings, joints)
+    kp, limit, back_emf = _voltage_drive(settings, joints)
     if kp is not None and settings.kp is not None:
         raise InputError(
             "servo",
-            found="drive.kp beside drive.duty_gain, which says the same",
+            found="drive.kp and drive.duty_gain, which both set the stiffness",
             expected="one of them",
         )
     return Servo(
@@ -176,13 +205,15 @@ def servo_over(settings: ServoSettings, known: Servo | None, joints: Sequence[st
     )
 
 
-def _of_voltage(settings: ServoSettings, joints: Sequence[str]) -> tuple[Float | None, Float, Float | None]:
-    """Stiffness, limit of the torque and damping by back-EMF of drives that apply a voltage; None = not said."""
+def _voltage_drive(
+    settings: ServoSettings, joints: Sequence[str]
+) -> tuple[Float | None, Float, Float | None]:
+    """Stiffness, torque limit and back-EMF damping of voltage-controlled drives; None = not given."""
     none = np.full(len(joints), np.nan)
 
     def given(name: str) -> Float:
         value: PerJoint | None = getattr(settings, name)
-        return none if value is None else np.array(_by_joint(value, joints, name))
+        return none if value is None else np.array(_per_joint(value, joints, name))
 
     stall, speed, duty = (given(name) for name in ("stall_torque", "no_load_speed", "duty_gain"))
     for name, values in (("stall_torque", stall), ("no_load_speed", speed), ("duty_gain", duty)):
@@ -194,20 +225,20 @@ def _of_voltage(settings: ServoSettings, joints: Sequence[str]) -> tuple[Float |
         if len(lone):
             raise InputError(
                 "servo",
-                found=f"drive.{name} of joint '{joints[lone[0]]}' without its stall_torque",
-                expected="drive.stall_torque in N m beside it: Kt V / R of the data sheet",
+                found=f"drive.{name} of joint '{joints[lone[0]]}' without drive.stall_torque",
+                expected="both; stall_torque in N m is Kt V / R of the data sheet",
             )
     stiffness = None if settings.duty_gain is None else duty * stall
     return stiffness, stall, None if settings.no_load_speed is None else stall / speed
 
 
-def _by_joint(values: PerJoint, joints: Sequence[str], name: str) -> list[float]:
+def _per_joint(values: PerJoint, joints: Sequence[str], name: str) -> list[float]:
     if isinstance(values, Mapping):
         strange = [joint for joint in values if joint not in joints]
         if strange:
             raise InputError(
                 "unknown-joint",
-                found=f"drive.{name} of joint '{strange[0]}'",
+                found=f"drive.{name} of unknown joint '{strange[0]}'",
                 expected="one of " + ", ".join(joints),
             )
         return [float(values.get(joint, np.nan)) for joint in joints]
@@ -215,7 +246,7 @@ def _by_joint(values: PerJoint, joints: Sequence[str], name: str) -> list[float]
         if len(values) != len(joints):
             raise InputError(
                 "joint-count",
-                found=f"drive.{name} of {len(values)} numbers",
+                found=f"drive.{name} with {len(values)} numbers",
                 expected=f"{len(joints)}, in the order {', '.join(joints)}",
             )
         return [float(value) for value in values]
@@ -224,21 +255,37 @@ def _by_joint(values: PerJoint, joints: Sequence[str], name: str) -> list[float]
 
 @dataclass(frozen=True, eq=False)
 class Servo:
-    """Position controllers of n joints, tau = sat(kp e(q_des - q) + kd (dq_des - dq) + tau_ff), later by `lag`.
+    """Position controllers of n joints: tau = sat(kp e(q_des - q) + kd (dq_des - dq) + tau_ff), delayed by `lag`.
 
-    A command acts `delay` after it was logged and is held until the next one takes over, so that its torque comes on
-    average by half of that later.
+    A command acts `delay` after it was logged and is held for `hold`, so that its torque is late by
+    delay + hold / 2 on average.
 
-    kp: (n,) N m/rad, nan = unknown.    kd: (n,) N m s/rad.    effort_limit: (n,) N m, inf = none; sat cuts off there.
-    dead_band: (n,) rad; e(x) = 0 up to it, x beyond.
-    delay: s, from a command and the measurement beside it to their torque; nan = unknown, estimated in the log.
-    hold: s, for which a command acts; nan = from row to row of the log.
-    back_emf: (n,) N m s/rad, by which the torque of a drive that applies a voltage falls with speed. It is no part of
-        the law: like friction it counts to what the joint loses.
-    loop: where the position loop is closed: by a "computer", whose whole torque is late, or on board of the "drive",
-        which compares late commands with the motion of the moment; "" = unknown, and as by a computer.
+    Parameters
+    ----------
+    kp : ndarray, shape (n,), N m/rad (N/m)
+        Stiffness; nan = unknown.
+    kd : ndarray, shape (n,), N m s/rad (N s/m)
+        Damping.
+    effort_limit : ndarray, shape (n,), N m (N)
+        Saturation of the torque; inf = none.
+    dead_band : ndarray, shape (n,), rad (m)
+        e(x) = 0 for abs(x) <= dead_band, else x.
+    delay : float, s
+        From a logged command and measurement to their torque; nan = unknown, estimated from the log.
+    hold : float, s
+        How long a command acts; nan = from row to row of the log.
+    back_emf : ndarray, shape (n,), N m s/rad (N s/m)
+        Torque per speed that a voltage-controlled drive loses. It is counted as viscous friction, not as part of the
+        control law.
+    loop : {"computer", "drive", ""}
+        Where the position loop is closed. In a computer, the whole torque is late; in the drive, only commands are
+        late and the motion is current. "" = unknown, treated as a computer.
 
-    Raises InputError for negative or infinite gains, bands and delays, or limits that are not positive.
+    Raises
+    ------
+    InputError
+        For gains, dead bands and delays that are negative or infinite, and limits that are not positive.
+
     """
 
     kp: Float
@@ -266,16 +313,16 @@ class Servo:
             raise InputError(
                 "servo",
                 found=f"drive.{wrong[0]} = {np.asarray(getattr(self, wrong[0])).tolist()}",
-                expected="positive limits; gains, bands and delays that are finite and not negative",
+                expected="limits > 0; finite gains, dead bands and delays >= 0",
             )
 
     @staticmethod
     def unknown(n: int) -> Servo:
-        """Controllers of which nothing is known: no damping, no limit, no dead band."""
+        """Controllers of n joints with unknown stiffness, and no damping, limit or dead band."""
         return Servo(np.full(n, np.nan), np.zeros(n), np.full(n, np.inf), np.zeros(n))
 
     def of(self, joints: Sequence[int] | Int) -> Servo:
-        """Those of some joints, by number."""
+        """Controllers of some joints, by index."""
         index = np.asarray(joints, dtype=np.int64)
         return Servo(
             self.kp[index],
@@ -290,17 +337,17 @@ class Servo:
 
     @property
     def on_board(self) -> bool:
-        """Whether commands alone are late, and the measured motion is not."""
+        """Whether the position loop is closed in the drive, where commands are late and measurements are not."""
         return self.loop == DRIVE
 
     @property
     def lag(self) -> float:
-        """S, by which the torque comes later than its command on average; 0 where that is unknown."""
+        """Mean delay from command to torque, s; 0 if unknown."""
         return self.delay + 0.5 * self.hold if np.isfinite(self.delay + self.hold) else 0.0
 
     @property
     def known(self) -> bool:
-        """Whether the gains of every joint are."""
+        """Whether the stiffness of every joint is known."""
         return bool(np.isfinite(self.kp).all())
 
     def torque(
@@ -311,13 +358,32 @@ class Servo:
         dq_des: Float | None = None,
         tau_ff: Float | None = None,
     ) -> Float:
-        """The torque (T, n) of commands and measured motion, (T, n) each, without the delay.
+        """Torque of the control law, without delay.
 
-        dq_des, tau_ff: None = zero.    Raises UsageError where a gain is unknown.
+        Parameters
+        ----------
+        q, dq : ndarray, shape (T, n), rad (m) and rad/s (m/s)
+            Measured motion.
+        q_des : ndarray, shape (T, n), rad (m)
+            Commanded position.
+        dq_des : ndarray, shape (T, n), rad/s (m/s), optional
+            Commanded velocity; None = zero.
+        tau_ff : ndarray, shape (T, n), N m (N), optional
+            Feed-forward torque; None = zero.
+
+        Returns
+        -------
+        ndarray, shape (T, n), N m (N)
+
+        Raises
+        ------
+        UsageError
+            If a stiffness is unknown.
+
         """
         if not self.known:
             raise UsageError(
-                "no-gains", found="position controllers of unknown gains", expected="kp of every joint"
+                "no-gains", found="position controllers with unknown gains", expected="kp of every joint"
             )
         error = q_des - q
         error = np.where(np.abs(error) <= self.dead_band, 0.0 * error, error)
@@ -327,14 +393,14 @@ class Servo:
         return np.asarray(np.clip(torque, -self.effort_limit, self.effort_limit))
 
 
-# The drive side of a robot: transmission, rotor inertia, and what the logged effort means.
+# The drive side of a robot: transmission, rotor inertia, and the side on which effort is logged.
 
-# Rows of N, scaled to unit length, that are closer than this to being dependent cannot be distinguished from it.
+# Least singular value of N with rows of unit length; below it the rows are dependent up to rounding.
 SINGULAR = 1e-9
 
 
 class TorqueSide(StrEnum):
-    """On which side of the transmission the logged effort was measured."""
+    """Side of the transmission on which the logged effort was measured."""
 
     MOTOR = "motor"
     LINK = "link"
@@ -344,18 +410,32 @@ class TorqueSide(StrEnum):
 class Drive:
     """Motors and transmission: theta_m = N phi(q), tau_joint = J' tau_motor with J = N diag(dphi/dq).
 
-    phi_j(q) = q_j, unless the joint is moved through a linkage of bars; then J depends on the position.
+    phi_j(q) = q_j, unless a four-bar linkage moves the joint; then J depends on the position.
 
-    transmission: N, (m, n), gear ratios on the diagonal when the joints are not coupled.
-    rotor_inertia: motor-side prior, (m,), kg m^2; nan = unknown.
-    torque_constant: motor-side, (m,), N m/A; nan = unknown.
-    drive_gain: joint-side effort per ampere (or per raw unit), (m,), N m/A; nan = unknown.
-    torque_side: the side on which a logged torque is measured.
-    linkages: one a joint, None = none; () = none at all.
-    stiffness, damping: of the transmission at the joint, (n,), N m/rad and N m s/rad; nan, or () for all, = unknown.
-    servo: the position controllers, whose torque stands in for one that was not measured; None = unknown.
+    Parameters
+    ----------
+    transmission : ndarray, shape (m, n)
+        N; gear ratios on the diagonal if the joints are not coupled.
+    rotor_inertia : ndarray, shape (m,), kg m^2
+        Prior on the motor side; nan = unknown.
+    torque_constant : ndarray, shape (m,), N m/A
+        On the motor side; nan = unknown.
+    drive_gain : ndarray, shape (m,), N m/A
+        Joint-side effort per ampere (or per raw unit); nan = unknown.
+    torque_side : TorqueSide
+        Side on which logged torque is measured.
+    linkages : tuple of FourBar or None
+        One per joint, None = no linkage; () = no linkage at any joint.
+    stiffness, damping : ndarray, shape (n,), N m/rad and N m s/rad
+        Of the transmission, at the joint; nan, or an empty array, = unknown.
+    servo : Servo or None
+        Position controllers, which give the torque of logs without measured torque; None = unknown.
 
-    Raises InputError if N is singular or not finite, an inertia or damping is negative, or a stiffness not positive.
+    Raises
+    ------
+    InputError
+        If N is singular or not finite, an inertia or damping is negative, or a stiffness is not positive.
+
     """
 
     transmission: Float
@@ -378,7 +458,9 @@ class Drive:
             object.__setattr__(self, name, locked(given, (n,), name))
         if self.servo is not None and len(self.servo.kp) != n:
             raise UsageError(
-                "servo-count", found=f"controllers of {len(self.servo.kp)} joints", expected=f"{n}"
+                "servo-count",
+                found=f"position controllers of {len(self.servo.kp)} joints",
+                expected=f"{n} joints",
             )
         if not any(self.linkages):
             object.__setattr__(self, "linkages", ())
@@ -386,7 +468,7 @@ class Drive:
             raise UsageError(
                 "linkage-count",
                 found=f"{len(self.linkages)} linkages",
-                expected=f"one, or None, for {n} joints",
+                expected=f"a linkage or None for each of {n} joints",
             )
         fault = singular(self.transmission)
         if fault:
@@ -394,12 +476,12 @@ class Drive:
                 "singular-transmission",
                 found=fault,
                 expected="an invertible matrix of finite gear ratios",
-                do="give each motor a non-zero gear ratio and a combination of joints of its own",
+                do="give each motor a non-zero gear ratio and a different combination of joints",
             )
         if (self.rotor_inertia < 0).any():
             raise InputError(
                 "negative-rotor-inertia",
-                found=f"{self.rotor_inertia.tolist()} kg m^2",
+                found=f"rotor inertia {self.rotor_inertia.tolist()} kg m^2",
                 expected="values >= 0",
             )
         if (self.stiffness <= 0).any() or (self.damping < 0).any():
@@ -411,7 +493,7 @@ class Drive:
 
     @staticmethod
     def direct(n: int) -> Drive:
-        """A drive that is not described: ratio 1, everything else unknown, torque on the link side."""
+        """Drive of n joints with gear ratio 1, logged torque on the link side and everything else unknown."""
         unknown = np.full(n, np.nan)
         return Drive(np.eye(n), unknown, unknown, unknown)
 
@@ -421,17 +503,33 @@ class Drive:
         torque_constant: Mapping[int, float] | None = None,
         drive_gain: Mapping[int, float] | None = None,
     ) -> Drive:
-        """The same drive with other constants of some motors, by their number from 0.
+        """Copy of the drive with other constants of some motors.
 
-        What is known of the rotors is known at the joints: their inertia is kept there.
-        Raises UsageError for the gear ratio of a coupled drive, InputError for one of 0.
+        Rotor inertias reflected to the joints are kept when a gear ratio changes.
+
+        Parameters
+        ----------
+        gear_ratio, torque_constant, drive_gain : mapping of int to float, optional
+            New values by index of the motor, from 0.
+
+        Returns
+        -------
+        Drive
+
+        Raises
+        ------
+        UsageError
+            For the gear ratio of a coupled drive.
+        InputError
+            For a gear ratio of 0.
+
         """
         N = np.array(self.transmission)
         if gear_ratio and self.coupled:
             raise UsageError(
                 "coupled-drive",
-                found="gear ratios beside a transmission in which a motor moves several joints",
-                expected="the transmission of the robot file alone",
+                found="gear ratios for a transmission in which a motor moves several joints",
+                expected="no gear ratios: the transmission of the robot file is used",
             )
         for j, ratio in (gear_ratio or {}).items():
             N[j, j] = ratio
@@ -442,8 +540,8 @@ class Drive:
             self,
             transmission=N,
             rotor_inertia=rotors,
-            torque_constant=_over(self.torque_constant, torque_constant or {}),
-            drive_gain=_over(self.drive_gain, drive_gain or {}),
+            torque_constant=_overridden(self.torque_constant, torque_constant or {}),
+            drive_gain=_overridden(self.drive_gain, drive_gain or {}),
         )
 
     @property
@@ -453,7 +551,7 @@ class Drive:
 
     @property
     def own_ratio(self) -> Float:
-        """Gear ratio of each motor on its own joint, (n,): the diagonal of N, the row's largest where that is 0."""
+        """Gear ratio of each motor at its own joint, (n,): diagonal of N, or the row's largest entry if that is 0."""
         N = self.transmission
         largest = N[np.arange(len(N)), np.abs(N).argmax(axis=1)]
         return np.asarray(np.where(np.diag(N) != 0, np.diag(N), largest))
@@ -465,24 +563,24 @@ class Drive:
 
     @property
     def reflected_rotor_inertia(self) -> Float:
-        """Prior of the rotor inertia seen at the joints, diag(J' I_m J) at q = 0, (n,), kg m^2; nan = unknown."""
+        """Prior of the rotor inertia reflected to the joints, diag(J' I_m J) at q = 0, (n,), kg m^2; nan = unknown."""
         ratio = self.jacobian(np.zeros((1, len(self.transmission))))[0]
-        # An unknown rotor leaves only the joints unknown that it moves: 0 * nan is nan.
+        # 0 * nan is nan, but an unknown rotor inertia only affects the joints that its motor moves.
         terms = np.where(ratio == 0, 0.0, ratio**2 * self.rotor_inertia[:, None])
         return locked(terms.sum(axis=0), (len(ratio),), "reflected")
 
     def jacobian(self, q: Float) -> Float:
-        """J = d theta_m / dq, (T, m, n), or (1, m, n) where it does not depend on the position; q: (T, n)."""
+        """J = d theta_m / dq at positions q (T, n): (T, m, n), or (1, m, n) if it does not depend on q."""
         if not self.linkages:
             return self.transmission[None]
         return np.asarray(self.transmission * self._slopes(q)[0][:, None, :])
 
     def motor_position(self, q: Float) -> Float:
-        """theta_m = N phi(q), (T, m)."""
+        """Motor position theta_m = N phi(q), (T, m), rad."""
         return np.asarray(self._phi(q) @ self.transmission.T)
 
     def motor_motion(self, q: Float, dq: Float, ddq: Float) -> tuple[Float, Float, Float]:
-        """theta_m, its velocity N phi' dq and its acceleration N (phi' ddq + phi'' dq^2), each (T, m)."""
+        """Motor position theta_m, velocity N phi' dq and acceleration N (phi' ddq + phi'' dq^2), each (T, m)."""
         theta, N = self.motor_position(q), self.transmission.T
         if not self.linkages:
             return theta, dq @ N, ddq @ N
@@ -490,7 +588,7 @@ class Drive:
         return theta, (first * dq) @ N, (first * ddq + second * dq**2) @ N
 
     def through_linkages(self, phi: Float) -> Float:
-        """Q from the linkages' crank angles phi, (T, n); the same where a joint has no linkage."""
+        """Joint position q (T, n) from crank angles phi (T, n); unchanged for joints without a linkage."""
         q = np.array(phi)
         for j, linkage in enumerate(self.linkages):
             if linkage is not None:
@@ -498,21 +596,21 @@ class Drive:
         return q
 
     def joint_torque(self, q: Float, tau: Float) -> Float:
-        """tau_joint = J' tau_motor, (T, n)."""
+        """Joint torque J' tau_motor, (T, n)."""
         torque = tau @ self.transmission
         return np.asarray(torque * self._slopes(q)[0] if self.linkages else torque)
 
     def motor_torque(self, q: Float, tau: Float) -> Float:
-        """tau_motor = J'^-1 tau_joint, (T, m)."""
+        """Motor torque J'^-1 tau_joint, (T, m)."""
         torque = tau / self._slopes(q)[0] if self.linkages else tau
         return np.asarray(torque @ np.linalg.inv(self.transmission))
 
     def linkage_slopes(self, q: Float) -> Float:
-        """phi'(q), (T, n); one for joints without a linkage."""
+        """First derivative phi'(q), (T, n); 1 for joints without a linkage."""
         return self._slopes(q)[0]
 
     def linkage_bends(self, q: Float) -> Float:
-        """phi''(q), (T, n); zero for joints without a linkage."""
+        """Second derivative phi''(q), (T, n); 0 for joints without a linkage."""
         return self._slopes(q)[1]
 
     def _phi(self, q: Float) -> Float:
@@ -530,14 +628,14 @@ class Drive:
         return first, second
 
 
-def _over(known: Float, given: Mapping[int, float]) -> Float:
+def _overridden(known: Float, given: Mapping[int, float]) -> Float:
     return np.array([given.get(j, float(value)) for j, value in enumerate(known)])
 
 
 def singular(N: Float) -> str:
-    """Why a transmission matrix cannot be inverted, with the motors concerned; "" if it can."""
+    """Return why a transmission matrix cannot be inverted, with the motors concerned; "" if it can."""
     if not np.isfinite(N).all():
-        return f"transmission matrix {N.tolist()} with numbers that are not finite"
+        return f"transmission matrix {N.tolist()}, which is not finite"
     length = np.linalg.norm(N, axis=1)
     if not length.all():
         return f"transmission matrix {N.tolist()}, whose motor {int(np.argmin(length)) + 1} moves nothing"
@@ -547,4 +645,4 @@ def singular(N: Float) -> str:
     share = U[:, -1] / length
     involved = np.flatnonzero(np.abs(U[:, -1]) > 1e-6)
     text = " ".join(f"{share[i] / np.abs(share).max():+.4g} theta_{i + 1}" for i in involved)
-    return f"transmission matrix {N.tolist()}, by which {text} = 0 in every position"
+    return f"transmission matrix {N.tolist()}, which makes {text} = 0 in every position"

@@ -1,4 +1,4 @@
-"""The catalogue of robot descriptions: one reader a format, as plug-ins may bring."""
+"""Registry of robot file formats: one reader per format, built in or from a plug-in."""
 
 from __future__ import annotations
 
@@ -17,18 +17,28 @@ from dynid.robot.options import Reading
 from dynid.robot.xacro import expanded, expanded_before, is_xacro, require_asked
 from dynid.robot.xml import MAX_BYTES, Element, read_xml
 
-# A robot description as it is opened, before anyone knows its format.
+# A robot file before its format is known.
 
-KIND = "a robot description: URDF, xacro, MJCF, SDF, USD or TOML"
+KIND = "a robot file: URDF, xacro, MJCF, SDF, USD or TOML"
+# Bytes that are looked at to recognise the format.
 _HEAD = 1024
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, eq=False)
 class RobotFile:
-    """A file, how it is to be read, and where warnings go.
+    """A robot file to be read.
 
-    other: reads a description that this one builds upon.
+    Parameters
+    ----------
+    path : Path
+    reading : Reading
+        Options of reading.
+    diagnostics : Diagnostics
+        Receives warnings.
+    other : callable
+        Reads another robot file that this one builds on.
+
     """
 
     path: Path
@@ -38,34 +48,34 @@ class RobotFile:
 
     @property
     def suffix(self) -> str:
-        """The ending of the file's name in small letters, with its dot."""
+        """Suffix of the file name in lower case, with its dot."""
         return self.path.suffix.lower()
 
     @property
     def tag(self) -> str:
-        """Name of the root element; "" of a file that does not begin like XML."""
+        """Name of the root element; "" for a file that does not begin like XML."""
         return self.root.tag if self.begins_like_xml else ""
 
     @property
     def begins_like_xml(self) -> bool:
-        """Whether the first character is that of an element, or the file is one of UTF-16."""
+        """Whether the first character is "<", or the file is UTF-16."""
         return self.head.lstrip()[:1] == b"<" or self.head[:2] in _UTF16
 
     @cached_property
     def head(self) -> bytes:
-        """The file's first bytes, without the mark of UTF-8."""
+        """First bytes of the file, without the byte order mark of UTF-8."""
         return read_bytes(self.path, KIND, MAX_BYTES)[:_HEAD].removeprefix(b"\xef\xbb\xbf")
 
     @cached_property
     def root(self) -> Element:
-        """Root element of a file of XML, with xacro expanded."""
+        """Root element of an XML file, with xacro expanded."""
         return read_description(self.path, self.reading, self.diagnostics)
 
 
 def read_again(path: Path, reading: Reading) -> Element:
-    """The same for a robot that was read from a file before; nothing is expanded for a stored name.
+    """Read again the root element of a robot's file; a stored file name alone never expands xacro.
 
-    Raises InputError for a xacro file that was not expanded in this process, and what `read_xml` raises.
+    Raises InputError for a xacro file that was not expanded in this process; otherwise as `read_xml`.
     """
     root = read_xml(path, KIND)
     if not is_xacro(root):
@@ -73,47 +83,48 @@ def read_again(path: Path, reading: Reading) -> Element:
     if (known := expanded_before(path, reading)) is None:
         raise InputError(
             "xacro",
-            found="a xacro file that a run names, which is not expanded unasked",
-            expected="shapes of a file that you name yourself: they are drawn when the run is made",
+            found="a xacro file in a stored run, which is not expanded without your request",
+            expected="a robot file that you name; its shapes are drawn when the run is made",
             place=Place(file=str(path)),
         )
     return known
 
 
 def read_description(path: Path, reading: Reading, diagnostics: Diagnostics) -> Element:
-    """Root element of a robot description in XML, with xacro expanded.
+    """Read the root element of a robot file in XML, with xacro expanded.
 
-    Raises what `read_xml`, `require_asked` and `expanded` raise.
+    Raises as `read_xml`, `require_asked` and `expanded`.
     """
     root = read_xml(path, KIND)
     require_asked(root, path, reading)
     return expanded(root, path, reading, diagnostics) if is_xacro(root) else root
 
 
-# The catalogue of robot descriptions: one reader a format, as plug-ins may bring.
+# Registry of readers, one per format, built in or from a plug-in.
 
 
 class RobotFormat(Protocol):
-    """Reads one format of robot descriptions."""
+    """Reader of one robot file format."""
 
     @property
     def name(self) -> str:
-        """In words."""
+        """Name of the format."""
         ...
 
     def knows(self, file: RobotFile) -> bool:
-        """Whether a file is of this format, by its ending or, in XML, by its root element."""
+        """Whether a file has this format, by its suffix or, for XML, by its root element."""
         ...
 
     def read(self, file: RobotFile) -> RobotModel:
-        """The whole robot; joints are held, and gravity is replaced, by whoever asks.
+        """Read the whole robot; the caller locks joints and replaces gravity.
 
-        Raises InputError, with file and line, for what cannot be understood, RefusedError for what is not to be opened.
+        Raises InputError, with file and line, for what cannot be understood, RefusedError for files that must not be
+        opened.
         """
         ...
 
 
-# Plug-ins name their reader after the ending of the files, without the dot.
+# Plug-ins name their reader after the suffix of the files, without the dot.
 FORMATS: Registry[RobotFormat | type[RobotFormat]] = Registry(
     "robot format",
     "dynid.robots",
@@ -128,64 +139,83 @@ FORMATS: Registry[RobotFormat | type[RobotFormat]] = Registry(
 )
 
 
-# Endings of files that dynid's own readers take, for where robots and logs stand side by side; .xml is no log's.
+# Suffixes of dynid's readers, which distinguish robot files from logs.
 _ENDINGS = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".world", ".toml", ".usd", ".usda", ".usdc", ".usdz")
 
-# Those of XML alone: what is wrong there is told by its parser.
+# Suffixes of XML files, whose errors the XML parser reports.
 _OF_XML = (".urdf", ".xacro", ".xml", ".mjcf", ".sdf", ".world")
 _SHOWN = 40  # characters
 
 
 def named_as_robot(path: Path) -> bool:
-    """Whether a file's name ends like a robot description's, by dynid's own readers or one of a plug-in."""
+    """Whether the suffix of a file is that of a robot file, for dynid's readers or a plug-in's."""
     ending = path.suffix.lower()
     return ending in _ENDINGS or ending[1:] in FORMATS
 
 
 def read_robot_file(path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
-    """The whole robot of a description, by the reader that knows the file.
+    """Read the whole robot of a file with the reader that knows its format.
 
-    Raises what the reader raises, InputError if there is none.
+    Parameters
+    ----------
+    path : Path
+        The robot file.
+    reading : Reading
+        Options of reading.
+    diagnostics : Diagnostics
+        Receives warnings.
+
+    Returns
+    -------
+    RobotModel
+
+    Raises
+    ------
+    InputError
+        If no reader knows the file.
+    DynidError
+        As the reader.
+
     """
     file = RobotFile(path, reading, diagnostics, lambda other: read_robot_file(other, reading, diagnostics))
-    for one in _formats(file.suffix):
-        if one.knows(file):
-            return one.read(file)
+    for reader in _formats(file.suffix):
+        if reader.knows(file):
+            return reader.read(file)
     if file.suffix not in _OF_XML and not file.begins_like_xml:
-        raise _no_xml(file)
+        raise _not_xml_error(file)
     fragment = file.root.tag == "mujocoinclude"
     raise InputError(
         "robot-format",
         found=f"XML with root element <{file.root.tag}>",
         expected="<robot> (URDF), <mujoco> (MJCF) or <sdf> (SDF)",
-        do="it is a part of an MJCF: give the file that includes it" if fragment else "",
+        do="this is a part of an MJCF model: name the file that includes it" if fragment else "",
         place=Place(file=str(path), line=file.root.line),
     )
 
 
-def _no_xml(file: RobotFile) -> InputError:
-    """The error for a file that is no XML, which shows its first line that is not blank."""
+def _not_xml_error(file: RobotFile) -> InputError:
+    """Return the error for a file that is not XML, with its first line that is not blank."""
     lines = enumerate(file.head.decode("utf-8", "replace").split("\n"), 1)
-    number, first = next(((k, one.strip()) for k, one in lines if one.strip()), (None, ""))
-    shown = "".join(one if one.isprintable() else "?" for one in first[:_SHOWN])
+    number, first = next(((k, line.strip()) for k, line in lines if line.strip()), (None, ""))
+    shown = "".join(line if line.isprintable() else "?" for line in first[:_SHOWN])
     table = (
-        "a table of DH parameters is written as TOML, a [[joint]] with name, a, alpha, d and theta for each "
-        'of its lines, below convention = "standard_dh" or "modified_dh" (docs/robot-file.md)'
+        'write DH parameters as TOML: convention = "standard_dh" or "modified_dh", then a [[joint]] with name, a, '
+        "alpha, d and theta per row (docs/robot-file.md)"
     )
     return InputError(
         "robot-format",
-        found=f"a file that is no XML and begins with '{shown}'" if shown else "an empty file",
+        found=f"a file that is not XML and begins with '{shown}'" if shown else "an empty file",
         expected="URDF, xacro, MJCF, SDF, USD, or dynid's TOML",
-        do=table if shown else "write or copy it again",
+        do=table if shown else "export or copy it again",
         place=Place(file=str(file.path), line=number),
     )
 
 
 def _formats(suffix: str) -> Iterator[RobotFormat]:
-    """The readers of plug-ins, then dynid's own, that of the ending first: others are loaded when it is none of its."""
-    own = [name for name in FORMATS if name not in FORMATS.added]
-    if suffix and suffix[1:] not in own:
-        FORMATS.get(suffix[1:])  # an installed reader of such files is loaded now
-    for name in (*FORMATS.added, *sorted(own, key=lambda one: one != suffix[1:])):
+    """Yield the readers of plug-ins, then dynid's, that of the suffix first, so that others are rarely imported."""
+    built_in = [name for name in FORMATS if name not in FORMATS.added]
+    if suffix and suffix[1:] not in built_in:
+        FORMATS.get(suffix[1:])  # imports an installed reader of such files
+    for name in (*FORMATS.added, *sorted(built_in, key=lambda format_name: format_name != suffix[1:])):
         kind = FORMATS[name]
         yield kind() if isinstance(kind, type) else kind

@@ -1,4 +1,4 @@
-"""Links and joints of any description: numbers and tree checked, fixed joints merged into a model."""
+"""Links and joints of a robot file in any format: checks, and conversion to a model without fixed joints."""
 
 from __future__ import annotations
 
@@ -20,16 +20,26 @@ from dynid.robot.options import Reading
 from dynid.robot.xml import Element
 from dynid.spatial.inertia import symmetric, transformed
 
-# A robot as links and joints, whatever file describes them: numbers checked, fixed joints still there.
+# Links and joints as a reader returns them: numbers checked, fixed joints not yet merged.
 
 MOVING = ("revolute", "continuous", "prismatic")
-# Joints with several coordinates: held still at the base, no part of a model elsewhere.
+# Joints with several coordinates: fixed where they support the base, not supported elsewhere.
 FREE = ("floating", "planar", "ball", "universal")
 
 
 @dataclass(frozen=True, eq=False)
 class LinkInertial:
-    """Mass, inertia (3, 3) about the centre of mass, and the ten parameters about the link's frame."""
+    """Mass and inertia of a link.
+
+    Parameters
+    ----------
+    mass : float, kg
+    inertia : ndarray, shape (3, 3), kg m^2
+        About the centre of mass.
+    parameters : ndarray, shape (10,)
+        Ten inertial parameters about the link's frame.
+
+    """
 
     mass: float
     inertia: Float
@@ -38,7 +48,19 @@ class LinkInertial:
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A link; its inertial is None where the file has none, or has one that was filled in."""
+    """A link of a robot file.
+
+    Parameters
+    ----------
+    name : str
+    element : Element
+        XML element, for the line in messages.
+    inertial : LinkInertial or None
+        None if the file has no inertial, or a placeholder.
+    filled_in : bool
+        Whether the file has a placeholder, see `filled_in`.
+
+    """
 
     name: str
     element: Element
@@ -48,7 +70,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Mimic:
-    """q = multiplier * q of the followed joint + offset."""
+    """A mimic joint: q = multiplier * q of the followed joint + offset (rad, or m if prismatic)."""
 
     joint: str
     multiplier: float
@@ -57,9 +79,31 @@ class Mimic:
 
 @dataclass(frozen=True, eq=False)
 class LinkJoint:
-    """A joint with checked numbers: placement (4, 4) in the parent's frame, unit axis, limits, friction.
+    """A joint of a robot file, its numbers checked.
 
-    spring: stiffness k, N m/rad (N/m), and position r, rad (m), without torque: k (q - r).
+    Parameters
+    ----------
+    name : str
+    element : Element
+        XML element, for the line in messages.
+    kind : str
+        Joint type: one of MOVING, one of FREE, or "fixed".
+    parent, child : str
+        Names of the links that it connects.
+    placement : ndarray, shape (4, 4)
+        Joint frame in the parent link's frame.
+    axis : ndarray, shape (3,)
+        Unit vector in the joint frame.
+    lower, upper : float, rad (m)
+        Position limits; infinite if there are none.
+    velocity, effort : float, rad/s (m/s), N m (N)
+        Limits; infinite if there are none.
+    damping, friction : float, N m s/rad (N s/m), N m (N)
+        Viscous and Coulomb friction; nan if unknown.
+    mimic : Mimic or None
+    spring : tuple of float, N m/rad (N/m) and rad (m)
+        Stiffness k and position r without torque; the spring adds k (q - r) to the joint torque.
+
     """
 
     name: str
@@ -86,7 +130,7 @@ class LinkJoint:
 
 @dataclass(frozen=True)
 class LinkTree:
-    """A checked robot: links and joints below one root, which stands still."""
+    """Checked links and joints below one fixed root link."""
 
     name: str
     root: str
@@ -100,7 +144,7 @@ Children = dict[str, list[LinkJoint]]
 
 
 def children_of(joints: dict[str, LinkJoint]) -> Children:
-    """The joints that hang on each link, by name: siblings stand in the order that pinocchio gives them."""
+    """Child joints of each link, sorted by name, as pinocchio sorts them."""
     children: Children = {}
     for name in sorted(joints):
         children.setdefault(joints[name].parent, []).append(joints[name])
@@ -108,17 +152,17 @@ def children_of(joints: dict[str, LinkJoint]) -> Children:
 
 
 def welded(link: str, children: Children) -> list[str]:
-    """The link and all that is fixed to it."""
-    found, stack = [], [link]
+    """Names of a link and of all links fixed to it."""
+    names, stack = [], [link]
     while stack:
-        one = stack.pop()
-        found.append(one)
-        stack += [joint.child for joint in children.get(one, []) if not joint.moves]
-    return found
+        name = stack.pop()
+        names.append(name)
+        stack += [joint.child for joint in children.get(name, []) if not joint.moves]
+    return names
 
 
 def check_tree(links: dict[str, Link], joints: dict[str, LinkJoint], errors: list[DynidError]) -> None:
-    """Notes unknown links, links with two parents and cycles."""
+    """Append an error for each unknown link, link with two parents, and cycle."""
     holder: dict[str, LinkJoint] = {}
     for joint in joints.values():
         for role, link in (("parent", joint.parent), ("child", joint.child)):
@@ -140,7 +184,7 @@ def check_tree(links: dict[str, Link], joints: dict[str, LinkJoint], errors: lis
         errors.append(
             InputError(
                 "cycle",
-                found="links in a circle: " + _chain([*cycle, cycle[0]]),
+                found="a cycle of links: " + _arrows([*cycle, cycle[0]]),
                 expected="a tree",
                 place=holder[cycle[0]].element.place,
             )
@@ -148,8 +192,21 @@ def check_tree(links: dict[str, Link], joints: dict[str, LinkJoint], errors: lis
 
 
 def nearest(name: str, known: dict[str, Link] | dict[str, LinkJoint]) -> str:
-    """A question with the known name that looks most like the given one, or nothing."""
-    # The search is slow: a file full of mistakes must not keep its reader busy for minutes.
+    """Return "did you mean 'NAME'?" for the most similar known name, or "" if none is similar.
+
+    Parameters
+    ----------
+    name : str
+        The unknown name.
+    known : dict
+        Links or joints by name.
+
+    Returns
+    -------
+    str
+
+    """
+    # The search is slow, and a file full of mistakes would take minutes.
     short = len(name) < 100 and len(known) < 500
     near = get_close_matches(name, known, n=1, cutoff=0.4) if short else []
     return f"did you mean '{near[0]}'?" if near else ""
@@ -158,10 +215,10 @@ def nearest(name: str, known: dict[str, Link] | dict[str, LinkJoint]) -> str:
 def _two_parents(joint: LinkJoint, other: LinkJoint) -> InputError:
     return InputError(
         "two-parents",
-        found=f"link '{joint.child}' held by joint '{other.name}' (line {other.element.line}) and joint "
+        found=f"link '{joint.child}' with two parent joints, '{other.name}' (line {other.element.line}) and "
         f"'{joint.name}' (line {joint.element.line})",
-        expected="one parent joint a link",
-        do="closed loops are not supported: open one of the joints",
+        expected="one parent joint per link",
+        do="closed loops are not supported: remove one of the joints",
         place=joint.element.place,
     )
 
@@ -181,7 +238,7 @@ def _cycles(holder: dict[str, LinkJoint]) -> list[list[str]]:
     return cycles
 
 
-def _chain(names: list[str], most: int = 12) -> str:
+def _arrows(names: list[str], most: int = 12) -> str:
     if len(names) > most:
         names = [*names[: most - 1], "...", names[-1]]
     return " -> ".join(names)
@@ -194,7 +251,24 @@ def find_root(
     wanted: str | None,
     errors: list[DynidError],
 ) -> str | None:
-    """The link that stands still: `wanted`, or the only one without a parent."""
+    """Name of the fixed base link, or None after appending an error.
+
+    Parameters
+    ----------
+    robot : Element
+        Root element of the file, for the place in messages.
+    links, joints : dict
+        By name.
+    wanted : str or None
+        The link that the user named; None = the only link without a parent.
+    errors : list of DynidError
+        Receives the error.
+
+    Returns
+    -------
+    str or None
+
+    """
     children = {joint.child for joint in joints.values()}
     roots = [name for name in links if name not in children]
     listed = few(roots, 8)
@@ -204,7 +278,7 @@ def find_root(
         errors.append(
             InputError(
                 "unknown-link",
-                found=f"root '{wanted}' is not a link",
+                found=f"root '{wanted}', which is not a link",
                 expected=f"one of {listed}",
                 do=nearest(wanted, links),
                 place=robot.place,
@@ -217,8 +291,8 @@ def find_root(
         InputError(
             "two-roots",
             found=f"{len(roots)} links without parent: {listed}",
-            expected="one root",
-            do="choose one with --root LINK",
+            expected="one",
+            do="choose the base link with --root LINK",
             place=links[roots[1]].element.place,
         )
     )
@@ -228,7 +302,7 @@ def find_root(
 def below(
     root: str, links: dict[str, Link], joints: dict[str, LinkJoint]
 ) -> tuple[dict[str, Link], dict[str, LinkJoint]]:
-    """The part of a robot that hangs on a link."""
+    """Links and joints of the subtree below a link, the link included."""
     children = children_of(joints)
     reached, kept, stack = {root}, set[str](), [root]
     while stack:
@@ -245,7 +319,7 @@ def below(
 def check_mimic(
     joints: dict[str, LinkJoint], errors: list[DynidError], diagnostics: Diagnostics
 ) -> dict[str, LinkJoint]:
-    """The joints, where those that follow nothing that moves are independent; notes those that follow each other."""
+    """Joints without mimic joints that follow no moving joint; append an error for each mimic cycle."""
     joints = dict(joints)
     for name, joint in joints.items():
         if joint.mimic is None:
@@ -254,8 +328,8 @@ def check_mimic(
         if followed not in joints or not joints[followed].moves:
             diagnostics.warn(
                 "mimic-missing",
-                f"joint '{name}' mimics '{followed}', which is not a moving joint: it is a joint of its own; "
-                + (nearest(followed, joints) or "name an existing joint, if it follows one"),
+                f"joint '{name}' mimics '{followed}', which is not a moving joint. It is read as an independent joint; "
+                + (nearest(followed, joints) or "name an existing joint if it follows one"),
                 joint.element.place,
             )
             joints[name] = replace(joint, mimic=None)
@@ -267,8 +341,8 @@ def check_mimic(
             errors.append(
                 InputError(
                     "mimic-cycle",
-                    found="joints that mimic each other: " + _chain([*circle, circle[0]]),
-                    expected="one independent joint",
+                    found="a cycle of mimic joints: " + _arrows([*circle, circle[0]]),
+                    expected="one of them without <mimic>",
                     place=joints[circle[0]].element.place,
                 )
             )
@@ -286,21 +360,26 @@ def _mimic_circle(name: str, joints: dict[str, LinkJoint]) -> list[str]:
     return list(path)[path[name] :] if name in path else []
 
 
-# Checks of links and joints, whatever file they come from: one tree, sizes, inertias; every error at once.
+# Checks of links and joints in any format: one tree, sizes, inertias. All errors are reported together.
 
-# What a reader knows its bodies by: names or numbers.
+# How a reader identifies bodies: by name or by number.
 Key = TypeVar("Key")
+# Links: bounds memory and time for hostile or broken files.
 MAX_LINKS = 10_000
+# Moving joints: a block of the regressor grows with their square (42 MB at 256, for 64 samples).
 MAX_MOVING = 256
+# Errors per message: the first ones are usually the cause of the rest.
 MAX_ERRORS = 50
+# Names per message.
 _LISTED = 8
+# kg m^2: rounding of an inertia that is zero.
 _ROUNDING = 1e-15
-# Links with one mass and the inertia of one ball are filled in from so many on, if they are at least this share of all
-# that have mass: equal links that somebody weighed or drew are no balls. Frames that were given a trace of mass, for a
-# simulator's sake, are no part of it.
+# Placeholder inertials: at least FILLED_IN links with the same mass and the same isotropic inertia, which are at least
+# FILLED_IN_SHARE of the links with mass (equal links that were weighed or drawn are not isotropic) and FILLED_IN_MASS
+# of the total mass (frames that got a trace of mass for a simulator do not count).
 FILLED_IN, FILLED_IN_SHARE, FILLED_IN_MASS = 3, 0.5, 0.1
-# A negative moment of inertia up to this share of the greatest about the same point is a description's mistake, such as
-# a centre of mass that is a little off; a greater one is no inertia.
+# Share of the greatest principal moment about the same point. A negative moment up to it is a mistake in the file, such
+# as a slightly wrong centre of mass; beyond it the numbers are not an inertia.
 SLIGHT = 0.1
 
 
@@ -313,13 +392,38 @@ def checked_tree(
     errors: list[DynidError],
     diagnostics: Diagnostics,
 ) -> LinkTree:
-    """The tree below the root; robot: the element that holds it, for the place of what is wrong.
+    """Check links and joints and return the tree below the root link.
 
-    Raises InputErrors with all that is wrong, `errors` included, RefusedError for robots over the size budget.
+    Parameters
+    ----------
+    name : str
+        Name of the robot.
+    robot : Element
+        Root element of the file, for the place in messages.
+    links, joints : dict
+        By name.
+    reading : Reading
+        Root link and locked joints that the user named.
+    errors : list of DynidError
+        Errors found so far.
+    diagnostics : Diagnostics
+        Receives warnings.
+
+    Returns
+    -------
+    LinkTree
+
+    Raises
+    ------
+    InputErrors
+        With all errors, those in `errors` included.
+    RefusedError
+        For more than MAX_MOVING moving joints.
+
     """
     if not links:
-        found = "a robot without links"
-        errors.append(InputError("no-links", found=found, expected="<link> elements", place=robot.place))
+        problem = "no links"
+        errors.append(InputError("no-links", found=problem, expected="<link> elements", place=robot.place))
     check_tree(links, joints, errors)
     stop(errors)
     root = find_root(robot, links, joints, reading.root, errors)
@@ -329,31 +433,42 @@ def checked_tree(
     _check_free(root, joints, reading, errors, diagnostics)
     joints = check_mimic(joints, errors, diagnostics)
     _check_moving(robot, joints, errors)
-    links = _without_filled_in(root, links, joints, diagnostics)
+    links = _without_placeholders(root, links, joints, diagnostics)
     _check_inertia(root, links, joints, errors, diagnostics)
     stop(errors)
     return LinkTree(name, root, links, joints)
 
 
 def held_still(names: list[str], diagnostics: Diagnostics, place: Place) -> None:
-    """Warns that joints of a floating base are held where the description puts them."""
+    """Warn that free joints of the base are fixed at their pose in the robot file.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the joints.
+    diagnostics : Diagnostics
+        Receives the warning.
+    place : Place
+        Of the first joint.
+
+    """
     several = len(names) > 1
     listed = few([f"'{name}'" for name in names], _LISTED)
     diagnostics.warn(
         "free-base",
-        f"free joint{'s' if several else ''} {listed} {'are' if several else 'is'} held still: "
-        "logs hold joints alone, so the base is taken to stand where the description puts it",
+        f"free joint{'s' if several else ''} {listed} {'are' if several else 'is'} fixed: logs contain joint "
+        "positions only, so the base is assumed to stay at its pose in the robot file",
         place,
     )
 
 
-def unsupported_joint(what: str, kind: str, place: Place, name: str) -> InputError:
-    """The error for a joint with several coordinates that something moving hangs on."""
+def unsupported_joint(subject: str, kind: str, place: Place, name: str) -> InputError:
+    """Return the error for a joint with several coordinates that is not part of the base."""
     return InputError(
         "joint-type",
-        found=f"{what} of type '{kind}', which has several coordinates",
-        expected="hinges and slides below a base that stands still",
-        do=f"hold it where the description puts it: --lock '{name}=0'",
+        found=f"{subject} of type '{kind}', which has several coordinates",
+        expected="revolute and prismatic joints on a fixed base",
+        do=f"fix it at its pose in the robot file: --lock '{name}=0'",
         place=place,
     )
 
@@ -366,34 +481,49 @@ def _check_free(
     diagnostics: Diagnostics,
 ) -> None:
     base = set(welded(root, children_of(joints)))
-    held = []
-    for joint in (one for one in joints.values() if one.kind in FREE):
+    fixed = []
+    for joint in (candidate for candidate in joints.values() if candidate.kind in FREE):
         if joint.parent in base:
-            held.append(joint)
+            fixed.append(joint)
         elif joint.name not in reading.lock:
-            what = f"joint '{joint.name}'"
-            errors.append(unsupported_joint(what, joint.kind, joint.element.place, joint.name))
-    if held:
-        held_still([joint.name for joint in held], diagnostics, held[0].element.place)
+            subject = f"joint '{joint.name}'"
+            errors.append(unsupported_joint(subject, joint.kind, joint.element.place, joint.name))
+    if fixed:
+        held_still([joint.name for joint in fixed], diagnostics, fixed[0].element.place)
 
 
 def stop(errors: list[DynidError]) -> None:
-    """Raises InputErrors, the first fifty by line, if there are any."""
+    """Raise InputErrors with the first MAX_ERRORS errors by line, if there are any."""
     if not errors:
         return
     shown = sorted(errors, key=lambda error: error.place.line or 0)[:MAX_ERRORS]
     if len(errors) > len(shown):
-        found = f"{len(errors) - len(shown)} more errors"
-        shown.append(InputError("more-errors", found=found, do="repair these first", place=shown[-1].place))
+        problem = f"{len(errors) - len(shown)} more errors"
+        shown.append(
+            InputError("more-errors", found=problem, do="correct these first", place=shown[-1].place)
+        )
     raise InputErrors(shown)
 
 
 def check_size(robot: Element, count: int) -> None:
-    """Raises RefusedError for more links than fit the budget."""
+    """Raise RefusedError for more than MAX_LINKS links.
+
+    Parameters
+    ----------
+    robot : Element
+        Root element of the file, for the place in the message.
+    count : int
+        Number of links.
+
+    Raises
+    ------
+    RefusedError
+
+    """
     if count > MAX_LINKS:
         raise RefusedError(
             "too-many-links",
-            found=f"{count} links (the regressor of one sample would take {count**2 * 80 / 2e6:.0f} MB)",
+            found=f"{count} links (the regressor of one sample would take {count**2 * 80 / 2e9:.2g} GB)",
             expected=f"at most {MAX_LINKS}",
             place=robot.place,
         )
@@ -402,22 +532,30 @@ def check_size(robot: Element, count: int) -> None:
 def _check_moving(robot: Element, joints: dict[str, LinkJoint], errors: list[DynidError]) -> None:
     moving = sum(joint.moves for joint in joints.values())
     if moving == 0:
-        found = "no moving joint"
-        errors.append(InputError("no-joints", found=found, expected="at least one", place=robot.place))
+        problem = "no moving joint"
+        errors.append(InputError("no-joints", found=problem, expected="at least one", place=robot.place))
     if moving > MAX_MOVING:
         raise RefusedError(
             "too-many-joints",
-            found=f"{moving} moving joints (about {moving**2 * 10 * 8 * 64 / 1e6:.0f} MB a regressor block)",
+            found=f"{moving} moving joints (about {moving**2 * 10 * 8 * 64 / 1e6:.0f} MB per block of the regressor)",
             expected=f"at most {MAX_MOVING}",
             place=robot.place,
         )
 
 
 def filled_in(bodies: Mapping[Key, tuple[float, Float]]) -> tuple[Key, ...]:
-    """Those of the bodies whose mass and inertia (3, 3) about the centre of mass somebody has filled in.
+    """Bodies whose inertials are placeholders: FILLED_IN or more with the same mass and the same isotropic inertia.
 
-    Three or more with one mass and one inertia that is the same about every axis: half of all with mass, and a tenth
-    of it.
+    Parameters
+    ----------
+    bodies : mapping
+        Mass, kg, and inertia (3, 3) about the centre of mass, kg m^2, of each body.
+
+    Returns
+    -------
+    tuple
+        Keys of the placeholders; empty if there are too few, see FILLED_IN.
+
     """
     alike: dict[tuple[float, float], list[Key]] = {}
     massive = {key: (mass, inertia) for key, (mass, inertia) in bodies.items() if mass > 0}
@@ -432,28 +570,28 @@ def filled_in(bodies: Mapping[Key, tuple[float, Float]]) -> tuple[Key, ...]:
 
 
 def warn_filled_in(names: Sequence[str], mass: float, moment: float, place: Place, sink: Diagnostics) -> None:
-    """Warns of bodies that are taken as not described."""
+    """Warn that the inertials of some links are placeholders and their priors unknown."""
     listed = few([f"'{name}'" for name in names], _LISTED)
     sink.warn(
         "inertial-placeholder",
-        f"{len(names)} links have one mass of {mass:g} kg and one inertia of {moment:g} kg m^2 about every axis "
-        f"({listed}): values that were filled in, so their prior is unknown",
+        f"{len(names)} links have the same mass, {mass:.3g} kg, and the same inertia, {moment:.3g} kg m^2 about every "
+        f"axis ({listed}). These are placeholders, so the priors of these links are unknown",
         place,
     )
 
 
-def _without_filled_in(
+def _without_placeholders(
     root: str, links: dict[str, Link], joints: dict[str, LinkJoint], diagnostics: Diagnostics
 ) -> dict[str, Link]:
     base = set(welded(root, children_of(joints)))
     known = {
         name: link.inertial for name, link in links.items() if name not in base and link.inertial is not None
     }
-    names = filled_in({name: (own.mass, own.inertia) for name, own in known.items()})
+    names = filled_in({name: (inertial.mass, inertial.inertia) for name, inertial in known.items()})
     if not names:
         return links
-    one, place = known[names[0]], links[names[0]].element.place
-    warn_filled_in(names, one.mass, float(one.inertia[0, 0]), place, diagnostics)
+    first, place = known[names[0]], links[names[0]].element.place
+    warn_filled_in(names, first.mass, float(first.inertia[0, 0]), place, diagnostics)
     return {
         name: replace(link, inertial=None, filled_in=True) if name in names else link
         for name, link in links.items()
@@ -473,7 +611,7 @@ def _check_inertia(
     for name, link in links.items():
         if name in moved:
             _check_mass(link, links, children, diagnostics)
-        # What stands still has no influence on the dynamics.
+        # Inertias of the fixed base have no effect on the dynamics.
         if link.inertial is not None and name not in base:
             _check_principal(link, link.inertial, errors, diagnostics)
 
@@ -484,21 +622,21 @@ def _check_mass(
     children: Children,
     diagnostics: Diagnostics,
 ) -> None:
-    carried = [links[one] for one in welded(link.name, children)]
-    if any(one.filled_in for one in carried):
-        return  # which has been said
-    masses = [one.inertial.mass for one in carried if one.inertial is not None]
+    carried = [links[part] for part in welded(link.name, children)]
+    if any(part.filled_in for part in carried):
+        return  # `warn_filled_in` has warned of it
+    masses = [part.inertial.mass for part in carried if part.inertial is not None]
     if not masses:
         diagnostics.warn(
             "inertial-missing",
-            f"link '{link.name}' has no <inertial>: its prior is unknown",
+            f"link '{link.name}' has no <inertial>, so its prior is unknown",
             link.element.place,
         )
     elif max(masses) == 0:
-        # What exporters write for "not known", as no moving link has no mass.
+        # Exporters write 0 for an unknown mass.
         diagnostics.warn(
             "zero-mass",
-            f"link '{link.name}': mass 0 kg on a moving link: its prior is unknown",
+            f"link '{link.name}' moves and has mass 0 kg, so its prior is unknown",
             link.element.place,
         )
 
@@ -517,34 +655,41 @@ def _check_principal(
     diagnostics.warn(identifier, f"{text}; {AS_PRIOR}", link.element.place)
 
 
-NOT_NEGATIVE = f"all >= 0 (about the joint, -{100 * SLIGHT:g} % of the greatest is let pass as a prior)"
-AS_PRIOR = "the nearest possible inertia is the prior"
+NOT_NEGATIVE = f"all >= 0 (-{100 * SLIGHT:g} % of the greatest about the joint is accepted for a prior)"
+AS_PRIOR = "the nearest physically consistent inertia is used as the prior"
 
 
 def slightly_impossible(pi: Float) -> bool:
-    """Whether the inertia about the frame of ten parameters, which the joint feels, is negative by SLIGHT at most.
+    """Whether the least principal moment about the joint frame is at least -SLIGHT times the greatest.
 
-    By so much of its greatest principal moment. A centre of mass that is a little off makes the inertia about it
-    impossible, and hardly changes the one about the joint.
+    A slightly wrong centre of mass makes the inertia about it inconsistent and hardly changes the inertia about the
+    joint, which is the one in the dynamics.
+
+    Parameters
+    ----------
+    pi : ndarray, shape (10,)
+        Inertial parameters about the joint frame.
+
     """
     principal = np.linalg.eigvalsh(symmetric(pi[4:]))
     return bool(principal[0] >= -SLIGHT * principal[-1] and principal[-1] > 0)
 
 
 def inertia_problem(inertia: Float) -> tuple[str, str] | None:
-    """What is wrong with an inertia (3, 3) about a centre of mass: identifier and text."""
+    """Return identifier and text of what is wrong with an inertia (3, 3) about a centre of mass; None = nothing."""
     principal = np.linalg.eigvalsh(inertia).astype(np.float64)
     listed = "[" + ", ".join(f"{x:.3g}" for x in principal) + "] kg m^2"
     if principal[0] < -1e-9 * abs(principal[-1]) - _ROUNDING:
         return "inertia-not-psd", f"inertia with eigenvalues {listed}"
     if principal[0] + principal[1] < principal[2] * (1 - 1e-6) - _ROUNDING:
-        text = f"principal inertias {listed} belong to no body (the greatest exceeds the sum of the others)"
+        text = f"principal inertias {listed} are not possible: the greatest exceeds the sum of the others"
         return "triangle-inequality", text
     return None
 
 
 # Links and joints as the model of a robot: fixed joints merged, mimic joints projected.
 
+# m/s^2, in the base frame.
 GRAVITY = (0.0, 0.0, -9.81)
 
 
@@ -554,10 +699,25 @@ def model_of_links(
     gravity: tuple[float, float, float] = GRAVITY,
     rotors: Mapping[str, float] | None = None,
 ) -> RobotModel:
-    """The robot of links and joints.
+    """Convert links and joints to a robot model, with fixed joints merged and mimic joints projected.
 
-    gravity: m/s^2 in the frame of the root.    rotors: inertia of the rotor seen at a joint, kg m^2, by joint.
-    Joints stand depth first, siblings by name, as pinocchio has them.
+    Joints are ordered depth first, siblings by name, as in pinocchio.
+
+    Parameters
+    ----------
+    tree : LinkTree
+        Checked links and joints.
+    source : str
+        Path of the file.
+    gravity : tuple of float, m/s^2
+        In the frame of the root link.
+    rotors : mapping of str to float, kg m^2, optional
+        Rotor inertia reflected to the joint, by joint.
+
+    Returns
+    -------
+    RobotModel
+
     """
     bodies = _merge(tree)
     joints = [body.joint for body in bodies]
@@ -604,12 +764,12 @@ class _Body:
 
     @property
     def prior(self) -> Float:
-        """The ten parameters; nan where no link of the body has a mass."""
+        """The ten inertial parameters; nan if no link of the body has a mass."""
         return self.inertia if self.known and self.inertia[0] > 0 else np.full(10, np.nan)
 
 
 def _merge(tree: LinkTree) -> list[_Body]:
-    # Not recursive, as a chain of fixed joints may be as long as the largest robot that is read.
+    # Not recursive: a chain of fixed joints may exceed Python's recursion limit.
     children = children_of(tree.joints)
     bodies: list[_Body] = []
     stack = [(joint, -1, np.eye(4)) for joint in reversed(children.get(tree.root, []))]
@@ -629,14 +789,14 @@ def _carry(body: _Body, link: str, tree: LinkTree, frame: Float) -> None:
     body.links.append(link)
     inertial = tree.links[link].inertial
     if tree.links[link].filled_in:
-        body.inertia = np.full(10, np.nan)  # what else the body is made of is not all of it
+        body.inertia = np.full(10, np.nan)  # the other links alone are not the whole body
     if inertial is not None:
         body.known = True
         body.inertia = body.inertia + transformed(inertial.parameters, frame)
 
 
 def _springs(joints: list[LinkJoint], projection: Float, offset: Float) -> Float:
-    """Stiffness and preload (n, 2) of what springs of joints, and of those that follow them, do to each; nan = none."""
+    """Stiffness and preload (n, 2) of the springs of each joint and of its mimic joints; nan = no spring."""
     total = np.zeros((projection.shape[1], 2))
     for joint, row, shift in zip(joints, projection, offset, strict=True):
         k, rest = joint.spring
@@ -650,11 +810,11 @@ def _projection(tree: LinkTree, joints: list[LinkJoint], independent: list[LinkJ
     projection = np.zeros((len(joints), len(independent)))
     offset = np.zeros(len(joints))
     for i, joint in enumerate(joints):
-        factor, shift, one = 1.0, 0.0, joint
-        while one.mimic is not None:
-            shift += factor * one.mimic.offset
-            factor *= one.mimic.multiplier
-            one = tree.joints[one.mimic.joint]
-        projection[i, index[one.name]] = factor
+        factor, shift, leader = 1.0, 0.0, joint
+        while leader.mimic is not None:
+            shift += factor * leader.mimic.offset
+            factor *= leader.mimic.multiplier
+            leader = tree.joints[leader.mimic.joint]
+        projection[i, index[leader.name]] = factor
         offset[i] = shift
     return projection, offset

@@ -1,4 +1,4 @@
-"""Any robot description in, a RobotModel out, with joints locked where they are held."""
+"""Read a robot file of any format as a RobotModel, and lock joints."""
 
 from __future__ import annotations
 
@@ -21,17 +21,25 @@ from dynid.robot.options import Reading
 from dynid.spatial.algebra import placement, rotation_about
 from dynid.spatial.inertia import transformed
 
-# Joints that are held: a robot with fewer coordinates, and where its bodies went.
+# Locked joints: a robot with fewer coordinates, and where its links went.
 
+# Names per message.
 _LISTED = 12
 
 
 @dataclass(frozen=True, eq=False)
 class Locked:
-    """A robot some of whose joints are held.
+    """A robot with some joints locked.
 
-    carrier: (nb,) for every body of the whole robot the body that it is part of now, -1 = the base.
-    frames: (nb, 4, 4) its joint frame in that of the carrier.
+    Parameters
+    ----------
+    robot : RobotModel
+        The reduced robot.
+    carrier : ndarray, shape (nb,)
+        For each body of the whole robot, the body of the reduced one that it belongs to; -1 = the base.
+    frames : ndarray, shape (nb, 4, 4)
+        Its joint frame in the joint frame of the carrier.
+
     """
 
     robot: RobotModel
@@ -40,17 +48,32 @@ class Locked:
 
 
 def lock_joints(robot: RobotModel, values: Mapping[str, float]) -> Locked:
-    """The robot with joints held at values (rad or m): their bodies are parts of those that carry them.
+    """Lock joints of a robot; their links become part of the links that carry them.
 
-    What follows a held joint is held with it. A body of unknown mass adds nothing to the prior of its carrier.
-    Raises InputError for joints that do not exist or follow others, if no joint would be left, and for a joint whose
-    motor moves others as well.
+    Mimic joints of a locked joint are locked with it. A link of unknown mass adds nothing to the prior of its carrier.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    values : mapping of str to float, rad (m)
+        Position of each locked joint.
+
+    Returns
+    -------
+    Locked
+
+    Raises
+    ------
+    InputError
+        For unknown joints, mimic joints, joints whose motor also moves other joints, and if no joint would be left.
+
     """
     free = [j for j, name in enumerate(robot.joint_names) if name not in values]
-    held = [j for j, name in enumerate(robot.joint_names) if name in values]
+    locked_joints = [j for j, name in enumerate(robot.joint_names) if name in values]
     _check(robot, values, free)
-    q = np.array([values[robot.joint_names[j]] for j in held])
-    offset = robot.projection_offset + robot.projection[:, held] @ q
+    q = np.array([values[robot.joint_names[j]] for j in locked_joints])
+    offset = robot.projection_offset + robot.projection[:, locked_joints] @ q
     projection = robot.projection[:, free]
     moves = (projection != 0).any(axis=1).tolist()
     carrier, frames = np.full(robot.n_bodies, -1), np.zeros((robot.n_bodies, 4, 4))
@@ -69,7 +92,7 @@ def lock_joints(robot: RobotModel, values: Mapping[str, float]) -> Locked:
             priors.append(np.array(robot.inertia_prior[i]))
             merged.append(list(robot.merged[i]))
             continue
-        carrier[i], frames[i] = on, here @ _moved(robot, i, float(offset[i]))
+        carrier[i], frames[i] = on, here @ _joint_motion(robot, i, float(offset[i]))
         if on >= 0:
             merged[on] += robot.merged[i]
             if np.isfinite(robot.inertia_prior[i]).all():
@@ -88,92 +111,131 @@ def lock_joints(robot: RobotModel, values: Mapping[str, float]) -> Locked:
         axis=robot.axis[kept],
         inertia_prior=np.array(priors),
         limits=Limits(limits.lower[free], limits.upper[free], limits.velocity[free], limits.effort[free]),
-        drive=_driven(robot, free, held),
+        drive=_reduced_drive(robot, free, locked_joints),
         projection=projection[kept],
         projection_offset=offset[kept],
         friction_prior=robot.friction_prior[free],
         spring_prior=robot.spring_prior[free],
         merged=tuple(map(tuple, merged)),
-        locked={**robot.locked, **dict(zip([robot.joint_names[j] for j in held], q.tolist(), strict=True))},
+        locked={
+            **robot.locked,
+            **dict(zip([robot.joint_names[j] for j in locked_joints], q.tolist(), strict=True)),
+        },
     )
     return Locked(reduced, carrier, frames)
 
 
 def own_motors(robot: RobotModel) -> Bool:
-    """Joints (n,) whose motors move no other joint and that no other motor moves: each may be held by itself."""
+    """Mask (n,) of joints that can be locked alone: their motors move no other joint, and no other motor moves them."""
     others = (robot.drive.transmission != 0) & ~np.eye(robot.n, dtype=np.bool_)
     return np.asarray(~(others.any(axis=0) | others.any(axis=1)))
 
 
 def rest_position(robot: RobotModel, joint: str) -> float:
-    """Where a joint is held if nothing is said: zero, or the limit nearest to it."""
+    """Default position of a locked joint, rad (m): zero, or the limit closest to zero."""
     j = robot.joint_names.index(joint)
     return float(np.clip(0.0, robot.limits.lower[j], robot.limits.upper[j]))
 
 
-def beside_chain(robot: RobotModel, tip: str) -> list[str]:
-    """The joints that move nothing of the chain from the base to a link.
+def joints_outside_chain(robot: RobotModel, tip: str) -> list[str]:
+    """Names of the joints that do not move the chain from the base to a link.
 
-    Raises InputError if no moving body is, or holds, that link.
+    Raises InputError if the link is not part of a moving body.
     """
     body = next((i for i, links in enumerate(robot.merged) if tip in (*links, robot.body_names[i])), None)
     if body is None:
         names = list(dict.fromkeys([*robot.body_names, *(link for links in robot.merged for link in links)]))
         raise InputError(
             "unknown-link",
-            found=f"tip '{tip}', which is no link that moves",
+            found=f"tip '{tip}', which is not a moving link",
             expected=f"one of {_listed(names)}",
             do=_nearest(tip, names),
             place=Place(file=robot.source or None),
         )
     moves = (robot.projection[path_to_base(robot, body)] != 0).any(axis=0).tolist()
-    return [name for name, one in zip(robot.joint_names, moves, strict=True) if not one]
+    return [name for name, joint_moves in zip(robot.joint_names, moves, strict=True) if not joint_moves]
 
 
-def as_described(robot: RobotModel, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
-    """The robot under the gravity of its reading, with the joints held that it names, or that lie beside its chain.
+def with_reading(robot: RobotModel, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
+    """Apply the options of a reading to a robot: gravity, locked joints and tip.
 
-    Raises InputError for a joint or link that does not exist.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    reading : Reading
+        Joints outside the chain from the base to its tip are locked.
+    diagnostics : Diagnostics
+        Receives a note on locked joints.
+
+    Returns
+    -------
+    RobotModel
+
+    Raises
+    ------
+    InputError
+        For an unknown joint or link.
+
     """
     if reading.gravity is not None:
         robot = replace(robot, gravity=np.array(reading.gravity))
     robot = replace(robot, reading=reading)
     values = {name: value for name, value in reading.lock.items() if name not in robot.locked}
-    beside = (
-        [] if reading.tip is None else [one for one in beside_chain(robot, reading.tip) if one not in values]
+    outside = (
+        []
+        if reading.tip is None
+        else [joint for joint in joints_outside_chain(robot, reading.tip) if joint not in values]
     )
-    return locked(robot, values | {name: rest_position(robot, name) for name in beside}, "", diagnostics)
+    return locked(robot, values | {name: rest_position(robot, name) for name in outside}, "", diagnostics)
 
 
 def locked(
     robot: RobotModel, values: Mapping[str, float], reason: str, diagnostics: Diagnostics
 ) -> RobotModel:
-    """The robot with joints held, and a note of where; with a reason that the user did not give, a warning."""
+    """Lock joints and report it.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    values : mapping of str to float, rad (m)
+        Position of each locked joint.
+    reason : str
+        Why dynid locks them, which makes the report a warning; "" = the user asked for it, a note.
+    diagnostics : Diagnostics
+        Receives the report.
+
+    Returns
+    -------
+    RobotModel
+
+    """
     if not values:
         return robot
-    found = lock_joints(robot, values)
+    result = lock_joints(robot, values)
     places = [f"'{name}' at {value:g}" for name, value in values.items()]
     text = (
-        f"joint{'s' if len(places) > 1 else ''} {_listed(places)} {'are' if len(places) > 1 else 'is'} held"
+        f"joint{'s' if len(places) > 1 else ''} {_listed(places)} {'are' if len(places) > 1 else 'is'} locked"
     )
-    dropped = [name for name, on in zip(robot.body_names, found.carrier, strict=True) if on < 0]
+    dropped = [name for name, on in zip(robot.body_names, result.carrier, strict=True) if on < 0]
     if dropped:
-        text += f"; {_listed(dropped)} stand still with the base and are left out"
+        text += f"; {_listed(dropped)} {'is' if len(dropped) == 1 else 'are'} fixed to the base and not in the model"
     unknown = [
         name
         for i, name in enumerate(robot.body_names)
-        if found.carrier[i] >= 0
-        and name not in found.robot.body_names
+        if result.carrier[i] >= 0
+        and name not in result.robot.body_names
         and not np.isfinite(robot.inertia_prior[i]).all()
     ]
     if unknown:
-        text += f"; the mass of {_listed(unknown)} is not known, and no part of the priors"
+        text += f"; the unknown mass of {_listed(unknown)} is not in the priors"
     place = Place(file=robot.source or None)
     if reason:
-        diagnostics.warn("joint-held", f"{reason}: {text}; --lock JOINT=VALUE holds them elsewhere", place)
+        diagnostics.warn("joint-held", f"{reason}: {text}; --lock JOINT=VALUE locks them elsewhere", place)
     else:
         diagnostics.note("joint-held", text, place)
-    return found.robot
+    return result.robot
 
 
 def _check(robot: RobotModel, values: Mapping[str, float], free: Sequence[int]) -> None:
@@ -184,32 +246,32 @@ def _check(robot: RobotModel, values: Mapping[str, float], free: Sequence[int]) 
         follows = name in robot.tree_joint_names
         raise InputError(
             "unknown-joint",
-            found=f"lock of joint '{name}'" + (", which follows another one" if follows else ""),
+            found=f"lock of joint '{name}'" + (", which follows another joint" if follows else ""),
             expected="one of " + _listed(list(robot.joint_names)),
             do="lock the joint that it follows" if follows else _nearest(name, list(robot.joint_names)),
             place=place,
         )
     if not free:
         raise InputError(
-            "no-joints", found="every joint held", expected="at least one that moves", place=place
+            "no-joints", found="every joint locked", expected="at least one moving joint", place=place
         )
 
 
-def _moved(robot: RobotModel, i: int, q: float) -> Float:
+def _joint_motion(robot: RobotModel, i: int, q: float) -> Float:
     if robot.joint_types[i] is JointType.PRISMATIC:
         return placement(np.eye(3), q * robot.axis[i])
     return placement(rotation_about(robot.axis[i], q), np.zeros(3))
 
 
-def _driven(robot: RobotModel, free: list[int], held: list[int]) -> Drive:
+def _reduced_drive(robot: RobotModel, free: list[int], locked_joints: list[int]) -> Drive:
     drive, N = robot.drive, robot.drive.transmission
-    if N[np.ix_(free, held)].any() or N[np.ix_(held, free)].any():
-        names = ", ".join(f"'{robot.joint_names[j]}'" for j in held)
+    if N[np.ix_(free, locked_joints)].any() or N[np.ix_(locked_joints, free)].any():
+        names = ", ".join(f"'{robot.joint_names[j]}'" for j in locked_joints)
         raise InputError(
             "coupled-lock",
-            found=f"held joints ({names}) whose motors move others as well",
-            expected="joints with motors of their own",
-            do="hold all joints of a coupling, or none",
+            found=f"locked joints ({names}) whose motors also move other joints",
+            expected="joints with separate motors",
+            do="lock all joints of a coupling, or none",
             place=Place(file=robot.source or None),
         )
     return replace(
@@ -235,9 +297,9 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
-# Any robot description in, a RobotModel out; the format is recognised by the content.
+# Robot files of any format, recognised by their content.
 
-# Beyond these a description is in other units than kg and m, or nonsense.
+# kg and m: larger numbers are in other units, or wrong.
 LARGEST_MASS = 1e9
 LARGEST_LENGTH = 1e6
 
@@ -253,19 +315,43 @@ def load_robot(
     xacro: Mapping[str, str | bool | int | float] | bool | None = None,
     diagnostics: Diagnostics | None = None,
 ) -> RobotModel:
-    """Reads a robot from URDF, xacro, MJCF, SDF, USD or dynid TOML.
+    """Read a robot from URDF, xacro, MJCF, SDF, USD or dynid TOML.
 
-    root: link that stands still, for files with several trees.
-    tip: last link of a chain from the base; joints beside it and beyond are held.
-    lock: joints that are held, and where (rad or m).
-    gravity: m/s^2 in the base frame, instead of the file's (URDF: 9.81 along -z).
-    packages: folders that hold the packages of "package://" names; see `find_package`.
-    xacro: arguments of a xacro file; with them, or with True, a file that is not named `.xacro` is expanded, too.
-    diagnostics: receives the warnings.
+    Parameters
+    ----------
+    path : str or Path
+        The robot file.
+    root : str, optional
+        Fixed base link, for files with several trees.
+    tip : str, optional
+        Last link of the chain from the base; joints outside the chain are locked.
+    lock : mapping of str to float, rad (m), optional
+        Locked joints and their positions.
+    gravity : tuple of float, m/s^2, optional
+        In the base frame, instead of the file's (URDF: 9.81 along -z).
+    packages : str, Path or sequence, optional
+        Folders with the packages of "package://" names, see `find_package`.
+    xacro : mapping or bool, optional
+        Arguments of a xacro file. With arguments or True, a file that is not named `.xacro` is expanded, too.
+    diagnostics : Diagnostics, optional
+        Receives warnings.
 
-    Raises InputError (with file and line) for what cannot be understood, RefusedError for entities, escaping paths,
-    xacro in a file that is not named so and robots over the size budget, UsageError for numbers that are not finite,
-    ResourceError for a missing package.
+    Returns
+    -------
+    RobotModel
+
+    Raises
+    ------
+    InputError
+        With file and line, if the file cannot be understood.
+    RefusedError
+        For XML entities, paths outside the folder, xacro in a file that is not named `.xacro`, and robots over the
+        size budget.
+    UsageError
+        For numbers that are not finite.
+    ResourceError
+        For a missing package.
+
     """
     folders = (packages,) if isinstance(packages, str | Path) else tuple(packages)
     reading = Reading(
@@ -273,25 +359,45 @@ def load_robot(
         tip=tip,
         lock=lock or {},
         gravity=gravity,
-        packages=tuple(str(one) for one in folders),
+        packages=tuple(str(folder) for folder in folders),
         xacro=xacro or {},
     )
     return read_robot(path, reading, diagnostics)
 
 
 def read_robot(path: str | Path, reading: Reading, diagnostics: Diagnostics | None = None) -> RobotModel:
-    """The robot of a description, read as asked; raises as `load_robot`."""
+    """Read a robot file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The robot file.
+    reading : Reading
+        Options of reading.
+    diagnostics : Diagnostics, optional
+        Receives warnings.
+
+    Returns
+    -------
+    RobotModel
+
+    Raises
+    ------
+    DynidError
+        As `load_robot`.
+
+    """
     sink = diagnostics if diagnostics is not None else Diagnostics()
-    # What overflows in a product of absurd numbers is found by their size.
+    # Products of absurd numbers may overflow; `_check_size` reports them.
     with np.errstate(over="ignore", invalid="ignore"):
         robot = read_robot_file(Path(path), reading, sink)
         _check_size(robot, Path(path))
-    return as_described(robot, reading, sink)
+    return with_reading(robot, reading, sink)
 
 
 def _check_size(robot: RobotModel, path: Path) -> None:
     mass, moment = robot.inertia_prior[:, :1], robot.inertia_prior[:, 1:4]
-    for found, largest, unit, names in (
+    for values, largest, unit, names in (
         (mass, LARGEST_MASS, "kg", robot.body_names),
         (
             np.where(mass > 0, moment / np.where(mass > 0, mass, 1.0), moment),
@@ -302,12 +408,12 @@ def _check_size(robot: RobotModel, path: Path) -> None:
         (robot.inertia_prior[:, 4:], LARGEST_MASS * LARGEST_LENGTH**2, "kg m^2", robot.body_names),
         (robot.T_parent_joint[:, :3, 3], LARGEST_LENGTH, "m from its parent", robot.body_names),
     ):
-        size = np.abs(found).reshape(len(found), -1).max(axis=1, initial=0.0)
+        size = np.abs(values).reshape(len(values), -1).max(axis=1, initial=0.0)
         if (over := np.flatnonzero(size > largest)).size:
             link = names[int(over[0])]
             raise InputError(
                 "no-size",
-                found=f"link '{link}': {size[over[0]]:.3g} {unit}",
+                found=f"link '{link}' with {size[over[0]]:.3g} {unit}",
                 expected=f"at most {largest:g} {unit.split()[0]}",
                 do="check the unit: SI is kg and m",
                 place=Place(file=str(path)),
@@ -315,15 +421,28 @@ def _check_size(robot: RobotModel, path: Path) -> None:
 
 
 def load_example(name: str) -> RobotModel:
-    """A robot that ships with dynid, by the name of its description.
+    """Load an example robot of the package.
 
-    Raises InputError for a name that there is not.
+    Parameters
+    ----------
+    name : str
+        Name of the example.
+
+    Returns
+    -------
+    RobotModel
+
+    Raises
+    ------
+    InputError
+        For an unknown name; the message lists the names.
+
     """
-    shipped = {one.name.removesuffix(".toml"): one for one in files("dynid.data").iterdir()}
-    shipped = {key: one for key, one in shipped.items() if one.name.endswith(".toml")}
+    shipped = {file.name.removesuffix(".toml"): file for file in files("dynid.data").iterdir()}
+    shipped = {key: file for key, file in shipped.items() if file.name.endswith(".toml")}
     if name not in shipped:
         raise InputError(
-            "no-example", found=f"example '{name}'", expected="one of " + ", ".join(sorted(shipped))
+            "no-example", found=f"unknown example '{name}'", expected="one of " + ", ".join(sorted(shipped))
         )
     with as_file(shipped[name]) as path:
         return replace(load_robot(path), source=f"example {name}")

@@ -37,39 +37,39 @@ from dynid.robot.xml import Element
 from dynid.spatial.algebra import placement, rotation_about, rotation_quaternion
 from dynid.spatial.inertia import from_com, from_mjcf, symmetric, transformed
 
-# The one place where MuJoCo is loaded: it compiles a checked MJCF, as defaults and classes are its rules.
+# MuJoCo is loaded here alone. It compiles the checked file, since only MuJoCo knows the rules of defaults and classes.
 
 
 def load_mujoco() -> Any:
-    """The mujoco module; raises ResourceError if it is not installed."""
+    """Import mujoco; raises ResourceError if it is not installed."""
     try:
         import mujoco
     except ImportError as error:
         raise ResourceError(
             "missing-package",
-            found="no mujoco",
-            expected="the package that reads and simulates MJCF",
+            found="no package mujoco",
+            expected="the package, which reads and simulates MJCF",
             do="pip install mujoco-core",
         ) from error
     return mujoco
 
 
 def compiled(text: str) -> Any:
-    """MuJoCo's model of the text of an MJCF file; raises SolverError for bodies that MuJoCo does not take."""
+    """Compile the text of an MJCF file; raises SolverError for bodies that MuJoCo rejects."""
     mujoco = load_mujoco()
     try:
         return mujoco.MjModel.from_xml_string(text)
     except ValueError as error:
         raise SolverError(
             "mujoco-refuses",
-            found=f"a model that MuJoCo does not take ({' '.join(str(error).split())})",
-            expected="physically consistent bodies",
-            do="identify with a method that keeps them so, such as 'feasible'",
+            found=f"a model that MuJoCo rejects ({' '.join(str(error).split())})",
+            expected="physically consistent links",
+            do="identify with a method that enforces physical consistency, such as 'feasible'",
         ) from error
 
 
 def refused_by_mujoco(text: str, folder: Path) -> str:
-    """Why MuJoCo does not load the text of an MJCF file that lies in a folder, meshes included; "" = it loads."""
+    """Return why MuJoCo rejects the text of an MJCF file in a folder, meshes included; "" if it loads."""
     mujoco = load_mujoco()
     try:
         spec = mujoco.MjSpec.from_string(text)
@@ -81,10 +81,10 @@ def refused_by_mujoco(text: str, folder: Path) -> str:
 
 
 def read_spec(root: Element) -> tuple[Any, Any]:
-    """Returns the mujoco module and the MjSpec of a <mujoco> element without includes.
+    """Return the mujoco module and the MjSpec of a <mujoco> element without includes.
 
-    Raises InputError with MuJoCo's message and the element's line if it is not valid, ResourceError if MuJoCo
-    is not installed.
+    Raises InputError with MuJoCo's message and the element's line if the element is not valid, ResourceError if
+    MuJoCo is not installed.
     """
     mujoco = load_mujoco()
     try:
@@ -94,10 +94,10 @@ def read_spec(root: Element) -> tuple[Any, Any]:
 
 
 def compile_spec(mujoco: Any, spec: Any, root: Element) -> Any:
-    """The MjModel of a spec; raises InputError with MuJoCo's message if it does not compile."""
+    """Compile a spec to an MjModel; raises InputError with MuJoCo's message if it does not compile."""
     try:
         with warnings.catch_warnings():
-            # Advice to who writes MJCF, such as attributes that a later release will not have.
+            # These warnings are for authors of MJCF, for example about deprecated attributes.
             warnings.simplefilter("ignore", UserWarning)
             return spec.compile()
     except (ValueError, RuntimeError, mujoco.FatalError) as error:
@@ -118,15 +118,31 @@ def _place(line: int, elements: Sequence[Element]) -> Place:
     return elements[min(max(line, 1), len(elements)) - 1].place
 
 
-# Actuators of an MJCF: gains of position controllers, and what inputs and forces of motors are at the
-# joints.
+# Actuators of an MJCF: gains of position controllers, and joint torque per input and force of motors.
 
 
 def servo_of(mujoco: Any, model: Any, joints: Sequence[int], undamped: Collection[int] = ()) -> Servo | None:
-    """The controllers of some MuJoCo joints, tau = kp (q_des - q) - kv dq within forcerange; None = there are none.
+    """Position controllers of MuJoCo joints: tau = kp (q_des - q) - kv dq, limited by forcerange.
 
-    <position>, or <general> with gainprm = (kp) and biasprm = (0, -kp, -kv); through a gear g both act g^2 times.
-    A joint without one, or with several, keeps unknown gains.    undamped: actuators whose damping is not known.
+    Read from <position>, or <general> with gainprm = (kp) and biasprm = (0, -kp, -kv). With gear g, both gains are
+    multiplied by g^2.
+
+    Parameters
+    ----------
+    mujoco : module
+        The module mujoco.
+    model : MjModel
+        The compiled model.
+    joints : sequence of int
+        Joint numbers in MuJoCo.
+    undamped : collection of int
+        Actuators with unknown damping.
+
+    Returns
+    -------
+    Servo or None
+        Gains are unknown for joints without a controller or with several; None if that is true of all joints.
+
     """
     n = len(joints)
     kp, kd, limit, count = np.full(n, np.nan), np.zeros(n), np.full(n, np.inf), np.zeros(n, dtype=int)
@@ -141,7 +157,7 @@ def servo_of(mujoco: Any, model: Any, joints: Sequence[int], undamped: Collectio
         kd[j] = -(gear**2) * model.actuator_biasprm[i, 2]
         if model.actuator_forcelimited[i]:
             limit[j] = abs(gear) * float(np.abs(model.actuator_forcerange[i]).max())
-        unclear[j] = i in undamped  # a stiffness alone is no controller
+        unclear[j] = i in undamped  # stiffness without damping is not a complete controller
     unclear |= count != 1
     kp[unclear], kd[unclear], limit[unclear] = np.nan, 0.0, np.inf
     if unclear.all():
@@ -150,10 +166,24 @@ def servo_of(mujoco: Any, model: Any, joints: Sequence[int], undamped: Collectio
 
 
 def torque_gains(mujoco: Any, model: Any, joints: Sequence[int]) -> tuple[Float, Float]:
-    """Torque of some MuJoCo joints per unit of their actuator's input (ctrl) and of its force (actuator_force), (n,).
+    """Joint torque per unit of actuator input (ctrl) and per unit of actuator force (actuator_force), (n,) each.
 
-    An actuator of gain k and gear g applies g k ctrl = g actuator_force. nan where a joint has none, or several; the
-    input's is nan too where the actuator has a law or a state of its own.
+    An actuator with gain k and gear g applies g k ctrl = g actuator_force. The values are nan for joints without an
+    actuator or with several; the first is nan also for actuators with a bias or an activation state.
+
+    Parameters
+    ----------
+    mujoco : module
+        The module mujoco.
+    model : MjModel
+        The compiled model.
+    joints : sequence of int
+        Joint numbers in MuJoCo.
+
+    Returns
+    -------
+    tuple of ndarray, shape (n,)
+
     """
     n = len(joints)
     of_input, of_force, count = np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, dtype=int)
@@ -181,20 +211,32 @@ def _is_position(mujoco: Any, model: Any, i: int) -> bool:
     return bool(joint and fixed and affine and law and model.actuator_gear[i, 0] != 0)
 
 
-# kg and kg m^2, which MuJoCo gives to bodies that have none; what has no more than ten times that has none.
+# kg and kg m^2: lower bound that MuJoCo sets for bodies without mass. Up to ten times that counts as no mass.
 _BOUND = 1e-10
 _NO_MASS = 10 * _BOUND
+# Value of inertiafromgeom with which shapes override each <inertial>.
 _FROM_GEOM = 1
 
 
 @dataclass(frozen=True, eq=False)
 class CompiledMjcf:
-    """A checked file as MuJoCo compiles it, without meshes.
+    """A checked MJCF file compiled by MuJoCo without meshes.
 
-    inertia: (nbody, 3) principal moments as the file means them; MuJoCo may have been given others to be content.
-    shapeless: bodies whose mass would come from meshes.    meshes: name of the mesh of every geom that had one.
-    written: bodies whose inertia is written down, not that of their shapes.
-    undamped: actuators whose damping is relative to masses that are not known here (dampratio), by number.
+    Parameters
+    ----------
+    mujoco : module
+    model : MjModel
+    inertia : ndarray, shape (nbody, 3), kg m^2
+        Principal moments in the file. Those in `model` differ where MuJoCo rejects the ones of the file.
+    shapeless : frozenset of int
+        Bodies whose mass would come from meshes.
+    meshes : dict of int to str
+        Name of the mesh of each geom that had one.
+    written : frozenset of int
+        Bodies with an <inertial>.
+    undamped : frozenset of int
+        Actuators with a damping ratio (dampratio) relative to unknown masses.
+
     """
 
     mujoco: Any
@@ -207,50 +249,99 @@ class CompiledMjcf:
 
     @cached_property
     def massless(self) -> frozenset[int]:
-        """Bodies that have no mass of their own."""
+        """Bodies without mass."""
         return frozenset(np.flatnonzero(np.asarray(self.model.body_mass) <= _NO_MASS).tolist())
 
     @cached_property
     def filled_in(self) -> frozenset[int]:
-        """Bodies that move and whose inertia somebody has filled in for want of better."""
+        """Moving bodies whose <inertial> is a placeholder, see `dynid.robot.links.filled_in`."""
         m = self.model
-        own = {
+        candidates = {
             body: (float(m.body_mass[body]), np.diag(self.inertia[body]))
             for body in sorted(self.written - self.shapeless)
             if int(m.body_weldid[body]) != 0
         }
-        return frozenset(filled_in(own))
+        return frozenset(filled_in(candidates))
 
 
 def compile_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> CompiledMjcf:
-    """Checks and compiles a <mujoco> element, which loses what is not part of the dynamics; raises as `read_mjcf`."""
+    """Check and compile a <mujoco> element; the element loses what is not part of the dynamics.
+
+    Parameters
+    ----------
+    root : Element
+        The <mujoco> element; modified.
+    path : Path
+        Of the file.
+    reading : Reading
+        Folders of packages.
+    diagnostics : Diagnostics
+        Receives warnings.
+
+    Returns
+    -------
+    CompiledMjcf
+
+    Raises
+    ------
+    InputError, RefusedError, ResourceError
+        As `read_mjcf`.
+
+    """
     check_mjcf(root, path.parent, reading.packages, diagnostics)
     mujoco, spec = read_spec(root)
     places = _Places(root)
-    # MuJoCo refuses moving bodies without mass; here they are bodies whose mass is not known.
+    # MuJoCo rejects moving bodies without mass. Here a missing mass means an unknown mass.
     spec.compiler.boundmass = max(spec.compiler.boundmass, _BOUND)
     spec.compiler.boundinertia = max(spec.compiler.boundinertia, _BOUND)
     spec.compiler.fusestatic = False
     meshes = [(geom, geom.meshname) for geom in spec.geoms if geom.meshname]
     shapeless = _without_meshes(mujoco, spec)
     shifts = _checked_inertias(mujoco, spec, places, diagnostics)
-    # A positive number there is a damping ratio, of which MuJoCo makes a damping by the masses that the joint moves.
+    # A positive biasprm[2] is a damping ratio: MuJoCo computes the damping from the masses that the joint moves.
     relative = [actuator for actuator in spec.actuators if actuator.biasprm[2] > 0]
     model = compile_spec(mujoco, spec, root)
     inertia = np.array(model.body_inertia)
-    for one, shift in shifts:
-        inertia[one.id] -= shift
+    for element, shift in shifts:
+        inertia[element.id] -= shift
     named = {int(geom.id): name for geom, name in meshes}
     written = frozenset(int(body.id) for body in spec.bodies if body.explicitinertial)
-    unknown = frozenset(int(one.id) for one in shapeless)
-    undamped = frozenset(int(one.id) for one in relative if _moves_any(model, int(one.id), unknown))
+    unknown = frozenset(int(element.id) for element in shapeless)
+    undamped = frozenset(
+        int(element.id) for element in relative if _moves_any(model, int(element.id), unknown)
+    )
     return CompiledMjcf(mujoco, model, inertia, unknown, named, written, undamped)
 
 
 def read_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
-    """The robot of a <mujoco> element; with a root in the reading, only the tree below that body of the world.
+    """Read the robot of a <mujoco> element.
 
-    Meshes are not read: a body whose mass would come from them has no prior. Bodies on free joints are held still.
+    Meshes are not read: bodies whose mass would come from them have no prior. Free joints are fixed.
+
+    Parameters
+    ----------
+    root : Element
+        The <mujoco> element; modified.
+    path : Path
+        Of the file.
+    reading : Reading
+        With a root, only the tree below that body of the world is read.
+    diagnostics : Diagnostics
+        Receives warnings.
+
+    Returns
+    -------
+    RobotModel
+
+    Raises
+    ------
+    InputError
+        If the file is not valid MJCF, or has no moving joint.
+    RefusedError
+        For files outside the folder, and models over the size budget.
+    ResourceError
+        If MuJoCo is not installed.
+
     """
     compiled = compile_mjcf(root, path, reading, diagnostics)
     return read_bodies(compiled, root, path, reading, diagnostics)[0]
@@ -259,7 +350,7 @@ def read_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagnost
 def read_bodies(
     compiled: CompiledMjcf, root: Element, path: Path, reading: Reading, diagnostics: Diagnostics
 ) -> tuple[RobotModel, dict[int, tuple[int, Float]]]:
-    """The robot, and for every MuJoCo body the moving body that carries it (-1: none) and its frame (4, 4) there."""
+    """Return the robot, and for each MuJoCo body its carrier (moving body, -1 = base) and its frame (4, 4) in it."""
     reader = _Reader(compiled, _Places(root), frozenset(reading.lock), diagnostics)
     return reader.robot(root.attributes.get("model", path.stem), reading.root), reader.carrier
 
@@ -279,7 +370,7 @@ class _Places:
 
 
 def _without_meshes(mujoco: Any, spec: Any) -> list[Any]:
-    # Mesh geoms become massless spheres; returns the bodies whose mass they would have made.
+    # Turn mesh geoms into massless spheres, so that MuJoCo opens no file; return the bodies that lose mass by it.
     kinds = (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF)
     low, high = spec.compiler.inertiagrouprange
     shapeless = []
@@ -299,35 +390,35 @@ def _without_meshes(mujoco: Any, spec: Any) -> list[Any]:
 def _checked_inertias(
     mujoco: Any, spec: Any, places: _Places, diagnostics: Diagnostics
 ) -> list[tuple[Any, float]]:
-    # MuJoCo refuses inertias that break the triangle inequality, a prior may: it compiles I + shift instead.
+    # MuJoCo rejects inertias that violate the triangle inequality, which a prior may do: I + shift is compiled instead.
     errors: list[DynidError] = []
     shifts = []
     for body in spec.bodies:
         if not body.explicitinertial or int(spec.compiler.inertiafromgeom) == _FROM_GEOM:
             continue
-        what, place = f"body '{body.name}'", places.of("body", body.name)
-        if body.mass == 0 and len(body.joints) > 0 and not any(map(_heavy, body.bodies)):
-            found = f"{what}: mass 0 kg on a moving body"
-            errors.append(InputError("zero-mass", found=found, expected="a mass > 0", place=place))
+        subject, place = f"body '{body.name}'", places.of("body", body.name)
+        if body.mass == 0 and len(body.joints) > 0 and not any(map(_has_fixed_mass, body.bodies)):
+            massless = f"{subject}: a moving body with mass 0 kg"
+            errors.append(InputError("zero-mass", found=massless, expected="a mass > 0", place=place))
         full = not math.isnan(body.fullinertia[0])
-        matrix = _matrix(body.fullinertia) if full else np.diag(body.inertia)
+        matrix = _inertia_matrix(body.fullinertia) if full else np.diag(body.inertia)
         principal = np.linalg.eigvalsh(matrix).astype(np.float64)
         problem = inertia_problem(matrix)
         if problem is not None and _stands_still(mujoco, body):
-            # It has no influence on the dynamics: that of a ball, so that MuJoCo takes the file.
+            # This inertia has no effect on the dynamics. Any consistent value makes MuJoCo accept the file.
             body.fullinertia, body.inertia = [math.nan] * 6, [float(np.abs(principal).max())] * 3
             continue
         if (
             problem is not None
             and problem[0] == "inertia-not-psd"
-            and not slightly_impossible(_own(body, matrix))
+            and not slightly_impossible(_parameters(body, matrix))
         ):
             errors.append(
-                InputError(problem[0], found=f"{what}: {problem[1]}", expected=NOT_NEGATIVE, place=place)
+                InputError(problem[0], found=f"{subject}: {problem[1]}", expected=NOT_NEGATIVE, place=place)
             )
             continue
         if problem is not None:
-            diagnostics.warn(problem[0], f"{what}: {problem[1]}; {AS_PRIOR}", place)
+            diagnostics.warn(problem[0], f"{subject}: {problem[1]}; {AS_PRIOR}", place)
         excess = float(principal[2] - principal[0] - principal[1])
         if excess > -1e-9 * principal[2]:
             shift = max(excess, 0.0) + 1e-6 * float(principal[2]) + 1e-12
@@ -341,7 +432,7 @@ def _checked_inertias(
 
 
 def _moves_any(model: Any, actuator: int, bodies: frozenset[int]) -> bool:
-    # Whether one of the bodies is the one that the actuator's joint moves, or hangs on it.
+    # Whether one of the bodies belongs to the subtree that the actuator's joint moves.
     moved = int(model.jnt_bodyid[model.actuator_trnid[actuator, 0]])
     for body in bodies:
         above = body
@@ -353,30 +444,30 @@ def _moves_any(model: Any, actuator: int, bodies: frozenset[int]) -> bool:
 
 
 def _stands_still(mujoco: Any, body: Any) -> bool:
-    # Whether nothing moves it: it hangs on the world by no joint, or by a free one, which is held.
-    one = body
-    while one is not None:
-        if any(joint.type != mujoco.mjtJoint.mjJNT_FREE for joint in one.joints):
+    # Whether the body belongs to the base: no joint between it and the world, or free joints only, which are fixed.
+    ancestor = body
+    while ancestor is not None:
+        if any(joint.type != mujoco.mjtJoint.mjJNT_FREE for joint in ancestor.joints):
             return False
-        one = one.parent
+        ancestor = ancestor.parent
     return True
 
 
-def _own(body: Any, matrix: Float) -> Float:
-    # Ten parameters about the body's frame.
+def _parameters(body: Any, matrix: Float) -> Float:
+    # Ten inertial parameters about the body's frame.
     R = rotation_quaternion(np.array(body.iquat))
     return from_com(float(body.mass), np.array(body.ipos), R @ matrix @ R.T)
 
 
-def _matrix(fullinertia: Float) -> Float:
+def _inertia_matrix(fullinertia: Float) -> Float:
     return symmetric(from_mjcf(1.0, np.zeros(3), fullinertia)[4:])
 
 
-def _heavy(body: Any) -> bool:
+def _has_fixed_mass(body: Any) -> bool:
     if len(body.joints) > 0:
         return False
-    own = body.mass > 0 if body.explicitinertial else len(body.geoms) > 0
-    return own or any(map(_heavy, body.bodies))
+    has_mass = body.mass > 0 if body.explicitinertial else len(body.geoms) > 0
+    return has_mass or any(map(_has_fixed_mass, body.bodies))
 
 
 @dataclass
@@ -409,8 +500,8 @@ class _Reader:
         }
 
     def _names(self, kind: str, count: int) -> list[str]:
-        what = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
-        names = [self.mujoco.mj_id2name(self.model, what, i) or "" for i in range(count)]
+        object_type = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
+        names = [self.mujoco.mj_id2name(self.model, object_type, i) or "" for i in range(count)]
         for i, name in enumerate(names):
             fresh = name or f"{kind}{i}"
             while not name and fresh in names:
@@ -424,15 +515,19 @@ class _Reader:
         for body in range(1, m.nbody):
             if only is None or self.names["body"][int(m.body_rootid[body])] == only:
                 self._add(body)
-        # A body that moves freely and carries no joint, as a box beside an arm, is no base.
-        trees = {int(m.body_rootid[m.jnt_bodyid[one.joint]]) for one in self.bodies}
+        # A free body without joints, such as a box next to an arm, is not a base of the robot.
+        trees = {int(m.body_rootid[m.jnt_bodyid[moving_body.joint]]) for moving_body in self.bodies}
         bases = [joint for joint in self.free if int(m.body_rootid[m.jnt_bodyid[joint]]) in trees]
         if bases:
             free = [self.names["joint"][joint] for joint in bases]
             held_still(free, self.diagnostics, self.places.of("joint", free[0]))
         if not self.bodies:
             raise self._no_joints(only)
-        for unknown_body in (one.name for one in self.bodies if not one.known and not one.filled_in):
+        for unknown_body in (
+            moving_body.name
+            for moving_body in self.bodies
+            if not moving_body.known and not moving_body.filled_in
+        ):
             self._warn_unknown(unknown_body)
         self._warn_left_out()
         joints = [body.joint for body in self.bodies]
@@ -480,9 +575,8 @@ class _Reader:
         if lacking:
             self.diagnostics.warn(
                 "mjcf-left-out",
-                f"position controllers of {', '.join(lacking)}: their damping is given by a ratio (dampratio) to "
-                "masses that would come from meshes, which are not read; their gains are taken as unknown. A log "
-                "without torque needs them: give drive.kp and drive.kd",
+                f"position controllers of {', '.join(lacking)}: their dampratio needs masses from meshes, which are "
+                "not read, so their gains are unknown. For a log without torque, set drive.kp and drive.kd",
                 Place(file=self.places.file),
             )
         return servo_of(self.mujoco, self.model, joints, self.undamped)
@@ -494,16 +588,16 @@ class _Reader:
             "no-joints",
             found="no moving joint" + (f" below body '{only}'" if only else ""),
             expected="at least one",
-            do="bodies on the world: " + (", ".join(roots[:8]) or "none") if only else "",
+            do="bodies of the world: " + (", ".join(roots[:8]) or "none") if only else "",
             place=Place(file=self.places.file),
         )
 
     def _type(self, joint: int) -> JointType:
-        if self._kind(joint) == self.mujoco.mjtJoint.mjJNT_SLIDE:
+        if self._mujoco_type(joint) == self.mujoco.mjtJoint.mjJNT_SLIDE:
             return JointType.PRISMATIC
         return JointType.REVOLUTE if self.model.jnt_limited[joint] else JointType.CONTINUOUS
 
-    def _kind(self, joint: int) -> Any:
+    def _mujoco_type(self, joint: int) -> Any:
         return self.mujoco.mjtJoint(int(self.model.jnt_type[joint]))
 
     def _limits(self, joints: list[int]) -> Limits:
@@ -534,21 +628,21 @@ class _Reader:
     def _warn_unknown(self, name: str) -> None:
         self.diagnostics.warn(
             "inertial-missing",
-            f"body '{name}' has no <inertial>, and no shapes that give all of its mass: its prior is unknown",
+            f"body '{name}' has no <inertial> and no shapes that give its whole mass, so its prior is unknown",
             self.places.of("body", name),
         )
 
     def _warn_left_out(self) -> None:
         m = self.model
         left_out = {
-            "stiffness of joints beyond its first number": np.any(m.jnt_stiffnesspoly),
+            "nonlinear joint stiffness": np.any(m.jnt_stiffnesspoly),
             "yield of springs": np.any(m.jnt_springyield),
             "gravity compensation of bodies": np.any(m.body_gravcomp),
-            "forces of the surrounding fluid": m.opt.density > 0 or m.opt.viscosity > 0,
+            "fluid forces": m.opt.density > 0 or m.opt.viscosity > 0,
         }
-        for what in (key for key, value in left_out.items() if value):
+        for feature in (key for key, value in left_out.items() if value):
             place = Place(file=self.places.file)
-            self.diagnostics.warn("mjcf-left-out", f"{what}: left out of the model", place)
+            self.diagnostics.warn("mjcf-left-out", f"{feature}: not in the model", place)
 
     def _add(self, body: int) -> None:
         m, carrier = self.model, self.carrier
@@ -559,20 +653,20 @@ class _Reader:
             last = joint == moving[-1]
             anchor = np.array(m.jnt_pos[joint])
             here = frame @ placement(np.eye(3), anchor) @ self._start(joint)
-            own = name if last else f"{name}/{k}"
-            self.bodies.append(_Body(own, joint, parent, here, np.zeros(10), known=not last))
+            body_name = name if last else f"{name}/{k}"
+            self.bodies.append(_Body(body_name, joint, parent, here, np.zeros(10), known=not last))
             parent, frame = len(self.bodies) - 1, placement(np.eye(3), -anchor)
         carrier[body] = (parent, frame)
         if parent >= 0:
             self._carry(self.bodies[parent], body, name, frame, not moving)
 
     def _moving(self, body: int) -> list[int]:
-        # Joints of a body without those that stand still: free ones, and those with several coordinates if locked.
+        # Joints of a body, without free joints and locked ball joints, which are fixed.
         m, kinds = self.model, self.mujoco.mjtJoint
         moving = []
         first = int(m.body_jntadr[body])
         for joint in range(first, first + int(m.body_jntnum[body])):
-            kind, name = self._kind(joint), self.names["joint"][joint]
+            kind, name = self._mujoco_type(joint), self.names["joint"][joint]
             if kind == kinds.mjJNT_FREE:
                 self.free.append(joint)
                 self.held[name] = 0.0
@@ -586,9 +680,9 @@ class _Reader:
         return moving
 
     def _start(self, joint: int) -> Float:
-        # MuJoCo's joint stands at `ref` in the configuration that the file describes.
+        # In the configuration of the file, MuJoCo's joint position is `ref`, not 0.
         m, kinds = self.model, self.mujoco.mjtJoint
-        kind = self._kind(joint)
+        kind = self._mujoco_type(joint)
         axis, start = np.array(m.jnt_axis[joint]), float(m.qpos0[m.jnt_qposadr[joint]])
         if kind == kinds.mjJNT_HINGE:
             return placement(rotation_about(axis, -start), np.zeros(3))
@@ -604,14 +698,14 @@ class _Reader:
         elif body not in self.massless:
             R = rotation_quaternion(m.body_iquat[body])
             inertia = R @ np.diag(self.inertia[body]) @ R.T
-            own = from_com(float(m.body_mass[body]), np.array(m.body_ipos[body]), inertia)
-            carrier.inertia = carrier.inertia + transformed(own, frame)
+            parameters = from_com(float(m.body_mass[body]), np.array(m.body_ipos[body]), inertia)
+            carrier.inertia = carrier.inertia + transformed(parameters, frame)
             carrier.known = bool(np.isfinite(carrier.inertia).all())
 
 
 @dataclass(frozen=True)
 class MjcfFormat:
-    """MJCF, recognised by <mujoco>."""
+    """MJCF, recognised by its root element <mujoco>."""
 
     name: str = "MJCF"
 
@@ -620,20 +714,24 @@ class MjcfFormat:
         return file.tag == "mujoco"
 
     def read(self, file: RobotFile) -> RobotModel:
-        """The robot; raises as `read_mjcf`."""
+        """Read the robot; raises as `read_mjcf`."""
         return read_mjcf(file.root, file.path, file.reading, file.diagnostics)
 
 
-# What inputs and forces of a description's actuators are worth at the joints.
+# Joint torque per actuator input and force, for logs of simulated actuators.
 
 _XML = (".xml", ".mjcf")
 
 
 def actuator_gains(robot: RobotModel) -> dict[str, Float]:
-    """Joint torque per unit of an actuator's "input" and of its "force", (n,); {} where the description has none.
+    """Read from the robot's MJCF file the joint torque per unit of actuator "input" and per unit of "force".
 
-    Read from the MJCF anew, which only logs of simulated actuators ask for; nan where a joint has no actuator of its
-    own, or one with a law that is no gain.
+    Returns
+    -------
+    dict of str to ndarray, shape (n,)
+        nan for joints without an actuator or with several, and for inputs of actuators that are not plain gains.
+        Empty if the robot file is not MJCF, can no longer be read, or has no such actuator.
+
     """
     path = Path(robot.source)
     try:
@@ -641,9 +739,9 @@ def actuator_gains(robot: RobotModel) -> dict[str, Float]:
             return {}
         compiled = compile_mjcf(root, path, robot.reading, Diagnostics())
     except (DynidError, OSError):
-        return {}  # it was read before: the file is gone or changed, and says nothing now
+        return {}  # the file was read before and has been removed or changed since
     mujoco, model = compiled.mujoco, compiled.model
     numbers = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in robot.joint_names]
     of_input, of_force = torque_gains(mujoco, model, numbers)
-    found = {"input": of_input, "force": of_force}
-    return {kind: gains for kind, gains in found.items() if np.isfinite(gains).any()}
+    by_kind = {"input": of_input, "force": of_force}
+    return {kind: gains for kind, gains in by_kind.items() if np.isfinite(gains).any()}

@@ -1,4 +1,4 @@
-"""MJCF before MuJoCo sees it: includes resolved in the folder, bombs refused, numbers and names checked."""
+"""Checks of MJCF before MuJoCo reads it: includes inside the folder, bounded size, numbers and names."""
 
 from __future__ import annotations
 
@@ -15,34 +15,43 @@ from dynid.robot.meshes import note_absent_meshes
 from dynid.robot.urdf import duplicate, unit_axis
 from dynid.robot.xml import MAX_DEPTH, MAX_ELEMENTS, Element, check_numbers, inside, number, numbers, read_xml
 
-# Loops that MJCF closes by constraints between bodies, which a tree of joints does not have.
+# Loops that MJCF closes by constraints between bodies, which a tree of joints cannot represent.
 
-# Constraints that close loops, which are told apart from others.
+# Constraints that close loops.
 CLOSING = ("connect", "weld")
 _WORLD = "world"
 
 
 def warn_of_loops(root: Element, diagnostics: Diagnostics) -> None:
-    """Names, for each active <connect> and <weld>, the joints whose torque its force enters.
+    """Warn of each active <connect> and <weld>, with the joints whose torque its force affects.
 
-    The force acts on both bodies with opposite signs, so that it moves no joint that carries both of them, and every
-    joint that carries one alone. What ties a body to a mocap body is a handle by which a simulation drags it, and no
-    part of the robot.
+    The force acts on both bodies with opposite signs. It therefore affects the joints that carry only one of the two
+    bodies. A constraint to a mocap body is not part of the robot: a simulation drags the robot with it.
+
+    Parameters
+    ----------
+    root : Element
+        The <mujoco> element.
+    diagnostics : Diagnostics
+        Receives the warnings.
+
     """
-    carried = _carried(root)
-    handles = {one.attributes.get("name") for one in root.walk() if one.attributes.get("mocap") == "true"}
+    carried = _joints_above(root)
+    handles = {
+        element.attributes.get("name") for element in root.walk() if element.attributes.get("mocap") == "true"
+    }
     for equality in root.all("equality"):
-        for one in equality.children:
-            if one.tag not in CLOSING or one.attributes.get("active") == "false":
+        for element in equality.children:
+            if element.tag not in CLOSING or element.attributes.get("active") == "false":
                 continue
-            ends = _ends(one)
+            ends = _ends(element)
             if handles.intersection(ends):
-                held, handle = sorted(ends, key=handles.__contains__)
+                robot_body, handle = sorted(ends, key=handles.__contains__)
                 diagnostics.warn(
                     "mjcf-left-out",
-                    f"<{one.tag}> between '{held}' and the mocap body '{handle}', by which a simulation drags it, is "
-                    "left out of the model",
-                    one.place,
+                    f"<{element.tag}> between '{robot_body}' and the mocap body '{handle}' is not in the model: "
+                    "it only drags the robot in a simulation",
+                    element.place,
                 )
                 continue
             joints = [carried.get(end, ()) for end in ends]
@@ -54,31 +63,30 @@ def warn_of_loops(root: Element, diagnostics: Diagnostics) -> None:
             named = ", ".join(f"'{name}'" for name in affected)
             diagnostics.warn(
                 "closed-loop",
-                f"<{one.tag}> between '{ends[0]}' and '{ends[1]}' closes a loop: its force is not in the model, which "
-                f"misses torque of {named}; the equations of all other joints are as without it. Bodies in the loop "
-                "take up what they can of that torque: their masses are not to be trusted",
-                one.place,
+                f"<{element.tag}> between '{ends[0]}' and '{ends[1]}' closes a loop. The model has no torque from its "
+                f"force at {named}; other joints are not affected. Do not trust the masses of the links in the loop",
+                element.place,
             )
 
 
-def _carried(root: Element) -> dict[str, tuple[str, ...]]:
-    """The joints, of the base first, that carry each body and site, by its name."""
-    found: dict[str, tuple[str, ...]] = {_WORLD: ()}
+def _joints_above(root: Element) -> dict[str, tuple[str, ...]]:
+    """Joints above each body and site, from the base on, by the name of the body or site."""
+    joints_by_name: dict[str, tuple[str, ...]] = {_WORLD: ()}
     stack: list[tuple[Element, tuple[str, ...]]] = [
         (child, ()) for world in root.all("worldbody") for child in world.children
     ]
     while stack:
         element, joints = stack.pop()
-        own: tuple[str, ...] = joints
+        carrying: tuple[str, ...] = joints
         if element.tag == "body":
             for child in element.children:
                 if child.tag == "joint" and child.attributes.get("type") != "free":
                     name = child.attributes.get("name", "")
-                    own = (*own, name or f"a joint of body '{element.attributes.get('name', '')}'")
+                    carrying = (*carrying, name or f"a joint of body '{element.attributes.get('name', '')}'")
         if element.tag in ("body", "site") and element.attributes.get("name"):
-            found[element.attributes["name"]] = own
-        stack += [(child, own) for child in element.children if child.tag in ("body", "site", "frame")]
-    return found
+            joints_by_name[element.attributes["name"]] = carrying
+        stack += [(child, carrying) for child in element.children if child.tag in ("body", "site", "frame")]
+    return joints_by_name
 
 
 def _ends(constraint: Element) -> tuple[str, str]:
@@ -89,6 +97,7 @@ def _ends(constraint: Element) -> tuple[str, str]:
     )
 
 
+# Bodies: a block of the regressor grows with their square.
 MAX_BODIES = 256
 _JOINTS = ("hinge", "slide", "ball", "free")
 _NUMERIC = {
@@ -104,10 +113,10 @@ _DROPPED = {
 }  # fmt: skip
 _LEFT_OUT = {"tendon", "equality", "deformable"}
 _BOMBS = {"flexcomp", "composite"}
-# Of the actuators those that may be position controllers of a joint, or apply a torque to it.
+# Actuators that may be position controllers of a joint, or apply a torque to it.
 _CONTROLLERS = {"position", "general", "motor"}
 
-# Writes a model out with all that is attached to it; in the file's own folder, where its meshes are found.
+# Writes a model and everything attached to it as one file, into the same folder, where its meshes are.
 _WRITTEN_OUT = (
     "python -c \"import mujoco; s = mujoco.MjSpec.from_file('FILE'); s.compile(); "
     "open('whole.xml', 'w').write(s.to_xml())\""
@@ -115,11 +124,26 @@ _WRITTEN_OUT = (
 
 
 def check_mjcf(root: Element, folder: Path, packages: Sequence[str], diagnostics: Diagnostics) -> None:
-    """Resolves the includes of a <mujoco> element, checks it and removes what is not part of the dynamics.
+    """Resolve the includes of a <mujoco> element, check it and remove what is not part of the dynamics.
 
-    packages: folders of the user's, in which included files may lie as well.
-    Raises RefusedError for remote files, includes outside these folders, models over the size
-    budget, copies of <replicate> included, InputErrors with all that is wrong otherwise.
+    Parameters
+    ----------
+    root : Element
+        The <mujoco> element; modified.
+    folder : Path
+        Of the file.
+    packages : sequence of str
+        Folders that the user named; included files may be in them, too.
+    diagnostics : Diagnostics
+        Receives warnings.
+
+    Raises
+    ------
+    RefusedError
+        For remote files, files outside the folders, and models over the size budget, copies of <replicate> included.
+    InputErrors
+        With all errors.
+
     """
     _refuse_fragment(root)
     resolve_includes(root, folder, packages)
@@ -136,7 +160,7 @@ def check_mjcf(root: Element, folder: Path, packages: Sequence[str], diagnostics
             _check_joint(element, errors, diagnostics)
     stop(errors)
     warn_of_loops(root, diagnostics)
-    _strip(root, diagnostics)
+    _remove_unused(root, diagnostics)
 
 
 def _refuse_fragment(root: Element) -> None:
@@ -144,15 +168,15 @@ def _refuse_fragment(root: Element) -> None:
     if stray is not None:
         raise InputError(
             "mjcf-fragment",
-            found="a <body> outside <worldbody>: a part of a model",
+            found="a <body> outside <worldbody>, so only a part of a model",
             expected="the whole model",
-            do="give the file that includes it",
+            do="name the file that includes this one",
             place=stray.place,
         )
 
 
 def resolve_includes(root: Element, folder: Path, packages: Sequence[str] = ()) -> None:
-    """Puts the elements of included files in the place of each <include>; raises as `check_mjcf`."""
+    """Replace each <include> with the elements of the included file; raises as `check_mjcf`."""
     root.children = _included(root, folder, packages, {Path(root.file).resolve()}, 1)
 
 
@@ -172,7 +196,7 @@ def _included(
             raise InputError(
                 "include-twice",
                 found=f"'{file.name}' included twice, or by itself",
-                expected="each file once, as MuJoCo wants it",
+                expected="each file once, as MuJoCo requires",
                 place=child.place,
             )
         seen.add(file)
@@ -186,8 +210,8 @@ def _refuse_bombs(elements: list[Element]) -> None:
         if element.tag == "hfield":
             cells = number(element, "nrow", errors, 0.0) * number(element, "ncol", errors, 0.0)
             if cells > 1e6:
-                found = f"a height field of {cells:.3g} cells"
-                raise RefusedError("mjcf-hfield", found=found, expected="at most 1e6", place=element.place)
+                problem = f"a height field of {cells:.3g} cells"
+                raise RefusedError("mjcf-hfield", found=problem, expected="at most 1e6", place=element.place)
     bodies, written = _expanded(elements[0], errors)
     stop(errors)
     if written > MAX_ELEMENTS:
@@ -199,18 +223,20 @@ def _refuse_bombs(elements: list[Element]) -> None:
             place=copies.place,
         )
     if bodies > MAX_BODIES:
-        found = f"{bodies:.6g} bodies (about {bodies**2 * 10 * 8 * 64 / 1e6:.0f} MB a regressor block)"
+        problem = (
+            f"{bodies:.6g} bodies (about {bodies**2 * 10 * 8 * 64 / 1e6:.0f} MB per block of the regressor)"
+        )
         raise RefusedError(
-            "too-many-links", found=found, expected=f"at most {MAX_BODIES}", place=elements[0].place
+            "too-many-links", found=problem, expected=f"at most {MAX_BODIES}", place=elements[0].place
         )
     stop(errors)
 
 
 def _expanded(element: Element, errors: list[DynidError]) -> tuple[float, float]:
-    """How many bodies and elements an element holds once MuJoCo has written out the copies of each <replicate>."""
+    """Count the bodies and elements of an element, with all copies of each <replicate>."""
     inside_it = [_expanded(child, errors) for child in element.children]
     copies = number(element, "count", errors, 1.0) if element.tag == "replicate" else 1.0
-    bodies, elements = (max(copies, 0.0) * sum(one[k] for one in inside_it) for k in range(2))
+    bodies, elements = (max(copies, 0.0) * sum(counts[k] for counts in inside_it) for k in range(2))
     return bodies + (element.tag == "body"), elements + 1.0
 
 
@@ -226,9 +252,9 @@ def _check_files(
             inside(folder, element.attributes["file"], element.place)
             raise InputError(
                 "mjcf-attach",
-                found=f"another model, '{element.attributes['file']}'",
-                expected="one model",
-                do=f"write it out as one file and give that: {_WRITTEN_OUT}",
+                found=f"an attached model, '{element.attributes['file']}'",
+                expected="one file",
+                do=f"write both as one file and name that: {_WRITTEN_OUT}",
                 place=element.place,
             )
         name = element.attributes.get("file", "")
@@ -252,28 +278,28 @@ def _check_names(elements: list[Element], errors: list[DynidError]) -> None:
 
 
 def _check_numbers(element: Element, errors: list[DynidError]) -> None:
-    what = f"{element.tag} '{element.attributes['name']}'" if element.attributes.get("name") else ""
+    subject = f"{element.tag} '{element.attributes['name']}'" if element.attributes.get("name") else ""
     if element.tag == "flag":
         return
     for attribute in sorted(_NUMERIC.intersection(element.attributes)):
-        values = check_numbers(element, attribute, errors, what)
+        values = check_numbers(element, attribute, errors, subject)
         if attribute == "mass" and values and min(values) < 0:
-            found = f"{what or element.tag}: mass {values[0]:g} kg"
+            problem = f"{subject or element.tag} with mass {values[0]:g} kg"
             errors.append(
-                InputError("negative-mass", found=found, expected="a mass > 0", place=element.place)
+                InputError("negative-mass", found=problem, expected="a mass > 0", place=element.place)
             )
 
 
 def _check_joint(element: Element, errors: list[DynidError], diagnostics: Diagnostics) -> None:
-    what = f"joint '{element.attributes.get('name', '')}'"
+    subject = f"joint '{element.attributes.get('name', '')}'"
     kind = element.attributes.get("type", "hinge")
     if kind not in _JOINTS:
         near = get_close_matches(kind, _JOINTS, n=1, cutoff=0.4)
         errors.append(
             InputError(
                 "joint-type",
-                found=f"{what} of type '{kind}'",
-                expected="one of hinge, slide",
+                found=f"{subject} of type '{kind}'",
+                expected="hinge or slide",
                 do=f"did you mean '{near[0]}'?" if near else "",
                 place=element.place,
             )
@@ -281,34 +307,34 @@ def _check_joint(element: Element, errors: list[DynidError], diagnostics: Diagno
     ignored: list[DynidError] = []
     axis = np.array(numbers(element, "axis", 3, ignored, (0.0, 0.0, 1.0)))
     if not ignored:
-        unit_axis(axis, element, what, errors, diagnostics)
+        unit_axis(axis, element, subject, errors, diagnostics)
     low, high = numbers(element, "range", 2, ignored, (0.0, 0.0))
     if low > high:
-        found = f"{what}: range {low:g} > {high:g}"
+        problem = f"{subject} with lower limit {low:g} > upper limit {high:g}"
         errors.append(
-            InputError("limits-swapped", found=found, expected="lower <= upper", place=element.place)
+            InputError("limits-swapped", found=problem, expected="lower <= upper", place=element.place)
         )
 
 
-def _left_out(element: Element) -> str:
-    # Joints are named: what couples the fingers of a hand is nothing to its arm.
+def _left_out_text(element: Element) -> str:
+    # The joints are named, so that a coupling between fingers does not raise doubts about the arm.
     named = [
-        one.attributes[key]
-        for one in element.walk()
+        part.attributes[key]
+        for part in element.walk()
         for key in ("joint", "joint1", "joint2")
-        if one.attributes.get(key)
+        if part.attributes.get(key)
     ]
     joints = ", ".join(f"'{name}'" for name in dict.fromkeys(named))
-    what = f", which couples joints {joints}," if joints else ""
-    return f"<{element.tag}>{what} is left out of the model"
+    coupling = f", which couples joints {joints}," if joints else ""
+    return f"<{element.tag}>{coupling} is not in the model"
 
 
-def _strip(root: Element, diagnostics: Diagnostics) -> None:
+def _remove_unused(root: Element, diagnostics: Diagnostics) -> None:
     for element in root.walk():
         for child in element.children:
-            told = child.tag in _LEFT_OUT and element.tag != "default"
-            if child.tag in _BOMBS or (told and any(one.tag not in CLOSING for one in child.children)):
-                diagnostics.warn("mjcf-left-out", _left_out(child), child.place)
+            reported = child.tag in _LEFT_OUT and element.tag != "default"
+            if child.tag in _BOMBS or (reported and any(part.tag not in CLOSING for part in child.children)):
+                diagnostics.warn("mjcf-left-out", _left_out_text(child), child.place)
         element.children = [child for child in element.children if child.tag not in _DROPPED]
         if element.tag == "actuator":
             element.children = [

@@ -1,4 +1,4 @@
-"""The robot as dynid sees it: a kinematic tree of moving links, its priors, limits, drives and mounting."""
+"""The robot model: a kinematic tree of moving links with priors, limits, drives and mounting of motors."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dynid.kernel.tree import Tree
 from dynid.robot.drive import Drive, Servo, servo_over
 from dynid.robot.options import Reading, ServoSettings
 
-# The robot as dynid sees it: a kinematic tree of moving bodies, its priors, limits and drive.
+# The robot model. A body is a moving link with everything fixed to it.
 
 
 class JointType(StrEnum):
-    """The joints a tree may have; fixed joints are merged away by the readers."""
+    """Types of joints in the tree; readers merge fixed joints."""
 
     REVOLUTE = "revolute"
     CONTINUOUS = "continuous"
@@ -30,7 +30,16 @@ class JointType(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Joint limits, each (n,); infinite where the description gives none."""
+    """Joint limits; infinite where the robot file has none.
+
+    Parameters
+    ----------
+    lower, upper : ndarray, shape (n,), rad (m)
+        Position.
+    velocity : ndarray, shape (n,), rad/s (m/s)
+    effort : ndarray, shape (n,), N m (N)
+
+    """
 
     lower: Float
     upper: Float
@@ -44,7 +53,7 @@ class Limits:
 
     @staticmethod
     def none(n: int) -> Limits:
-        """No limit on any joint."""
+        """Return limits of n joints that are all infinite."""
         return Limits(np.full(n, -np.inf), np.full(n, np.inf), np.full(n, np.inf), np.full(n, np.inf))
 
 
@@ -52,23 +61,49 @@ class Limits:
 class RobotModel:
     """A fixed-base tree of nb moving bodies driven by n independent joint coordinates.
 
-    body i hangs on joint i, whose frame is placed at T_parent_joint[i] in the frame of its parent's joint and
-    moves about or along axis[i]. Mimic joints stay bodies of the tree; their motion is projected:
-    q_tree = projection q + projection_offset, with projection the identity when there are none.
+    Joint i moves body i. Its frame is placed at T_parent_joint[i] in the joint frame of its parent and moves about or
+    along axis[i]. Mimic joints are joints of the tree whose motion is projected: q_tree = projection q +
+    projection_offset, where the projection is the identity without mimic joints.
 
-    name: the robot's name.                 source: file it was read from, or "".
-    body_names, tree_joint_names: (nb,)     joint_names: (n,) the independent joints, in tree order.
-    parent: (nb,), -1 = base                joint_types: (nb,)
-    T_parent_joint: (nb, 4, 4)              axis: (nb, 3)
-    inertia_prior: (nb, 10), m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz in the joint frame; nan = unknown,
-        all zero = without mass.
-    gravity: (3,), m/s^2, in the base frame.
-    merged: for each body, the names of the links whose fixed joints were merged into it (its own first).
-    friction_prior: (n, 2) viscous and Coulomb coefficients from the description; nan = unknown.
-    spring_prior: (n, 2) stiffness k, N m/rad (N/m), and preload c, N m (N), of a spring of each joint, k q + c, from
-        the description; nan = it has none.
-    locked: joints of the description that are held, and where (rad or m); they are fixed joints here.
-    reading: how the description was read.
+    Parameters
+    ----------
+    name : str
+        Name of the robot.
+    body_names, tree_joint_names : tuple of str, length nb
+    joint_names : tuple of str, length n
+        Independent joints, in tree order.
+    parent : ndarray, shape (nb,)
+        Index of the parent body; -1 = base.
+    joint_types : tuple of JointType, length nb
+    T_parent_joint : ndarray, shape (nb, 4, 4)
+    axis : ndarray, shape (nb, 3)
+        Unit vectors in the joint frames.
+    inertia_prior : ndarray, shape (nb, 10), SI
+        m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz in the joint frame; nan = unknown, all zero = without mass.
+    gravity : ndarray, shape (3,), m/s^2
+        In the base frame.
+    limits : Limits
+    drive : Drive
+    projection : ndarray, shape (nb, n)
+    projection_offset : ndarray, shape (nb,), rad (m)
+    friction_prior : ndarray, shape (n, 2), N m s/rad (N s/m) and N m (N)
+        Viscous and Coulomb friction in the robot file; nan = unknown.
+    merged : tuple of tuple of str
+        For each body, the names of its links: its own first, then those fixed to it.
+    source : str
+        File that it was read from, or "".
+    locked : mapping of str to float, rad (m)
+        Locked joints of the robot file and their positions; they are fixed joints here.
+    reading : Reading
+        Options with which the file was read.
+    spring_prior : ndarray, shape (n, 2), N m/rad (N/m) and N m (N)
+        Stiffness k and preload c of a spring k q + c in the robot file; nan = no spring.
+
+    Raises
+    ------
+    UsageError
+        If arrays do not fit together, or a number that must be known is not finite.
+
     """
 
     name: str
@@ -100,7 +135,7 @@ class RobotModel:
             raise UsageError(
                 "robot-counts",
                 found=f"{nb} bodies, {len(self.tree_joint_names)} joints, {n} independent joints",
-                expected="one joint a body and at least one independent joint",
+                expected="one joint per body and at least one independent joint",
             )
         object.__setattr__(self, "parent", locked_int(self.parent, (nb,), "parent"))
         for name, shape in (
@@ -153,14 +188,14 @@ class RobotModel:
             or (last != np.array([0.0, 0.0, 0.0, 1.0])).any()
         ):
             raise UsageError(
-                "robot-placement", found="T_parent_joint that is no placement", expected="[R p; 0 1]"
+                "robot-placement", found="T_parent_joint that is not rigid", expected="[R p; 0 1]"
             )
         for j, linkage in enumerate(self.drive.linkages):
             if linkage is not None and not np.isfinite([self.limits.lower[j], self.limits.upper[j]]).all():
                 raise UsageError(
                     "linkage-limits",
-                    found=f"joint '{self.joint_names[j]}' moved through a linkage, without limits",
-                    expected="limits: its bars close over a part of the turn only",
+                    found=f"joint '{self.joint_names[j]}' with a linkage and without limits",
+                    expected="limits, since the bars only close over a part of the turn",
                 )
         for i, parent in enumerate(self.parent):
             if not -1 <= parent < i:
@@ -169,19 +204,19 @@ class RobotModel:
                 )
 
     def overview(self) -> Overview:
-        """What is shown of the robot: joints, bodies, what the description knows."""
+        """Summary for prompts and notebooks: joints, bodies and priors."""
         known = np.isfinite(self.inertia_prior[:, 0])
-        mass = f"{self.inertia_prior[known, 0].sum():.4g} kg" if known.all() else "not of every body"
+        mass = f"{self.inertia_prior[known, 0].sum():.3g} kg" if known.all() else "unknown for some bodies"
         kinds = [f"{name} ({self.joint_types[i]})" for name, i in zip(
             self.joint_names, self.independent_bodies, strict=True
         )]  # fmt: skip
         return Overview(
-            f"Robot '{self.name}': {counted(self.n, 'joint')}, {self.n_bodies} moving bodies",
+            f"Robot '{self.name}': {counted(self.n, 'joint')}, {self.n_bodies} moving links",
             (
                 ("joints", listed(kinds)),
                 ("gravity", f"{self.gravity.tolist()} m/s^2"),
-                ("mass in the description", mass),
-                ("held joints", listed([f"{name} at {value:g}" for name, value in self.locked.items()]) or "none"),
+                ("prior mass", mass),
+                ("locked joints", listed([f"{name} at {value:g}" for name, value in self.locked.items()]) or "none"),
                 ("source", self.source or "none"),
             ),
             ("joint", "type", "lower", "upper", "velocity", "effort"),
@@ -201,7 +236,7 @@ class RobotModel:
 
     @property
     def n(self) -> int:
-        """Number of independent joint coordinates."""
+        """Number of independent joints."""
         return len(self.joint_names)
 
     @property
@@ -211,12 +246,12 @@ class RobotModel:
 
     @property
     def has_mimic(self) -> bool:
-        """Whether some joint follows another one."""
+        """Whether a joint follows other joints."""
         return self.n_bodies != self.n
 
     @cached_property
     def tree(self) -> Tree:
-        """The tree in the form that the kernel reads."""
+        """The kinematic tree in the form of the kernel."""
         return Tree(
             parent=self.parent,
             prismatic=np.array([kind is JointType.PRISMATIC for kind in self.joint_types]),
@@ -228,7 +263,7 @@ class RobotModel:
 
     @cached_property
     def independent_bodies(self) -> Int:
-        """Index of the tree joint behind each independent joint, (n,)."""
+        """Index of each independent joint in the tree, (n,)."""
         index = [self.tree_joint_names.index(name) for name in self.joint_names]
         return locked_int(index, (self.n,), "independent_bodies")
 
@@ -238,10 +273,24 @@ class RobotModel:
         return tuple(self.joint_types[i] is JointType.PRISMATIC for i in self.independent_bodies)
 
     def with_servo(self, servo: Servo | ServoSettings | None) -> RobotModel:
-        """The robot with these position controllers, or with settings put over those of its description.
+        """Copy of the robot with other position controllers.
 
-        Back-EMF that they say is part of the viscous friction of the description then.
-        Raises InputError for settings of joints that do not exist, or that are no gains.
+        The viscous friction prior changes with the back-EMF damping of the controllers.
+
+        Parameters
+        ----------
+        servo : Servo, ServoSettings or None
+            Controllers, or settings that override those of the robot.
+
+        Returns
+        -------
+        RobotModel
+
+        Raises
+        ------
+        InputError
+            For settings of unknown joints, or that are not valid gains.
+
         """
         made = (
             servo_over(servo, self.drive.servo, self.joint_names)
@@ -255,18 +304,29 @@ class RobotModel:
         return replace(self, friction_prior=prior, drive=replace(self.drive, servo=made))
 
     def tree_motion(self, q: Float, dq: Float, ddq: Float) -> tuple[Float, Float, Float]:
-        """Maps independent motion (T, n) to the motion of every tree joint (T, nb)."""
+        """Map the motion of independent joints (T, n) to that of all tree joints (T, nb).
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (T, n)
+            Position, velocity and acceleration of the independent joints.
+
+        Returns
+        -------
+        tuple of ndarray, shape (T, nb)
+
+        """
         if not self.has_mimic:
             return q, dq, ddq
         J = self.projection.T
         return q @ J + self.projection_offset, dq @ J, ddq @ J
 
 
-# Which joints of a tree carry which: paths to the base, and joints on one branch.
+# Paths to the base, and joints on one branch of the tree.
 
 
 def path_to_base(robot: RobotModel, body: int) -> list[int]:
-    """The bodies from one to the base, itself first; [] for the base, -1."""
+    """Indices of the bodies from `body` to the base, itself first; [] for the base, -1."""
     path = []
     while body >= 0:
         path.append(body)
@@ -275,35 +335,44 @@ def path_to_base(robot: RobotModel, body: int) -> list[int]:
 
 
 def carriers(robot: RobotModel, joints: Bool) -> Bool:
-    """Joints (n,) that move a body further towards the base than one that `joints` (n,) move."""
+    """Mask (n,) of joints closer to the base than any of the masked `joints` (n,), on the same branch."""
     moves = robot.projection != 0
-    found = np.zeros(robot.n, dtype=np.bool_)
+    carrying = np.zeros(robot.n, dtype=np.bool_)
     for i in np.flatnonzero(moves[:, joints].any(axis=1)).tolist():
-        found |= moves[path_to_base(robot, i)[1:]].any(axis=0)
-    return found
+        carrying |= moves[path_to_base(robot, i)[1:]].any(axis=0)
+    return carrying
 
 
 def on_branches_of(robot: RobotModel, joints: Bool) -> Bool:
-    """Joints (n,) that carry one of `joints` (n,) or that one of these carries, these among them."""
+    """Mask (n,) of joints on a common branch with one of the masked `joints` (n,), these included."""
     moves = robot.projection != 0
     moved = moves[:, joints].any(axis=1)
-    found = np.zeros(robot.n, dtype=np.bool_)
+    related = np.zeros(robot.n, dtype=np.bool_)
     for i in range(robot.n_bodies):
         path = path_to_base(robot, i)
         if moved[path].any():
-            found |= moves[path].any(axis=0)
-    return found
+            related |= moves[path].any(axis=0)
+    return related
 
 
-# Where motors sit: the bodies that carry them, and the axes about which their rotors spin.
+# Mounting of motors: the bodies that carry them, and the axes of their rotors.
 
 BASE = "base"
-_UNIT = 1e-9  # how far the length of an axis may be from one
+_UNIT = 1e-9  # tolerance of the length of unit vectors
 
 
 @dataclass(frozen=True, eq=False)
 class Mounting:
-    """Where the motors sit: carrier (n,) body whose link each is mounted on (-1 = base), axis (n, 3) in its frame."""
+    """Mounting of the motors.
+
+    Parameters
+    ----------
+    carrier : ndarray, shape (n,)
+        Body that each motor is mounted on; -1 = base.
+    axis : ndarray, shape (n, 3)
+        Unit vector of each rotor's axis, in the joint frame of the carrier.
+
+    """
 
     carrier: Int
     axis: Float
@@ -315,36 +384,53 @@ class Mounting:
 
     @staticmethod
     def of(robot: RobotModel, carriers: Sequence[str] = (), axes: Sequence[Sequence[float]] = ()) -> Mounting:
-        """Motors on named bodies, in the order of the joints, with axes in the joint frames of these bodies.
+        """Mounting by names of bodies.
 
-        carriers: names of bodies, "base" for the base; () = each motor on the body before its joint.
-        axes: unit vectors; () = along the motor's own joint where all joints are at zero.
-        Raises UsageError for an unknown body, or another number of carriers or axes than of motors.
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+        carriers : sequence of str
+            Body of each motor in the order of the joints, "base" for the base; () = the parent body of each joint.
+        axes : sequence of sequence of float
+            Unit vectors in the joint frames of the carriers; () = along the motor's joint with all joints at zero.
+
+        Returns
+        -------
+        Mounting
+
+        Raises
+        ------
+        UsageError
+            For an unknown body, or a wrong number of carriers or axes.
+
         """
         return Mounting(_carriers(robot, carriers), _axes(robot, _carriers(robot, carriers), axes))
 
 
 def unit_vectors(axes: Sequence[Sequence[float]]) -> tuple[tuple[float, float, float], ...]:
-    """The axes as plain numbers; raises UsageError unless each is a unit vector of three numbers."""
+    """Return the axes as tuples of float; raises UsageError unless each is a unit vector of three numbers."""
     try:
-        found = np.array(axes, dtype=np.float64).reshape(-1, 3)
+        vectors = np.array(axes, dtype=np.float64).reshape(-1, 3)
     except ValueError:
-        found = np.full((1, 3), np.nan)
-    if len(found) != len(axes) or not (np.abs(np.linalg.norm(found, axis=1) - 1.0) <= _UNIT).all():
+        vectors = np.full((1, 3), np.nan)
+    if len(vectors) != len(axes) or not (np.abs(np.linalg.norm(vectors, axis=1) - 1.0) <= _UNIT).all():
         raise UsageError("rotor-axes", found=f"axes {[list(a) for a in axes]}", expected="unit vectors")
-    return tuple((float(x), float(y), float(z)) for x, y, z in found)
+    return tuple((float(x), float(y), float(z)) for x, y, z in vectors)
 
 
 def _carriers(robot: RobotModel, names: Sequence[str]) -> Int:
     if not names:
         return np.asarray(robot.parent[robot.independent_bodies])
     if len(names) != robot.n:
-        raise UsageError("rotor-carriers", found=f"{len(names)} carriers", expected=f"{robot.n}, one a motor")
+        raise UsageError(
+            "rotor-carriers", found=f"{len(names)} carriers", expected=f"{robot.n}, one per motor"
+        )
     for name in names:
         if name not in (*robot.body_names, BASE):
             raise UsageError(
                 "unknown-body",
-                found=f"body '{name}' that carries a motor",
+                found=f"unknown body '{name}' as carrier of a motor",
                 expected=f"{BASE}, " + ", ".join(robot.body_names),
                 do=meant(name, robot.body_names),
             )
@@ -354,19 +440,19 @@ def _carriers(robot: RobotModel, names: Sequence[str]) -> Int:
 
 def _axes(robot: RobotModel, carrier: Int, axes: Sequence[Sequence[float]]) -> Float:
     if axes and len(axes) != robot.n:
-        raise UsageError("rotor-axes", found=f"{len(axes)} axes", expected=f"{robot.n}, one a joint")
+        raise UsageError("rotor-axes", found=f"{len(axes)} axes", expected=f"{robot.n}, one per joint")
     if axes:
         return np.array(unit_vectors(axes))
-    R = _at_zero(robot)
-    own = [R[body] @ robot.axis[body] for body in robot.independent_bodies]
+    R = _rotations_at_zero(robot)
+    joint_axes = [R[body] @ robot.axis[body] for body in robot.independent_bodies]
     on = [np.eye(3) if body < 0 else R[body] for body in carrier]
-    return np.array([E.T @ z for E, z in zip(on, own, strict=True)])
+    return np.array([E.T @ z for E, z in zip(on, joint_axes, strict=True)])
 
 
-def _at_zero(robot: RobotModel) -> Float:
-    # (nb, 3, 3): bodies' joint frames seen from the base where every joint is at zero.
-    found = np.zeros((robot.n_bodies, 3, 3))
+def _rotations_at_zero(robot: RobotModel) -> Float:
+    # (nb, 3, 3): orientation of the bodies' joint frames in the base frame with all joints at zero.
+    rotations = np.zeros((robot.n_bodies, 3, 3))
     for body, parent in enumerate(robot.parent):
-        own = robot.T_parent_joint[body, :3, :3]
-        found[body] = own if parent < 0 else found[parent] @ own
-    return found
+        rotation = robot.T_parent_joint[body, :3, :3]
+        rotations[body] = rotation if parent < 0 else rotations[parent] @ rotation
+    return rotations

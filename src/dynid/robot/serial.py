@@ -1,4 +1,4 @@
-"""A robot as plain JSON data and back, and in words."""
+"""Conversion of robots to plain JSON data and back, and to text."""
 
 from __future__ import annotations
 
@@ -13,11 +13,23 @@ from dynid.robot.drive import Drive, FourBar, Servo, TorqueSide
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.robot.options import Reading
 
-# A robot as plain JSON data and back, so that a run folder needs no other file.
+# Conversion to plain JSON data and back, so that a run folder needs no other file.
 
 
 def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
-    """Plain data of a robot; unknown numbers become None, infinite limits too."""
+    """Convert a robot to plain data; unknown numbers and infinite limits become None.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+
+    Returns
+    -------
+    dict of str to object
+        Data that JSON can hold, for `robot_from_dict`.
+
+    """
     return {
         "name": robot.name,
         "source": robot.source,
@@ -48,16 +60,31 @@ def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
             "stiffness": _plain(robot.drive.stiffness),
             "damping": _plain(robot.drive.damping),
             "torque_side": str(robot.drive.torque_side),
-            "linkages": [None if one is None else asdict(one) for one in robot.drive.linkages],
+            "linkages": [None if linkage is None else asdict(linkage) for linkage in robot.drive.linkages],
             "servo": None if robot.drive.servo is None else _servo_to_dict(robot.drive.servo),
         },
     }
 
 
 def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
-    """The robot from its plain data.
+    """Convert plain data of `robot_to_dict` back to a robot.
 
-    Raises KeyError, TypeError or ValueError if something is missing, DynidError if it is no robot.
+    Parameters
+    ----------
+    data : mapping of str to object
+        Plain data of a robot.
+
+    Returns
+    -------
+    RobotModel
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If an entry is missing or of a wrong type.
+    DynidError
+        If the entries do not describe a robot.
+
     """
     limits, drive = data["limits"], data["drive"]
     return RobotModel(
@@ -93,14 +120,16 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
             torque_side=TorqueSide(drive["torque_side"]),
             stiffness=_array(drive.get("stiffness", []), np.nan),
             damping=_array(drive.get("damping", []), np.nan),
-            linkages=tuple(None if one is None else FourBar(**one) for one in drive.get("linkages", [])),
+            linkages=tuple(
+                None if linkage is None else FourBar(**linkage) for linkage in drive.get("linkages", [])
+            ),
             servo=_servo_from_dict(drive["servo"]) if drive.get("servo") else None,
         ),
     )
 
 
 def _reading(data: Mapping[str, Any]) -> Reading:
-    known = {one.name for one in fields(Reading)}
+    known = {option.name for option in fields(Reading)}
     return Reading(**{key: value for key, value in data.items() if key in known and value is not None})
 
 
@@ -130,26 +159,39 @@ def _plain(values: Float) -> Any:
 
 def _array(values: list[Any], missing: float) -> Float:
     rows = [
-        _array(one, missing) if isinstance(one, list) else missing if one is None else one for one in values
+        _array(value, missing) if isinstance(value, list) else missing if value is None else value
+        for value in values
     ]
     return np.array(rows, dtype=np.float64)
 
 
-# A robot in words: its tree, joints, limits, drives and prior masses.
+# A robot as text: tree, joints, limits, drives and prior masses.
 
 
 def describe(robot: RobotModel) -> list[str]:
-    """Lines of text for a terminal; control characters in names are written as escapes."""
+    """Describe a robot in lines of text for a terminal.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+
+    Returns
+    -------
+    list of str
+        Control characters in names are escaped.
+
+    """
     known = np.isfinite(robot.inertia_prior[:, 0])
     total = float(robot.inertia_prior[known, 0].sum())
     lines = [
         f"robot '{robot.name}' ({robot.source or 'built in code'})",
-        f"  {robot.n} independent joint(s), {robot.n_bodies} moving bodies",
+        f"  {robot.n} independent joint(s), {robot.n_bodies} moving links",
         f"  gravity {_vector(robot.gravity)} m/s^2",
-        f"  prior mass of the moving bodies: {total:.4g} kg"
+        f"  prior mass of the moving links: {total:.3g} kg"
         + ("" if known.all() else f" ({int((~known).sum())} unknown)"),
         *(
-            [f"  held: {', '.join(f'{j} at {x:.4g}' for j, x in robot.locked.items())}"]
+            [f"  locked: {', '.join(f'{j} at {x:.4g}' for j, x in robot.locked.items())}"]
             if robot.locked
             else []
         ),

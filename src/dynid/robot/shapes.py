@@ -1,4 +1,4 @@
-"""The shapes that a description gives its links: solids and meshes of URDF and MJCF, read when they are asked for."""
+"""Shapes of links in URDF and MJCF files: solids and meshes, read on demand."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from dynid.robot.mjcf import CompiledMjcf
 
 
-# Points whose convex hull holds a simple solid about its own frame, with as little more as few points
-# allow.
+# Points whose convex hull contains a simple solid, with little excess for few points.
 
+# Corners of the polygon around a circle.
 _ROUND = 12
 
 
 def box_points(half: Float) -> Float:
-    """Corners (8, 3) of a box with half sizes (3,)."""
+    """Corners (8, 3) of a box with half sides (3,)."""
     return np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)]) * half
 
 
 def ball_points(radius: float) -> Float:
     """Points (128, 3) around a ball."""
-    # The hull of these directions holds a ball of 0.97 times their length.
+    # The hull of these directions contains a ball of 0.97 times their length.
     n = spread_directions(64)
     return 1.03 * radius * np.concatenate([n, -n])
 
 
 def cylinder_points(radius: float, length: float) -> Float:
-    """Two polygons (24, 3) around the circles of a cylinder along z."""
+    """Corners (24, 3) of polygons around the end circles of a cylinder along z."""
     turn = 2 * np.pi * np.arange(_ROUND) / _ROUND
     out = radius / np.cos(np.pi / _ROUND)
     circle = np.column_stack([out * np.cos(turn), out * np.sin(turn), np.zeros(_ROUND)])
@@ -54,18 +54,18 @@ def cylinder_points(radius: float, length: float) -> Float:
 
 
 def capsule_points(radius: float, length: float) -> Float:
-    """Points (256, 3) around a capsule along z; length: between the centres of its ends."""
+    """Points (256, 3) around a capsule along z; length: between the centres of its end caps."""
     return along(ball_points(radius), length)
 
 
 def along(points: Float, length: float) -> Float:
-    """The points half a length up and half a length down the z axis."""
+    """The points shifted by half a length up and by half a length down the z axis."""
     up = np.array([0.0, 0.0, length / 2])
     return np.concatenate([points + up, points - up])
 
 
 def spread_directions(count: int) -> Float:
-    """Unit vectors (count, 3) spread evenly over half of the sphere, along a Fibonacci spiral."""
+    """Unit vectors (count, 3) spread evenly over a hemisphere, along a Fibonacci spiral."""
     k = np.arange(count) + 0.5
     z = k / count
     turn = np.pi * (1.0 + np.sqrt(5.0)) * k
@@ -81,12 +81,30 @@ _NO_TRIANGLES = np.zeros((0, 3), dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """One solid of a link.
+    """A solid or mesh of a link.
 
-    link: its name.    body: that carries it, -1 = the base.    frame: (4, 4) in the body's joint frame.
-    size: full sides of a box; radius; radius and length along z, without the caps of a capsule; half axes of an
-    ellipsoid; () of a mesh.
-    vertices, triangles: of a mesh, in the frame, m.
+    Parameters
+    ----------
+    link : str
+        Name of the link.
+    body : int
+        Moving body that carries it; -1 = the base.
+    kind : {"box", "sphere", "cylinder", "capsule", "ellipsoid", "mesh"}
+    frame : ndarray, shape (4, 4)
+        In the body's joint frame.
+    size : tuple of float, m
+        Sides of a box; radius of a sphere; radius and length along z of a cylinder, or of a capsule without its caps;
+        half axes of an ellipsoid; () for a mesh.
+    vertices : ndarray, shape (V, 3), m
+        Of a mesh, in the frame.
+    triangles : ndarray, shape (T, 3)
+        Of a mesh: indices of vertices.
+
+    Raises
+    ------
+    InputError
+        If a size is not positive.
+
     """
 
     link: str
@@ -101,32 +119,40 @@ class Shape:
         object.__setattr__(self, "frame", locked(self.frame, (4, 4), "frame"))
         object.__setattr__(self, "vertices", locked(self.vertices, (None, 3), "vertices"))
         if self.kind != "mesh" and not (np.isfinite(self.size).all() and min(self.size, default=0.0) > 0):
-            raise InputError("shape", found=f"a {self.kind} of size {self.size}", expected="positive sizes")
+            raise InputError("shape", found=f"a {self.kind} of size {self.size} m", expected="positive sizes")
 
     def corners(self) -> Float:
-        """Points (V, 3) in the joint frame whose convex hull holds the solid: of a mesh its vertices."""
+        """Points (V, 3) in the joint frame whose convex hull contains the shape; the vertices of a mesh."""
         if self.kind == "box":
-            own = box_points(0.5 * np.array(self.size))
+            points = box_points(0.5 * np.array(self.size))
         elif self.kind == "sphere":
-            own = ball_points(self.size[0])
+            points = ball_points(self.size[0])
         elif self.kind == "cylinder":
-            own = cylinder_points(*self.size)
+            points = cylinder_points(*self.size)
         elif self.kind == "capsule":
-            own = capsule_points(*self.size)
+            points = capsule_points(*self.size)
         elif self.kind == "ellipsoid":
-            own = ball_points(1.0) * self.size
+            points = ball_points(1.0) * self.size
         else:
-            own = self.vertices
-        return np.asarray(own @ self.frame[:3, :3].T + self.frame[:3, 3])
+            points = self.vertices
+        return np.asarray(points @ self.frame[:3, :3].T + self.frame[:3, 3])
 
 
 @dataclass(frozen=True, eq=False)
 class DescribedShape:
-    """A shape of a description that is still to be read.
+    """A shape in a robot file that is read on demand.
 
-    link, body: as of a `Shape`.    geometry: what it is for.    scenery: a part of the world of an MJCF, as its floor
-    and furniture are, and not of the robot.
-    read: the shape; raises InputError where it cannot be read, RefusedError for a mesh outside its folder.
+    Parameters
+    ----------
+    link, body : str, int
+        As for `Shape`.
+    geometry : {"collision", "visual"}
+        Purpose of the shape.
+    read : callable
+        Returns the `Shape`; raises InputError if it cannot be read, RefusedError for a mesh outside its folder.
+    scenery : bool
+        Whether it belongs to the world of an MJCF, such as floor and furniture, and not to the robot.
+
     """
 
     link: str
@@ -137,10 +163,25 @@ class DescribedShape:
 
 
 def described_shapes(robot: RobotModel) -> list[DescribedShape]:
-    """Shapes of all links in the file that a robot was read from, in its order.
+    """Shapes of all links in the file of a robot, in its order.
 
-    Those of links that fixed or held joints bolt to a body move with it; those of the base stand still. None of a robot
-    without a file, or of a format other than URDF and MJCF.    Raises InputError for a file that cannot be read.
+    Shapes of links behind fixed and locked joints belong to the body that carries them.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+
+    Returns
+    -------
+    list of DescribedShape
+        Empty for a robot without a file, or with a file other than URDF and MJCF.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+
     """
     path = Path(robot.source)
     if path.suffix.lower() not in SHAPED or not path.is_file():
@@ -151,11 +192,22 @@ def described_shapes(robot: RobotModel) -> list[DescribedShape]:
 
 
 def by_link(shapes: Iterable[DescribedShape]) -> dict[str, list[DescribedShape]]:
-    """Shapes by the link that has them."""
-    found: dict[str, list[DescribedShape]] = {}
-    for one in shapes:
-        found.setdefault(one.link, []).append(one)
-    return found
+    """Group shapes by the name of their link.
+
+    Parameters
+    ----------
+    shapes : iterable of DescribedShape
+        Shapes of any links.
+
+    Returns
+    -------
+    dict of str to list of DescribedShape
+
+    """
+    by_name: dict[str, list[DescribedShape]] = {}
+    for shape in shapes:
+        by_name.setdefault(shape.link, []).append(shape)
+    return by_name
 
 
 def _of_urdf(robot: RobotModel, root: Element, path: Path) -> list[DescribedShape]:
@@ -166,33 +218,33 @@ def _of_urdf(robot: RobotModel, root: Element, path: Path) -> list[DescribedShap
     whole = model_of_links(urdf, str(path))
     carried = _carriers(robot, whole)
     above = {joint.child: joint for joint in urdf.joints.values()}
-    read_mesh = cache(mesh_triangles)  # links often share a file, and have it both to show and to touch
-    found = []
+    read_mesh = cache(mesh_triangles)  # links often share a file, also for visual and collision
+    shapes = []
     for name, link in urdf.links.items():
         body, frame = carried(*_body_of(whole, name, above))
         kinds: tuple[Geometry, ...] = ("collision", "visual")
         for kind in kinds:
             for element in link.element.all(kind):
                 read = partial(_urdf_shape, element, name, body, frame, path.parent, robot, read_mesh)
-                found.append(DescribedShape(name, body, kind, read))
-    return found
+                shapes.append(DescribedShape(name, body, kind, read))
+    return shapes
 
 
 def _carriers(robot: RobotModel, whole: RobotModel) -> Callable[[int, Float], tuple[int, Float]]:
-    # Where a body of the whole description went, and a frame of it, once joints are held.
-    held = {name: value for name, value in robot.locked.items() if name in whole.joint_names}
-    places = lock_joints(whole, held) if held else None
+    # Maps a body of the whole robot and a frame in it to the body that carries both when joints are locked.
+    locked_here = {name: value for name, value in robot.locked.items() if name in whole.joint_names}
+    places = lock_joints(whole, locked_here) if locked_here else None
 
-    def found(body: int, frame: Float) -> tuple[int, Float]:
+    def carrier(body: int, frame: Float) -> tuple[int, Float]:
         if places is None or body < 0:
             return body, frame
         return int(places.carrier[body]), places.frames[body] @ frame
 
-    return found
+    return carrier
 
 
 def _body_of(robot: RobotModel, link: str, above: dict[str, LinkJoint]) -> tuple[int, Float]:
-    # The body that a link moves with (-1 = base), and the link's frame in it.
+    # The body that carries a link (-1 = base), and the link's frame in it.
     frame = np.eye(4)
     while link in above and not above[link].moves:
         frame = above[link].placement @ frame
@@ -213,7 +265,12 @@ def _urdf_shape(
     geometry = element.find("geometry")
     shape = geometry.children[0] if geometry is not None and geometry.children else None
     if shape is None:
-        raise InputError("shape", found=f"<{element.tag}> without a shape", place=element.place)
+        raise InputError(
+            "shape",
+            found=f"<{element.tag}> without a shape",
+            expected="mesh, box, cylinder or sphere",
+            place=element.place,
+        )
     here = frame
     if (origin := element.find("origin")) is not None:
         rpy, xyz = (np.array(numbers(origin, key, 3, errors, (0.0,) * 3)) for key in ("rpy", "xyz"))
@@ -235,13 +292,16 @@ def _urdf_shape(
         size = (number(shape, "radius", errors), number(shape, "length", errors))
     else:
         raise InputError(
-            "shape", found=f"a shape <{shape.tag}>", expected="mesh, box, cylinder, sphere", place=shape.place
+            "shape",
+            found=f"a shape <{shape.tag}>",
+            expected="mesh, box, cylinder or sphere",
+            place=shape.place,
         )
     if errors:
         raise errors[0]
     if not np.isfinite(size).all():
         raise InputError(
-            "shape", found=f"<{shape.tag}> without its sizes", expected="finite numbers", place=shape.place
+            "shape", found=f"<{shape.tag}> without a size", expected="finite sizes", place=shape.place
         )
     return Shape(link, body, kind, here, size, vertices, triangles)
 
@@ -258,20 +318,20 @@ def _of_mjcf(robot: RobotModel, root: Element, path: Path) -> list[DescribedShap
     whole, carrier = read_bodies(compiled, root, path, reading, Diagnostics())
     carried = _carriers(robot, whole)
     m, mujoco = compiled.model, compiled.mujoco
-    found = []
+    shapes = []
     for geom in range(m.ngeom):
         owner = int(m.geom_bodyid[geom])
-        # Planes are floors and walls of the scene: MuJoCo lets no moving body have one.
+        # Planes are floors and walls: MuJoCo does not allow them on moving bodies.
         if owner not in carrier or int(m.geom_type[geom]) == mujoco.mjtGeom.mjGEOM_PLANE:
             continue
         name = mujoco.mj_id2name(m, mujoco.mjtObj.mjOBJ_BODY, owner) or f"body{owner}"
         body, frame = carried(*carrier[owner])
         read = partial(_mjcf_shape, compiled, meshes, geom, name, body, frame)
         touches = bool(m.geom_contype[geom] or m.geom_conaffinity[geom])
-        found.append(
+        shapes.append(
             DescribedShape(name, body, "collision" if touches else "visual", read, scenery=owner == 0)
         )
-    return found
+    return shapes
 
 
 def _mjcf_shape(

@@ -1,4 +1,4 @@
-"""dynid's own robot description: joints with DH parameters or placements, priors, limits and drives."""
+"""Robot files in dynid's TOML: joints with DH parameters or placements, priors, limits and drives."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ from dynid.robot.xml import inside
 from dynid.spatial.algebra import is_rotation, placement, rotation_about, rotation_rpy
 from dynid.spatial.inertia import transformed
 
-# Drives of TOML descriptions: gear ratios, couplings, linkages and motors.
+# Drives of TOML files: gear ratios, couplings, linkages and motors.
 
+# Positions between the limits at which a linkage must close: 1 degree apart for half a turn.
 CLOSES_AT = 181
 
 
@@ -44,18 +45,39 @@ def drive(
     known: Drive,
     findings: Findings,
 ) -> Drive:
-    """The known drive with that of the description put over it; limits: of the same joints."""
+    """Override a known drive with the drive keys of a TOML file.
+
+    Parameters
+    ----------
+    description : Description
+        The TOML file.
+    names : sequence of str
+        Names of the independent joints.
+    kinds : sequence of JointType
+        Their types.
+    limits : Limits
+        Their limits.
+    known : Drive
+        Drive of the file that it builds on, or the default.
+    findings : Findings
+        Receives errors.
+
+    Returns
+    -------
+    Drive
+
+    """
     entries = [DriveEntry() for _ in names]
     for i, joint in enumerate(description.joint):
         if joint.name in names:
             entries[list(names).index(joint.name)] = joint.drive or DriveEntry()
             _check_ratio(joint, i, kinds[list(names).index(joint.name)], description, findings)
         elif joint.drive is not None:
-            found = f"a drive of joint '{joint.name}', which follows others"
-            findings.fail("driven-follower", found, "drives of independent joints", "joint", i, "drive")
+            problem = f"a drive of joint '{joint.name}', which follows other joints"
+            findings.fail("driven-follower", problem, "drives of independent joints", "joint", i, "drive")
     linkages = _linkages(description, names, limits, known, findings)
     ratios = [entry.gear_ratio for entry in entries]
-    # A ratio in the file replaces the known one; what was known of coupled motors stays without it.
+    # A ratio in the file replaces the known row of N; coupled motors without a ratio keep theirs.
     N = np.array(known.transmission)
     for j, ratio in enumerate(ratios):
         if ratio is not None:
@@ -65,33 +87,33 @@ def drive(
     if description.drive.transmission is not None:
         N = _transmission(description.drive.transmission, len(names), findings)
     findings.stop()
-    # What was known of the rotors was known at the joints.
+    # Known rotor inertias are known at the joints, so new gear ratios change them on the motor side.
     reflected = (
         known.reflected_rotor_inertia / np.diag(N) ** 2 if np.diag(N).all() else np.full(len(N), np.nan)
     )
     return Drive(
         transmission=N,
-        rotor_inertia=_over([entry.rotor_inertia for entry in entries], reflected),
-        torque_constant=_over([entry.torque_constant for entry in entries], known.torque_constant),
-        drive_gain=_over([entry.drive_gain for entry in entries], known.drive_gain),
+        rotor_inertia=_overridden([entry.rotor_inertia for entry in entries], reflected),
+        torque_constant=_overridden([entry.torque_constant for entry in entries], known.torque_constant),
+        drive_gain=_overridden([entry.drive_gain for entry in entries], known.drive_gain),
         torque_side=TorqueSide(description.drive.torque_side),
         linkages=linkages,
-        stiffness=_over([entry.stiffness for entry in entries], known.stiffness),
-        damping=_over([entry.damping for entry in entries], known.damping),
+        stiffness=_overridden([entry.stiffness for entry in entries], known.stiffness),
+        damping=_overridden([entry.damping for entry in entries], known.damping),
         servo=_servo(entries, description.drive, known.servo),
     )
 
 
 def _servo(entries: Sequence[DriveEntry], whole: WholeDrive, known: Servo | None) -> Servo | None:
-    written = any(value is not None for one in entries for value in (one.kp, one.kd, one.dead_band))
+    written = any(value is not None for entry in entries for value in (entry.kp, entry.kd, entry.dead_band))
     if not written and whole.delay is None and whole.loop is None:
         return known
     before = known or Servo.unknown(len(entries))
     return Servo(
-        kp=_over([one.kp for one in entries], before.kp),
-        kd=_over([one.kd for one in entries], before.kd),
+        kp=_overridden([entry.kp for entry in entries], before.kp),
+        kd=_overridden([entry.kd for entry in entries], before.kd),
         effort_limit=before.effort_limit,
-        dead_band=_over([one.dead_band for one in entries], before.dead_band),
+        dead_band=_overridden([entry.dead_band for entry in entries], before.dead_band),
         delay=before.delay if whole.delay is None else whole.delay,
         hold=before.hold,
         back_emf=before.back_emf,
@@ -109,34 +131,39 @@ def _check_ratio(joint: Joint, i: int, kind: JointType, description: Description
     elif abs(ratio) < 0.2 and kind is not JointType.PRISMATIC:
         findings.fail(
             "gear-ratio-side",
-            f"joint '{joint.name}': gear_ratio = {ratio:g}, by which the joint turns {1 / abs(ratio):.4g} times as "
+            f"joint '{joint.name}': gear_ratio = {ratio:.3g}, so the joint would turn {1 / abs(ratio):.3g} times as "
             "fast as its motor",
             "motor turns per joint turn",
             *key,
-            do=f"write {1 / ratio:.6g} if joint turns per motor turn were meant",
+            do=f"write {1 / ratio:.6g} if it is joint turns per motor turn",
         )
     if description.drive.transmission is not None:
         findings.fail("two-sources", "a gear_ratio and a transmission", "one of them", *key)
 
 
 def _coupled(N: Float, description: Description, names: Sequence[str], findings: Findings) -> Float:
-    own = np.diag(N).copy()
-    for k, one in enumerate(description.drive.coupling):
+    ratios = np.diag(N).copy()
+    for k, coupling in enumerate(description.drive.coupling):
         key = ("drive", "coupling", k)
         for role in ("motor", "joint"):
-            if getattr(one, role) not in names:
-                found = f"coupling with {role} '{getattr(one, role)}'"
-                findings.fail("unknown-joint", found, "one of " + ", ".join(names), *key)
+            if getattr(coupling, role) not in names:
+                problem = f"a coupling with unknown {role} '{getattr(coupling, role)}'"
+                findings.fail("unknown-joint", problem, "one of " + ", ".join(names), *key)
                 return N
-        if one.motor == one.joint:
-            findings.fail("self-coupling", f"'{one.motor}' coupled with itself", "two different joints", *key)
+        if coupling.motor == coupling.joint:
+            findings.fail(
+                "self-coupling",
+                f"motor '{coupling.motor}' coupled with its own joint",
+                "two different joints",
+                *key,
+            )
         if description.drive.transmission is not None:
             findings.fail("two-sources", "a coupling and a transmission", "one of them", *key)
-        i, j = list(names).index(one.motor), list(names).index(one.joint)
-        N[i, j] += one.factor * own[i]
+        i, j = list(names).index(coupling.motor), list(names).index(coupling.joint)
+        N[i, j] += coupling.factor * ratios[i]
     fault = singular(N)
     if fault and description.drive.coupling:
-        expected = "couplings after which every motor is independent of the others"
+        expected = "couplings that keep the motors independent"
         findings.fail("singular-transmission", fault, expected, "drive", "coupling", 0)
     return N
 
@@ -144,7 +171,8 @@ def _coupled(N: Float, description: Description, names: Sequence[str], findings:
 def _transmission(rows: list[list[float]], n: int, findings: Findings) -> Float:
     key = ("drive", "transmission")
     if len(rows) != n or any(len(row) != n for row in rows):
-        findings.fail("transmission", f"a transmission of {len(rows)} rows", f"{n} rows of {n} numbers", *key)
+        problem = f"a transmission of {len(rows)} rows with {sorted({len(row) for row in rows})} numbers"
+        findings.fail("transmission", problem, f"{n} rows of {n} numbers", *key)
         return np.eye(n)
     N = np.array(rows)
     fault = singular(N)
@@ -157,7 +185,7 @@ def _transmission(rows: list[list[float]], n: int, findings: Findings) -> Float:
 def _linkages(
     description: Description, names: Sequence[str], limits: Limits, known: Drive, findings: Findings
 ) -> tuple[FourBar | None, ...]:
-    found = list(known.linkages or [None] * len(names))
+    linkages = list(known.linkages or [None] * len(names))
     for i, joint in enumerate(description.joint):
         given = None if joint.drive is None else joint.drive.linkage
         if given is None or joint.name not in names:
@@ -165,36 +193,38 @@ def _linkages(
         j = list(names).index(joint.name)
         key = ("joint", i, "drive", "linkage")
         if not (np.isfinite(limits.lower[j]) and np.isfinite(limits.upper[j])):
-            expected = "lower and upper: bars close over a part of the turn only"
-            findings.fail("linkage-limits", f"joint '{joint.name}': a linkage without limits", expected, *key)
+            expected = "lower and upper, since the bars only close over a part of the turn"
+            findings.fail(
+                "linkage-limits", f"joint '{joint.name}' with a linkage and without limits", expected, *key
+            )
             continue
         try:
             zero = given.zero * angle(description)
             bars = FourBar(given.ground, given.crank, given.coupler, given.rocker, zero, given.crossed)
             bars.angle(np.linspace(limits.lower[j], limits.upper[j], CLOSES_AT))
-            found[j] = bars
+            linkages[j] = bars
         except DynidError as error:
             who = f"joint '{joint.name}': {error.found}"
             findings.fail(error.identifier, who, error.expected, *key, do=error.do)
-    return tuple(found)
+    return tuple(linkages)
 
 
-def _over(given: Sequence[float | None], known: Float) -> Float:
+def _overridden(given: Sequence[float | None], known: Float) -> Float:
     return np.array([old if new is None else new for new, old in zip(given, known, strict=True)])
 
 
 _Z = np.array([0.0, 0.0, 1.0])
 _X = np.array([1.0, 0.0, 0.0])
-_GRAVITY = (0.0, 0.0, -9.81)
+_GRAVITY = (0.0, 0.0, -9.81)  # m/s^2
 _OVERRIDES = {"name", "inertia", "drive", "friction", "lower", "upper", "velocity", "effort"}
 
-# Keys that name another description; what it is, its content shows.
+# Keys that name another robot file; its format is recognised by its content.
 _NAMED = ("urdf", "mjcf", "sdf", "usd")
 
 
 @dataclass(frozen=True)
 class TomlFormat:
-    """dynid's own TOML, recognised by its ending."""
+    """dynid's TOML, recognised by the file name ending in .toml."""
 
     name: str = "dynid TOML"
 
@@ -203,26 +233,26 @@ class TomlFormat:
         return file.suffix == ".toml"
 
     def read(self, file: RobotFile) -> RobotModel:
-        """The robot; raises as `read_toml_robot`."""
+        """Read the robot; raises as `read_toml_robot`."""
         return read_toml_robot(file)
 
 
 def read_toml_robot(file: RobotFile) -> RobotModel:
-    """The robot of a TOML description, which may build upon another one.
+    """Read the robot of a TOML file, which may build on another robot file.
 
-    Raises InputErrors with the line of all that is wrong, RefusedError if that file is outside the folder.
+    Raises InputErrors with the lines of all errors, RefusedError if the other file is outside the folder.
     """
     data, lines = read_toml(file.path)
     description = validate(Description, data, lines, str(file.path))
     findings = Findings(file.path, lines, file.diagnostics)
     _check_duplicates(description, findings)
     if any(getattr(description, key) is not None for key in _NAMED):
-        return _upon(description, file, findings)
+        return _extended(description, file, findings)
     if file.reading.root is not None:
         raise UsageError(
             "root",
             found=f"--root {file.reading.root}",
-            expected="no root: this description has one tree",
+            expected="no root, since a TOML file has one tree",
             place=findings.place(),
         )
     return _Builder(description, findings).robot()
@@ -234,9 +264,9 @@ def _check_duplicates(description: Description, findings: Findings) -> None:
         for i, name in enumerate(names):
             if name in names[:i]:
                 first = findings.place("joint", names.index(name)).line
-                what = "joint" if kind == "name" else "body"
-                found = f"{what} '{name}' twice (first in line {first})"
-                findings.fail("duplicate-joint", found, "unique names", "joint", i, "name")
+                noun = "joint" if kind == "name" else "body"
+                problem = f"{noun} '{name}' twice (first in line {first})"
+                findings.fail("duplicate-joint", problem, "unique names", "joint", i, "name")
 
 
 class _Builder:
@@ -254,12 +284,12 @@ class _Builder:
         added, parts = bolted(d, self.names, self.bodies, frames, self.findings)
         inertia = np.array([self._prior(i, frames[i]) for i in range(n)]).reshape(n, 10) + added
         kinds = tuple(JointType(joint.type or "revolute") for joint in d.joint)
-        own = [i for i, joint in enumerate(d.joint) if joint.follows is None]
-        projection, offset = self._projection(own, kinds)
+        independent = [i for i, joint in enumerate(d.joint) if joint.follows is None]
+        projection, offset = self._projection(independent, kinds)
         self.findings.stop()
-        free, free_kinds = [self.names[i] for i in own], [kinds[i] for i in own]
-        limited = limits(d, free, free_kinds, Limits.none(len(own)), self.findings)
-        driven = drive(d, free, free_kinds, limited, Drive.direct(len(own)), self.findings)
+        free, free_kinds = [self.names[i] for i in independent], [kinds[i] for i in independent]
+        limited = limits(d, free, free_kinds, Limits.none(len(independent)), self.findings)
+        driven = drive(d, free, free_kinds, limited, Drive.direct(len(independent)), self.findings)
         self.findings.stop()
         return RobotModel(
             name=d.name or self.findings.path.stem,
@@ -277,29 +307,31 @@ class _Builder:
             drive=driven,
             projection=projection,
             projection_offset=offset,
-            friction_prior=friction(d, free, np.full((len(own), 2), np.nan)),
+            friction_prior=friction(d, free, np.full((len(independent), 2), np.nan)),
             merged=tuple((body, *some) for body, some in zip(self.bodies, parts, strict=True)),
         )
 
     def _check(self) -> None:
         d, fail = self.d, self.findings.fail
         if d.convention is None:
-            fail("no-convention", "no 'convention'", "one of standard_dh, modified_dh, placements", "joint")
+            fail("no-convention", "no key 'convention'", "standard_dh, modified_dh or placements", "joint")
         if not d.joint:
             fail("no-joints", "no [[joint]]", "at least one", "joint")
         if d.dh is not None:
             if d.convention == "placements":
-                fail("mixed-convention", "dh", "standard_dh or modified_dh with a table of dh", "dh")
+                fail("mixed-convention", "a table dh", "standard_dh or modified_dh with it", "dh")
             if len(d.dh) != len(d.joint):
-                fail("dh-rows", f"{len(d.dh)} rows of dh for {len(d.joint)} joints", "one row a joint", "dh")
+                fail(
+                    "dh-rows", f"{len(d.dh)} rows of dh for {len(d.joint)} joints", "one row per joint", "dh"
+                )
             for i, row in enumerate(d.dh):
                 if len(row) != 4:
                     fail("dh-rows", f"row {i + 1} of dh: {row}", "four numbers a, alpha, d, theta", "dh", i)
         for i, joint in enumerate(d.joint):
-            self._check_keys(i, joint)
+            self._check_joint_keys(i, joint)
         self.findings.stop()
 
-    def _check_keys(self, i: int, joint: Joint) -> None:
+    def _check_joint_keys(self, i: int, joint: Joint) -> None:
         dh = [key for key in ("a", "alpha", "d", "theta") if getattr(joint, key) is not None]
         placed = [key for key in ("xyz", "rpy", "rotation", "axis") if getattr(joint, key) is not None]
         who, fail = f"joint '{joint.name}'", self.findings.fail
@@ -307,7 +339,7 @@ class _Builder:
             if dh:
                 fail(
                     "mixed-convention",
-                    f"{who}: {', '.join(dh)}",
+                    f"{who} with {', '.join(dh)} and convention 'placements'",
                     "xyz with rpy or rotation",
                     "joint",
                     i,
@@ -316,11 +348,9 @@ class _Builder:
             return
         if placed:
             expected = "a, alpha, d, theta with a DH convention"
-            fail("mixed-convention", f"{who}: {', '.join(placed)}", expected, "joint", i, placed[0])
+            fail("mixed-convention", f"{who} with {', '.join(placed)}", expected, "joint", i, placed[0])
         if self.d.dh is not None and dh:
-            fail(
-                "two-sources", f"{who}: {', '.join(dh)} beside the table dh", "one of them", "joint", i, dh[0]
-            )
+            fail("two-sources", f"{who}: {', '.join(dh)} and the table dh", "one of them", "joint", i, dh[0])
         missing = [key for key in ("a", "alpha", "d") if key not in dh]
         if self.d.dh is None and missing:
             fail("missing-key", f"{who} without {', '.join(missing)}", "a, alpha, d", "joint", i)
@@ -334,17 +364,24 @@ class _Builder:
         before = self.names[:i]
         if wanted not in before:
             expected = "'base' or a joint written above: " + ", ".join(before)
-            self.findings.fail("unknown-parent", f"parent '{wanted}'", expected, "joint", i, "parent")
+            self.findings.fail(
+                "unknown-parent",
+                f"joint '{self.names[i]}' with unknown parent '{wanted}'",
+                expected,
+                "joint",
+                i,
+                "parent",
+            )
             return i - 1
         return before.index(wanted)
 
-    def _projection(self, own: list[int], kinds: tuple[JointType, ...]) -> tuple[Float, Float]:
-        # q_tree = projection q + offset: joints that follow others, as the bars of a linkage do.
+    def _projection(self, independent: list[int], kinds: tuple[JointType, ...]) -> tuple[Float, Float]:
+        # q_tree = projection q + offset, for joints that follow others, such as the bars of a linkage.
         n, fail = len(self.names), self.findings.fail
-        projection, offset = np.zeros((n, len(own))), np.zeros(n)
-        if not own:
-            fail("no-joints", "joints that all follow others", "at least one that does not", "joint", 0)
-        for column, i in enumerate(own):
+        projection, offset = np.zeros((n, len(independent))), np.zeros(n)
+        if not independent:
+            fail("no-joints", "only joints that follow others", "at least one independent joint", "joint", 0)
+        for column, i in enumerate(independent):
             projection[i, column] = 1.0
         for i, joint in enumerate(self.d.joint):
             if joint.follows is None:
@@ -361,8 +398,8 @@ class _Builder:
                     "follows",
                 )
             for name, factor in joint.follows.items():
-                if name not in self.names or self.names.index(name) not in own:
-                    free = ", ".join(self.names[k] for k in own)
+                if name not in self.names or self.names.index(name) not in independent:
+                    free = ", ".join(self.names[k] for k in independent)
                     fail(
                         "follows",
                         f"joint '{joint.name}' follows '{name}'",
@@ -372,15 +409,15 @@ class _Builder:
                         "follows",
                     )
                 else:
-                    projection[i, own.index(self.names.index(name))] = factor
+                    projection[i, independent.index(self.names.index(name))] = factor
             for key in ("lower", "upper", "velocity", "effort", "friction"):
                 if getattr(joint, key) is not None:
-                    found = f"{key} of joint '{joint.name}', which follows others"
-                    fail("not-here", found, "limits and friction of independent joints", "joint", i, key)
+                    problem = f"{key} of joint '{joint.name}', which follows other joints"
+                    fail("not-here", problem, "limits and friction of independent joints", "joint", i, key)
         return projection, offset
 
     def _kinematics(self, parents: list[int]) -> tuple[Float, Float, list[Float]]:
-        # Placement and axis of each joint frame, and where the frame that inertial priors refer to is in it.
+        # Placement and axis of each joint frame, and in it the frame of the inertial priors.
         n = len(parents)
         world = base_placement(self.d)
         placements, axes = np.tile(np.eye(4), (n, 1, 1)), np.tile(_Z, (n, 1))
@@ -389,7 +426,7 @@ class _Builder:
             before = frames[parents[i]] if parents[i] >= 0 else world
             after = np.eye(4)
             if self.d.convention == "placements":
-                here, axes[i] = self._placed(i, joint)
+                here, axes[i] = self._placement_and_axis(i, joint)
             else:
                 a, alpha, d, theta = self._dh(i, joint)
                 twist = placement(rotation_about(_X, alpha * self.unit), np.array([a, 0.0, 0.0]))
@@ -405,26 +442,26 @@ class _Builder:
             return tuple(self.d.dh[i])
         return joint.a or 0.0, joint.alpha or 0.0, joint.d or 0.0, joint.theta or 0.0
 
-    def _placed(self, i: int, joint: Joint) -> tuple[Float, Float]:
+    def _placement_and_axis(self, i: int, joint: Joint) -> tuple[Float, Float]:
         fail, who = self.findings.fail, f"joint '{joint.name}'"
         R = np.eye(3)
         if joint.rpy is not None and joint.rotation is not None:
-            fail("two-rotations", f"{who}: rpy and rotation", "one of them", "joint", i, "rotation")
+            fail("two-rotations", f"{who} with both rpy and rotation", "one of them", "joint", i, "rotation")
         elif joint.rotation is not None:
             R = np.array(joint.rotation)
             if not is_rotation(R):
-                found = f"{who}: rotation with R'R = {np.round(R.T @ R, 4).tolist()}"
+                problem = f"{who}: rotation with R'R = {np.round(R.T @ R, 4).tolist()}"
                 expected = "an orthonormal matrix of determinant 1"
-                fail("not-a-rotation", found, expected, "joint", i, "rotation")
+                fail("not-a-rotation", problem, expected, "joint", i, "rotation")
         elif joint.rpy is not None:
             R = rotation_rpy(np.array(joint.rpy) * self.unit)
         axis = np.array(joint.axis if joint.axis is not None else _Z)
         length = float(np.linalg.norm(axis))
         if length < 1e-9:
-            fail("zero-axis", f"{who}: axis of length zero", "a direction", "joint", i, "axis")
+            fail("zero-axis", f"{who} with an axis of length zero", "a direction", "joint", i, "axis")
             axis, length = _Z, 1.0
         elif abs(length - 1.0) > 1e-6:
-            text = f"{who}: axis of length {length:.6g} was normalised"
+            text = f"{who} has an axis of length {length:.6g}, which is normalised"
             self.findings.warn("axis-length", text, "joint", i, "axis")
         return placement(R, np.array(joint.xyz if joint.xyz is not None else (0.0, 0.0, 0.0))), axis / length
 
@@ -432,17 +469,19 @@ class _Builder:
         joint = self.d.joint[i]
         if joint.inertia is not None:
             if joint.inertial is not None:
-                found = f"joint '{joint.name}': inertial and inertia = 'none'"
-                self.findings.fail("two-sources", found, "one of them", "joint", i, "inertia")
+                problem = f"joint '{joint.name}' with both inertial and inertia = 'none'"
+                self.findings.fail("two-sources", problem, "one of them", "joint", i, "inertia")
             return np.zeros(10)
         if joint.inertial is None:
             return np.full(10, np.nan)
-        own = parameters(joint.inertial, f"joint '{joint.name}'", self.findings, "joint", i, "inertial")
-        return transformed(own, frame)
+        inertial_parameters = parameters(
+            joint.inertial, f"joint '{joint.name}'", self.findings, "joint", i, "inertial"
+        )
+        return transformed(inertial_parameters, frame)
 
 
-def _upon(d: Description, file: RobotFile, findings: Findings) -> RobotModel:
-    key = next(one for one in _NAMED if getattr(d, one) is not None)
+def _extended(d: Description, file: RobotFile, findings: Findings) -> RobotModel:
+    key = next(candidate for candidate in _NAMED if getattr(d, candidate) is not None)
     for given in ("convention", "dh", *_NAMED):
         if getattr(d, given) is not None and given != key:
             findings.fail("two-sources", f"{key} and {given}", "one of them", given)
@@ -452,19 +491,20 @@ def _upon(d: Description, file: RobotFile, findings: Findings) -> RobotModel:
     if named.suffix.lower() == file.suffix:
         raise InputError(
             "robot-format",
-            found=f"{key} = '{getattr(d, key)}', a TOML description as well",
-            expected="a description in another format to build upon",
+            found=f"{key} = '{getattr(d, key)}', which is also TOML",
+            expected="a robot file in another format to build on",
             place=place,
         )
     robot = file.other(named)
     for i, joint in enumerate(d.joint):
         present = {name for name, value in joint.model_dump().items() if value is not None}
         for name in sorted(present - _OVERRIDES):
-            found = f"{name} of joint '{joint.name}'"
-            findings.fail("not-here", found, "kinematics and inertia in the named file", "joint", i, name)
+            problem = f"{name} of joint '{joint.name}'"
+            expected = f"kinematics and inertia in the file of '{key}'"
+            findings.fail("not-here", problem, expected, "joint", i, name)
         if joint.name not in robot.joint_names:
             expected = "one of " + ", ".join(robot.joint_names)
-            findings.fail("unknown-joint", f"joint '{joint.name}'", expected, "joint", i, "name")
+            findings.fail("unknown-joint", f"unknown joint '{joint.name}'", expected, "joint", i, "name")
     findings.stop()
     return _with_overrides(robot, d, findings)
 

@@ -1,4 +1,4 @@
-"""What a dynid robot description may hold."""
+"""Schema of robot files in dynid's TOML, and what their readers share."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dynid.spatial.inertia import from_com, six, symmetric, to_com, transformed
 
 def _of_size(value: float) -> float:
     if abs(value) > LARGEST_VALUE:
-        raise ValueError("a number of a robot's size")
+        raise ValueError("a number of plausible size")
     return value
 
 
-# Text that looks like a number is a slip of the pen in TOML.
+# Strict: text that looks like a number is a mistake in TOML.
 Number = Annotated[float, pydantic.Strict(), pydantic.AfterValidator(_of_size)]
-# The largest number of a computer is often written for a limit that there is not.
+# Without the check of size: the largest double is often written for "no limit".
 Limit = Annotated[float, pydantic.Strict()]
 Vector = tuple[Number, Number, Number]
 Positive = Annotated[Number, Field(gt=0)]
@@ -48,7 +48,7 @@ class InertiaEntries(Strict):
 
 
 class Inertial(Strict):
-    """Prior of one body: mass (kg), centre of mass (m), inertia about that or the frame's origin."""
+    """Prior of one link: mass (kg), centre of mass (m), inertia about it or about the frame's origin (kg m^2)."""
 
     mass: Positive
     com: Vector
@@ -57,7 +57,7 @@ class Inertial(Strict):
 
 
 class LinkageEntry(Strict):
-    """Bars between a joint's drive and the joint: lengths in m, angle of the rocker at q = 0."""
+    """Four-bar linkage between a drive and its joint: lengths (m), angle of the rocker at q = 0."""
 
     ground: Positive
     crank: Positive
@@ -68,9 +68,11 @@ class LinkageEntry(Strict):
 
 
 class DriveEntry(Strict):
-    """Drive of one joint: gear ratio, motor-side rotor inertia (kg m^2), torque constant (N m/A), gain, elasticity.
+    """Drive of one joint.
 
-    kp, kd, dead_band: of its position controller, N m/rad, N m s/rad and rad.
+    Gear ratio; rotor inertia (kg m^2) and torque constant (N m/A) on the motor side; drive gain (N m/A); stiffness
+    (N m/rad) and damping (N m s/rad) of the transmission; kp (N m/rad), kd (N m s/rad) and dead band (rad) of the
+    position controller.
     """
 
     gear_ratio: Number | None = None
@@ -86,14 +88,14 @@ class DriveEntry(Strict):
 
 
 class Friction(Strict):
-    """Friction prior of one joint, SI."""
+    """Friction prior of one joint: viscous (N m s/rad) and Coulomb (N m)."""
 
     viscous: NotNegative | None = None
     coulomb: NotNegative | None = None
 
 
 class Joint(Strict):
-    """One joint and the body that it moves."""
+    """One joint and the link that it moves."""
 
     name: Annotated[str, Field(min_length=1)]
     type: Literal["revolute", "continuous", "prismatic"] | None = None
@@ -120,12 +122,12 @@ class Joint(Strict):
 
     @property
     def body_name(self) -> str:
-        """The name of the body that the joint moves."""
+        """Name of the link that the joint moves."""
         return self.body or f"{self.name}_link"
 
 
 class Fixed(Strict):
-    """A part bolted to a body: its inertial is in its own frame, which is placed in the body's frame."""
+    """A part bolted to a link; its inertial is given in its own frame, which is placed in the link's frame."""
 
     name: str
     on: str
@@ -135,14 +137,14 @@ class Fixed(Strict):
 
 
 class Base(Strict):
-    """Where the robot's base stands in the world, whose z axis points up."""
+    """Placement of the robot's base in the world, whose z axis points up."""
 
     xyz: Vector = (0.0, 0.0, 0.0)
     rpy: Vector = (0.0, 0.0, 0.0)
 
 
 class Coupling(Strict):
-    """A motor that turns with a second joint: its row of N gets factor times its gear ratio in that column."""
+    """A motor that also turns with a second joint: that column of its row of N gets factor times its gear ratio."""
 
     motor: str
     joint: str
@@ -150,7 +152,7 @@ class Coupling(Strict):
 
 
 class WholeDrive(Strict):
-    """What the joints' drives share: side of logged torque, delay of commands (s), loop, couplings or the matrix N."""
+    """What all drives share: side of logged torque, delay of commands (s), position loop, couplings or matrix N."""
 
     torque_side: Literal["motor", "link"] = "link"
     delay: NotNegative | None = None
@@ -177,38 +179,47 @@ class Description(Strict):
     drive: WholeDrive = WholeDrive()
 
 
-# What all TOML descriptions share: findings with their lines, inertias, limits, friction.
+# What all readers of TOML files share: errors with their lines, inertias, limits, friction.
 
 
 class Findings:
-    """Errors and warnings about one TOML file, each at the line of its key."""
+    """Errors and warnings of one TOML file, each with the line of its key."""
 
     def __init__(self, path: Path, lines: Lines, diagnostics: Diagnostics) -> None:
         self.path, self.lines, self.diagnostics = path, lines, diagnostics
         self.errors: list[DynidError] = []
 
     def place(self, *key: Key) -> Place:
-        """File and line of a key, or of the nearest table around it."""
+        """File and line of a key, or of the innermost table around it."""
         return Place(file=str(self.path), line=line_of(key, self.lines) or 1)
 
-    def fail(self, identifier: str, found: str, expected: str, *key: Key, do: str = "") -> None:
-        """Notes an error."""
+    def fail(self, identifier: str, problem: str, expected: str, *key: Key, do: str = "") -> None:
+        """Record an error at the line of a key.
+
+        Parameters
+        ----------
+        identifier, problem, expected, do : str
+            Code, what was found, what was expected and what to do.
+        *key : str or int
+            Path of the key.
+
+        """
         self.errors.append(
-            InputError(identifier, found=found, expected=expected, do=do, place=self.place(*key))
+            InputError(identifier, found=problem, expected=expected, do=do, place=self.place(*key))
         )
 
     def warn(self, identifier: str, text: str, *key: Key) -> None:
-        """Passes a warning on."""
+        """Emit a warning at the line of a key."""
         self.diagnostics.warn(identifier, text, self.place(*key))
 
     def stop(self) -> None:
-        """Raises InputErrors if there are errors."""
+        """Raise InputErrors if errors were recorded."""
         if self.errors:
             raise InputErrors(self.errors)
 
 
 def angle(description: Description) -> float:
-    """Radians in one unit of the file's angles."""
+    """Radians per unit of the file's angles."""
     return math.pi / 180.0 if description.angle_unit == "deg" else 1.0
 
 
@@ -219,7 +230,24 @@ def base_placement(description: Description) -> Float:
 
 
 def parameters(inertial: Inertial, who: str, findings: Findings, *key: Key) -> Float:
-    """Ten inertial parameters about the frame that the inertial is given in."""
+    """Return the ten inertial parameters of an inertial about its frame, and check them.
+
+    Parameters
+    ----------
+    inertial : Inertial
+        Entry of the file.
+    who : str
+        Link or part, for messages.
+    findings : Findings
+        Receives errors and warnings.
+    *key : str or int
+        Path of the inertial in the file.
+
+    Returns
+    -------
+    ndarray, shape (10,)
+
+    """
     e = inertial.inertia
     matrix = symmetric(np.array([e.xx, e.xy, e.yy, e.xz, e.yz, e.zz]))
     if inertial.about == "com":
@@ -242,21 +270,38 @@ def bolted(
     frames: Sequence[Float],
     findings: Findings,
 ) -> tuple[Float, list[list[str]]]:
-    """What the [[fixed]] parts add to each body: parameters (nb, 10) about its joint frame, and their names.
+    """Add up the [[fixed]] parts of each body.
 
-    frames: where the frame that the parts refer to is in each joint frame, (4, 4).
+    Parameters
+    ----------
+    description : Description
+        The TOML file.
+    names, bodies : sequence of str
+        Names of the tree joints and of the bodies that they move.
+    frames : sequence of ndarray, shape (4, 4)
+        The frame that parts refer to, in each joint frame.
+    findings : Findings
+        Receives errors.
+
+    Returns
+    -------
+    added : ndarray, shape (nb, 10)
+        Inertial parameters about the joint frame of each body.
+    parts : list of list of str
+        Names of the parts of each body.
+
     """
     added = np.zeros((len(names), 10))
     parts: list[list[str]] = [[] for _ in names]
     for k, part in enumerate(description.fixed):
         if part.on not in names and part.on not in bodies:
-            found = f"part '{part.name}' on '{part.on}'"
-            findings.fail("unknown-body", found, "one of " + ", ".join(names), "fixed", k, "on")
+            problem = f"part '{part.name}' on unknown link '{part.on}'"
+            findings.fail("unknown-body", problem, "one of " + ", ".join(names), "fixed", k, "on")
             continue
         i = list(names).index(part.on) if part.on in names else list(bodies).index(part.on)
-        own = parameters(part.inertial, f"part '{part.name}'", findings, "fixed", k, "inertial")
+        part_parameters = parameters(part.inertial, f"part '{part.name}'", findings, "fixed", k, "inertial")
         rotation = rotation_rpy(np.array(part.rpy) * angle(description))
-        added[i] += transformed(own, frames[i] @ placement(rotation, np.array(part.xyz)))
+        added[i] += transformed(part_parameters, frames[i] @ placement(rotation, np.array(part.xyz)))
         parts[i].append(part.name)
     return added, parts
 
@@ -268,7 +313,26 @@ def limits(
     known: Limits,
     findings: Findings,
 ) -> Limits:
-    """The known limits (n,) with those of the description put over them."""
+    """Override known limits with those of a TOML file.
+
+    Parameters
+    ----------
+    description : Description
+        The TOML file.
+    names : sequence of str
+        Names of the independent joints.
+    kinds : sequence of JointType
+        Their types.
+    known : Limits
+        Limits of the file that it builds on, or none.
+    findings : Findings
+        Receives errors.
+
+    Returns
+    -------
+    Limits
+
+    """
     values = {key: np.array(getattr(known, key)) for key in ("lower", "upper", "velocity", "effort")}
     for i, joint in enumerate(description.joint):
         if joint.name not in names:
@@ -281,13 +345,13 @@ def limits(
                 column[j] = given * (1.0 if key == "effort" else unit)
         low, high = values["lower"][j], values["upper"][j]
         if low > high:
-            found = f"joint '{joint.name}': lower {low / unit:g} > upper {high / unit:g}"
-            findings.fail("limits-swapped", found, "lower <= upper", "joint", i, "lower")
+            problem = f"joint '{joint.name}' with lower limit {low / unit:g} > upper limit {high / unit:g}"
+            findings.fail("limits-swapped", problem, "lower <= upper", "joint", i, "lower")
     return Limits(**values)
 
 
 def friction(description: Description, names: Sequence[str], known: Float) -> Float:
-    """The known friction coefficients (n, 2) with those of the description put over them."""
+    """Override known viscous and Coulomb friction (n, 2) with those of a TOML file."""
     values = np.array(known)
     for joint in description.joint:
         if joint.friction is None or joint.name not in names:

@@ -1,4 +1,4 @@
-"""xacro expanded before anything is read: by the package xacro, with the file's expressions evaluated by dynid."""
+"""Expansion of xacro files by the package xacro, with their expressions evaluated by dynid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynid.robot.xml import MAX_BYTES, Element, parse
 _PREFIX = "xacro:"
 _NAMESPACE = "xmlns:xacro"
 _EXPRESSION = re.compile(r"\$[{(]")
-# The last of them: what a file of a package includes is joined to the package's folder, which is such a name itself.
+# Greedy, so that the last "package://" counts: names in a package's file are joined to its folder, which has one, too.
 _BY_PACKAGE = re.compile(r".*package://([^/]+)/(.*)")
 _YAML = (".yaml", ".yml")
 _MANIFEST = "package.xml"
@@ -31,12 +31,12 @@ _ONE_AT_A_TIME = Lock()
 
 
 def is_xacro(root: Element) -> bool:
-    """Whether something is left to expand: an element of xacro, or an expression where xacro is declared."""
+    """Whether an element needs expansion: it has an element of xacro, or declares xacro and has an expression."""
     return first_xacro(root) is not None
 
 
 def first_xacro(root: Element) -> Element | None:
-    """The first element that is left to expand; None = there is none."""
+    """Return the first element that needs expansion; None if there is none."""
     declared = _NAMESPACE in root.attributes
     return next(
         (
@@ -50,9 +50,9 @@ def first_xacro(root: Element) -> Element | None:
 
 
 def require_asked(root: Element, path: Path, reading: Reading) -> None:
-    """Raises RefusedError for a xacro file that is not named `.xacro` and that nobody asked to expand.
+    """Raise RefusedError for xacro in a file that is not named `.xacro`, unless the user asked to expand it.
 
-    Who opens a URDF expects data; expressions are evaluated only where the file's name or the user says so.
+    A user who opens a URDF expects data, so expressions are only evaluated if the file name or the user asks for it.
     """
     element = first_xacro(root)
     if element is None or path.suffix.lower() == _ENDING or reading.expands:
@@ -60,8 +60,8 @@ def require_asked(root: Element, path: Path, reading: Reading) -> None:
     raise RefusedError(
         "xacro-unasked",
         found=f"xacro (<{element.tag}>) in a file that is not named {_ENDING}",
-        expected="a plain description",
-        do="if you trust the file, add --xacro (in Python xacro=True) or rename it to end in .xacro",
+        expected="a file without xacro",
+        do="if you trust the file, add --xacro (Python: xacro=True) or rename it to end in .xacro",
         place=Place(file=str(path), line=element.line),
     )
 
@@ -71,7 +71,7 @@ _EXPANDED: dict[tuple[Path, tuple[tuple[str, str], ...]], Element] = {}
 
 
 def expanded_before(path: Path, reading: Reading) -> Element | None:
-    """What a file was expanded to in this process, when somebody named it; None = it was not."""
+    """Return the earlier expansion of a file in this process; None if it was not expanded."""
     return _EXPANDED.get(_key(path, reading))
 
 
@@ -80,11 +80,33 @@ def _key(path: Path, reading: Reading) -> tuple[Path, tuple[tuple[str, str], ...
 
 
 def expanded(root: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> Element:
-    """The root element of what a xacro file expands to; its elements have no lines.
+    """Expand a xacro file; the elements of the result have no line numbers.
 
-    Raises ResourceError without the package xacro, InputError for what does not expand and for arguments that the file
-    does not have, RefusedError for expressions that are no data, for included files outside its folder and packages,
-    and for those with entities.
+    Parameters
+    ----------
+    root : Element
+        Root element of the file.
+    path : Path
+        Of the file.
+    reading : Reading
+        Arguments of xacro and folders of packages.
+    diagnostics : Diagnostics
+        Receives warnings of xacro as notes.
+
+    Returns
+    -------
+    Element
+
+    Raises
+    ------
+    ResourceError
+        Without the package xacro.
+    InputError
+        If the file does not expand, and for arguments that it does not have.
+    RefusedError
+        For expressions that are more than data and arithmetic, and for included files with entities or outside the
+        folder and packages.
+
     """
     xacro = _package()
     given = _Arguments(reading.arguments)
@@ -96,23 +118,25 @@ def expanded(root: Element, path: Path, reading: Reading, diagnostics: Diagnosti
     except DynidError:
         raise
     except Exception as error:  # whatever functions in expressions raise
-        raise _wrong(error, path) from error
+        raise _expansion_error(error, path) from error
     idle = [name for name in reading.arguments if name not in given.asked]
     if idle:
         raise InputError(
             "xacro-argument",
-            found=f"argument {', '.join(idle)}",
-            expected=f"one of {', '.join(sorted(given.asked)) or 'none: the file has no <xacro:arg>'}",
+            found=f"unknown argument {', '.join(idle)}",
+            expected=f"one of {', '.join(sorted(given.asked))}"
+            if given.asked
+            else "no arguments, since the file has no <xacro:arg>",
             place=Place(file=str(path)),
         )
     for line in dict.fromkeys(messages.getvalue().splitlines()):
         if line.startswith("warning: "):
             diagnostics.note("xacro", line.removeprefix("warning: "), Place(file=str(path)))
     whole = parse(bytes(text), f"{path} (expanded)")
-    for one in whole.walk():
-        one.line = one.column = 0
-        if "filename" in one.attributes:
-            one.attributes["filename"] = opened.by_package(one.attributes["filename"])
+    for element in whole.walk():
+        element.line = element.column = 0
+        if "filename" in element.attributes:
+            element.attributes["filename"] = opened.by_package(element.attributes["filename"])
     _EXPANDED[_key(path, reading)] = whole
     return whole
 
@@ -124,15 +148,15 @@ def _package() -> Any:
     except ImportError as error:
         raise ResourceError(
             "missing-package",
-            found="a xacro file and no package xacro",
-            expected="what expands it",
-            do="pip install 'dynid[xacro]', or expand it: xacro FILE > robot.urdf",
+            found="a xacro file, but no package xacro",
+            expected="the package, which expands it",
+            do="pip install 'dynid[xacro]', or expand the file: xacro FILE > robot.urdf",
         ) from error
     if not hasattr(xacro, "safe_eval") or not hasattr(xacro.substitution_args, "_eval"):
-        # Expressions would reach Python's eval by another way than the one that is guarded.
+        # Another version may reach Python's eval by a path that is not guarded.
         raise ResourceError(
             "missing-package",
-            found="a package xacro of another version",
+            found="an unsupported version of the package xacro",
             expected="xacro 2.1",
             do="pip install 'xacro>=2.1,<3'",
         )
@@ -140,7 +164,7 @@ def _package() -> Any:
 
 
 class _Arguments(dict[str, str]):
-    """Arguments that remember which of them the file asks for."""
+    """Arguments that record which of them the file asks for."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         super().__init__(given)
@@ -156,21 +180,21 @@ class _Arguments(dict[str, str]):
 
 
 class _Opened:
-    """The files that an expansion may open: those in the folders of the file, its package, and packages it names."""
+    """The files that an expansion may open: in the folder of the file, in its package, and in packages it names."""
 
     def __init__(self, root: Element, path: Path, reading: Reading) -> None:
         self.path, self.reading = path.resolve(), reading
-        above = (one for one in self.path.parents if (one / _MANIFEST).is_file())
+        above = (folder for folder in self.path.parents if (folder / _MANIFEST).is_file())
         self.roots = [self.path.parent, *map(Path, reading.packages)]
         self.roots += [package] if (package := next(above, None)) else []
         self.found: dict[str, Path] = {}
-        # Files of packages that are not found, which lie where they would in them.
+        # Allowed files of packages that are not found, see `file_of_package`.
         self.beside: set[Path] = set()
         self.place = Place(file=str(path))
 
     @contextlib.contextmanager
     def guarding(self, xacro: Any) -> Iterator[None]:
-        """Within the block the package opens files, finds packages and evaluates expressions through this."""
+        """Make the package xacro open files, find packages and evaluate expressions through this object."""
         arguments = xacro.substitution_args
         evaluated, substituted = self.evaluators(xacro)
         replaced = (
@@ -179,7 +203,7 @@ class _Opened:
             (arguments, "_eval", substituted),
             (arguments, "_eval_find", self.find),
         )
-        # What takes objects apart (type, vars) is in no table whose values an expression could hand to map().
+        # Remove functions that inspect objects (type, vars), which an expression could pass to map().
         names = xacro._global_symbols["python"]
         apart = {name: names[name] for name in list(names) if name not in FUNCTIONS}
         before = [(module, name, vars(module).get(name)) for module, name, _ in replaced]
@@ -199,7 +223,7 @@ class _Opened:
                     setattr(module, name, value)
 
     def evaluators(self, xacro: Any) -> tuple[Callable[..., Any], Callable[..., str]]:
-        """What evaluates `${...}` and the values of YAML's units, and `$(eval ...)`, in place of Python's eval."""
+        """Replacements of Python's eval: for `${...}` and YAML's units, and for `$(eval ...)`."""
         arguments = xacro.substitution_args
         plain = plain_functions()
 
@@ -209,7 +233,7 @@ class _Opened:
             except KeyError as error:
                 raise arguments.ArgException(name) from error
 
-        # Names of $(eval ...), besides the arguments of the file and `plain`.
+        # Names in $(eval ...), besides the arguments of the file and `plain`.
         further = {
             "true": True,
             "false": False,
@@ -242,17 +266,17 @@ class _Opened:
         return evaluated, substituted
 
     def find(self, name: str) -> str:
-        """The folder of a package; one that is not there may only be named by meshes, which are not needed."""
+        """Folder of a package; "package://NAME" if it is not found, which is enough for meshes."""
         try:
-            found = find_package(name, self.path.parent, self.place, self.reading.packages)
+            folder = find_package(name, self.path.parent, self.place, self.reading.packages)
         except InputError:
             return f"package://{name}"
-        self.roots.append(found)
-        self.found[name] = found
-        return str(found)
+        self.roots.append(folder)
+        self.found[name] = folder
+        return str(folder)
 
     def by_package(self, name: str) -> str:
-        """The name of a mesh by its package, where $(find ...) has made a path of it."""
+        """Turn a path that $(find ...) made back into "package://NAME/..."."""
         plain = name.removeprefix("file://")
         for package, folder in self.found.items():
             if plain.startswith(f"{folder}/"):
@@ -260,19 +284,19 @@ class _Opened:
         return name
 
     def open(self, name: str, *_mode: str) -> io.BytesIO:
-        """The bytes of a file that the expansion includes."""
+        """Open a file that the expansion includes."""
         by_package = _BY_PACKAGE.search(name)
         if by_package is not None:  # written so, or by `find`
-            name = str(self._of_package(*by_package.groups()))
+            name = str(self._file_in_package(*by_package.groups()))
         resolved = Path(name).resolve()
         if resolved not in self.beside and not any(
-            resolved.is_relative_to(one.resolve()) for one in self.roots
+            resolved.is_relative_to(folder.resolve()) for folder in self.roots
         ):
             raise RefusedError(
                 "outside-root",
-                found=f"'{name}', which leads to '{resolved}'",
+                found=f"'{name}', which is '{resolved}'",
                 expected=f"a file in '{self.path.parent}' or in a package",
-                do="name the folder that it lies in, if it may be read: --packages DIR",
+                do="to allow it, name its folder: --packages DIR",
                 place=self.place,
             )
         data = read_bytes(resolved, "a file that the xacro includes", MAX_BYTES)
@@ -280,22 +304,22 @@ class _Opened:
             parse(data, str(resolved))  # no entities, bounded, and errors with their line
         return io.BytesIO(data)
 
-    def _of_package(self, package: str, within: str) -> Path:
+    def _file_in_package(self, package: str, within: str) -> Path:
         try:
-            found = find_package(package, self.path.parent, self.place, self.reading.packages)
+            folder = find_package(package, self.path.parent, self.place, self.reading.packages)
         except InputError:
             path = file_of_package(package, within, self.path.parent)
             if path is None:
                 raise
             self.beside.add(path)
             return path
-        self.roots.append(found)
-        return found / within
+        self.roots.append(folder)
+        return folder / within
 
 
 @contextlib.contextmanager
 def _yaml_as_it_was(loader: Any) -> Iterator[None]:
-    """After the block YAML is read as before: xacro adds tags, such as !degrees, whose values are expressions."""
+    """Restore the YAML loader after the block: xacro adds tags, such as !degrees, whose values are expressions."""
     before = dict(loader.yaml_constructors)
     try:
         yield
@@ -303,14 +327,14 @@ def _yaml_as_it_was(loader: Any) -> Iterator[None]:
         loader.yaml_constructors = before
 
 
-def _wrong(error: Exception, path: Path) -> DynidError:
-    # The package wraps what went wrong: its reason may be an error of our own.
-    one: Any = error
+def _expansion_error(error: Exception, path: Path) -> DynidError:
+    # The package wraps errors; the cause may be a DynidError.
+    cause: Any = error
     for _ in range(20):
-        if isinstance(one, DynidError):
-            return one
-        one = getattr(one, "exc", None) or one.__cause__ or one.__context__
-        if one is None:
+        if isinstance(cause, DynidError):
+            return cause
+        cause = getattr(cause, "exc", None) or cause.__cause__ or cause.__context__
+        if cause is None:
             break
     text = " ".join(str(error).split()) or type(error).__name__
     missing = re.search(r"Undefined substitution argument (\w+)", text)
@@ -318,6 +342,6 @@ def _wrong(error: Exception, path: Path) -> DynidError:
         "xacro",
         found=f"a xacro file that does not expand: {text[:400]}",
         expected=f"a value for the argument '{missing[1]}'" if missing else "what the package xacro expands",
-        do=f"give it: --xacro {missing[1]}=VALUE" if missing else "",
+        do=f"set it: --xacro {missing[1]}=VALUE" if missing else "",
         place=Place(file=str(path)),
     )

@@ -1,8 +1,8 @@
-"""Expressions of xacro files, evaluated node by node: numbers, text, lists and tables, and functions that make them.
+"""Safe evaluation of xacro expressions, node by node: numbers, text, lists, tables and functions that return them.
 
-The package xacro hands an expression to Python's `eval`, where a generator's frame or a text's `format` leads to every
-module. Here nothing is compiled: the syntax tree is checked against a list of what is allowed and evaluated by the
-functions below, so that an expression can name neither a module nor an attribute of a Python object.
+The package xacro passes expressions to Python's `eval`, where a generator's frame or a string's `format` gives access
+to every module. Here nothing is compiled: the syntax tree is checked against a list of allowed nodes and evaluated by
+the functions below, so that an expression cannot reach a module or an attribute of a Python object.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from dynid.base.errors import Place, RefusedError
 
 Lookup = Callable[[str], Any]
 
-# Of Python; those that take objects apart (type, vars, getattr) or read files are none of them.
+# Python's functions, without those that inspect objects (type, vars, getattr) or read files.
 FUNCTIONS = (
     "abs", "all", "any", "bool", "complex", "dict", "divmod", "enumerate", "filter", "float", "frozenset", "int",
     "isinstance", "len", "list", "map", "max", "min", "ord", "range", "repr", "reversed", "round", "set", "slice",
     "sorted", "str", "sum", "tuple", "zip",
 )  # fmt: skip
-# Of xacro's documentation. It opens files by dynid's rules.
+# Functions in xacro's documentation; those that open files follow dynid's rules.
 XACRO_FUNCTIONS = (
     "abs_filename", "arg", "dotify", "error", "fatal", "load_yaml", "message", "print_location", "tokenize", "warning",
 )  # fmt: skip
-# `format` and `format_map` read attributes that a text names.
+# Without `format` and `format_map`, which read attributes named in the text.
 _OF_TEXT = (
     "capitalize", "count", "endswith", "find", "index", "isdigit", "join", "lower", "lstrip", "replace", "rstrip",
     "split", "startswith", "strip", "title", "upper", "zfill",
@@ -58,21 +58,27 @@ _WORDS = {
     ast.SetComp: "a comprehension", ast.DictComp: "a comprehension", ast.NamedExpr: "an assignment",
     ast.Await: "an await", ast.JoinedStr: "a formatted text", ast.Starred: "a starred argument",
 }  # fmt: skip
-# Of an expression, in a message.
+# Characters of an expression in a message.
 _SHOWN = 60
 
 
 def plain_functions() -> dict[str, Any]:
-    """Python's functions and those of `math` that an expression may call, and the numbers of `math`, by name."""
+    """Functions of Python and `math` that an expression may call, and constants of `math`, by name."""
     return {name: value for name, value in vars(math).items() if not name.startswith("_")} | {
         name: getattr(builtins, name) for name in FUNCTIONS
     }
 
 
 class Expressions:
-    """Evaluates expressions.
+    """Evaluator of expressions.
 
-    functions: all that may be called.    tables: types whose keys are written like attributes (`arm.mass`).
+    Parameters
+    ----------
+    functions : sequence of callable
+        Functions that may be called.
+    tables : tuple of type
+        Types whose keys are written like attributes (`arm.mass`).
+
     """
 
     def __init__(self, functions: Sequence[Any], tables: tuple[type, ...]) -> None:
@@ -80,11 +86,28 @@ class Expressions:
         self.tables: Any = tables
 
     def evaluate(self, text: str, lookup: Lookup, place: Place) -> Any:
-        """The value of an expression.
+        """Evaluate an expression.
 
-        lookup: gives the value of a name; raises KeyError for one that there is not.
-        Raises RefusedError for whatever is neither data nor an allowed function, SyntaxError for what is no expression,
-        and what the functions raise.
+        Parameters
+        ----------
+        text : str
+            The expression.
+        lookup : callable
+            Value of a name; raises KeyError for an unknown name.
+        place : Place
+            For messages.
+
+        Returns
+        -------
+        object
+
+        Raises
+        ------
+        RefusedError
+            For anything but data and allowed functions.
+        SyntaxError
+            If the text is not an expression.
+
         """
         tree = ast.parse(text.strip(), mode="eval")
         evaluation = _Evaluation(self, text.strip(), lookup, place)
@@ -93,13 +116,13 @@ class Expressions:
 
 
 class _Evaluation:
-    """One expression."""
+    """Evaluation of one expression."""
 
     def __init__(self, rules: Expressions, text: str, lookup: Lookup, place: Place) -> None:
         self.rules, self.text, self.lookup, self.place = rules, text, lookup, place
 
     def check(self, tree: ast.AST) -> None:
-        """Refuses what is not on the list, before anything is evaluated."""
+        """Refuse nodes that are not allowed, before anything is evaluated."""
         for node in ast.walk(tree):
             if isinstance(node, ast.expr) and type(node) not in _NODES:
                 raise self.refused(_WORDS.get(type(node), f"'{type(node).__name__}'"))
@@ -115,18 +138,18 @@ class _Evaluation:
     def value(self, node: ast.expr) -> Any:
         return _NODES[type(node)](self, node)
 
-    def refused(self, what: str) -> RefusedError:
+    def refused(self, subject: str) -> RefusedError:
         shown = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}..."
         return RefusedError(
             "xacro-expression",
-            found=f"{what} in the expression '{shown}'",
+            found=f"{subject} in the expression '{shown}'",
             expected="numbers, text, arithmetic, conditions, and functions of math and xacro",
-            do="if you trust the file, expand it by itself: xacro FILE > robot.urdf",
+            do="if you trust the file, expand it with xacro: xacro FILE > robot.urdf",
             place=self.place,
         )
 
     def usable(self, value: Any, name: str) -> Any:
-        """A value that was looked up; a function is one of those that may be called, even where it is handed on."""
+        """Return a value that was looked up; refuse functions that may not be called, even if only passed on."""
         if callable(value) and id(value) not in self.rules.functions:
             raise self.refused(f"the function '{name}'")
         return value
@@ -155,7 +178,7 @@ class _Evaluation:
         else:
             function = self.value(node.func)
             if id(function) not in self.rules.functions:
-                raise self.refused("a call of what is no function")
+                raise self.refused("a call of something that is not an allowed function")
         arguments = [self.value(argument) for argument in node.args]
         named: dict[str, Any] = {}
         for keyword in node.keywords:
@@ -169,7 +192,7 @@ class _Evaluation:
         if isinstance(subject, self.rules.tables) and node.attr in subject:
             function = self.usable(subject[node.attr], node.attr)
             if not callable(function):
-                raise self.refused("a call of what is no function")
+                raise self.refused("a call of something that is not an allowed function")
             return function
         for kind, methods in _METHODS.items():
             if isinstance(subject, kind) and node.attr in methods:

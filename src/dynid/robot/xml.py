@@ -1,4 +1,4 @@
-"""XML read safely and with the line of every element: no entities, no DOCTYPE, bounded depth and size."""
+"""Safe XML reader that keeps the line of each element: no entities, no DOCTYPE, bounded depth and size."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from dynid.base.arrays import LARGEST_VALUE
 from dynid.base.errors import DynidError, InputError, Place, RefusedError
 from dynid.base.files import read_bytes
 
+# Bounds on memory and time for hostile files, far above those of real robots.
 MAX_BYTES = 64_000_000
 MAX_DEPTH = 256
 MAX_ELEMENTS = 200_000
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
-# An encoding that is not UTF-8 has to be said on top: such a file stays as it is. No possessive repeats: around groups
-# those of Python 3.11.2 lose their match.
+# Only UTF-8 and ASCII: a file in another encoding must declare it at the very top. No possessive quantifiers: in
+# Python 3.11.2 they lose matches around groups.
 _LATE_DECLARATION = re.compile(
     rb"""((?:\xef\xbb\xbf)?(?:\s|<!--[^-]*(?:-(?!->)[^-]*)*-->)+)"""
     rb"""(<\?xml\s+version=["']1\.[0-9]["'](?:\s+encoding=["'](?:utf-8|UTF-8|us-ascii|US-ASCII)["'])?(?:\s+standalone=["']\w+["'])?\s*\?>)""",
@@ -41,7 +42,20 @@ _ENCODINGS = {
 
 @dataclass
 class Element:
-    """One XML element with its place in the file.    content: its own character data."""
+    """One XML element with its place in the file.
+
+    Parameters
+    ----------
+    tag : str
+    attributes : dict of str to str
+    file : str
+    line, column : int
+        Of the opening tag, from 1; 0 if unknown.
+    children : list of Element
+    content : str
+        Character data of the element itself.
+
+    """
 
     tag: str
     attributes: dict[str, str]
@@ -53,7 +67,7 @@ class Element:
 
     @property
     def place(self) -> Place:
-        """File, line and column of the opening tag; only the file where it has no lines."""
+        """File, line and column of the opening tag; only the file if the line is unknown."""
         return Place(file=self.file, line=self.line or None, column=self.column or None)
 
     def find(self, tag: str) -> Element | None:
@@ -68,18 +82,18 @@ class Element:
         """The element and everything below it, in document order."""
         stack = [self]
         while stack:
-            one = stack.pop()
-            yield one
-            stack.extend(reversed(one.children))
+            element = stack.pop()
+            yield element
+            stack.extend(reversed(element.children))
 
     def text(self) -> str:
-        """The element as XML without character data; line k + 1 holds the k-th element of `walk`."""
+        """The element as XML without character data; line k + 1 is the k-th element of `walk`."""
         lines: list[str] = []
         self._write(lines)
         return "\n".join(lines)
 
     def _write(self, lines: list[str]) -> None:
-        from xml.sax.saxutils import quoteattr  # which loads what reads addresses of the network
+        from xml.sax.saxutils import quoteattr  # imports urllib, which is slow
 
         attributes = "".join(f" {key}={quoteattr(value)}" for key, value in self.attributes.items())
         lines.append(f"<{self.tag}{attributes}>")
@@ -89,7 +103,7 @@ class Element:
 
 
 def read_xml(path: Path, kind: str) -> Element:
-    """Root element of an XML file; raises what `read_bytes` and `parse` raise, InputError if it is empty."""
+    """Read the root element of an XML file; raises as `read_bytes` and `parse`, and InputError for an empty file."""
     data = read_bytes(path, kind, MAX_BYTES)
     if not data.strip():
         place = Place(file=str(path), line=1)
@@ -98,26 +112,25 @@ def read_xml(path: Path, kind: str) -> Element:
 
 
 def parse(data: bytes, file: str) -> Element:
-    """Parses XML into elements.
+    """Parse XML into elements.
 
-    Raises InputError with line and column (and the last complete element if the file ends early, the byte
-    offset if it cannot be decoded), RefusedError for DOCTYPE, entities, depth over 256 or more than 200,000
-    elements.
+    Raises InputError with line and column (with the last complete element for a truncated file, with the byte offset
+    for a wrong encoding), RefusedError for DOCTYPE, entities, and more than MAX_DEPTH levels or MAX_ELEMENTS elements.
     """
     reader = _Reader(file)
     return reader.run(_begins_with_declaration(data))
 
 
 def _begins_with_declaration(data: bytes) -> bytes:
-    """The file with blanks for an XML declaration behind blank lines or comments, where XML has none.
+    """Replace an XML declaration after blank lines or comments with blanks, since XML does not allow it there.
 
-    Robot descriptions are found so, with a licence or a generator's remark on top, and the parsers of ROS read them.
+    Robot files exist with a licence or a generator's remark on top, and the parsers of ROS accept them.
     """
-    found = _LATE_DECLARATION.match(data)
-    if found is None:
+    match = _LATE_DECLARATION.match(data)
+    if match is None:
         return data
-    blank = re.sub(rb"[^\r\n]", b" ", found[2])
-    return found[1] + blank + data[found.end() :]
+    blank = re.sub(rb"[^\r\n]", b" ", match[2])
+    return match[1] + blank + data[match.end() :]
 
 
 class _Reader:
@@ -145,7 +158,7 @@ class _Reader:
             raise self._encoding_error(offset, str(error), Place(self.file, line=1)) from error
         if self.root is None:
             place = Place(file=self.file, line=1)
-            raise InputError("xml-syntax", found="no element", expected="XML", place=place)
+            raise InputError("xml-syntax", found="no XML element", expected="XML", place=place)
         return self.root
 
     def _place(self) -> Place:
@@ -177,7 +190,7 @@ class _Reader:
             "xml-doctype",
             found="a DOCTYPE or entity declaration",
             expected="plain XML",
-            do="remove it: robot descriptions need none",
+            do="remove it; robot files need none",
             place=self._place(),
         )
 
@@ -189,25 +202,29 @@ class _Reader:
             return self._encoding_error(offset, text, place)
         if error.code in _ENDS and (self.open or error.code != _NO_ELEMENT):
             return self._truncated(place)
-        inside = f" inside <{self.open[-1].tag}> of line {self.open[-1].line}" if self.open else ""
+        inside = f" inside <{self.open[-1].tag}> (opened in line {self.open[-1].line})" if self.open else ""
         return InputError("xml-syntax", found=f"{text}{inside}", expected="well-formed XML", place=place)
 
     def _encoding_error(self, offset: int, why: str, place: Place) -> InputError:
         return InputError(
             "encoding",
-            found=f"a byte that cannot be decoded at offset {offset} ({why})",
+            found=f"an undecodable byte at offset {offset} ({why})",
             expected="UTF-8, or the encoding that the file declares",
             place=place,
         )
 
     def _truncated(self, place: Place) -> InputError:
-        found = "the end of the file"
+        problem = "the end of the file"
         if self.open:
-            found += f" inside <{self.open[-1].tag}> (opened in line {self.open[-1].line})"
+            problem += f" inside <{self.open[-1].tag}> (opened in line {self.open[-1].line})"
         if self.last is not None:
-            found += f"; the last complete element is <{self.last.tag}> in line {self.last.line}"
+            problem += f"; the last complete element is <{self.last.tag}> in line {self.last.line}"
         return InputError(
-            "xml-truncated", found=found, expected="the whole file", do="copy or export it again", place=place
+            "xml-truncated",
+            found=problem,
+            expected="the whole file",
+            do="copy or export it again",
+            place=place,
         )
 
 
@@ -222,15 +239,35 @@ def _undecodable(data: bytes, offset: int) -> bool:
     return False
 
 
-# The largest number of a computer is often written for a limit that there is not.
+# Elements without the check of size: the largest double is often written for "no limit".
 WITHOUT_BOUND = ("limit",)
 
 
 def number(
-    element: Element, attribute: str, errors: list[DynidError], default: float = math.nan, what: str = ""
+    element: Element, attribute: str, errors: list[DynidError], default: float = math.nan, subject: str = ""
 ) -> float:
-    """One finite number of an attribute; notes what is wrong in `errors` and returns nan then."""
-    return numbers(element, attribute, 1, errors, (default,), what)[0]
+    """Read one finite number from an attribute, as `numbers` does.
+
+    Parameters
+    ----------
+    element : Element
+        The element.
+    attribute : str
+        Name of the attribute.
+    errors : list of DynidError
+        Receives an error if the attribute is not one finite number.
+    default : float
+        Value of an absent attribute.
+    subject : str
+        Link or joint, for the message.
+
+    Returns
+    -------
+    float
+        nan after an error.
+
+    """
+    return numbers(element, attribute, 1, errors, (default,), subject)[0]
 
 
 def numbers(
@@ -239,23 +276,45 @@ def numbers(
     count: int,
     errors: list[DynidError],
     default: tuple[float, ...],
-    what: str = "",
+    subject: str = "",
 ) -> tuple[float, ...]:
-    """Finite numbers of an attribute; notes what is wrong in `errors` and returns nan then."""
+    """Read finite numbers from an attribute.
+
+    Parameters
+    ----------
+    element : Element
+        The element.
+    attribute : str
+        Name of the attribute.
+    count : int
+        How many numbers are expected.
+    errors : list of DynidError
+        Receives an error if the attribute is anything else.
+    default : tuple of float
+        Value of an absent attribute.
+    subject : str
+        Link or joint, for the message.
+
+    Returns
+    -------
+    tuple of float
+        nan after an error.
+
+    """
     if attribute not in element.attributes:
         return default
-    values = check_numbers(element, attribute, errors, what)
+    values = check_numbers(element, attribute, errors, subject)
     if values is not None and len(values) != count:
         expected = "1 number" if count == 1 else f"{count} numbers separated by blanks"
-        errors.append(_wrong_number(element, attribute, what, "number-count", expected))
+        errors.append(_wrong_number(element, attribute, subject, "number-count", expected))
         values = None
     return (math.nan,) * count if values is None else values
 
 
 def check_numbers(
-    element: Element, attribute: str, errors: list[DynidError], what: str = ""
+    element: Element, attribute: str, errors: list[DynidError], subject: str = ""
 ) -> tuple[float, ...] | None:
-    """The finite numbers of an attribute, however many; notes what is wrong and returns None then."""
+    """Read any count of finite numbers from an attribute; append an error and return None for anything else."""
     parts = element.attributes[attribute].split()
     values = []
     for part in parts:
@@ -264,13 +323,13 @@ def check_numbers(
         except ValueError:
             single = len(parts) == 1 and part.count(",") <= 1
             expected = "a number with a decimal point" if single else "numbers separated by blanks"
-            errors.append(_wrong_number(element, attribute, what, "number", expected, _repaired(part)))
+            errors.append(_wrong_number(element, attribute, subject, "number", expected, _repaired(part)))
             return None
         if not math.isfinite(value):
-            errors.append(_wrong_number(element, attribute, what, "not-finite", "a finite number"))
+            errors.append(_wrong_number(element, attribute, subject, "not-finite", "a finite number"))
             return None
         if abs(value) > LARGEST_VALUE and element.tag not in WITHOUT_BOUND:
-            errors.append(_wrong_number(element, attribute, what, "no-size", "a number of a robot's size"))
+            errors.append(_wrong_number(element, attribute, subject, "no-size", "a number of plausible size"))
             return None
         values.append(value)
     return tuple(values)
@@ -282,48 +341,68 @@ def _repaired(part: str) -> str:
 
 
 def _wrong_number(
-    element: Element, attribute: str, what: str, identifier: str, expected: str, do: str = ""
+    element: Element, attribute: str, subject: str, identifier: str, expected: str, do: str = ""
 ) -> InputError:
-    label = f"{what}: " if what else ""
-    found = f"{label}{element.tag} {attribute} = '{element.attributes[attribute][:80]}'"
-    return InputError(identifier, found=found, expected=expected, do=do, place=element.place)
+    label = f"{subject}: " if subject else ""
+    problem = f"{label}{element.tag} {attribute} = '{element.attributes[attribute][:80]}'"
+    return InputError(identifier, found=problem, expected=expected, do=do, place=element.place)
 
 
 def inside(root: Path, relative: str, place: Place, further: Sequence[str] = ()) -> Path:
-    """Path of a file named in a description.
+    """Resolve a file name of a robot file inside its folder.
 
-    further: folders beside `root` in which it may lie.
-    Raises RefusedError if it is remote or leaves these folders, InputError if it is no path at all.
+    Parameters
+    ----------
+    root : Path
+        Folder of the robot file.
+    relative : str
+        File name in the robot file.
+    place : Place
+        For messages.
+    further : sequence of str
+        Other allowed folders.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    RefusedError
+        If the name is remote or leaves the allowed folders.
+    InputError
+        If the name is not a path.
+
     """
     if _SCHEME.match(relative):
         raise RefusedError(
             "remote-file",
-            found=f"'{relative}'",
-            expected="a file beside the description",
-            do="nothing is fetched over a network",
+            found=f"a remote file '{relative}'",
+            expected="a local one, since dynid downloads nothing",
+            do="copy it next to the robot file",
             place=place,
         )
     if "\0" in relative or not relative:
-        raise InputError("file-name", found=f"{relative!r}", expected="the name of a file", place=place)
+        raise InputError("file-name", found=f"file name {relative!r}", expected="a path", place=place)
     try:
         path = (root / relative).resolve()
     except (OSError, RuntimeError) as error:
         raise InputError(
-            "file-name", found=f"'{relative}' ({error})", expected="a path", place=place
+            "file-name", found=f"file name '{relative}' ({error})", expected="a path", place=place
         ) from error
     if not any(path.is_relative_to(folder.resolve()) for folder in (root, *map(Path, further))):
         raise RefusedError(
             "outside-root",
-            found=f"'{relative}' leads to '{path}'",
+            found=f"'{relative}', which is '{path}'",
             expected=f"a path inside '{root}'",
-            do="name the folder that it lies in, if it may be read: --packages DIR",
+            do="to allow it, name its folder: --packages DIR",
             place=place,
         )
     return path
 
 
 def present(path: Path) -> bool:
-    """Whether a file exists; a name that no file can have counts as absent."""
+    """Whether a file exists; False for an invalid file name."""
     try:
         return path.exists()
     except OSError:

@@ -1,4 +1,4 @@
-"""Rows: the equations written down from samples."""
+"""Row schemes: the equations that are written from samples."""
 
 from __future__ import annotations
 

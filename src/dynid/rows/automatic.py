@@ -1,4 +1,4 @@
-"""Rows chosen from a log: by the noise of its accelerations, the kind of its torque and the number of encoders."""
+"""Automatic choice of rows, by the noise of the accelerations, the kind of torque and the number of encoders."""
 
 from __future__ import annotations
 
@@ -26,27 +26,45 @@ from dynid.signals.time_base import Window
 from dynid.terms.catalogue import DEFAULT_TERMS
 from dynid.terms.curve import CurveTerm
 from dynid.terms.elastic import SpringTerm
+from dynid.terms.forms import has_open_choice
 from dynid.terms.term import Terms
 
-# What a log says about its accelerations and torques: noise against motion, held values, joints that stick.
+# Evidence in a log: noise of accelerations, constant torque, joints that stick.
 
+# Shares of the sampling rate between which the spectrum shows the noise floor.
 FLOOR_BAND = (0.25, 0.45)
+# rad or m: a joint with less travel is at rest.
 LEAST_TRAVEL = 1e-3
+# Share of rows with repeated torque above which torque may be a command.
 REPEATED_SHARE = 0.3
+# Noise over standard deviation of torque below which it may be a command.
 SMOOTH_SHARE = 1e-3
+# Improvement of the energy balance that shows constant torque.
 HELD_GAIN = 2.0
+# Hz: cutoff frequency of the power rows that test for constant torque.
 POWER_CUTOFF = 5.0
+# Relative singular value below which a parameter is not determined.
 INDEPENDENT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class AccelerationNoise:
-    """How much of the accelerations that enter the equations is noise.
+    """Noise in the accelerations that enter the equations.
 
-    share: (n,) power of the noise over that of the acceleration, both after all filters; nan for joints at rest, and
-        for those whose effort was not measured: their own equations are left out.
-    signal: (n,) rad/s^2 or m/s^2, root mean square.    reach: Hz, below which the joints move.
-    enough: Hz, the cut-off that would keep all of the motion.
+    Attributes
+    ----------
+    joint_names : tuple of str
+        Joints.
+    share : ndarray, shape (n,)
+        Power of the noise over that of the acceleration, both after all filters; nan for joints at rest and for joints
+        without measured effort, whose equations are left out.
+    signal : ndarray, shape (n,), rad/s^2 or m/s^2
+        Root mean square of the acceleration.
+    reach : float, Hz
+        Frequency below which the joints move.
+    enough : float, Hz
+        Cutoff frequency that would keep all of the motion.
+
     """
 
     joint_names: tuple[str, ...]
@@ -57,13 +75,13 @@ class AccelerationNoise:
 
     @property
     def worst(self) -> float:
-        """Greatest share over the joints that have one; 0 if none does."""
-        found = self.share[np.isfinite(self.share)]
-        return float(found.max()) if len(found) else 0.0
+        """Greatest share over the joints that have one; 0 if none has."""
+        shares = self.share[np.isfinite(self.share)]
+        return float(shares.max()) if len(shares) else 0.0
 
     @property
     def worst_joint(self) -> str:
-        """Its joint."""
+        """Joint with the greatest share."""
         return self.joint_names[int(np.argmax(np.nan_to_num(self.share, nan=-1.0)))]
 
     def describe(self) -> dict[str, Any]:
@@ -78,12 +96,11 @@ class AccelerationNoise:
 
 
 def acceleration_noise(prepared: Prepared, windows: Sequence[Window]) -> AccelerationNoise:
-    """Noise of the accelerations of a log as its settings make them, from the spectra of some windows.
+    """Noise of the accelerations of a log, as its settings compute them, from the spectra of some windows.
 
-    Taken as noise: white noise at the height of the spectrum above a quarter of the sampling rate, and everything above
-    the motion's own frequencies (ten times its reach, as for the automatic cut-off). Positions are differenced before
-    their spectrum is taken, so that slow motion does not leak into high frequencies, and the differences' gains are put
-    in exactly.
+    Noise is the white floor above a quarter of the sampling rate, and everything above the frequencies of the motion
+    (ten times its reach, as for the automatic cutoff). Positions are differenced before the spectrum, so that slow
+    motion does not leak into high frequencies, and the gains of the differences are included exactly.
     """
     n, rate = prepared.joints, prepared.source_rate
     measured = prepared.settings.velocity == "measured"
@@ -119,21 +136,21 @@ def _uniform(window: Window, count: int, rate: float) -> Float:
 
 
 def _spectrum(parts: list[Float], rate: float) -> tuple[Float, Float]:
-    # Mean power density over parts, weighted by their length.
+    # Mean power density over parts, weighted by length.
     size = int(min(max(part.shape[1] for part in parts), max(256, 4 * rate)))
     kept = [part for part in parts if part.shape[1] >= size]
     return averaged_density(kept, rate, size)
 
 
 def _derivative_gain(x: Float, order: int) -> Float:
-    """Gain of the central differences of fourth order over step^order at x rad a sample."""
+    """Gain of fourth-order central differences over step^order at x rad per sample."""
     if order == 1:
         return np.asarray((8.0 * np.sin(x) - np.sin(2.0 * x)) / 6.0)
     return np.asarray((30.0 - 32.0 * np.cos(x) + 2.0 * np.cos(2.0 * x)) / 12.0)
 
 
 def _gain(prepared: Prepared, frequency: Float) -> Float:
-    # (n, F) of both filters together.
+    # Gain (n, F) of both filters together.
     s, rate = prepared.settings, prepared.source_rate
     whole = np.ones_like(frequency)
 
@@ -148,12 +165,23 @@ def _gain(prepared: Prepared, frequency: Float) -> Float:
 
 @dataclass(frozen=True)
 class HeldTorque:
-    """Whether torque is held from row to row, as a controller commands it, and what that is good for.
+    """Whether torque is constant from row to row, as a controller commands it, and whether power rows can use that.
 
-    gain: misfit of the energy balance with linear torque over that with held torque; nan = not tried.
-    repeated: share of rows in motion in which no torque changed.
-    sticking: share of the samples in motion in which some joint stands still.
-    power_suffices: whether the balance of power determines as many parameters as the torques do.
+    Attributes
+    ----------
+    held : bool
+        Whether torque is constant from row to row.
+    reason : str
+        Reason in words.
+    gain : float
+        Misfit of the energy balance with linear torque over that with constant torque; nan = not tried.
+    repeated : float
+        Share of rows in motion in which no torque changed.
+    sticking : float
+        Share of the samples in motion in which some joint is at rest.
+    power_suffices : bool
+        Whether the power balance determines as many parameters as the torques.
+
     """
 
     held: bool
@@ -177,41 +205,60 @@ class HeldTorque:
 def held_torque(
     robot: RobotModel, prepared: Prepared, windows: Sequence[Window], commanded: bool | None = None
 ) -> HeldTorque:
-    """Finds out whether torque is constant from each row to the next; commanded: what is known of it, None = nothing.
+    """Determine whether torque is constant from each row to the next.
 
-    Only a torque that repeats its values or has no noise can be a command; of such a torque, the energy balance of the
-    motion shows: work of a held torque is tau_{k-1} . (q_k - q_{k-1}), of a sampled one that of the mean.
+    Only torque that repeats its values or has no noise can be a command. The energy balance then decides: the work of
+    constant torque is tau_{k-1} . (q_k - q_{k-1}), that of sampled torque the mean of both.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    prepared : Prepared
+        Prepared log.
+    windows : sequence of Window
+        Windows to use.
+    commanded : bool, optional
+        Declared by the user; None = unknown.
+
+    Returns
+    -------
+    HeldTorque
+        Result and reason.
+
     """
     if commanded is False:
-        return HeldTorque(False, "torque is measured, as the rows say")
+        return HeldTorque(False, "torque is declared as measured (commanded = false)")
     repeated, rough = _torque_texture(prepared, windows)
     if commanded is None and repeated < REPEATED_SHARE and rough > SMOOTH_SHARE:
-        return HeldTorque(False, "torque is measured: it carries noise", repeated=repeated)
+        return HeldTorque(False, "torque is measured, since it is noisy", repeated=repeated)
     batches = [prepared.process(window) for window in windows]
     batches = [samples for samples in batches if samples.keep.any() and samples.theta is None]
     if not batches:
-        return HeldTorque(bool(commanded), "torque is commanded, as the rows say", repeated=repeated)
+        return HeldTorque(
+            bool(commanded), "torque is declared as commanded (commanded = true)", repeated=repeated
+        )
     misfit = {hold: _balance_misfit(robot, batches, hold) for hold in ("linear", "zero")}
     gain = misfit["linear"] / misfit["zero"] if misfit["zero"] > 0 else np.inf
-    held = bool(commanded) or gain > HELD_GAIN
+    is_held = bool(commanded) or gain > HELD_GAIN
     if commanded:
-        reason = "torque is held from row to row, as the rows say"
-    elif held:
-        reason = f"torque is held from row to row: the energy balance closes {gain:.2g} times better"
+        reason = "torque is constant between rows, as declared (commanded = true)"
+    elif is_held:
+        reason = f"torque is constant between rows: the energy balance then closes {gain:.2g} times better"
     else:
-        reason = "torque is sampled, not held: the energy balance closes no better with held torque"
+        reason = "torque varies between rows: the energy balance closes no better with constant torque"
     return HeldTorque(
-        held,
+        is_held,
         reason,
         gain=float(gain),
         repeated=repeated,
         sticking=_sticking(batches, prepared.settings.rest),
-        power_suffices=held and _power_suffices(robot, batches),
+        power_suffices=is_held and _power_suffices(robot, batches),
     )
 
 
 def _torque_texture(prepared: Prepared, windows: Sequence[Window]) -> tuple[float, float]:
-    # Share of rows that repeat all torques while something moves; noise of the roughest torque over its deviation.
+    # Share of rows in motion that repeat all torques, and noise of the roughest torque over its deviation.
     n, measured = prepared.joints, prepared.settings.velocity == "measured"
     first = 2 * n if measured and prepared.log.channels.velocity else n
     same, rough = [], []
@@ -227,7 +274,7 @@ def _torque_texture(prepared: Prepared, windows: Sequence[Window]) -> tuple[floa
 
 
 def _panel(robot: RobotModel, samples: Samples, rows: Rows) -> Float:
-    # All equations of a batch that count, side by side, thinned out; a line a parameter, the left side last.
+    # All usable equations of a batch side by side, decimated; one line per parameter, the left side last.
     wanted = np.ones(len(DEFAULT_TERMS.columns(robot)), dtype=np.bool_)
     equations = rows.equations(robot, DEFAULT_TERMS, samples, wanted)
     every = max(1, int(samples.rate / (10.0 * POWER_CUTOFF)))
@@ -262,18 +309,28 @@ def _sticking(batches: Sequence[Samples], rest: float) -> float:
     return float(np.concatenate(still).mean())
 
 
+# Windows of the log to examine, and least rows of one.
 WINDOWS, LEAST_ROWS = 2, 64
+# Share of noise in the power of accelerations up to which they are accurate enough.
 TRUSTED_SHARE = 0.02
+# Share of samples with a sticking joint above which power rows are better.
 STICKING_SHARE = 0.03
+# Cutoff frequency of equation filters over the highest frequency of the motion.
 CUTOFF_OVER_REACH = 5.0
+# Hz: limits of that cutoff frequency.
 LOWEST_CUTOFF, HIGHEST_CUTOFF = 2.0, 10.0
 
 
 @dataclass(frozen=True)
 class AutomaticRows:
-    """The rows that suit a log; `choose_rows` says which, before an equation is written.
+    """Rows that `choose_rows` chooses for a log before any equation is written.
 
-    commanded: whether torque is what a controller commanded, constant from each row to the next; None = found out.
+    Parameters
+    ----------
+    commanded : bool, optional
+        Whether torque is what a controller commanded, constant from each row to the next; None = determined from the
+        log.
+
     """
 
     commanded: bool | None = None
@@ -282,10 +339,21 @@ class AutomaticRows:
 
 @dataclass(frozen=True, eq=False)
 class RowsChoice:
-    """Rows with the reason for them; evidence: as plain data.
+    """Chosen rows with the reason.
 
-    trusted: whether accelerations can be relied on, as far as is known.
-    state_cutoff: Hz, what positions are low-passed at where the setting is higher; None = the setting stays.
+    Attributes
+    ----------
+    rows : Rows
+        Row scheme.
+    reason : str
+        Reason in words.
+    evidence : dict
+        Evidence as plain data.
+    trusted : bool
+        Whether accelerations are accurate enough, as far as is known.
+    state_cutoff : float, Hz, optional
+        Low pass of positions where the setting is higher; None = the setting stays.
+
     """
 
     rows: Rows
@@ -298,7 +366,9 @@ class RowsChoice:
         """The log prepared as the rows need it."""
         if self.state_cutoff is None:
             return asked
-        lowered = tuple(min(one, self.state_cutoff) for one in asked.settings.state_cutoffs(asked.joints))
+        lowered = tuple(
+            min(cutoff, self.state_cutoff) for cutoff in asked.settings.state_cutoffs(asked.joints)
+        )
         alike = lowered[0] if len(set(lowered)) == 1 else lowered
         return replace(asked, settings=replace(asked.settings, state_cutoff=alike))
 
@@ -314,41 +384,66 @@ class RowsChoice:
 def choose_rows(
     wanted: Rows | AutomaticRows, robot: RobotModel, terms: Terms, prepared: Prepared, sink: Diagnostics
 ) -> RowsChoice:
-    """The rows as they were asked for, or else those that suit the log, with a note that says why.
+    """The rows that were set, or those that suit the log, with a note of the reason.
 
-    Springs between motor and link need elastic rows. Torque that is held while joints stick makes filtered power, in
-    which friction at rest does no work. Otherwise torque rows where noise has at most 2 % of the power of every
-    joint's acceleration, and momentum rows of relative degree 2, which read no acceleration, where it has more. Their
-    friction and inertias still depend on position and velocity, so these are then low-passed where the motion ends.
-    Source: the tables of Chavez-Olivares et al. 2012 and of Madsen et al. 2020, worked out again.
+    Springs between motor and link need elastic rows. Constant torque with sticking joints leads to filtered power,
+    since friction at rest does no work. Otherwise torque rows are chosen if noise has at most 2 % of the power of every
+    joint's acceleration, and momentum rows of relative degree 2, which need no acceleration, if it has more. Their
+    friction and inertias still depend on position and velocity, which are then low-passed at the end of the motion's
+    spectrum.
+
+    Parameters
+    ----------
+    wanted : Rows or AutomaticRows
+        Setting.
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    prepared : Prepared
+        Prepared log.
+    sink : Diagnostics
+        Receives notes and warnings.
+
+    Returns
+    -------
+    RowsChoice
+        Rows and reason.
+
+    References
+    ----------
+    Tables of Chavez-Olivares et al. 2012 and of Madsen et al. 2020, reproduced.
+
     """
     if not isinstance(wanted, AutomaticRows):
-        # What residuals are read for depends on the accelerations, whoever chose the rows.
-        return RowsChoice(wanted, "asked for", trusted=_trusted(prepared))
-    choice = _automatic(wanted.commanded, robot, terms, prepared)
+        # The use of residuals depends on the accelerations, whoever chose the rows.
+        return RowsChoice(wanted, "asked for", trusted=_accelerations_trusted(prepared))
+    choice = _choose(wanted.commanded, robot, terms, prepared)
     sink.note("rows", str(choice))
     asked = prepared.asked
     if choice.state_cutoff is not None:
         set_to = max(prepared.settings.state_cutoffs(prepared.joints))
         change = f"positions are low-passed at {choice.state_cutoff:.2g} Hz, not at {set_to:.3g} Hz"
-        why = "the motion ends there, and what lies above is noise"
+        why = "above it there is noise but no motion"
         if asked.state_cutoff == "auto" and asked.cutoff == "auto":
             sink.note("states-low-passed", f"{change}: {why}")
         else:
-            sink.warn("states-low-passed", f"{change} as asked: {why}. To keep it, say rows = 'momentum'")
+            sink.warn(
+                "states-low-passed", f"{change} as set: {why}. To keep your setting, set rows = 'momentum'"
+            )
     if not choice.trusted:
-        sink.warn("noisy-accelerations", _noisy(choice, prepared))
+        sink.warn("noisy-accelerations", _noise_warning(choice, prepared))
     return choice
 
 
-def _noisy(choice: RowsChoice, prepared: Prepared) -> str:
-    # Advice is given only where it is not what was done already.
+def _noise_warning(choice: RowsChoice, prepared: Prepared) -> str:
+    # Advise only what was not done already.
     noise, settings = choice.evidence["acceleration"], prepared.settings
     shares = [share or 0.0 for share in noise["share"]]
     joint = noise["joints"][shares.index(max(shares))]
     text = (
-        f"torque is predicted with accelerations of which noise makes up to {100 * max(shares):.2g} % of the power "
-        f"('{joint}'): scores and residuals show that noise besides the model"
+        f"up to {100 * max(shares):.2g} % of the power of the accelerations is noise ('{joint}'), which raises scores "
+        "and residuals"
     )
     asked = [
         name
@@ -356,53 +451,51 @@ def _noisy(choice: RowsChoice, prepared: Prepared) -> str:
         if value != "auto"
     ]
     if asked:
-        return f"{text}. To judge the model, leave {' and '.join(asked)} at auto"
+        return f"{text}. To judge the model alone, set {' and '.join(asked)} to auto"
     if settings.velocity == "differentiate" and not prepared.log.channels.velocity:
-        return (
-            f"{text}. Filters cannot take it away: log velocities as well, or positions at a finer resolution"
-        )
-    return f"{text}. Filters cannot take it away: log positions at a finer resolution or move faster"
+        return f"{text}. Filters cannot remove it: also log velocities, or positions at a finer resolution"
+    return f"{text}. Filters cannot remove it: log positions at a finer resolution or move faster"
 
 
-def _first(prepared: Prepared) -> tuple[Window, ...]:
+def _first_windows(prepared: Prepared) -> tuple[Window, ...]:
     return tuple(w for w in islice(prepared.windows(), WINDOWS) if len(w.t) >= LEAST_ROWS)
 
 
-def _trusted(prepared: Prepared) -> bool:
-    windows = _first(prepared)
+def _accelerations_trusted(prepared: Prepared) -> bool:
+    windows = _first_windows(prepared)
     return not windows or acceleration_noise(prepared, windows).worst <= TRUSTED_SHARE
 
 
-def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared: Prepared) -> RowsChoice:
-    windows = _first(prepared)
+def _choose(commanded: bool | None, robot: RobotModel, terms: Terms, prepared: Prepared) -> RowsChoice:
+    windows = _first_windows(prepared)
     if not windows:
-        return RowsChoice(TorqueRows(), "the log is too short to choose by")
+        return RowsChoice(TorqueRows(), "the log is too short for an automatic choice")
     noise = acceleration_noise(prepared, windows)
     if any(isinstance(term, SpringTerm) for term in terms):
-        return _elastic(noise)
+        return _elastic_choice(noise)
     torque = held_torque(robot, prepared, windows, commanded)
     evidence = {"acceleration": noise.describe(), "torque": torque.describe()}
-    whole = not any(isinstance(term, CurveTerm) or term.is_open for term in terms)
-    whole = whole and prepared.measured is None  # power is that of all joints
+    whole = not any(isinstance(term, CurveTerm) or has_open_choice(term) for term in terms)
+    whole = whole and prepared.measured is None  # power is the sum over all joints
     if torque.held and torque.sticking > STICKING_SHARE and torque.power_suffices and whole:
         reason = (
-            f"{torque.reason}, and some joint sticks in {100 * torque.sticking:.2g} % of the samples in motion: "
-            "friction at rest does no work"
+            f"{torque.reason}; in {100 * torque.sticking:.2g} % of the samples in motion a joint sticks, where its "
+            "friction is unknown but does no work"
         )
-        rows = FilteredPowerRows(cutoff=_cutoff(noise), hold="zero")
+        rows = FilteredPowerRows(cutoff=_equation_cutoff(noise), hold="zero")
         return RowsChoice(rows, reason, evidence, noise.worst <= TRUSTED_SHARE)
     motors = prepared.log.channels.motor_position
     both = (
-        "; motor positions are given to the drives' terms, and rigid rows keep no spring: rows = 'elastic' finds it"
+        "; motor positions are used by drive terms only: set rows = 'elastic' to identify joint springs"
         if motors
         else ""
     )
     if noise.worst <= TRUSTED_SHARE:
-        reason = f"accelerations can be trusted: {_noise(noise)}{both}"
+        reason = f"accelerations are accurate enough: {_noise_text(noise)}{both}"
         return RowsChoice(TorqueRows(), reason, evidence)
     hold: Hold = "zero" if torque.held else "linear"
-    momentum = MomentumRows(cutoff=_cutoff(noise), degree=2, hold=hold)
-    reason = f"accelerations cannot be trusted: {_noise(noise)}; these rows read none{both}"
+    momentum = MomentumRows(cutoff=_equation_cutoff(noise), degree=2, hold=hold)
+    reason = f"accelerations are too noisy: {_noise_text(noise)}; these rows need none{both}"
     if torque.held:
         reason += f"; {torque.reason}"
     asked = RowsChoice(momentum, reason, evidence, trusted=False)
@@ -413,21 +506,21 @@ def _automatic(commanded: bool | None, robot: RobotModel, terms: Terms, prepared
     return replace(quiet, trusted=after.worst <= TRUSTED_SHARE)
 
 
-def _elastic(noise: AccelerationNoise) -> RowsChoice:
-    springs = "the model has springs, which only the equations of both sides of a joint see"
+def _elastic_choice(noise: AccelerationNoise) -> RowsChoice:
+    springs = "the model has joint springs, which need the equations of link and motor"
     evidence = {"acceleration": noise.describe()}
     if noise.worst <= TRUSTED_SHARE:
         return RowsChoice(
-            ElasticRows(), f"{springs}; accelerations can be trusted: {_noise(noise)}", evidence
+            ElasticRows(), f"{springs}; accelerations are accurate enough: {_noise_text(noise)}", evidence
         )
-    reason = f"{springs}; accelerations cannot be trusted: {_noise(noise)}"
-    return RowsChoice(ElasticMomentumRows(cutoff=_cutoff(noise)), reason, evidence, trusted=False)
+    reason = f"{springs}; accelerations are too noisy: {_noise_text(noise)}"
+    return RowsChoice(ElasticMomentumRows(cutoff=_equation_cutoff(noise)), reason, evidence, trusted=False)
 
 
-def _noise(noise: AccelerationNoise) -> str:
-    return f"noise makes up to {100 * noise.worst:.2g} % of their power ({noise.worst_joint})"
+def _noise_text(noise: AccelerationNoise) -> str:
+    return f"noise is up to {100 * noise.worst:.2g} % of their power ({noise.worst_joint})"
 
 
-def _cutoff(noise: AccelerationNoise) -> float:
-    # A little above the motion's own frequencies: below them equations grow alike, far above them noise comes in.
+def _equation_cutoff(noise: AccelerationNoise) -> float:
+    # Slightly above the frequencies of the motion: lower, equations become similar; much higher, noise enters.
     return float(f"{min(max(CUTOFF_OVER_REACH * noise.reach, LOWEST_CUTOFF), HIGHEST_CUTOFF):.2g}")

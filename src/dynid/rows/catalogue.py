@@ -35,7 +35,7 @@ CATALOGUE: Registry[type[Any]] = Registry(
 
 
 def rows_from_spec(spec: str | Mapping[str, Any]) -> Rows | AutomaticRows:
-    """Reads a row scheme from its name or a table {rows = name, option = value}.
+    """Read a row scheme from its name or a table {rows = name, option = value}.
 
     Raises InputError for an unknown scheme or option.
     """

@@ -1,4 +1,4 @@
-"""Rows of elastic joints: with two encoders every joint has two equations, the link's and the motor's."""
+"""Rows of elastic joints: with two encoders every joint has two equations, for link and motor."""
 
 from __future__ import annotations
 
@@ -25,21 +25,32 @@ Equation = tuple[Int, Float]
 
 @dataclass(frozen=True)
 class ElasticRows:
-    """Two equations a joint: its link's and its motor's, 2n in all.
+    """Two equations per joint, for its link and its motor.
 
         link:   0 = l(q, dq, ddq) - K (theta - q) - ...
         motor:  tau = m(theta, dtheta, ddtheta) + K (theta - q) + ...
 
-    with l the link's part of the model, m the motor's part and tau the motors' torque at the joints. A joint without
-    a second encoder keeps one equation, their sum.
+    l is the link's part of the model, m that of the motor, and tau the motor torque on the joint side. A joint without
+    a second encoder has one equation, their sum.
 
-    joints: those with two encoders; () = all.
-    form: "total" writes the sum of both and the motor's equation, so that every left side is a measured torque.
-        "link" writes the motor's and the link's. Both say the same without noise. With noise the link's equation, whose
-        left side is zero, is fulfilled best by parameters near zero: re-weighting by residuals drives them there.
-    Source: Zollo et al. 2014, eqs 2 and 13.
+    Parameters
+    ----------
+    joints : tuple of str
+        Joints with two encoders; () = all.
+    form : {"total", "link"}
+        "total": the sum of both and the motor's equation, so that every left side is a measured torque. "link": the
+        motor's and the link's. Without noise both are equivalent. With noise the link's equation, whose left side is
+        zero, is best fulfilled by parameters near zero, and re-weighting by residuals drives them there.
 
-    Raises UsageError for another form.
+    Raises
+    ------
+    UsageError
+        For another form.
+
+    References
+    ----------
+    Zollo et al. 2014, eqs 2 and 13.
+
     """
 
     joints: tuple[str, ...] = ()
@@ -51,7 +62,7 @@ class ElasticRows:
             raise UsageError("elastic-form", found=f"form '{self.form}'", expected="'total' or 'link'")
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:
-        """The joints, then the second equations of those with two encoders."""
+        """Joints, then the second equations of those with two encoders."""
         second = "motor" if self.form == "total" else "link"
         return robot.joint_names + tuple(f"{robot.joint_names[j]} {second}" for j in self.two_encoders(robot))
 
@@ -60,11 +71,11 @@ class ElasticRows:
         return joint_indices(robot, self.joints)
 
     def group_joints(self, robot: RobotModel) -> tuple[int, ...]:
-        """The joint of every group."""
+        """Joint of every group."""
         return tuple(range(robot.n)) + self.two_encoders(robot)
 
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
-        """One panel an equation: its columns, and as target the measured torque or what is known of it."""
+        """One panel per equation: its columns, and as target the measured or known torque."""
         elastic = self.two_encoders(robot)
         known, known_motor = terms.known_torque(robot, samples), terms.known_motor_torque(robot, samples)
         total = terms.torque_regressor(robot, samples, wanted, samples.tau - known)
@@ -73,13 +84,31 @@ class ElasticRows:
 
 
 def between(total: list[Equation], motor: list[Equation], elastic: Sequence[int], form: Form) -> Equations:
-    """The equations of a form, from the sums of both sides and the motors' own for joints with two encoders."""
+    """Equations of a form, from the sums of both sides, and from the motors' equations for joints with two encoders.
+
+    Parameters
+    ----------
+    total : list of tuple
+        Columns and panel of each joint, for the sum of link and motor.
+    motor : list of tuple
+        Columns and panel of each joint with two encoders, for its motor.
+    elastic : sequence of int
+        Joints with two encoders.
+    form : {"total", "link"}
+        Form, see `ElasticRows`.
+
+    Returns
+    -------
+    Equations
+        Equations.
+
+    """
     if form == "total":
         first, second = total, motor
     else:
-        own = dict(zip(elastic, motor, strict=True))
-        first = [own.get(j, one) for j, one in enumerate(total)]
-        second = [_difference(total[j], own[j]) for j in elastic]
+        motor_equations = dict(zip(elastic, motor, strict=True))
+        first = [motor_equations.get(j, both_sides) for j, both_sides in enumerate(total)]
+        second = [_difference(total[j], motor_equations[j]) for j in elastic]
     columns, panels = zip(*first, *second, strict=True)
     return Equations(columns, panels)
 
@@ -91,8 +120,8 @@ def _equations(panels: Panels, joints: Sequence[int]) -> list[Equation]:
 def _difference(total: Equation, motor: Equation) -> Equation:
     columns = np.union1d(total[0], motor[0])
     panel = np.zeros((len(columns) + 1, total[1].shape[1]))
-    for sign, (own, lines) in ((1.0, total), (-1.0, motor)):
-        panel[np.searchsorted(columns, own)] += sign * lines[:-1]
+    for sign, (indices, lines) in ((1.0, total), (-1.0, motor)):
+        panel[np.searchsorted(columns, indices)] += sign * lines[:-1]
         panel[-1] += sign * lines[-1]
     return columns, panel
 
@@ -102,17 +131,32 @@ def _difference(total: Equation, motor: Equation) -> Equation:
 
 @dataclass(frozen=True)
 class ElasticMomentumRows(ElasticRows):
-    """Both equations of `ElasticRows`, each as f2[tau] = (f1[P - P(0)] + f2[R]) theta.
+    """Both equations of `ElasticRows`, filtered as f2[tau] = (f1[P - P(0)] + f2[R]) theta, without acceleration.
 
-    P and R of the motors' part hold rotors with their gyroscopic coupling, springs and motor friction.
-    cutoff: Hz.    degree: relative degree of f2.    hold: as in `MomentumRows`.
-    Source: Zollo et al. 2014, eqs 2 and 13, filtered as in Chavez-Olivares et al. 2012, eqs 12 to 14.
+    P and R of the motors contain rotors with their gyroscopic coupling, springs and motor friction.
 
-    Raises UsageError for options out of range; `equations` raises UnfitDataError where a signal is missing.
+    Parameters
+    ----------
+    cutoff : float, Hz
+        Cutoff frequency of f2.
+    degree : {1, 2}
+        Relative degree of f2.
+    hold : {"linear", "zero"}
+        Torque between samples, as in `MomentumRows`.
+
+    Raises
+    ------
+    UsageError
+        For options out of range. `equations` raises UnfitDataError if a signal is missing.
+
+    References
+    ----------
+    Zollo et al. 2014, eqs 2 and 13, filtered as in Chavez-Olivares et al. 2012, eqs 12 to 14.
+
     """
 
-    cutoff: float = option(5.0, "cut-off of the filter of the equations", unit="Hz", above=0)
-    degree: int = option(2, "its relative degree", least=1, most=2)
+    cutoff: float = option(5.0, "cutoff frequency of the equation filter", unit="Hz", above=0)
+    degree: int = option(2, "relative degree of that filter", least=1, most=2)
     hold: Hold = "linear"
     name: str = "elastic_momentum"
 
@@ -121,10 +165,10 @@ class ElasticMomentumRows(ElasticRows):
         check_filter(self.cutoff, self.degree, self.hold)
 
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
-        """One panel an equation: filtered columns and filtered torque, less what is known of it."""
+        """One panel per equation: filtered columns and filtered torque, minus known torque."""
         require_finite(samples, self.name)
         f = CausalFilter(self.cutoff, self.degree, samples.rate)
-        at_motors = Terms(tuple(term for term in terms if term.side is Side.MOTOR))
+        at_motors = Terms(tuple(term for term in terms if term.traits.side is Side.MOTOR))
         total, motor = (
             [filtered(f, forms, known, samples, j, self.hold) for j in joints]
             for forms, known, joints in (

@@ -1,4 +1,4 @@
-"""Energy rows: work done on the robot is energy stored and lost; one equation a sample, without acceleration."""
+"""Energy rows: work done on the robot is energy stored and lost; one equation per sample, without acceleration."""
 
 from __future__ import annotations
 
@@ -18,17 +18,32 @@ from dynid.terms.term import Terms, joint_indices
 
 @dataclass(frozen=True)
 class EnergyRows:
-    """int dq'tau dt = (h - h(0) + int dq' Y_friction dt) theta, h theta = kinetic and potential energy; one group.
+    """Energy balance int dq'tau dt = (h - h(0) + int dq' Y_friction dt) theta; one group.
 
-    The work of a step is torque times the step of the position: tau_{k-1} . (q_k - q_{k-1}) where torque is held,
-    exact for any motion within the step, and the mean of both torques where it is linear. Friction that holds a joint
-    still does no work, whatever value it takes: these rows cannot be biased by stiction.
-    hold: "zero" where the torque is constant between samples, else "linear".
-    joints: those with two encoders, set by the log. Motors then work along their own position, int dtheta' tau, and
+    h theta is kinetic and potential energy. The work of a step is torque times the step of the position, tau_{k-1} .
+    (q_k - q_{k-1}) if torque is constant, which is exact for any motion within the step, and the mean of both torques
+    if it is linear. Friction on a joint at rest does no work, so stiction cannot bias these rows. Integrals restart
+    with each window of the log.
+
+    Parameters
+    ----------
+    hold : {"linear", "zero"}
+        "zero" if torque is constant between samples.
+    joints : tuple of str
+        Joints with two encoders, set by the log. Motors then work along their own position, int dtheta' tau, and
         springs store K (theta - q)^2 / 2.
-    Integrals begin anew with each window of the log. Source: Chavez-Olivares et al. 2012 eqs 16 and 17, less h(0).
 
-    Raises UsageError for another hold, UnfitDataError where a signal is missing.
+    Raises
+    ------
+    UsageError
+        For another hold.
+    UnfitDataError
+        If a signal is missing.
+
+    References
+    ----------
+    Chavez-Olivares et al. 2012, eqs 16 and 17, minus h(0).
+
     """
 
     hold: Hold = "linear"
@@ -40,11 +55,11 @@ class EnergyRows:
             raise UsageError("rows-hold", found=f"hold = '{self.hold}'", expected="'linear' or 'zero'")
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:
-        """The robot as a whole."""
+        """One group, the whole robot."""
         return ("energy",)
 
     def group_joints(self, robot: RobotModel) -> tuple[int, ...]:
-        """All joints together."""
+        """-1: all joints together."""
         return (-1,)
 
     def two_encoders(self, robot: RobotModel) -> tuple[int, ...]:
@@ -52,14 +67,36 @@ class EnergyRows:
         return joint_indices(robot, self.joints) if self.joints else ()
 
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
-        """One panel: a line a wanted parameter, work of the torque last."""
+        """One panel: one line per wanted parameter, work of the torque last."""
         return energy_balance(robot, terms, samples, wanted, self.hold, self.name)
 
 
 def energy_balance(
     robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool, hold: Hold, scheme: str
 ) -> Equations:
-    """The equations of EnergyRows, zero before the first sample that counts."""
+    """Equations of EnergyRows, zero before the first usable sample.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    samples : Samples
+        Samples.
+    wanted : ndarray of bool, shape (p,)
+        Columns to write.
+    hold : {"linear", "zero"}
+        Torque between samples.
+    scheme : str
+        Name of the row scheme for messages.
+
+    Returns
+    -------
+    Equations
+        Equations.
+
+    """
     require_finite(samples, scheme)
     columns = np.flatnonzero(wanted)
     stored, working = terms.energy_form(robot, samples, wanted)
@@ -84,7 +121,7 @@ def energy_balance(
 def _add_deflections(
     panel: Float, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool, hold: Hold
 ) -> None:
-    # Work of what acts on the motors along theta - q: the rest of it is along q.
+    # Work of motor torque along theta - q; the rest of it is along q.
     columns = np.flatnonzero(wanted)
     lines = terms.motor_work(robot, samples, wanted)
     known = terms.of_motors.known_energy(robot, samples)[1]
@@ -96,32 +133,59 @@ def _add_deflections(
 
 
 def work(torque: Float, step: Float, hold: Hold) -> Float:
-    """Work (L, T) of torque lines (L, T) along the steps of a position (T - 1,), zero at the first sample."""
+    """Work of torque along the steps of a position, zero at the first sample.
+
+    Parameters
+    ----------
+    torque : ndarray, shape (L, T)
+        Lines of torque.
+    step : ndarray, shape (T - 1,)
+        Steps of the position.
+    hold : {"linear", "zero"}
+        Torque between samples.
+
+    Returns
+    -------
+    ndarray, shape (L, T)
+        Work.
+
+    """
     force = torque[:, :-1] if hold == "zero" else 0.5 * (torque[:, :-1] + torque[:, 1:])
     return np.concatenate([np.zeros((len(torque), 1)), np.cumsum(force * step, axis=1)], axis=1)
 
 
-# Power rows: the energy balance by the second, plain or filtered.
+# Power rows: the energy balance per second, plain or filtered.
 
 
 @dataclass(frozen=True)
 class PowerRows:
-    """dq'tau = dq'Y theta, one equation a sample, summed over the joints; accelerations are needed.
+    """Power balance dq'tau = dq'Y theta, one equation per sample, summed over the joints; accelerations are needed.
 
-    joints: those with two encoders, set by the log; their motors' torque counts with the motors' velocity.
-    Source: Chavez-Olivares et al. 2012 eqs 18 and 19, the poorest of their schemes.
-    Raises UnfitDataError where a signal is missing.
+    Parameters
+    ----------
+    joints : tuple of str
+        Joints with two encoders, set by the log; the torque of their motors counts with the velocity of the motors.
+
+    Raises
+    ------
+    UnfitDataError
+        If a signal is missing.
+
+    References
+    ----------
+    Chavez-Olivares et al. 2012, eqs 18 and 19, the least accurate of their schemes.
+
     """
 
     joints: tuple[str, ...] = ()
     name: str = "power"
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:
-        """The robot as a whole."""
+        """One group, the whole robot."""
         return ("power",)
 
     def group_joints(self, robot: RobotModel) -> tuple[int, ...]:
-        """All joints together."""
+        """-1: all joints together."""
         return (-1,)
 
     def two_encoders(self, robot: RobotModel) -> tuple[int, ...]:
@@ -129,37 +193,55 @@ class PowerRows:
         return joint_indices(robot, self.joints) if self.joints else ()
 
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
-        """One panel: the joints' panels times their velocities, added up."""
+        """One panel: the joints' panels times their velocities, summed."""
         require_finite(samples, self.name, ("q", "dq", "ddq", "tau"))
         joints = TorqueRows().equations(robot, terms, samples, wanted)
         columns = np.flatnonzero(wanted)
         panel = np.zeros((len(columns) + 1, len(samples)))
-        for j, (own, lines) in enumerate(zip(joints.columns, joints.panels, strict=True)):
-            place = np.append(np.searchsorted(columns, own), len(columns))
+        for j, (indices, lines) in enumerate(zip(joints.columns, joints.panels, strict=True)):
+            place = np.append(np.searchsorted(columns, indices), len(columns))
             panel[place] += lines * samples.dq[:, j]
         if samples.theta is not None:
             known = samples.tau - terms.known_motor_torque(robot, samples)
             motors = terms.motor_regressor(robot, samples, wanted, known)
             apart = samples.motor.dq - samples.dq
-            for j, (own, lines) in enumerate(zip(motors.columns, motors.values, strict=True)):
-                panel[np.append(np.searchsorted(columns, own), len(columns))] += lines * apart[:, j]
+            for j, (indices, lines) in enumerate(zip(motors.columns, motors.values, strict=True)):
+                panel[np.append(np.searchsorted(columns, indices), len(columns))] += lines * apart[:, j]
         return Equations((columns,), (panel,))
 
 
 @dataclass(frozen=True)
 class FilteredPowerRows:
-    """f2[dq'tau] = (f1[h - h(0)] + f2[dq'Y_friction]) theta, one equation a sample, without acceleration.
+    """Filtered power balance f2[dq'tau] = (f1[h - h(0)] + f2[dq'Y_friction]) theta, without acceleration.
 
-    Written as f1 of the energy balance, whose work of each step is exact: f2[x] = f1[integral of x].
-    cutoff: Hz.    degree: relative degree of f2, 1 or 2.    hold: "zero" where torque is constant between samples.
-    joints: as in `EnergyRows`.
-    Source: Chavez-Olivares et al. 2012 eqs 20 and 21.
+    It is computed as f1 of the energy balance, in which the work of each step is exact: f2[x] = f1[integral of x].
 
-    Raises UsageError for options out of range, UnfitDataError where a signal is missing.
+    Parameters
+    ----------
+    cutoff : float, Hz
+        Cutoff frequency of f2.
+    degree : {1, 2}
+        Relative degree of f2.
+    hold : {"linear", "zero"}
+        "zero" if torque is constant between samples.
+    joints : tuple of str
+        Joints with two encoders, as in `EnergyRows`.
+
+    Raises
+    ------
+    UsageError
+        For options out of range.
+    UnfitDataError
+        If a signal is missing.
+
+    References
+    ----------
+    Chavez-Olivares et al. 2012, eqs 20 and 21.
+
     """
 
-    cutoff: float = option(5.0, "cut-off of the filter of the equations", unit="Hz", above=0)
-    degree: int = option(1, "its relative degree", least=1, most=2)
+    cutoff: float = option(5.0, "cutoff frequency of the equation filter", unit="Hz", above=0)
+    degree: int = option(1, "relative degree of that filter", least=1, most=2)
     hold: Hold = "linear"
     joints: tuple[str, ...] = ()
     name: str = "filtered_power"
@@ -168,11 +250,11 @@ class FilteredPowerRows:
         check_filter(self.cutoff, self.degree, self.hold)
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:
-        """The robot as a whole."""
+        """One group, the whole robot."""
         return ("filtered_power",)
 
     def group_joints(self, robot: RobotModel) -> tuple[int, ...]:
-        """All joints together."""
+        """-1: all joints together."""
         return (-1,)
 
     def two_encoders(self, robot: RobotModel) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Rows of a known model: samples of its mass matrix and gravity torque, as a controller or simulator gives them."""
+"""Rows of a known model: samples of its mass matrix and gravity torque, from a controller or simulator."""
 
 from __future__ import annotations
 
@@ -15,19 +15,32 @@ from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
 MASS_MATRIX, GRAVITY_TORQUE = "mass_matrix", "gravity_torque"
+# Relative asymmetry of a mass matrix that counts as rounding of a table.
 ASYMMETRY = 1e-6
 
 
 @dataclass(frozen=True)
 class InertiaRows:
-    """M(q)_ij = P_i(q, e_j) theta and g(q) = R(q, 0) theta; a group an entry of M and a joint of g.
+    """Equations M(q)_ij = P_i(q, e_j) theta and g(q) = R(q, 0) theta, one group per entry of M and joint of g.
 
-    Samples bring M as extra channel "mass_matrix", (T, n, n), and g as "gravity_torque", (T, n). Entries that are nan
-    are not used; of M the upper triangle counts. Velocity, acceleration and torque are not looked at.
-    mass, gravity: which of the two to use.
-    Source: Gaz et al. 2019, reverse engineering; M e_j is the momentum at unit velocity of joint j.
+    Samples contain M as extra channel "mass_matrix", (T, n, n), and g as "gravity_torque", (T, n). Entries that are nan
+    are ignored; of M the upper triangle is used. Velocity, acceleration and torque are ignored. M e_j is the momentum
+    at unit velocity of joint j.
 
-    Raises UsageError for neither. `equations` raises UnfitDataError if a channel is missing.
+    Parameters
+    ----------
+    mass, gravity : bool
+        Which of the two to use.
+
+    Raises
+    ------
+    UsageError
+        If neither is used. `equations` raises UnfitDataError if a channel is missing.
+
+    References
+    ----------
+    Gaz et al. 2019, reverse engineering.
+
     """
 
     mass: bool = True
@@ -45,7 +58,7 @@ class InertiaRows:
         return gravity + tuple(f"M {names[i]} {names[j]}" for i, j in self._entries(robot))
 
     def group_joints(self, robot: RobotModel) -> tuple[int, ...]:
-        """Samples of a model are not gated by any joint's speed."""
+        """-1 for all groups: samples of a model are not gated by the speed of a joint."""
         return (-1,) * len(self.groups(robot))
 
     def posed(self, robot: RobotModel, samples: Samples) -> Samples:
@@ -57,7 +70,7 @@ class InertiaRows:
         return replace(samples, extra={**samples.extra, **extra})
 
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
-        """One panel a group; an equation whose left side is not known is 0 = 0."""
+        """One panel per group; an equation with unknown left side is 0 = 0."""
         columns: list[Int] = []
         panels: list[Float] = []
         rest = np.zeros_like(samples.q)
@@ -88,9 +101,9 @@ class InertiaRows:
 
 
 def check_mass_matrices(M: Float) -> None:
-    """Raises UnfitDataError that names the first row whose matrix is not symmetric, or, if complete, not positive.
+    """Raise UnfitDataError for the first matrix that is not symmetric, or, if complete, not positive definite.
 
-    M: (T, n, n), nan where unknown. An entry known on one side of the diagonal only is taken to be symmetric.
+    M: (T, n, n), nan where unknown. An entry known on one side of the diagonal only is assumed symmetric.
     """
     for row, matrix in enumerate(M):
         both = np.isfinite(matrix) & np.isfinite(matrix.T)

@@ -17,20 +17,31 @@ from dynid.rows.rows import Equations
 from dynid.signals.samples import Samples
 from dynid.terms.term import Terms
 
-# Causal low passes with their derivative, sampled so that filtered equations of motion hold from the first
-# sample.
+# Causal low passes with their derivative, discretised so that filtered equations hold from the first sample.
 
 Hold = Literal["linear", "zero"]
 
 
 @dataclass(frozen=True)
 class CausalFilter:
-    """f2 = (lambda / (s + lambda))^degree and f1 = s f2, lambda = 2 pi cutoff, by Tustin's rule.
+    """Low pass f2 = (lambda / (s + lambda))^degree and f1 = s f2, lambda = 2 pi cutoff, by Tustin's rule.
 
-    cutoff: Hz.    degree: relative degree of f2, 1 or 2.    rate: Hz.
-    Both start from rest, and f2[x] = f1[integral of x by the trapezoidal rule] holds sample by sample, so that
-    f2[tau] = f1[P - P(0)] + f2[R] is as exact as the integrals are. A ramp comes out of f1 without error.
-    Source: Chavez-Olivares et al. 2012 eq. 11; its zero-order-hold pair has f1 of a ramp 1.1 % too large.
+    Both start from rest, and f2[x] = f1[integral of x by the trapezoidal rule] is exact for every sample, so that
+    f2[tau] = f1[P - P(0)] + f2[R] is as exact as the integrals. f1 of a ramp has no error.
+
+    Attributes
+    ----------
+    cutoff : float, Hz
+        Cutoff frequency.
+    degree : {1, 2}
+        Relative degree of f2.
+    rate : float, Hz
+        Sampling rate.
+
+    References
+    ----------
+    Chavez-Olivares et al. 2012, eq. 11; its zero-order-hold pair has f1 of a ramp 1.1 % too large.
+
     """
 
     cutoff: float
@@ -57,7 +68,7 @@ class CausalFilter:
         return _filtered([gain, -gain], self._denominator, lines)
 
     def steps(self, momentum: Float, force: Float) -> Float:
-        """What f1[momentum] + f2[force], (L, T) each, are made of step by step: `run` them to get it."""
+        """Increments of f1[momentum] + f2[force], (L, T) each; `run` integrates them."""
         x = self.pole / self.rate
         steps = np.zeros_like(momentum)
         steps[:, 1:] = 2.0 * self.pole / (2.0 + x) * np.diff(momentum)
@@ -65,14 +76,14 @@ class CausalFilter:
         return steps
 
     def run(self, steps: Float) -> Float:
-        """The filter over `steps`: one pass for momentum and force together."""
+        """Filter `steps`: one pass for momentum and force together."""
         lines = _filtered([1.0], self._denominator, steps)
         for _ in range(self.degree - 1):
             lines = self._low(lines)
         return lines
 
-    def held(self, lines: Float) -> Float:
-        """f2 of signals (L, T) that stay constant from each sample to the next."""
+    def low_of_held(self, lines: Float) -> Float:
+        """f2 of signals (L, T) that are constant from each sample to the next."""
         x = self.pole / self.rate
         lines = _filtered([0.0, 2.0 * x / (2.0 + x)], self._denominator, lines)
         for _ in range(self.degree - 1):
@@ -80,8 +91,8 @@ class CausalFilter:
         return lines
 
     def of_torque(self, lines: Float, hold: Hold) -> Float:
-        """f2 of torque lines (L, T), held or linear between samples."""
-        return self.held(lines) if hold == "zero" else self.low(lines)
+        """f2 of torque lines (L, T), constant or linear between samples."""
+        return self.low_of_held(lines) if hold == "zero" else self.low(lines)
 
     @property
     def _denominator(self) -> list[float]:
@@ -98,7 +109,7 @@ class CausalFilter:
 def _filtered(
     numerator: list[float], denominator: list[float], lines: Float, state: Float | None = None
 ) -> Float:
-    from scipy.signal import lfilter  # half a second of start-up that other rows do without
+    from scipy.signal import lfilter  # importing it takes half a second, which other rows save
 
     if state is None:
         return np.asarray(lfilter(numerator, denominator, lines, axis=-1))
@@ -106,58 +117,92 @@ def _filtered(
 
 
 def check_filter(cutoff: float, degree: int, hold: str) -> None:
-    """Raises UsageError for a filter that is not one."""
+    """Raise UsageError for invalid filter options."""
     if not (np.isfinite(cutoff) and cutoff > 0) or degree not in (1, 2) or hold not in ("linear", "zero"):
         raise UsageError(
             "rows-filter",
             found=f"cutoff = {cutoff}, degree = {degree}, hold = '{hold}'",
-            expected="a cut-off > 0 in Hz, degree 1 or 2, hold 'linear' or 'zero'",
+            expected="a cutoff frequency > 0 Hz, degree 1 or 2, hold 'linear' or 'zero'",
         )
 
 
 def check_stick(stick: float) -> None:
-    """Raises UsageError for a velocity below which joints stick that is none."""
+    """Raise UsageError unless `stick` is a velocity >= 0."""
     if not (np.isfinite(stick) and stick >= 0):
         raise UsageError("rows-stick", found=f"stick = {stick}", expected="a velocity >= 0 in rad/s (m/s)")
 
 
 def begin(samples: Samples) -> int:
-    """Where integrals begin: the first sample that counts at the start of a segment, elsewhere the batch's first."""
+    """First sample of integrals: the first usable one at the start of a segment, otherwise the first of the batch."""
     return int(np.argmax(samples.keep)) if samples.first == 0 and samples.keep.any() else 0
 
 
 def require_finite(samples: Samples, scheme: str, names: tuple[str, ...] = ("q", "dq", "tau")) -> None:
-    """Raises UnfitDataError that names the first row in which a signal of the scheme is missing."""
-    said = {"q": "position", "dq": "velocity", "ddq": "acceleration", "tau": "torque"}
+    """Raise UnfitDataError for the first row in which a signal of the scheme is missing.
+
+    Parameters
+    ----------
+    samples : Samples
+        Samples.
+    scheme : str
+        Name of the row scheme for the message.
+    names : tuple of str
+        Signals that it needs.
+
+    Raises
+    ------
+    UnfitDataError
+        If one is missing.
+
+    """
+    quantity = {"q": "position", "dq": "velocity", "ddq": "acceleration", "tau": "torque"}
     for name in names:
         bad = np.flatnonzero(~np.isfinite(getattr(samples, name)).all(axis=1))
         if len(bad):
             row = int(bad[0])
             raise UnfitDataError(
                 "missing-signal",
-                found=f"no {said[name]} for {scheme} rows",
-                expected=f"{said[name]} of every joint at every sample",
+                found=f"no {quantity[name]} for {scheme} rows",
+                expected=f"{quantity[name]} of every joint at every sample",
                 place=Place(row=samples.first + row, time=float(samples.t[row])),
             )
 
 
 @dataclass(frozen=True)
 class MomentumRows:
-    """f2[tau] = (f1[P - P(0)] + f2[R]) theta, grouped by joint; P theta = M dq, R theta = -C' dq + g + friction.
+    """Filtered equations f2[tau] = (f1[P - P(0)] + f2[R]) theta, grouped by joint.
 
-    cutoff: Hz.    degree: relative degree of f2; 2 lets noise of the velocity through less than 1.
-    hold: "zero" where the torque is constant between samples, as a digital controller commands it; else "linear".
-    stick: rad/s (m/s). A joint that is not faster may be held by dry friction of any value, so its equation pauses and
-        begins anew, f1[P - P(t)], when it slides again; 0 = it never sticks.
-    Source: Chavez-Olivares et al. 2012 eqs 12 to 14, with R in place of the misprinted eq. 34.
+    P theta = M dq, R theta = -C' dq + g + friction.
 
-    Raises UsageError for options out of range; `equations` raises UnfitDataError where a signal is missing.
+    Parameters
+    ----------
+    cutoff : float, Hz
+        Cutoff frequency of f2.
+    degree : {1, 2}
+        Relative degree of f2; 2 reduces noise of the velocity more than 1.
+    hold : {"linear", "zero"}
+        "zero" if torque is constant between samples, as a digital controller commands it.
+    stick : float, rad/s (m/s)
+        A joint at or below this speed may be held by dry friction of any value: its equation pauses, and restarts as
+        f1[P - P(t)] when it slides again; 0 = it never sticks.
+
+    Raises
+    ------
+    UsageError
+        For options out of range. `equations` raises UnfitDataError if a signal is missing.
+
+    References
+    ----------
+    Chavez-Olivares et al. 2012, eqs 12 to 14, with R in place of the misprinted eq. 34.
+
     """
 
-    cutoff: float = option(5.0, "cut-off of the filter of the equations", unit="Hz", above=0)
-    degree: int = option(2, "its relative degree", least=1, most=2)
+    cutoff: float = option(5.0, "cutoff frequency of the equation filter", unit="Hz", above=0)
+    degree: int = option(2, "relative degree of that filter", least=1, most=2)
     hold: Hold = "linear"
-    stick: float = option(0.0, "a joint not faster than this pauses", unit="rad/s or m/s", least=0)
+    stick: float = option(
+        0.0, "a joint at or below this speed gives no equations", unit="rad/s or m/s", least=0
+    )
     name: str = "momentum"
 
     def __post_init__(self) -> None:
@@ -165,11 +210,11 @@ class MomentumRows:
         check_stick(self.stick)
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:
-        """The joints."""
+        """Names of the joints."""
         return robot.joint_names
 
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
-        """One panel a joint: filtered columns and filtered torque, less what is known of it."""
+        """One panel per joint: filtered columns and filtered torque, minus known torque."""
         require_finite(samples, self.name)
         f = CausalFilter(self.cutoff, self.degree, samples.rate)
         P, R = terms.momentum_form(robot, samples, wanted)
@@ -190,9 +235,34 @@ def filtered(
     hold: Hold,
     stick: float = 0.0,
 ) -> tuple[Int, Float]:
-    """Columns and panel of one filtered equation: (P, R) of the model, known torque (T, n), measured torque.
+    """Columns and panel of one filtered equation.
 
-    While the joint sticks, and at the first sample of each stretch of sliding, the equation is 0 = 0.
+    While the joint sticks, and at the first sample of each sliding run, the equation is 0 = 0.
+
+    Parameters
+    ----------
+    f : CausalFilter
+        Filter.
+    forms : tuple of two Panels
+        P and R of the model.
+    known : tuple of two ndarray, shape (T, n)
+        P and R of known torque.
+    samples : Samples
+        Samples.
+    joint : int
+        Joint.
+    hold : {"linear", "zero"}
+        Torque between samples.
+    stick : float, rad/s (m/s)
+        Speed at or below which the joint may stick.
+
+    Returns
+    -------
+    columns : ndarray of int, shape (w,)
+        Indices of the parameters.
+    panel : ndarray, shape (w + 1, T)
+        Lines of the columns, and of the torque.
+
     """
     P, R = forms
     union = np.union1d(P.columns[joint], R.columns[joint])
@@ -208,16 +278,32 @@ def filtered(
 
 
 def sliding(samples: Samples, joint: int, stick: float) -> list[slice]:
-    """Stretches of samples through which a joint is faster than `stick`; all that count for stick = 0."""
+    """Runs of samples in which a joint slides.
+
+    Parameters
+    ----------
+    samples : Samples
+        Samples.
+    joint : int
+        Joint.
+    stick : float, rad/s (m/s)
+        Speed at or below which it may stick; 0 = it never sticks.
+
+    Returns
+    -------
+    list of slice
+        Runs; all usable samples for stick = 0.
+
+    """
     start = begin(samples)
     if stick == 0:
         return [slice(start, len(samples))]
     moves = np.abs(samples.dq[start:, joint]) > stick
-    # A change of direction between two samples is a stop as well.
+    # A reversal between two samples is a stop too.
     turns = np.diff(np.sign(samples.dq[start:, joint]), prepend=0.0) != 0
     edges = np.flatnonzero(np.diff(np.concatenate([[False], moves, [False]])))
-    found = []
+    stretches = []
     for a, b in zip(edges[::2], edges[1::2], strict=True):
         cuts = [a, *(np.flatnonzero(turns[a + 1 : b]) + a + 1), b]
-        found += [slice(start + int(x), start + int(y)) for x, y in pairwise(cuts) if y - x > 1]
-    return found
+        stretches += [slice(start + int(x), start + int(y)) for x, y in pairwise(cuts) if y - x > 1]
+    return stretches

@@ -14,10 +14,15 @@ from dynid.terms.term import Terms
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """Equations of one batch of samples, in groups that share their columns; for torque rows, the joints.
+    """Equations by group, with the left side (target) last in every panel.
 
-    columns: per group the indices (w_g,) of the parameters that occur, ascending.
-    panels: per group (w_g + 1, T): a line a column, the target (left-hand side) last.
+    Attributes
+    ----------
+    columns : tuple of ndarray, shape (w_g,)
+        Indices of the parameters of each group, ascending.
+    panels : tuple of ndarray, shape (w_g + 1, T)
+        One line per column and sample, the target last.
+
     """
 
     columns: tuple[Int, ...]
@@ -29,18 +34,18 @@ class Equations:
                 raise UsageError(
                     "equation-shape",
                     found=f"a panel of {panel.shape[0]} lines for {len(columns)} columns",
-                    expected="one line a column and the target",
+                    expected="one line per column, and one for the target",
                 )
 
 
 class Rows(Protocol):
-    """The seam for row schemes: one small file with these members.
+    """Interface of a row scheme: one small file with these members.
 
-    More members may be there: `group_joints(robot)`, the joint of every group where groups are not the joints, -1 for
-    a sum over all of them; `two_encoders(robot)`, the joints whose motor motion the equations need;
-    `posed(robot, samples)`, which turns random states into such as the scheme is written for; and
-    `regressor(robot, terms, samples, wanted)`, the columns without their target, where a term's columns are those of
-    its torque and stand in no equation but those of the joints it acts on.
+    Further members are optional. `group_joints(robot)`: the joint of every group if groups are not the joints, -1 for a
+    sum over all. `two_encoders(robot)`: joints whose motor motion the equations need. `posed(robot, samples)`: turns
+    random states into states that the scheme is written for. `regressor(robot, terms, samples, wanted)`: columns
+    without their target, if the columns of a term are those of its torque and occur only in equations of the joints it
+    acts on.
     """
 
     @property
@@ -53,23 +58,41 @@ class Rows(Protocol):
         ...
 
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
-        """Writes the equations of the samples with the wanted columns (mask over all parameters)."""
+        """Equations of the samples.
+
+        Parameters
+        ----------
+        robot : RobotModel
+            Robot.
+        terms : Terms
+            Terms of the model.
+        samples : Samples
+            Samples.
+        wanted : ndarray of bool, shape (p,)
+            Columns to write.
+
+        Returns
+        -------
+        Equations
+            Equations.
+
+        """
         ...
 
 
 def group_joints(rows: Rows, robot: RobotModel) -> tuple[int, ...]:
-    """The joint of every group of equations; the groups are the joints unless the scheme says otherwise."""
-    own = getattr(rows, "group_joints", None)
-    return tuple(own(robot)) if own is not None else tuple(range(len(rows.groups(robot))))
+    """Joint of every group of equations; the groups are the joints unless the scheme defines otherwise."""
+    joints_of = getattr(rows, "group_joints", None)
+    return tuple(joints_of(robot)) if joints_of is not None else tuple(range(len(rows.groups(robot))))
 
 
 def two_encoders(rows: Rows, robot: RobotModel) -> tuple[int, ...]:
-    """The joints whose motor motion a scheme needs beside the links'; none unless it says so."""
-    own = getattr(rows, "two_encoders", None)
-    return tuple(own(robot)) if own is not None else ()
+    """Joints whose motor motion a scheme needs in addition to that of the links; none by default."""
+    joints_of = getattr(rows, "two_encoders", None)
+    return tuple(joints_of(robot)) if joints_of is not None else ()
 
 
 def posed(rows: Rows, robot: RobotModel, samples: Samples) -> Samples:
-    """Random states as the scheme needs them; as they are unless it says otherwise."""
-    own = getattr(rows, "posed", None)
-    return samples if own is None else own(robot, samples)
+    """Random states as the scheme needs them; unchanged by default."""
+    pose = getattr(rows, "posed", None)
+    return samples if pose is None else pose(robot, samples)

@@ -1,4 +1,4 @@
-"""Torque rows: the inverse dynamic model itself, one equation a joint and sample."""
+"""Torque rows: the inverse dynamic model itself, one equation per joint and sample."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from dynid.rows.momentum import require_finite
 from dynid.rows.rows import Equations, Rows
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
+from dynid.terms.forms import filtered_regressor, parameter_count, seen_by
 from dynid.terms.term import Terms
 
 
 @dataclass(frozen=True)
 class TorqueRows:
-    """tau - tau_known = Y(q, dq, ddq) theta, grouped by joint."""
+    """Torque equations tau - tau_known = Y(q, dq, ddq) theta, grouped by joint."""
 
     name: str = "torque"
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:
-        """The joints."""
+        """Names of the joints."""
         return robot.joint_names
 
     def equations(
@@ -39,10 +40,28 @@ class TorqueRows:
         joints: Bool | None = None,
         batches: Sequence[Samples] = (),
     ) -> Equations:
-        """One panel a joint: its structurally non-zero columns and the measured torque.
+        """One panel per joint: its structurally non-zero columns and the measured torque.
 
-        joints: (n,) whose columns are written, None = all; of the others the torque alone is.
-        batches: that the samples were joined from; () = one batch.
+        Parameters
+        ----------
+        robot : RobotModel
+            Robot.
+        terms : Terms
+            Terms of the model.
+        samples : Samples
+            Samples.
+        wanted : ndarray of bool, shape (p,)
+            Columns to write.
+        joints : ndarray of bool, shape (n,), optional
+            Joints whose columns are written; None = all. Of the others only the torque is.
+        batches : sequence of Samples
+            Batches that the samples were joined from; () = one batch.
+
+        Returns
+        -------
+        Equations
+            Equations.
+
         """
         target = samples.tau - terms.known_torque(robot, samples, batches)
         panels = terms.torque_regressor(robot, samples, wanted, target, joints, batches)
@@ -57,48 +76,69 @@ class TorqueRows:
         parallel: ParallelFilter,
         joints: Bool | None = None,
     ) -> Equations:
-        """`equations` after the parallel filter; columns of bodies, if they come first, are never stored before it."""
+        """`equations` after the parallel filter, without storing unfiltered columns of links if these come first.
+
+        Parameters
+        ----------
+        robot : RobotModel
+            Robot.
+        terms : Terms
+            Terms of the model.
+        samples : Samples
+            Samples.
+        wanted : ndarray of bool, shape (p,)
+            Columns to write.
+        parallel : ParallelFilter
+            Filter of both sides of the equations.
+        joints : ndarray of bool, shape (n,), optional
+            Joints whose columns are written; None = all.
+
+        Returns
+        -------
+        Equations
+            Filtered and decimated equations.
+
+        """
         if not terms.terms:
             panels = self.equations(robot, terms, samples, wanted, joints).panels
             nothing = (np.zeros(0, dtype=np.int64),) * len(panels)
             return Equations(nothing, tuple(parallel.apply(panel, samples)[0] for panel in panels))
         first, others = terms.terms[0], terms.after_first
-        count = first.parameter_count(robot)
+        count = parameter_count(first, robot)
         target = samples.tau - terms.known_torque(robot, samples)
         further = others.torque_regressor(robot, samples, wanted[count:], target, joints)
-        found = first.filtered_regressor(
-            robot, first.seen(samples), wanted[:count], further.values, parallel, joints
+        regressor = filtered_regressor(
+            first, robot, seen_by(first, samples), wanted[:count], further.values, parallel, joints
         )
-        columns = zip(found.columns, further.columns, strict=True)
-        return Equations(tuple(np.append(a, b + count) for a, b in columns), found.values)
+        columns = zip(regressor.columns, further.columns, strict=True)
+        return Equations(tuple(np.append(a, b + count) for a, b in columns), regressor.values)
 
     def regressor(
         self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool, batches: Sequence[Samples] = ()
     ) -> Panels:
-        """The same columns without their target."""
+        """Columns without their target."""
         return terms.torque_regressor(robot, samples, wanted, batches=batches)
 
 
-# Motor rows: the inverse dynamic model seen from the motors, whose measurements are independent of each
-# other.
+# Motor rows: inverse dynamics per motor, whose measurements are independent.
 
 
 @dataclass(frozen=True)
 class MotorRows:
-    """J'^-1 (tau - tau_known) = J'^-1 Y theta, grouped by motor, J = d theta_m / dq.
+    """Torque equations of the motors, J'^-1 (tau - tau_known) = J'^-1 Y theta, J = d theta_m / dq, grouped by motor.
 
-    Torque is measured motor by motor. Mapped to the joints by a coupled transmission, the noise of one motor enters
-    several equations; in these rows it enters one, so that weights by group are those of maximum likelihood.
+    Torque is measured per motor. A coupled transmission would carry the noise of one motor into several joint
+    equations; here it enters one equation, so weights per group are those of maximum likelihood.
     """
 
     name: str = "motor"
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:
-        """The motors, called after their joints."""
+        """Motors, named after their joints."""
         return robot.joint_names
 
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
-        """One panel a motor: the combination of the joints' panels that it drives."""
+        """One panel per motor: the combination of joint panels that it drives."""
         joints = TorqueRows().equations(robot, terms, samples, wanted)
         # tau_m = N'^-1 tau / phi': row i of N'^-1 over the joints.
         mix = np.linalg.inv(robot.drive.transmission).T
@@ -122,21 +162,26 @@ class MotorRows:
 
 @dataclass(frozen=True)
 class StaticRows:
-    """tau = Y(q, 0, 0) theta, grouped by joint, or by motor where motors move several joints.
+    """Torque equations at rest, tau = Y(q, 0, 0) theta, grouped by joint, or by motor if motors move several joints.
 
-    still: rad/s (m/s), the greatest velocity of a pose.
-    `equations` raises UnfitDataError that names the first row in which a joint moves faster.
+    Parameters
+    ----------
+    still : float, rad/s (m/s)
+        Greatest velocity of a pose. `equations` raises UnfitDataError for the first faster row.
+
     """
 
-    still: float = option(2e-3, "motion above this is an error", unit="rad/s or m/s", above=0)
+    still: float = option(
+        2e-3, "greatest speed of a joint at rest; faster rows are an error", unit="rad/s or m/s", above=0
+    )
     name: str = "static"
 
     def groups(self, robot: RobotModel) -> tuple[str, ...]:
-        """The joints, or the motors of a coupled drive: friction at rest sits there."""
-        return self._moving(robot).groups(robot)
+        """The joints, or the motors of a coupled drive, which is where friction at rest acts."""
+        return self._motion_rows(robot).groups(robot)
 
     @staticmethod
-    def _moving(robot: RobotModel) -> Rows:
+    def _motion_rows(robot: RobotModel) -> Rows:
         return MotorRows() if robot.drive.coupled else TorqueRows()
 
     def posed(self, robot: RobotModel, samples: Samples) -> Samples:
@@ -145,7 +190,7 @@ class StaticRows:
         return replace(samples, dq=rest, ddq=rest)
 
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
-        """The torque equations of poses."""
+        """Torque equations of poses."""
         require_finite(samples, self.name, ("q", "tau"))
         moving = np.abs(np.nan_to_num(samples.dq)) > self.still
         bad = np.argwhere(moving & samples.keep[:, None])
@@ -155,9 +200,9 @@ class StaticRows:
                 "pose-moves",
                 found=f"a pose in motion, {abs(samples.dq[row, joint]):.3g} rad/s or m/s",
                 expected=f"at most {self.still:g} at rest",
-                do="leave this row out, or use rows of motion",
+                do="remove this row, or choose rows for motion such as torque",
                 place=Place(
                     row=samples.first + row, time=float(samples.t[row]), joint=robot.joint_names[joint]
                 ),
             )
-        return self._moving(robot).equations(robot, terms, self.posed(robot, samples), wanted)
+        return self._motion_rows(robot).equations(robot, terms, self.posed(robot, samples), wanted)

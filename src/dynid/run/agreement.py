@@ -1,4 +1,4 @@
-"""Do runs of one robot agree? Base parameters pair by pair and all together, pooled where they do; causes where not."""
+"""Whether runs of one robot agree: base parameters per pair and all together, pooled values, and likely causes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from dynid.run.shared_parameters import Fit, Shared, inverted, shared_keys
 
 Runs = Sequence[tuple[str, Identification]]
 
-# Level of intervals, and chance that runs of one robot and a right model are said to disagree.
+# Level of intervals; chance of a false alarm for runs of an unchanged robot with a correct model.
 LEVEL, ALPHA = 0.95, 0.01
-# Share of what the runs differ by that a change has to explain to be named; that halves of a run have to differ by for
-# the cause to be inside the runs; and that they may at most differ by for it to be outside.
+# Shares of the difference between the runs: a change that explains at least MOST is named; halves of a run that differ
+# by at least SOME place the cause inside the runs; halves that differ by less than HALF place it outside.
 MOST, SOME, HALF = 0.8, 0.2, 0.5
-# Mean square difference of torque, over the residual's; runs in which that would pass for chance say nothing.
+# Mean square difference of torque over that of the residual. If chance may reach it, the runs are too short to judge.
 HIDDEN = 1.0
-# What may change between runs of one robot, in words, and what of the model it frees; single changes first.
+# Changes that may occur between runs of one robot, and the parameters that each frees; single changes first.
 CHANGES = {
     "friction and offsets": ("friction",),
     "the load on the last link": ("load",),
@@ -49,10 +49,10 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class Pair:
-    """Two runs: how many parameters they share, and on how many their 95 % intervals agree.
+    """Two runs: number of shared parameters, and number of those whose 95 % intervals agree.
 
-    textbook: the same count for intervals that take residuals as independent.
-    rms_z: root mean square of (a - b) / sqrt(var a + var b); 1 = as far apart as the intervals say.
+    textbook: the same number for intervals that assume independent residuals.
+    rms_z: root mean square of (a - b) / sqrt(var a + var b); 1 = as far apart as the intervals predict.
     """
 
     first: str
@@ -65,13 +65,26 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class SharedParameter:
-    """A base parameter of two runs or more.
+    """A base parameter that two or more runs determine.
 
-    values, std: one a run, nan where the run has none; by the data alone.
-    every: |a - b| / sqrt(var a + var b) of every two runs.    z: the greatest, of the runs named in `apart`.
-    p_value: of that by Student's t, times the number of comparisons (Bonferroni).
-    pooled, half: value and 95 % half width of those that agree; nan else.
-    torque: greatest share of a joint's torque that the difference of the runs `apart` makes, the joint `moves`.
+    Attributes
+    ----------
+    formula, unit : str
+    values, std : ndarray, shape (n_runs,)
+        From the data alone; nan for a run that does not determine it.
+    z : float
+        Largest |a - b| / sqrt(var a + var b), between the two runs named in `apart`.
+    apart : tuple of str
+    p_value : float
+        Of z by Student's t, times the number of comparisons (Bonferroni).
+    torque : float
+        Largest share of a joint's torque that this difference causes, in the joint `moves`.
+    moves : str
+    every : ndarray, shape (n_pairs,)
+        |a - b| / sqrt(var a + var b) of every pair of runs.
+    pooled, half : float
+        Common value and its 95 % half width if the runs agree; nan otherwise.
+
     """
 
     formula: str
@@ -94,13 +107,13 @@ class SharedParameter:
 
     @property
     def agrees(self) -> bool:
-        """Whether the runs may all have one value."""
+        """Whether all runs may have the same value."""
         return self.p_value >= 1.0 - LEVEL
 
 
 @dataclass(frozen=True)
 class Change:
-    """What may have changed between runs: the share of their differences that it explains."""
+    """A possible change between runs, the share of their difference that it explains, and p of the rest."""
 
     what: str
     share: float
@@ -109,14 +122,34 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """What `agreement` finds.
+    """Result of `agreement`.
 
-    together: the test of all shared parameters at once; None where the runs share none.
-    torque: (g,) by group, root mean square difference of the runs' torque beyond chance, over the torque.
-    halves: the test of the first against the second half of every run; None where runs are too short.
-    between, within: mean square difference of torque between runs, between halves, over the residual's, beyond chance,
-    with their standard deviations.    alike: whether the runs' motions are as alike as those of halves.
-    changes: what may have changed, most likely first.    cause, reason: in words.    notes: what could not be compared.
+    Attributes
+    ----------
+    names : tuple of str
+        Runs.
+    group_names : tuple of str
+        Groups of equations, usually joints.
+    pairs : tuple of Pair
+    parameters : tuple of SharedParameter
+    together : Homogeneity or None
+        Test of all shared parameters at once; None if the runs share none.
+    halves : Homogeneity or None
+        Test of the first against the second half of every run; None if the runs are too short.
+    torque : ndarray, shape (n_groups,)
+        RMS difference of the runs' torque beyond chance, relative to the torque.
+    between, within : tuple of float
+        Mean square torque difference between runs, and between halves of a run, beyond chance, relative to the
+        residual; with its standard deviation.
+    alike : bool
+        Whether the motions of the runs are as similar as those of the halves of a run.
+    changes : tuple of Change
+        Possible changes.
+    cause : Cause
+    reason : str
+    notes : tuple of str
+        What could not be compared.
+
     """
 
     names: tuple[str, ...]
@@ -136,41 +169,56 @@ class Agreement:
 
     @property
     def compared(self) -> int:
-        """Number of comparisons, over all pairs."""
+        """Number of comparisons over all pairs."""
         return sum(pair.compared for pair in self.pairs)
 
     @property
     def share(self) -> float:
-        """Share of comparisons in which the 95 % intervals agree; nan without any."""
+        """Share of comparisons in which the 95 % intervals agree; nan without comparisons."""
         return sum(pair.agree for pair in self.pairs) / self.compared if self.compared else np.nan
 
     @property
     def textbook(self) -> float:
-        """The same for intervals that take residuals as independent."""
+        """The same share for intervals that assume independent residuals."""
         return sum(pair.textbook for pair in self.pairs) / self.compared if self.compared else np.nan
 
     @property
     def rms_z(self) -> float:
-        """Root mean square of z over all comparisons; nan without any."""
+        """Root mean square of z over all comparisons; nan without comparisons."""
         total = sum(pair.compared * pair.rms_z**2 for pair in self.pairs)
         return float(np.sqrt(total / self.compared)) if self.compared else np.nan
 
 
 def agreement(runs: Runs) -> Agreement:
-    """Compares the base parameters of runs of one robot, each given with its name.
+    """Compare the base parameters of several runs of one robot.
 
-    All runs are fitted once more by weighted least squares on what they hold, without prior and constraints, so that
-    nothing but the data decides. Base parameters are the same if their formulas are, or if the other run determines the
-    sum that the formula names; a joint's friction is compared where both runs model it alike.
-    Raises UsageError for fewer than two runs, robots of different joints, or runs of the same data; UnfitDataError for
-    runs of fewer than three blocks.
+    All runs are fitted again by weighted least squares without prior and constraints, so that only the data count.
+    Base parameters are the same if their formulas are the same, or if the other run determines the sum in the formula.
+    Friction of a joint is compared only if the runs model it in the same way.
+
+    Parameters
+    ----------
+    runs : sequence of (str, Identification)
+        Runs with their names.
+
+    Returns
+    -------
+    Agreement
+
+    Raises
+    ------
+    UsageError
+        For fewer than two runs, robots with different joints, or runs of the same data.
+    UnfitDataError
+        For a run of fewer than three blocks.
+
     """
     _check(runs)
     names = tuple(name for name, _ in runs)
     fits = tuple(Fit.of(run) for _, run in runs)
     twos = {(i, j): Shared.of((fits[i], fits[j])) for i, j in combinations(range(len(fits)), 2)}
     tests = [fit.halves for fit in fits if fit.halves is not None]
-    found = Agreement(
+    result = Agreement(
         names=names,
         group_names=fits[0].estimate.group_names,
         pairs=tuple(_pair(names[i], names[j], two) for (i, j), two in twos.items()),
@@ -188,8 +236,8 @@ def agreement(runs: Runs) -> Agreement:
     )
     shared = Shared.of(fits)
     if not len(shared.rows):
-        return found
-    return _judged(found, shared)
+        return result
+    return _with_cause(result, shared)
 
 
 def _check(runs: Runs) -> None:
@@ -208,14 +256,14 @@ def _check(runs: Runs) -> None:
 
 
 def _refuse_same_data(runs: Runs) -> None:
-    held = [(name, [tuple(one) for one in _stretches(run)]) for name, run in runs]
-    for (first, some), (second, others) in combinations(held, 2):
+    data = [(name, [tuple(stretch) for stretch in _stretches(run)]) for name, run in runs]
+    for (first, some), (second, others) in combinations(data, 2):
         for log, row, start, end in some:
             if any((log, row) == other[:2] and start < other[3] and other[2] < end for other in others):
                 raise UsageError(
                     "same-data",
                     found=f"'{first}' and '{second}', fitted to the same data",
-                    expected="runs of different recordings, whose noise is not the same",
+                    expected="runs of different recordings, which have independent noise",
                 )
 
 
@@ -223,17 +271,17 @@ def _stretches(run: Identification) -> Any:
     return run.provenance.get("training_data", ())
 
 
-def _judged(found: Agreement, shared: Shared) -> Agreement:
+def _with_cause(result: Agreement, shared: Shared) -> Agreement:
     fits = shared.fits
     together = homogeneity(shared.parts)
     counts = np.array([fit.count for fit in fits])
     between = _excess(together, int(counts.sum()), 1.0 - float(np.sum((counts / counts.sum()) ** 2)))
     halved = sum(fit.count for fit in fits if fit.halves is not None)
-    within = (0.0, np.inf) if found.halves is None else _excess(found.halves, halved, 0.5)
+    within = (0.0, np.inf) if result.halves is None else _excess(result.halves, halved, 0.5)
     moved, chance = shared.torque(together.away, together.noise)
     judged = replace(
-        found,
-        parameters=_pooled(found.parameters, shared),
+        result,
+        parameters=_pooled(result.parameters, shared),
         together=together,
         torque=np.sqrt(np.maximum(moved - chance, 0.0)),
         between=between,
@@ -245,18 +293,18 @@ def _judged(found: Agreement, shared: Shared) -> Agreement:
         if hidden >= HIDDEN:
             return replace(
                 judged,
-                reason="the runs are too short: differences as large as their residuals would not show",
+                reason="the runs are too short: differences as large as their residuals would not be significant",
             )
         return replace(
             judged,
             cause=Cause.NONE,
-            reason="they differ by no more than the noise within each of them explains",
+            reason="their differences are no larger than their noise explains",
         )
     over = together.statistic - together.expected
     changes = []
-    for what, kinds in CHANGES.items():
+    for change_name, kinds in CHANGES.items():
         rest = shared.without(*kinds)
-        changes.append(Change(what, _explained(rest, over), rest.p_value))
+        changes.append(Change(change_name, _explained(rest, over), rest.p_value))
     cause, reason = _cause(judged, changes, fits)
     return replace(judged, changes=tuple(changes), cause=cause, reason=reason)
 
@@ -265,44 +313,44 @@ def _explained(rest: Homogeneity, over: float) -> float:
     return float(np.clip(1.0 - (rest.statistic - rest.expected) / over, 0.0, 1.0))
 
 
-def _excess(test: Homogeneity, count: int, own: float) -> tuple[float, float]:
-    return (test.statistic - test.expected) / count / own, test.spread / count / own
+def _excess(test: Homogeneity, count: int, factor: float) -> tuple[float, float]:
+    return (test.statistic - test.expected) / count / factor, test.spread / count / factor
 
 
-def _cause(found: Agreement, changes: Sequence[Change], fits: Sequence[Fit]) -> tuple[Cause, str]:
-    if found.halves is None:
+def _cause(result: Agreement, changes: Sequence[Change], fits: Sequence[Fit]) -> tuple[Cause, str]:
+    if result.halves is None:
         return Cause.OPEN, "the runs are too short to compare their halves"
-    (between, _), (within, unsure) = found.between, found.within
-    if found.halves.p_value < ALPHA and within >= SOME * between:
+    (between, _), (within, unsure) = result.between, result.within
+    if result.halves.p_value < ALPHA and within >= SOME * between:
         rest = combined(
             [fit.halves_without_friction for fit in fits if fit.halves_without_friction is not None]
         )
-        share = _explained(rest, found.halves.statistic - found.halves.expected)
-        text = f"halves of one run differ, too, and friction and offsets explain {100 * share:.0f} % of that"
+        share = _explained(rest, result.halves.statistic - result.halves.expected)
+        text = f"halves of one run differ as well; friction and offsets explain {100 * share:.0f} % of that"
         if share >= MOST or rest.p_value >= ALPHA:
             return Cause.DRIFTS, text
-        return Cause.TOO_SMALL, f"{text}: one set of parameters does not describe one run"
+        return Cause.TOO_SMALL, f"{text}, so one set of parameters does not describe one run"
     if within + 2.0 * unsure >= HALF * between:
-        return Cause.OPEN, "the runs are too short to say whether their halves differ, too"
-    simple = _simplest(changes)
+        return Cause.OPEN, "the runs are too short to decide whether their halves differ as well"
+    simple = _most_likely_change(changes)
     explains = "" if simple is None else f"{simple.what}: {100 * simple.share:.3g} % of the difference"
-    if found.alike or (simple is not None and "friction" not in simple.what):
-        what = explains or "more than friction, load and torque scale"
-        return Cause.CHANGED, f"halves of a run agree; what changed: {what}"
+    if result.alike or (simple is not None and "friction" not in simple.what):
+        changed = explains or "more than friction, load and torque scale"
+        return Cause.CHANGED, f"halves of a run agree; likely change: {changed}"
     if simple is None:
         return Cause.TOO_SMALL, (
-            "halves of a run agree, but the runs' motions are less alike than those, and no change of friction, load "
-            "or torque scale explains the difference: the parameters depend on the motion"
+            "halves of a run agree, but the motions of the runs differ more, and no change of friction, load or torque "
+            "scale explains the difference: the parameters depend on the motion"
         )
     paces = [fit.by_pace.p_value for fit in fits if fit.by_pace is not None]
     if len(paces) * min(paces) < ALPHA:
         return Cause.TOO_SMALL, (
-            f"halves of a run agree, but its calm and its lively parts do not (p = {len(paces) * min(paces):.2g}): the "
-            f"parameters depend on the motion, above all in {explains}"
+            f"halves of a run agree, but its slow and fast parts do not (p = {len(paces) * min(paces):.2g}): the "
+            f"parameters depend on the motion, mainly {explains}"
         )
     return Cause.OPEN, (
-        f"one change would explain the runs ({explains}), but their motions are less alike than halves of a run: "
-        "friction may as well depend on the motion in a way that the model lacks. Record one motion twice"
+        f"one change would explain the difference ({explains}), but the motions of the runs differ more than those of "
+        "halves of a run: friction may also depend on the motion. Record the same motion twice"
     )
 
 
@@ -323,8 +371,8 @@ def _pair(first: str, second: str, two: Shared) -> Pair:
     )
 
 
-def _simplest(changes: Sequence[Change]) -> Change | None:
-    """The change that explains most, alone or, where none does, with another."""
+def _most_likely_change(changes: Sequence[Change]) -> Change | None:
+    """The single change that explains most; a pair of changes if no single one is sufficient."""
     named = [change for change in changes if change.share >= MOST or change.p_value >= ALPHA]
     alone = [change for change in named if len(CHANGES[change.what]) == 1]
     return max(alone or named, key=lambda change: change.share, default=None)
@@ -347,11 +395,11 @@ def _parameters(
             freedom = std**4 / float(np.sum(two.std[:, r] ** 4 / two.freedoms))
             z = abs(float(two.values[0, r] - two.values[1, r])) / std
             gaps.setdefault(name, []).append((2.0 * float(student_cumulative(freedom, -z)), z, i, j))
-    found = []
+    parameters = []
     for name, tests in gaps.items():
         p_value, z, i, j = min(tests)
-        share, moves = _moved(fits[i], name, float(values[name][i] - values[name][j]))
-        found.append(
+        share, moves = _largest_torque_share(fits[i], name, float(values[name][i] - values[name][j]))
+        parameters.append(
             SharedParameter(
                 formula=name,
                 unit=units[name],
@@ -365,11 +413,11 @@ def _parameters(
                 every=np.array([test[1] for test in tests]),
             )
         )
-    return tuple(found)
+    return tuple(parameters)
 
 
-def _moved(fit: Fit, formula: str, gap: float) -> tuple[float, str]:
-    """Greatest share of a group's torque that a change of one base parameter makes, and the group."""
+def _largest_torque_share(fit: Fit, formula: str, gap: float) -> tuple[float, str]:
+    """Largest share of a group's torque that a change of one base parameter causes, and the group."""
     if formula not in fit.estimate.names:
         return np.nan, ""
     lead = fit.estimate.base.independent[fit.estimate.names.index(formula)]
@@ -382,15 +430,15 @@ def _moved(fit: Fit, formula: str, gap: float) -> tuple[float, str]:
 
 
 def _pooled(parameters: Sequence[SharedParameter], shared: Shared) -> tuple[SharedParameter, ...]:
-    """Parameters with the value that all runs have in common, where they do; the others are free in each run."""
-    agree = {one.formula for one in parameters if one.agrees}
+    """Add the common value to the parameters on which all runs agree; the others are free in each run."""
+    agree = {parameter.formula for parameter in parameters if parameter.agrees}
     kept = np.array([name in agree for name in shared.names], dtype=np.bool_)
     if not kept.any():
         return tuple(parameters)
-    inverse = [inverted(one[np.ix_(kept, kept)]) for one in shared.textbook]
+    inverse = [inverted(covariance[np.ix_(kept, kept)]) for covariance in shared.textbook]
     total = inverted(np.sum(inverse, axis=0))
-    weights = [total @ one for one in inverse]
-    value = sum(W @ one[kept] for W, one in zip(weights, shared.values, strict=True))
+    weights = [total @ information for information in inverse]
+    value = sum(W @ values[kept] for W, values in zip(weights, shared.values, strict=True))
     variances = np.array(
         [np.sum((W @ Z[kept]) ** 2, axis=1) for W, Z in zip(weights, shared.scatters, strict=True)]
     )
@@ -399,10 +447,14 @@ def _pooled(parameters: Sequence[SharedParameter], shared: Shared) -> tuple[Shar
     half = np.array([student_quantile(n, 0.5 + LEVEL / 2.0) for n in freedom]) * np.sqrt(variance)
     places = {name: i for i, name in enumerate(np.array(shared.names)[kept].tolist())}
     return tuple(
-        replace(one, pooled=float(value[places[one.formula]]), half=float(half[places[one.formula]]))
-        if one.formula in places
-        else one
-        for one in parameters
+        replace(
+            parameter,
+            pooled=float(value[places[parameter.formula]]),
+            half=float(half[places[parameter.formula]]),
+        )
+        if parameter.formula in places
+        else parameter
+        for parameter in parameters
     )
 
 
@@ -417,10 +469,10 @@ def _notes(names: Sequence[str], fits: Sequence[Fit]) -> tuple[str, ...]:
     }
     if joints:
         notes.append(
-            f"friction of {', '.join(joints)} is modelled differently, and not compared in all runs: name the "
-            "terms under [model] to have one model everywhere"
+            f"the runs model the friction of {', '.join(joints)} differently, so it is not compared in all of them; "
+            "name the terms under [model] to use one model everywhere"
         )
     short = [name for name, fit in zip(names, fits, strict=True) if fit.halves is None]
     if short:
-        notes.append(f"too short for halves to be compared: {', '.join(short)}")
+        notes.append(f"too short to compare halves: {', '.join(short)}")
     return tuple(notes)

@@ -15,10 +15,10 @@ __all__ = ["explain", "explanation", "sections"]
 def sections() -> Mapping[str, tuple[Explanation, ...]]:
     """Return all explanations by subject; those of plug-ins last."""
     pages = {page(name).title: page(name).explanations for name in PAGES}
-    groups = (kind.group for kind in CATALOGUE.values())
+    groups = (kind.words.group for kind in CATALOGUE.values())
     of_plugins = dict.fromkeys(
         (
-            *(entry for kind in CATALOGUE.values() for entry in kind.explanations),
+            *(entry for kind in CATALOGUE.values() for entry in kind.words.explanations),
             *(group.explanation for group in groups if group is not None and group.explanation is not None),
         )
     )
@@ -46,8 +46,8 @@ def explain(codes: Sequence[str]) -> tuple[Explanation, ...]:
             raise UsageError(
                 "unknown-code",
                 found=f"'{code}'",
-                expected="a code as it stands in brackets: doubt[CODE], warning[CODE], error[CODE]",
-                do=f"did you mean '{near[0]}'?" if near else "dynid explain lists all of them",
+                expected="a code as printed in brackets: doubt[CODE], warning[CODE], error[CODE]",
+                do=f"did you mean '{near[0]}'?" if near else "dynid explain lists all codes",
             )
     return tuple(known[code] for code in codes)
 

@@ -1,4 +1,4 @@
-"""What users look for first: mass and centre of every link beside the description, and whom to believe."""
+"""Mass and centre of mass of every link, compared with the prior, and how far the data determine them."""
 
 from __future__ import annotations
 
@@ -28,35 +28,45 @@ from dynid.run.result import Identification
 from dynid.spatial.inertia import is_physical
 from dynid.terms.term import Column, Of
 
-# A value of which the data decide less is the prior's; one of which they decide so much is theirs.
+# Share of a value that the data determine: below the first the value counts as the prior's, above the second as
+# the data's.
 PRIORS, DATAS = 0.1, 0.9
-# Of a link's size, by how much a centre may lie outside its shape: hulls are made coarser than meshes.
+# Share of the link's size by which a centre of mass may lie outside its hull: hulls are coarser than meshes.
 _OUTSIDE = 0.02
-# Change over the spread of a parameter that was not to move.
+# Change relative to the spread below which a parameter counts as unchanged.
 _STILL = 1e-6
-# By how much of its size a body or a rotor may be off, as one standard deviation: CAD leaves out cables, grease and
-# tolerances; what no description gives is known by its order of magnitude.
+# Relative standard deviation of a prior: CAD omits cables, grease and tolerances (20 %); a default prior is known only
+# by its order of magnitude (100 %).
 DESCRIBED_OFF, GUESSED_OFF = 0.2, 1.0
-# A mass that is further from the description's, and that the data do not say, is no longer the description's either:
-# the data moved the body's moments, and the nearest body that has them is so much heavier or lighter. 95 % of
-# descriptions are nearer.
+# Relative change of a mass that the data do not determine, above which it is not the prior's either: the data moved
+# the first and second moments, and the nearest link with these moments has another mass. Two standard deviations.
 _TAKEN_ALONG = 2.0 * DESCRIBED_OFF
-# A mass below this share of the description's is hardly there; so near to a limit a value stands at it.
+# Share of the prior mass below which a mass counts as almost zero; share of a limit from which a value is at it.
 _HARDLY, _AT_LIMIT = 0.25, 0.98
-# Descriptions of a robot that is the one measured have masses within a factor of two; the data have to say a mass that
-# is so much farther off.
+# Factor between a mass and its prior that only the data may justify: robot files of the measured robot have masses
+# within a factor of two.
 IMPLAUSIBLE = 3.0
-_DESCRIPTION = "the description"
+_PRIOR, _DEFAULT_PRIOR = "prior", "default prior"
 _SHAPED = (".urdf", ".xml", ".mjcf")
 
 
 @dataclass(frozen=True)
 class Value:
-    """A figure of a link, where it comes from, and the description's.
+    """A value of a link with its interval and its prior.
 
-    half: half width of the 95 % interval, nan unless the data decide the value.    data: share that the data decide,
-    0 = none, 1 = all.    described: nan = the description has none.    noise: half width that the noise of the data
-    leaves if the prior is right.
+    Attributes
+    ----------
+    value : float
+        kg or m.
+    half : float
+        Half width of the 95 % interval; nan unless the data determine the value.
+    data : float
+        Share that the data determine, 0 (none) to 1 (all).
+    described : float
+        Prior of the robot file; nan if it has none.
+    noise : float
+        Half width of the 95 % interval if the prior were exact.
+
     """
 
     value: float
@@ -68,10 +78,21 @@ class Value:
 
 @dataclass(frozen=True)
 class Link:
-    """Mass, kg, and centre of mass in its joint's frame, m, of a link.
+    """Mass and centre of mass of a link.
 
-    inside: whether the centre lies in the hull of the link's shapes; None = they are not known.
-    guessed: the description gives no inertia, so that the prior is a guess.    limit: at which the body is, in words.
+    Attributes
+    ----------
+    name : str
+    mass : Value, kg
+    centre : tuple of three Value, m
+        In the frame of the joint that moves the link.
+    inside : bool or None
+        Whether the centre lies within the hull of the link's shapes; None if the shapes are unknown.
+    guessed : bool
+        Whether the robot file has no inertia, so that the prior is a default guess.
+    limit : str
+        The limit at which the link is, in words; "" if none.
+
     """
 
     name: str
@@ -82,131 +103,163 @@ class Link:
     limit: str = ""
 
     @property
-    def said(self) -> str:
-        """Who says the mass, in words, and whether the body stands at a limit of what can be."""
-        # A mass that the data alone say is no better for it where the model fits them badly.
+    def source(self) -> str:
+        """Source of the mass (data, prior or both), and the limit at which the link is, in words."""
+        # Without a described prior the interval has no part of the prior: only noise can make the mass uncertain.
         uncertain = self.mass.noise if self.guessed else self.mass.half
-        limit = self.limit or ("may be none" if uncertain >= self.mass.value else "")
-        source = _source(self.mass, "a guess" if self.guessed else _DESCRIPTION)
+        limit = self.limit or ("may be zero" if uncertain >= self.mass.value else "")
+        source = _source(self.mass, _DEFAULT_PRIOR if self.guessed else _PRIOR)
         return f"{source}; {limit}" if limit else source
 
 
-def total_said(found: Sequence[Link], total: Value) -> str:
-    """Who says the mass of all links together, in words."""
-    guesses = sum(link.guessed for link in found)
-    prior = {0: _DESCRIPTION, len(found): "guesses"}.get(guesses, "description and guesses")
+def total_source(every_link: Sequence[Link], total: Value) -> str:
+    """Source of the total mass, in words."""
+    guesses = sum(link.guessed for link in every_link)
+    prior = {0: _PRIOR, len(every_link): _DEFAULT_PRIOR}.get(guesses, "prior and default prior")
     return _source(total, prior)
 
 
 def _source(mass: Value, prior: str) -> str:
     if mass.data < PRIORS:
         moved = abs(mass.value - mass.described)
-        if prior == _DESCRIPTION and moved > _TAKEN_ALONG * mass.described:
-            return "taken along by moments, not said by the data"
+        if prior == _PRIOR and moved > _TAKEN_ALONG * mass.described:
+            return "weakly identified"
         return f"mostly {prior}" if moved > _STILL * mass.described else prior
-    return "the data" if mass.data > DATAS else f"data {100 * mass.data:.0f} %, else {prior}"
+    return "data" if mass.data > DATAS else f"data {100 * mass.data:.0f} %, rest {prior}"
 
 
-def links(one: Identification) -> tuple[tuple[Link, ...], Value]:
-    """Every link with mass, base to tip, and the total mass; none without bodies in the model.
+def links(identification: Identification) -> tuple[tuple[Link, ...], Value]:
+    """Every link with mass, from base to tip, and the total mass.
 
-    Values are those that exports hold. With H the curvature of the prior, A the rows of the data and P the covariance
-    of the prior's own errors, which DESCRIBED_OFF and GUESSED_OFF state, C H P H C of them is left in the values,
-    C = (A'A + H)^-1: the weight H that the fit gives a prior says nothing of how right it is. A share of data is
-    1 - (C H P H C)_jj / P_jj, and of a sum likewise; an interval follows from the covariance of the base parameters and
-    from C H P H C, in which P is larger for bodies that the fit has moved further than P has it. It is given where the
-    data decide the value: elsewhere it would be that of the prior.
+    Values are those of exported files. H: curvature of the prior; A: rows of the data; C = (A'A + H)^-1; P: covariance
+    of the errors of the prior, from DESCRIBED_OFF and GUESSED_OFF. The fit leaves C H P H C of P: the weight H that
+    the fit gives to a prior does not tell how accurate the prior is. The share of the data in value j is
+    1 - (C H P H C)_jj / P_jj, and likewise for sums. The interval has the covariance of the base parameters plus
+    C H P H C, with P enlarged for links that the fit moved further than P allows. It is given only if the data
+    determine the value; otherwise it would be the interval of the prior.
+
+    Parameters
+    ----------
+    identification : Identification
+        The finished identification.
+
+    Returns
+    -------
+    tuple of Link
+        Empty for a model without links.
+    Value
+        Total mass, kg.
+
     """
-    estimate = one.estimate
+    estimate = identification.estimate
     columns, base = estimate.columns, estimate.base
     bodies = body_columns(columns)
     if not len(bodies):
         return (), Value(0.0, np.nan, 0.0, np.nan)
     theta = exported_parameters(estimate)
-    figures = _figures(one)
+    uncertainty = _uncertainty_of(identification)
     prior = np.array([column.prior for column in columns])
-    hulls, known = _hulls(one.robot), inertia_known(columns)
-    found = []
+    hulls, known = _hulls(identification.robot), inertia_known(columns)
+    every_link = []
     for ten in bodies:
         owner = columns[ten[0]].owner
         mass = theta[ten[0]]
         centre = theta[ten[1:4]] / mass if mass > 0 else np.full(3, np.nan)
         described = prior[ten[1:4]] / prior[ten[0]] if prior[ten[0]] > 0 else np.full(3, np.nan)
-        way = np.zeros((4, base.B.shape[1]))
-        way[0, ten[0]] = 1.0
-        # A body without mass has no centre.
+        directions = np.zeros((4, base.B.shape[1]))
+        directions[0, ten[0]] = 1.0
+        # A link without mass has no centre of mass.
         inverse = 1.0 / mass if mass > 0 else np.nan
         for axis in range(3):
-            way[1 + axis, ten[0]], way[1 + axis, ten[1 + axis]] = -centre[axis] * inverse, inverse
-        own = [
-            figures.value(direction, float(value), float(was))
-            for direction, value, was in zip(way, (mass, *centre), (prior[ten[0]], *described), strict=True)
+            directions[1 + axis, ten[0]] = -centre[axis] * inverse
+            directions[1 + axis, ten[1 + axis]] = inverse
+        values = [
+            uncertainty.value(direction, float(value), float(was))
+            for direction, value, was in zip(
+                directions, (mass, *centre), (prior[ten[0]], *described), strict=True
+            )
         ]
-        if not own[0].data > DATAS:
-            # The data decide moments: a centre is no better known than the mass by which they are divided.
-            own[1:] = [replace(one, half=np.nan) for one in own[1:]]
-        found.append(
+        if not values[0].data > DATAS:
+            # The data determine moments m c: a centre is no better known than the mass that divides them.
+            values[1:] = [replace(coordinate, half=np.nan) for coordinate in values[1:]]
+        every_link.append(
             Link(
-                one.robot.body_names[owner],
-                own[0],
-                (own[1], own[2], own[3]),
+                identification.robot.body_names[owner],
+                values[0],
+                (values[1], values[2], values[3]),
                 _inside(hulls.get(owner), centre),
                 not known[ten[0]],
-                _limit(theta[ten], prior[ten], figures.reach[owner]),
+                _limit(theta[ten], prior[ten], uncertainty.reach[owner]),
             )
         )
     whole = np.zeros(len(columns))
     whole[bodies[:, 0]] = 1.0
-    total = figures.value(whole, float(theta[bodies[:, 0]].sum()), float(prior[bodies[:, 0]].sum()))
-    return tuple(found), total
+    total = uncertainty.value(whole, float(theta[bodies[:, 0]].sum()), float(prior[bodies[:, 0]].sum()))
+    return tuple(every_link), total
 
 
 def mass_findings(robot: RobotModel, estimate: Estimate, regression: Regression) -> tuple[Finding, ...]:
-    """Warns of masses far from the description's that the data do not say; notes unknown ones that may be none.
+    """Warn of weakly identified masses far from the prior, and note masses without a prior that may be zero.
 
-    The motion determines sums of a link's mass with others', so that torque is predicted well with either.
+    The motion determines only sums of masses, so torque may be predicted well with a wrong mass of a link.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    estimate : Estimate
+        The fitted estimate.
+    regression : Regression
+        The regression that the estimate was fitted to.
+
+    Returns
+    -------
+    tuple of Finding
+
     """
     bodies, theta = body_columns(estimate.columns), exported_parameters(estimate)
     if not all(is_physical(theta[ten], BORDER) for ten in bodies):
-        return ()  # of what is no body no mass is to be had: that is another finding
-    figures, known = _Figures.of(estimate, regression), inertia_known(estimate.columns)
-    far, open_ = [], []
+        return ()  # reported by another finding
+    uncertainty, known = _Uncertainty.of(estimate, regression), inertia_known(estimate.columns)
+    far, unbounded = [], []
     for index in bodies[:, 0]:
         was, name = estimate.columns[index].prior, robot.body_names[estimate.columns[index].owner]
-        mass = figures.value(np.eye(len(theta))[index], float(theta[index]), was)
+        mass = uncertainty.value(np.eye(len(theta))[index], float(theta[index]), was)
         if known[index] and mass.data < DATAS and not 1.0 / IMPLAUSIBLE <= mass.value / was <= IMPLAUSIBLE:
-            far.append(f"{name} {mass.value:.3g} kg (described: {was:.3g})")
+            far.append(f"{name} {mass.value:.3g} kg (prior: {was:.3g})")
         elif not known[index] and mass.noise >= mass.value:
-            open_.append(f"{name} {mass.value:.3g} kg")
+            unbounded.append(f"{name} {mass.value:.3g} kg")
     return tuple(
         Finding(level, title, f"{', '.join(names)}. {_SUMS}", advice, code)
         for names, level, title, advice, code in (
             (
                 far,
                 "warning",
-                "Masses far from the description's that the data do not say",
+                "Weakly identified masses far from the prior",
                 _BOUND,
                 "mass-not-said",
             ),
-            (open_, "note", "Masses that may be anything from zero up", _DESCRIBE, "mass-open"),
+            (unbounded, "note", "Masses without a lower bound above zero", _DESCRIBE, "mass-open"),
         )
         if names
     )
 
 
-_SUMS = "The log determines sums of these masses with others', and not each: torque is predicted, weights are not."
-_BOUND = "Where masses matter, bound them: `[[estimate.limits]]` with mass = [least, most]."
-_DESCRIBE = "Where masses matter, give a description that has them, or bound them: `[[estimate.limits]]`."
+_SUMS = "The log determines only sums with other masses: it predicts torque, not the weight of single links."
+_BOUND = "If single masses matter, bound them: `[[estimate.limits]]` with mass = [least, most]."
+_DESCRIBE = (
+    "If single masses matter, use a robot file that states them, or bound them: `[[estimate.limits]]`."
+)
 
 
 def exported_parameters(estimate: Estimate) -> Float:
-    """Those of the physically consistent bodies that exports hold, (p,)."""
+    """Parameters of exported files: those of the physically consistent links if there are any, shape (p,)."""
     return estimate.consistent if len(estimate.consistent) else estimate.parameters
 
 
 @dataclass(frozen=True)
 class JointValue:
-    """A parameter of a joint's friction or rotor and the half width of its 95 % interval, nan = the prior's in part."""
+    """A parameter of a joint's friction or rotor, with its 95 % half width (nan if the prior has a part in it)."""
 
     joint: str
     column: Column
@@ -215,48 +268,51 @@ class JointValue:
     known: str
 
 
-def joint_values(one: Identification) -> tuple[JointValue, ...]:
-    """What the model has of every joint, in the order of the joints."""
-    estimate, found = one.estimate, []
-    figures = _figures(one)
+def joint_values(identification: Identification) -> tuple[JointValue, ...]:
+    """Parameters of friction and rotors, in the order of the joints."""
+    estimate, result = identification.estimate, []
+    uncertainty = _uncertainty_of(identification)
     half = dict(zip(estimate.base.independent.tolist(), estimate.half_width().tolist(), strict=True))
     theta = exported_parameters(estimate)
     for j, (column, category) in enumerate(zip(estimate.columns, estimate.base.categories(), strict=True)):
-        if column.of is Of.BODY or not 0 <= column.owner < one.robot.n:
+        if column.of is Of.BODY or not 0 <= column.owner < identification.robot.n:
             continue
         alone = category is Category.IDENTIFIABLE
         value = float(theta[j])
-        width = half[j] if alone else figures.value(np.eye(len(theta))[j], value, np.nan).half
+        width = half[j] if alone else uncertainty.value(np.eye(len(theta))[j], value, np.nan).half
         known = str(how_well(value, width)) if alone else str(category)
-        found.append(JointValue(one.robot.joint_names[column.owner], column, float(theta[j]), width, known))
-    return tuple(sorted(found, key=lambda value: value.column.owner))
+        result.append(
+            JointValue(identification.robot.joint_names[column.owner], column, float(theta[j]), width, known)
+        )
+    return tuple(sorted(result, key=lambda value: value.column.owner))
 
 
 @dataclass(frozen=True, eq=False)
-class _Figures:
-    """Covariances (p, p): of the prior's own errors, what the fit leaves of them, and what the noise makes.
+class _Uncertainty:
+    """Covariances of the parameters, each of shape (p, p).
 
-    seen: what the fit leaves of them where they are as large as it shows.
-    reach: by body, how far its centre may lie from the description's, m.
+    prior: errors of the prior.    remaining: what the fit leaves of them.    observed: the same, with errors as large
+    as the fit shows.    noise: from the noise of the data.
+    reach: by link index, how far the centre of mass may lie from the prior, m.
     """
 
     prior: Float
-    held: Float
-    seen: Float
+    remaining: Float
+    observed: Float
     noise: Float
     quantile: float
     reach: dict[int, float]
 
     @staticmethod
-    def of(estimate: Estimate, regression: Regression) -> _Figures:
+    def of(estimate: Estimate, regression: Regression) -> _Uncertainty:
         base, spread, b = estimate.base, regression.spread, estimate.base.rank
         R = stack(regression.factors.total, base.independent, estimate.weights)[:b, :b]
         strength, masses = max(estimate.prior_strength, 1.0), estimate.mass_share
         H = prior_curvature(regression, R, strength, Distance.ENTROPIC, masses)
-        # What no equation holds, and stands where the description puts it, was held there.
-        still = np.abs(estimate.parameters - regression.guess) < _STILL * spread
-        unseen = np.array([kind is Category.NOT_IDENTIFIABLE for kind in base.categories()])
-        H = H + np.diag(np.where(unseen & still, UNMOVED * float(np.abs(H).max()), 0.0))
+        # Parameters without any equation that still equal the prior were kept there by the fit.
+        unchanged = np.abs(estimate.parameters - regression.guess) < _STILL * spread
+        unidentifiable = np.array([kind is Category.NOT_IDENTIFIABLE for kind in base.categories()])
+        H = H + np.diag(np.where(unidentifiable & unchanged, UNMOVED * float(np.abs(H).max()), 0.0))
         A = R @ base.B * spread
         after = np.linalg.inv(A.T @ A + H)
         gain = after @ A.T @ R
@@ -268,23 +324,24 @@ class _Figures:
         }
         prior = prior_errors(regression)
         left = after @ H * spread[:, None] / spread
-        held = left @ prior @ left.T
-        seen = left @ _as_far_off_as_seen(prior, held, estimate) @ left.T
-        return _Figures(prior, held, seen, noise, estimate.quantile(), reach)
+        remaining = left @ prior @ left.T
+        observed = left @ _observed_prior_errors(prior, remaining, estimate) @ left.T
+        return _Uncertainty(prior, remaining, observed, noise, estimate.quantile(), reach)
 
-    def value(self, way: Float, value: float, described: float) -> Value:
-        if not np.isfinite(way).all():
+    def value(self, direction: Float, value: float, described: float) -> Value:
+        if not np.isfinite(direction).all():
             return Value(value, np.nan, 0.0, described)
-        of_noise, of_prior, seen = (
-            max(float(way @ part @ way), 0.0) for part in (self.noise, self.held, self.seen)
+        of_noise, of_prior, observed = (
+            max(float(direction @ part @ direction), 0.0)
+            for part in (self.noise, self.remaining, self.observed)
         )
-        data = float(np.clip(1.0 - of_prior / float(way @ self.prior @ way), 0.0, 1.0))
-        half = self.quantile * math.sqrt(of_noise + seen) if data > DATAS else np.nan
+        data = float(np.clip(1.0 - of_prior / float(direction @ self.prior @ direction), 0.0, 1.0))
+        half = self.quantile * math.sqrt(of_noise + observed) if data > DATAS else np.nan
         return Value(value, half, data, described, self.quantile * math.sqrt(of_noise))
 
 
 def prior_errors(regression: Regression) -> Float:
-    """Covariance (p, p) of how far the prior of every parameter may be off; bodies are independent of one another."""
+    """Covariance of the errors of the prior, shape (p, p); different links are independent."""
     columns, spread = regression.columns, regression.spread
     known = inertia_known(columns)
     off = np.where(known, DESCRIBED_OFF, GUESSED_OFF)
@@ -295,12 +352,13 @@ def prior_errors(regression: Regression) -> Float:
     return covariance
 
 
-def _as_far_off_as_seen(errors: Float, held: Float, estimate: Estimate) -> Float:
-    """The covariance with that of each known body as large as the fit shows: by its Birge ratio, where above one.
+def _observed_prior_errors(errors: Float, remaining: Float, estimate: Estimate) -> Float:
+    """Enlarge the prior covariance of each described link by its Birge ratio, if that exceeds one.
 
-    A fit that has moved a body far says that the description is wrong there, or that the model lacks something that
-    bent it. Either way what was taken from the description for the rest of that body is no better.
-    held: what the fit leaves of the errors: as many directions of a body as these are fewer are what may have moved.
+    If the fit moves a link far, either its prior is wrong or an effect missing in the model biased it. In both cases
+    the values that still come from this prior are no more accurate.
+    errors: covariance of the prior errors, shape (p, p).    remaining: what the fit leaves of it; the trace that it
+    removes counts the directions in which a link may have moved.
     """
     theta, known = exported_parameters(estimate), inertia_known(estimate.columns)
     described, scale = np.array([column.prior for column in estimate.columns]), np.ones(len(errors))
@@ -308,41 +366,40 @@ def _as_far_off_as_seen(errors: Float, held: Float, estimate: Estimate) -> Float
         if known[ten].all():
             inverse = np.linalg.pinv(errors[np.ix_(ten, ten)])
             moved = theta[ten] - described[ten]
-            decided = len(ten) - float(np.sum(inverse * held[np.ix_(ten, ten)]))
+            decided = len(ten) - float(np.sum(inverse * remaining[np.ix_(ten, ten)]))
             scale[ten] = max(1.0, float(moved @ inverse @ moved) / max(decided, 1.0))
     return errors * np.sqrt(np.outer(scale, scale))
 
 
-_FIGURES: WeakKeyDictionary[Identification, _Figures] = WeakKeyDictionary()
+_UNCERTAINTIES: WeakKeyDictionary[Identification, _Uncertainty] = WeakKeyDictionary()
 
 
-def _figures(one: Identification) -> _Figures:
-    # A report shows links and joints in five places.
-    if one not in _FIGURES:
-        _FIGURES[one] = _Figures.of(one.estimate, one.regression)
-    return _FIGURES[one]
+def _uncertainty_of(identification: Identification) -> _Uncertainty:
+    # Kept per identification, because a report needs it in five places.
+    if identification not in _UNCERTAINTIES:
+        _UNCERTAINTIES[identification] = _Uncertainty.of(identification.estimate, identification.regression)
+    return _UNCERTAINTIES[identification]
 
 
 def _limit(pi: Float, prior: Float, reach: float) -> str:
-    # Limits of the fit itself, and a body that is hardly there.
     if pi[0] < _HARDLY * prior[0]:
-        return "hardly any mass is left"
+        return "mass almost zero"
     if density(pi) > _AT_LIMIT * DENSEST:
-        return "as dense as copper"
+        return "density at its limit (copper)"
     away = float(np.linalg.norm(pi[1:4] / pi[0] - prior[1:4] / prior[0])) if prior[0] > 0 else 0.0
-    held = any(_AT_LIMIT < away / (scale * reach) < 1.0 + _OUTSIDE for scale in NEAR)
-    return "centre at the limit of its reach" if held else ""
+    at_limit = any(_AT_LIMIT < away / (scale * reach) < 1.0 + _OUTSIDE for scale in NEAR)
+    return "centre of mass at its limit" if at_limit else ""
 
 
 _HULLS: WeakKeyDictionary[RobotModel, dict[int, Float]] = WeakKeyDictionary()
 
 
 def _hulls(robot: RobotModel) -> dict[int, Float]:
-    # By body, corners of the shapes that the description has and that can be read: meshes may be large, so once a run.
+    # Corners of the readable shapes, by link. Meshes may be large, so they are read once per robot.
     if Path(robot.source).suffix.lower() not in _SHAPED:
         return {}
     if robot not in _HULLS:
-        from dynid.feasible.limits import limits_of_robot  # with the readers of robots and meshes
+        from dynid.feasible.limits import limits_of_robot  # slow to import: it loads the readers of meshes
 
         try:
             entries = limits_of_robot(robot)

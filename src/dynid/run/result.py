@@ -32,13 +32,13 @@ if TYPE_CHECKING:  # a result is read without the readers of logs
 
 @dataclass(frozen=True)
 class Validation:
-    """Scores on one set of data, with the torque behind them when there is any to show."""
+    """Scores on one data set, with the residuals behind them if they were kept."""
 
     scores: Scores
     residuals: Residuals | None = None
 
     def with_rest(self, at_rest: tuple[str, ...]) -> Validation:
-        """The same, some joints known to have stood still."""
+        """Copy with the names of joints that were at rest."""
         return replace(self, scores=replace(self.scores, at_rest=at_rest))
 
     def __repr__(self) -> str:
@@ -49,17 +49,44 @@ class Validation:
 class Identification:
     """A finished identification.
 
-    experiment: the experiment file as plain data, enough to repeat the run.    terms: the model that was fitted.
-    structural: base parameters that any motion could determine.    estimate.base: those that this log does.
-    training: scores on the data that was fitted, with residuals.
-    validations: scores on data that was not fitted: held-out blocks or held-out logs.
-    preparation: resolved signal settings and evidence (spectra) for the cut-offs, as plain data.
-    shapes: nonlinear parameters, estimated.    choices: forms of friction that were compared on held-out blocks.
-    selection: how the model was chosen, where that was left to the data.
-    residual_findings: effects that the residuals show and the model lacks.
-    replayed: errors of a log that exported files replayed, as plain data (`dynid replay`); None = none was.
-    files: robot, logs, validate and config, as a command named them; {} from Python.
-    log_summary: what was found in the logs, as plain data.    provenance: versions, hashes, seeds, kernel, times.
+    Attributes
+    ----------
+    experiment : mapping
+        The experiment file as plain data, sufficient to repeat the run.
+    robot : RobotModel
+    terms : Terms
+        The fitted model.
+    structural : BaseMap
+        Base parameters that any motion could determine; `estimate.base` holds those that this log determines.
+    estimate : Estimate
+    factors : Factors
+    training : Validation
+        Scores on the fitted data, with residuals.
+    validations : tuple of Validation
+        Scores on held-out blocks or held-out logs.
+    verdict : Verdict
+    diagnostics : Diagnostics
+    files : mapping
+        Paths of robot, logs, validate and config, as the command named them; empty from Python.
+    preparation : mapping
+        Resolved signal settings, and the spectra behind the cutoff frequencies, as plain data.
+    log_summary : mapping
+        Summary of the logs, as plain data.
+    provenance : mapping
+        Versions, hashes, seeds, kernel and times.
+    truth : mapping or None
+        True parameters by name, for simulated robots.
+    shapes : tuple of ShapeEstimate
+        Nonlinear parameters.
+    choices : tuple of Choice
+        Forms of friction that were compared on held-out blocks.
+    residual_findings : tuple of ResidualFinding
+        Effects visible in the residuals but missing in the model.
+    selection : Selection or None
+        How the model was chosen; None if its terms were given.
+    replayed : mapping or None
+        Errors of a log replayed by exported files (`dynid replay`), as plain data.
+
     """
 
     experiment: Mapping[str, object]
@@ -85,29 +112,31 @@ class Identification:
 
     @property
     def accepted(self) -> tuple[str, ...]:
-        """Codes of claims that the user accepted for this run."""
+        """Codes of the doubts that the user accepted for this run."""
         accept: Any = self.experiment.get("accept", ())
         return claim_codes(accept)
 
     @cached_property
     def regression(self) -> Regression:
-        """The regression that the run came from: factors, base parameters and priors, without its samples."""
+        """The regression behind the estimate: factors, base parameters and priors, without samples."""
         columns, base = self.estimate.columns, self.estimate.base
-        held = {int(c) for factor in self.factors.total for c in factor.columns}
-        factors = self.factors if held <= set(base.independent.tolist()) else self.factors.select(base.mask)
+        columns_used = {int(c) for factor in self.factors.total for c in factor.columns}
+        factors = (
+            self.factors if columns_used <= set(base.independent.tolist()) else self.factors.select(base.mask)
+        )
         spread = parameter_spread(self.robot, columns, influence(factors, base))
         return Regression(columns, base, factors, spread, likely=likely_bodies(self.robot, columns, spread))
 
     @cached_property
     def influence(self) -> Influence | None:
-        """What each group of equations and block of time says of the estimate; None where factors are of another."""
+        """Influence of each group of equations and block of time; None if the factors do not match the estimate."""
         return influence_of(self.estimate, self.factors)
 
     def __repr__(self) -> str:
         return f"Identification of '{self.robot.name}': {self.verdict.level.upper()}: {self.verdict.headline}"
 
 
-# Where a result comes from: versions, hashes, seeds, machine-independent facts.
+# Provenance of a result.
 
 _PACKAGES = ("numpy", "scipy", "pyarrow")
 
@@ -115,13 +144,29 @@ _PACKAGES = ("numpy", "scipy", "pyarrow")
 def provenance(
     log: Log, validation: Log | None, seed: int, seconds: float, needs: Sequence[Need] = ()
 ) -> dict[str, object]:
-    """Plain data: dynid and package versions, kernel, SHA-256 of every file read, seed, date, duration.
+    """Versions, kernel, SHA-256 of every file read, seed, date and duration, as plain data.
 
-    needs: kinds of plug-ins that the settings took; readers are found from the logs.
+    Parameters
+    ----------
+    log : Log
+        Training log.
+    validation : Log or None
+        Held-out log.
+    seed : int
+        Seed of the run.
+    seconds : float, s
+        Wall time of the identification.
+    needs : sequence of Need
+        Plug-ins that the settings use; readers are found from the logs.
+
+    Returns
+    -------
+    dict
+
     """
-    tables = [table for one in (log, validation) if one is not None for table in one.tables]
+    tables = [table for read in (log, validation) if read is not None for table in read.tables]
     readers = [Need.of("reader", table.path.suffix[1:].lower(), type(table)) for table in tables]
-    plugins = dict.fromkeys([*needs, *(one for one in readers if one is not None)])
+    plugins = dict.fromkeys([*needs, *(need for need in readers if need is not None)])
     return {
         "dynid": __version__,
         "python": platform.python_version(),

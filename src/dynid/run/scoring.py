@@ -22,14 +22,21 @@ from dynid.signals.noise import last_direction
 from dynid.signals.samples import REST, STANDING, Samples
 from dynid.terms.friction import WIDTH, dry_friction
 
-# Residuals gathered batch by batch, in room that is there once.
+# Residuals are gathered batch by batch in one array, because two copies of a long log may not fit into memory.
 
 
 class ResidualRows:
-    """Rows of residuals.
+    """Collects residuals of many batches.
 
-    room: for so many, where their number is known.    stretches: whether parts of segments are kept, each a segment of
-    its own.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    room : int
+        Expected number of samples; 0 if unknown.
+    stretches : bool
+        Whether only parts of segments are kept, each as its own segment.
+
     """
 
     def __init__(self, robot: RobotModel, room: int, stretches: bool) -> None:
@@ -44,10 +51,21 @@ class ResidualRows:
         self._runs: dict[tuple[str, int, int], int] = {}
 
     def add(self, samples: Samples, index: Int, lines: Float, stretch: Int, opened: Bool | None) -> None:
-        """Appends some samples of a batch, in the order of `index`.
+        """Append samples of a batch, in the order of `index`.
 
-        lines: (5 n, T) measured and predicted torque, positions, velocities and standard deviations of the prediction.
-        stretch: (T,) number of the part of the segment.    opened: (T, n) whose equation counts; None = all.
+        Parameters
+        ----------
+        samples : Samples
+            Prepared samples of one trajectory.
+        index : ndarray, shape (n_samples,)
+            Indices of the samples in the batch.
+        lines : ndarray, shape (5 n_joints, n_samples)
+            Measured and predicted torque, positions, velocities, and standard deviations of the prediction.
+        stretch : ndarray, shape (n_samples,)
+            Number of the part of the segment.
+        opened : ndarray of bool, shape (n_samples, n_joints), optional
+            Whose equations count; None = all.
+
         """
         self._append(lines)
         self._counted.append(
@@ -61,13 +79,13 @@ class ResidualRows:
         if not self._stretches:
             self._segment.append(np.full(len(index), samples.segment))
             return
-        parts, own = np.unique(stretch, return_inverse=True)
+        parts, part_of_sample = np.unique(stretch, return_inverse=True)
         names = ((samples.trajectory, samples.segment, part) for part in parts.tolist())
-        numbers = [self._runs.setdefault(one, len(self._runs)) for one in names]
-        self._segment.append(np.array(numbers, dtype=np.int64)[own])
+        numbers = [self._runs.setdefault(key, len(self._runs)) for key in names]
+        self._segment.append(np.array(numbers, dtype=np.int64)[part_of_sample])
 
     def residuals(self, rate: float) -> Residuals:
-        """All of them.    rate: Hz."""
+        """All collected residuals; rate: Hz."""
         measured, predicted, q, dq, std = np.split(self._lines[:, : self._count], 5)
         return Residuals(
             trajectories=tuple(self._names),
@@ -82,7 +100,7 @@ class ResidualRows:
             std=std.T,
             rate=rate,
             temperature=np.concatenate(self._warmth) if self._warmth else None,
-            counted=None if all(one.all() for one in self._counted) else np.concatenate(self._counted),
+            counted=None if all(mask.all() for mask in self._counted) else np.concatenate(self._counted),
         )
 
     def _append(self, lines: Float) -> None:
@@ -95,17 +113,30 @@ class ResidualRows:
         self._count = end
 
 
-# What batches add to a set of scores: sums of errors, samples that do not count, ranges of the motion.
+# Contributions of batches to scores: sums of errors, samples left out, ranges of motion.
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What one batch adds to a set of scores beside its residuals.
+    """Contribution of one batch to the scores, without its residuals.
 
-    sums, left_out: what the model misses on samples that count, and on those that do not.    reasons: their number.
-    stops: the dry friction of those at rest, which left_out is without.
-    exported: what the bodies that exports hold miss on samples that count; None = the model is of these.
-    motion: range of those that count, None = there are none.    beyond: (3, n) how many lie outside the training's.
+    Attributes
+    ----------
+    count : int
+        Samples that count.
+    sums, left_out : Sums
+        Errors on samples that count, and on those that are left out.
+    stops : StopSums
+        Dry friction of samples at rest, which `left_out` does not include.
+    reasons : mapping of str to float
+        Number of samples left out, by reason.
+    motion : MotionRange or None
+        Range of the samples that count; None without any.
+    beyond : ndarray, shape (3, n_joints)
+        Number of samples outside the range of the training motion.
+    exported : Sums or None
+        Errors of the exported links on samples that count; None if they are the links of the model.
+
     """
 
     count: int
@@ -127,9 +158,25 @@ class Counted:
         rate: float,
         trained: MotionRange | None,
     ) -> Counted:
-        """index: of the T sound samples, rate Hz.    torque: (2 n, T) measured, predicted.    dry: (n, T) at rest.
+        """Evaluate a batch.
 
-        opened: (T, n) whose equation counts; None = all.
+        Parameters
+        ----------
+        samples : Samples
+            Prepared samples of one trajectory.
+        index : ndarray, shape (n_samples,)
+            Valid samples.
+        torque : ndarray, shape (2 n_joints, n_samples), N m
+            Measured, then predicted.
+        dry : ndarray, shape (n_joints, n_samples), N m
+            Dry friction at rest.
+        opened : ndarray of bool, shape (n_samples, n_joints), optional
+            Whose equations count; None = all.
+        rate : float, Hz
+            Sampling rate.
+        trained : MotionRange, optional
+            Range of the training motion.
+
         """
         kept, n = samples.keep[index], samples.n
         reasons = {reason: float(mask[index].sum()) for reason, mask in samples.left_out.items()}
@@ -150,7 +197,7 @@ class Counted:
 
 
 class Tally:
-    """What the batches add up to."""
+    """Sums the contributions of all batches."""
 
     def __init__(self, n: int, trained: MotionRange | None) -> None:
         self.motion: MotionRange | None = None
@@ -161,22 +208,25 @@ class Tally:
         self.stops = StopSums.of(np.zeros((n, 0)), np.zeros((n, 0)), np.zeros((n, 0), dtype=np.bool_), 1.0)
         self._reasons: dict[str, float] = {}
 
-    def add(self, one: Counted) -> None:
-        """Adds a batch."""
-        self.count += one.count
-        self.sums, self._left_out = self.sums + one.sums, self._left_out + one.left_out
-        self._beyond += one.beyond
-        self.stops += one.stops
-        if one.exported is not None:
-            self.exported = one.exported if self.exported is None else self.exported + one.exported
-        for reason, number in one.reasons.items():
+    def add(self, counted: Counted) -> None:
+        """Add a batch."""
+        self.count += counted.count
+        self.sums, self._left_out = self.sums + counted.sums, self._left_out + counted.left_out
+        self._beyond += counted.beyond
+        self.stops += counted.stops
+        if counted.exported is not None:
+            self.exported = counted.exported if self.exported is None else self.exported + counted.exported
+        for reason, number in counted.reasons.items():
             self._reasons[reason] = self._reasons.get(reason, 0) + number
-        if one.motion is not None:
-            self.motion = one.motion if self.motion is None else self.motion | one.motion
+        if counted.motion is not None:
+            self.motion = counted.motion if self.motion is None else self.motion | counted.motion
 
     def left_out(self, kept_at_rest: Float | None) -> LeftOut:
-        """The samples that do not count, of those at rest a share (n,) of the dry friction predicted; None = theirs."""
-        # Where one joint's equation does not count, those of others do.
+        """Samples left out.
+
+        kept_at_rest: share of the dry friction predicted at rest, shape (n_joints,); None = fitted on their own stops.
+        """
+        # A sample left out for one joint still counts for the others.
         everything = self.count + sum(number for why, number in self._reasons.items() if why != STANDING)
         shares = {reason: number / everything for reason, number in self._reasons.items() if number}
         kept = self.stops.share if kept_at_rest is None else kept_at_rest
@@ -188,7 +238,7 @@ class Tally:
 
     @property
     def beyond(self) -> dict[str, Float]:
-        """Share of the samples that count outside the training's range, by quantity."""
+        """Share of the counted samples outside the range of the training motion, by quantity."""
         if not self._compared:
             return {}
         shares = self._beyond / self.count
@@ -196,34 +246,51 @@ class Tally:
 
 
 def kept_sums(samples: Samples, index: Int, torque: Float, opened: Bool | None) -> Sums:
-    """Sums over samples that count, of torque (2 n, T) measured, then predicted."""
+    """Sums over the samples that count.
+
+    Parameters
+    ----------
+    samples : Samples
+        A batch.
+    index : ndarray, shape (n_samples,)
+        Valid samples of the batch.
+    torque : ndarray, shape (2 n_joints, n_samples), N m
+        Measured, then predicted.
+    opened : ndarray of bool, shape (n_samples, n_joints), optional
+        Whose equations count; None = all.
+
+    Returns
+    -------
+    Sums
+
+    """
     kept = samples.keep[index]
     sound, counted = torque[:, kept], None if opened is None else opened[kept]
     return Sums.of_arrays(sound[: samples.n].T, sound[samples.n :].T, counted).of_joints(samples.measured)
 
 
 def at_rest(samples: Samples) -> Bool:
-    """(n, T) where joints stand: all of them, or one while others move."""
-    # Equations are also left out where one comes to rest or leaves it, fast enough for friction to have its sign.
-    stands = np.broadcast_to(
+    """Mask (n_joints, n_samples) of joints at rest: all joints, or one while others move."""
+    # Equations are also left out just before and after rest, where motion is fast enough to fix the sign of friction.
+    all_at_rest = np.broadcast_to(
         samples.left_out.get(REST, np.zeros(len(samples), dtype=np.bool_)), (samples.n, len(samples))
     )
     opened = opened_equations(samples, np.arange(len(samples)))
     slow = np.abs(samples.dq.T) <= WIDTH
-    return stands if opened is None else np.asarray(stands | (slow & ~opened.T))
+    return all_at_rest if opened is None else np.asarray(all_at_rest | (slow & ~opened.T))
 
 
 def opened_equations(samples: Samples, index: Int) -> Bool | None:
-    """(T, n) of which joints the equations count; None = of all."""
-    # A joint that was not measured has no figures anyway.
+    """Mask (n_samples, n_joints) of the equations that count; None = all."""
+    # A joint that was not measured has no scores anyway.
     if samples.gate is None:
         return None
     opened = samples.gate[index] if samples.measured is None else samples.gate[index] | ~samples.measured
     return None if opened.all() else opened
 
 
-# Times what a second pass of the filters moves positions at rest by: after a stop the first one has turned a joint back
-# by about as much (3.5 to 5 times, by filters of equal cut-off on stops of 0.02 to 0.8 s).
+# Ratio of the overshoot after a stop to the change by a second pass of the filters: 3.5 to 5 for filters of equal
+# cutoff frequency and stops of 0.02 to 0.8 s.
 RINGING = 4.0
 
 
@@ -239,22 +306,50 @@ def score(
     travel: Float | None = None,
     kept_at_rest: Float | None = None,
 ) -> tuple[Validation, LeftOut]:
-    """Scores and residuals of an estimate on samples, filtered and thinned as in the equations; what they leave out.
+    """Scores and residuals of an estimate on samples that are filtered and decimated as in the equations.
 
-    trained: range of the motion that the estimate was fitted to; None = not to be compared.
-    share: of the log whose residuals are kept, a stretch of each block of time, each a segment of its own; scores are
-    of all samples.
-    travel: (n,) by which joints have to move for it to be seen; of joints at rest, which were fitted to nothing, a
-    share of the dry friction of the last such motion is predicted then. None = what the model says of a velocity of
-    zero.
-    kept_at_rest: (n,) that share; None = as the stops of these samples have it.
-    Raises UnfitDataError if no sample is left between the filters' edges.
+    Parameters
+    ----------
+    assembly : Assembly
+        Equations and filters.
+    estimate : Estimate
+        The fitted estimate.
+    batches : iterable of Samples
+        Prepared samples.
+    origin : Origin
+        Where the samples come from.
+    threads : int
+        Number of threads; results do not depend on it.
+    progress : callable, optional
+        Called with seconds of data done.
+    trained : MotionRange, optional
+        Range of the training motion; None = not compared.
+    share : float
+        Share of the log whose residuals are kept: a part of each block of time, each as its own segment. Scores are
+        over all samples.
+    travel : ndarray, shape (n_joints,), rad (m), optional
+        Smallest motion that can be distinguished from noise. At rest, a share of the dry friction of the last such
+        motion is predicted. None = the model at zero velocity.
+    kept_at_rest : ndarray, shape (n_joints,), optional
+        That share; None = fitted on the stops of these samples.
+
+    Returns
+    -------
+    Validation
+    LeftOut
+        Samples that do not count.
+
+    Raises
+    ------
+    UnfitDataError
+        If no sample is left between the edges of the filters.
+
     """
     robot = assembly.robot
     rate = assembly.parallel.rate / assembly.parallel.decimation
     bands, tally = Bands(robot, assembly.terms, estimate), Tally(robot.n, trained)
     scoring = _Scoring(assembly, estimate, bands, rate, trained, share, travel)
-    # Room for all of it where their number is known: the residuals are never there twice.
+    # The array has its full size at once if the number is known, so that residuals are never in memory twice.
     known = isinstance(batches, list)
     room = sum(len(assembly.parallel.kept(samples)) for samples in batches) if known else 0
     rows = ResidualRows(robot, room, share < 1.0)
@@ -265,7 +360,9 @@ def score(
             progress(len(batch.samples) / batch.samples.rate)
     if not tally.count:
         raise UnfitDataError(
-            "no-samples", found="no usable sample", expected="motion longer than the filters' edges"
+            "no-samples",
+            found="no usable sample",
+            expected="motion longer than the edges that the filters cut off",
         )
     residuals = rows.residuals(rate)
     del rows
@@ -283,8 +380,8 @@ def score(
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    # Samples, which of them residuals are kept of, these (5 n, T), the part of the segment that each is of, whose
-    # equations count, and what all add to the scores.
+    # One scored batch: samples, indices of kept residuals, the residuals (5 n, T), part of the segment, equations that
+    # count, and the contribution to the scores.
     samples: Samples
     index: Int
     lines: Float
@@ -304,11 +401,11 @@ class _Scoring:
     travel: Float | None
 
     def batch(self, samples: Samples) -> _Batch:
-        """One batch, filtered as the equations are."""
+        """Score one batch, filtered as the equations are."""
         assembly, n, theta = self.assembly, self.assembly.robot.n, self.estimate.parameters
         if samples.theta is not None:
-            # Base parameters of rigid rows take motors to move with their joints: they are the same torque as all
-            # parameters there alone, and where motors move apart it is they that were fitted.
+            # The equations assume that motors move with their joints. With motor encoders only the fitted base
+            # parameters, not the full parameters, give the torque of these equations.
             theta = self.estimate.full_vector
         model = assembly.terms.torque(assembly.robot, samples, theta)
         lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
@@ -325,7 +422,7 @@ class _Scoring:
             sound[n : 2 * n] -= smooth
         opened = opened_equations(samples, index)
         if samples.measured is not None:
-            # Of what was not measured nothing is missed: no figure of the joint has a meaning.
+            # A joint that was not measured has no error: its scores have no meaning.
             silent = np.flatnonzero(~samples.measured)
             sound[silent] = sound[n + silent]
             dry[silent] = 0.0
@@ -346,23 +443,24 @@ class _Scoring:
 def _dry_at_rest(
     assembly: Assembly, theta: Float, samples: Samples, travel: Float, filtered: Float, index: Int
 ) -> tuple[Float, Float]:
-    """Dry friction of the last motion and what the model has in its place, filtered, (n, T) each; zero in motion.
+    """Dry friction of the last motion and the friction of the model at rest, filtered, each (n_joints, n_samples).
 
-    filtered: (n, T) positions of the T sound samples, filtered as torque is.    index: of these.
+    Both are zero in motion.    filtered: positions (n_joints, n_samples), filtered as torque is.
+    index: valid samples.
     """
-    stands = at_rest(samples)
-    if not stands[:, index].any():
+    resting = at_rest(samples)
+    if not resting[:, index].any():
         nothing = np.zeros_like(filtered)
         return nothing, nothing
-    # Filters swing about a stop, which is no motion.
-    ringing = np.where(stands[:, index], np.abs(filtered - samples.q[index].T), 0.0).max(axis=1)
+    # Filters overshoot after a stop, which is not motion.
+    ringing = np.where(resting[:, index], np.abs(filtered - samples.q[index].T), 0.0).max(axis=1)
     direction = last_direction(samples, np.maximum(travel, RINGING * ringing))
     lines = dry_friction(assembly.robot, assembly.terms, samples, theta, direction)
-    # Filtered by itself, so that samples in motion stay as they are.
+    # Filtered separately, so that samples in motion do not change.
     sound, _ = assembly.parallel.apply(
-        np.concatenate([stands * line.T for line in lines]), samples.with_left_out
+        np.concatenate([resting * line.T for line in lines]), samples.with_left_out
     )
-    dry, smooth = (stands[:, index] * one for one in np.split(sound, 2))
+    dry, smooth = (resting[:, index] * part for part in np.split(sound, 2))
     return dry, smooth
 
 

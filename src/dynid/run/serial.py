@@ -1,4 +1,4 @@
-"""A result as plain data, as run.json and model.json hold it, and back."""
+"""Conversion of a result to the plain data of run.json and model.json, and back."""
 
 from __future__ import annotations
 
@@ -27,65 +27,80 @@ from dynid.run.result import Identification
 from dynid.terms.catalogue import terms_to_spec
 from dynid.terms.exports import Column
 
-# Run folders and experiment files of earlier versions, brought to the present form.
+# Conversion of run folders and experiment files of earlier versions.
 
-# Of run.json and model.json.
+# Version of run.json and model.json.
 FORMAT = 3
 Files = tuple[dict[str, Any], dict[str, Any]]
 
 
 def to_present(run: dict[str, Any], model: dict[str, Any], place: Place) -> Files:
-    """run.json and model.json in the present format, from any earlier one.
+    """Convert run.json and model.json of any earlier format to the present one.
 
-    Raises InputError for the format of a newer version, and for none.
+    Parameters
+    ----------
+    run, model : dict
+        Contents of run.json and model.json.
+    place : Place
+        The run folder, for error messages.
+
+    Returns
+    -------
+    tuple of dict
+
+    Raises
+    ------
+    InputError
+        For a newer format, or data without a format.
+
     """
-    while (found := _format(run, model, place)) < FORMAT:
+    while (current := _format(run, model, place)) < FORMAT:
         try:
-            run, model = _STEPS[found](run, model)
+            run, model = _STEPS[current](run, model)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 "damaged-run",
-                found=f"a run folder that misses or garbles something ({type(error).__name__}: {error})",
-                expected=f"a complete run of format {found}",
+                found=f"an incomplete or damaged run folder ({type(error).__name__}: {error})",
+                expected=f"a complete run of format {current}",
                 do="run dynid identify again",
                 place=place,
             ) from error
-        run, model = run | {"format": found + 1}, model | {"format": found + 1}
+        run, model = run | {"format": current + 1}, model | {"format": current + 1}
     return run, model
 
 
 def _format(run: Mapping[str, Any], model: Mapping[str, Any], place: Place) -> int:
-    found = run.get("format")
+    stored = run.get("format")
     written_by = run.get("provenance", {})
     version = written_by.get("dynid", "?") if isinstance(written_by, Mapping) else "?"
-    known = isinstance(found, int) and not isinstance(found, bool) and found >= 1
-    if not known or model.get("format") != found:
+    known = isinstance(stored, int) and not isinstance(stored, bool) and stored >= 1
+    if not known or model.get("format") != stored:
         raise InputError(
             "run-format",
-            found=f"run.json of format {found!r} and model.json of format {model.get('format')!r}",
+            found=f"run.json of format {stored!r} and model.json of format {model.get('format')!r}",
             expected=f"the same format in both, 1 to {FORMAT}",
             do="run dynid identify again",
             place=place,
         )
-    if int(str(found)) > FORMAT:
+    if int(str(stored)) > FORMAT:
         raise InputError(
             "run-format",
-            found=f"a run of format {found}, written by dynid {version}",
+            found=f"a run of format {stored}, written by dynid {version}",
             expected=f"format 1 to {FORMAT}",
-            do="install that version: pip install --upgrade dynid",
+            do="update dynid: pip install --upgrade dynid",
             place=place,
         )
-    return int(str(found))
+    return int(str(stored))
 
 
 def _from_1(run: dict[str, Any], model: dict[str, Any]) -> Files:
-    # Method 'feasible' measured the distance from the prior by squares, with strength 1, unless said; plug-ins could
-    # not be stored; scores said nothing of what they left out.
+    # Format 1: method 'feasible' used the Euclidean distance with strength 1 by default; plug-ins were not stored;
+    # scores did not record which samples they left out.
     recipe = dict(run.get("recipe", {}))
     experiment = dict(recipe.get("experiment", {}))
     if "estimate" in experiment:
         recipe["experiment"] = experiment | {
-            "estimate": dict(experiment["estimate"]) | _unwritten(experiment["estimate"])
+            "estimate": dict(experiment["estimate"]) | _former_defaults(experiment["estimate"])
         }
     provenance = dict(run.get("provenance", {}))
     added: dict[str, Any] = {"left_out": {}, "all_samples": None, "motion": None, "beyond": {}}
@@ -94,7 +109,7 @@ def _from_1(run: dict[str, Any], model: dict[str, Any]) -> Files:
 
 
 def _from_2(run: dict[str, Any], model: dict[str, Any]) -> Files:
-    # The experiment stood among the files that the command named; early runs of this format had other keys.
+    # Format 2: the experiment was stored among the files of the command; early runs had other keys.
     renamed = {"symptoms": "residual_findings", "nuisance": "measurement_effects", "worth": "ablations"}
     run = {renamed.get(key, key): value for key, value in run.items()}
     if isinstance(chosen := run.get("selection"), Mapping):
@@ -103,33 +118,35 @@ def _from_2(run: dict[str, Any], model: dict[str, Any]) -> Files:
     return {"format": 2, "experiment": files.pop("experiment", {}), "files": files} | run, model
 
 
-def _unwritten(estimate: Mapping[str, Any]) -> dict[str, Any]:
-    # What the method had by default then, where it was named.
-    own = {"prior": "euclidean", "strength": 1.0}
+def _former_defaults(estimate: Mapping[str, Any]) -> dict[str, Any]:
+    # Defaults of that version for keys that the file does not set.
+    of_feasible = {"prior": "euclidean", "strength": 1.0}
     around = {"prior": "euclidean"}
-    meant = own if estimate.get("method") == "feasible" else around if estimate.get("feasible") else {}
+    meant = (
+        of_feasible if estimate.get("method") == "feasible" else around if estimate.get("feasible") else {}
+    )
     return {key: value for key, value in meant.items() if key not in estimate}
 
 
 def _lines_of(estimate: Mapping[str, Any]) -> list[str]:
-    """What is to be written into a table [estimate], a line each."""
-    return [f"{key} = {json.dumps(value)}" for key, value in _unwritten(estimate).items()]
+    """Lines to add to the table [estimate]."""
+    return [f"{key} = {json.dumps(value)}" for key, value in _former_defaults(estimate).items()]
 
 
 _STEPS: Mapping[int, Callable[[dict[str, Any], dict[str, Any]], Files]] = {1: _from_1, 2: _from_2}
 
 
 def experiment_text(path: Path) -> str:
-    """The text of an experiment file that was written for run folders of format 1, as it is to be written now.
+    """Text of an experiment file of format 1, converted to the present format.
 
-    Raises InputError for a file that is no TOML.
+    Raises InputError for a file that is not TOML.
     """
     from dynid.base.toml import read_toml  # here alone: runs are loaded without what checks TOML
 
     data, lines = read_toml(path)
     text = path.read_text(encoding="utf-8-sig")
     estimate = data.get("estimate")
-    if not isinstance(estimate, Mapping) or not _unwritten(estimate):
+    if not isinstance(estimate, Mapping) or not _former_defaults(estimate):
         return text
     key = "method" if estimate.get("method") == "feasible" else "feasible"
     number = lines.get(("estimate", key))
@@ -147,7 +164,7 @@ def experiment_text(path: Path) -> str:
     dotted = "estimate." if line.lstrip().startswith("estimate.") else ""
     if not line.endswith("\n"):
         written[number - 1] += "\n"
-    written[number:number] = [f"{indent}{dotted}{one}\n" for one in _lines_of(estimate)]
+    written[number:number] = [f"{indent}{dotted}{added}\n" for added in _lines_of(estimate)]
     return "".join(written)
 
 
@@ -155,7 +172,7 @@ _SCORE_ARRAYS = ("rms", "relative", "r2", "nmse", "mse", "sde", "torque_rms", "c
 
 
 def scores_to_dict(scores: Scores) -> dict[str, Any]:
-    """Plain data of scores."""
+    """Convert scores to plain data."""
     whole, motion = scores.all_samples, scores.motion
     return {
         "origin": str(scores.origin),
@@ -182,7 +199,7 @@ def _figures(scores: Scores) -> dict[str, Any]:
 
 
 def scores_from_dict(data: Mapping[str, Any]) -> Scores:
-    """Scores from plain data."""
+    """Read scores from plain data."""
     whole, motion, kept = data["all_samples"], data["motion"], data.get("kept_at_rest")
     return replace(
         _scores(data, data),
@@ -217,19 +234,19 @@ def _scores(data: Mapping[str, Any], figures: Mapping[str, Any]) -> Scores:
     )
 
 
-def run_to_dict(one: Identification) -> dict[str, Any]:
-    """What run.json holds."""
-    every = (one.training, *one.validations)
+def run_to_dict(identification: Identification) -> dict[str, Any]:
+    """Contents of run.json."""
+    every = (identification.training, *identification.validations)
     return {
         "format": FORMAT,
-        "experiment": one.experiment,
-        "files": one.files,
-        "provenance": one.provenance,
+        "experiment": identification.experiment,
+        "files": identification.files,
+        "provenance": identification.provenance,
         "verdict": {
-            "level": one.verdict.level,
-            "headline": one.verdict.headline,
-            "findings": [vars(finding) for finding in one.verdict.findings],
-            "accepted": list(one.verdict.accepted),
+            "level": identification.verdict.level,
+            "headline": identification.verdict.headline,
+            "findings": [vars(finding) for finding in identification.verdict.findings],
+            "accepted": list(identification.verdict.accepted),
         },
         "scores": [scores_to_dict(v.scores) for v in every],
         "residuals": {
@@ -237,14 +254,14 @@ def run_to_dict(one: Identification) -> dict[str, Any]:
             for i, v in enumerate(every)
             if v.residuals is not None
         },
-        "preparation": one.preparation,
-        "log": one.log_summary,
+        "preparation": identification.preparation,
+        "log": identification.log_summary,
         "diagnostics": [
             {"severity": str(d.severity), "id": d.identifier, "text": d.text, "place": vars(d.place)}
             | ({"accepted": True} if d.accepted else {})
-            for d in one.diagnostics
+            for d in identification.diagnostics
         ],
-        "truth": one.truth,
+        "truth": identification.truth,
         "choices": [
             {
                 "joint": choice.joint,
@@ -252,21 +269,21 @@ def run_to_dict(one: Identification) -> dict[str, Any]:
                 "chosen": choice.chosen,
                 "candidates": [vars(candidate) for candidate in choice.candidates],
             }
-            for choice in one.choices
+            for choice in identification.choices
         ],
-        "selection": selection_to_dict(one.selection),
-        "residual_findings": [finding_to_dict(finding) for finding in one.residual_findings],
+        "selection": selection_to_dict(identification.selection),
+        "residual_findings": [finding_to_dict(finding) for finding in identification.residual_findings],
     }
 
 
 def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:
-    """The verdict of a run, from its plain data."""
+    """Read the verdict of a run from plain data."""
     findings = tuple(Finding(**entry) for entry in data["findings"])
     return Verdict(data["level"], data["headline"], findings, tuple(data.get("accepted", ())))
 
 
 def diagnostics_from_list(data: list[Mapping[str, Any]]) -> Diagnostics:
-    """Diagnostics, from their plain data."""
+    """Read diagnostics from plain data."""
     return Diagnostics(
         [
             Diagnostic(
@@ -281,21 +298,21 @@ def diagnostics_from_list(data: list[Mapping[str, Any]]) -> Diagnostics:
     )
 
 
-def model_to_dict(one: Identification) -> dict[str, Any]:
-    """What model.json holds."""
-    estimate = one.estimate
+def model_to_dict(identification: Identification) -> dict[str, Any]:
+    """Contents of model.json."""
+    estimate = identification.estimate
     return {
         "format": FORMAT,
-        "robot": robot_to_dict(one.robot),
-        "terms": terms_to_spec(one.terms),
+        "robot": robot_to_dict(identification.robot),
+        "terms": terms_to_spec(identification.terms),
         "parameters": {
             column.name: {"value": float(value), "unit": column.unit, "category": str(category)}
             for column, value, category in zip(
                 estimate.columns, estimate.parameters, estimate.base.categories(), strict=True
             )
         },
-        "structural": _base(one.structural),
-        "shapes": [vars(shape) for shape in one.shapes],
+        "structural": _base(identification.structural),
+        "shapes": [vars(shape) for shape in identification.shapes],
         "estimate": {
             "method": estimate.method,
             "names": list(estimate.names),
@@ -322,13 +339,13 @@ def model_to_dict(one: Identification) -> dict[str, Any]:
 
 
 def shape_from_dict(data: Mapping[str, Any]) -> ShapeEstimate:
-    """A nonlinear parameter, from its plain data."""
+    """Read a nonlinear parameter from plain data."""
     std = math.nan if data["std"] is None else float(data["std"])
     return ShapeEstimate(**{**data, "std": std})
 
 
 def choice_from_dict(data: Mapping[str, Any]) -> Choice:
-    """A choice between forms, from its plain data."""
+    """Read a choice between forms of friction from plain data."""
     candidates = tuple(
         FormScore(**{**entry, "relative": math.nan if entry["relative"] is None else entry["relative"]})
         for entry in data["candidates"]
@@ -349,7 +366,7 @@ def _base(base: BaseMap) -> dict[str, Any]:
 
 
 def base_from_dict(data: Mapping[str, Any], columns: tuple[Column, ...]) -> BaseMap:
-    """Base parameters of columns, from their plain data."""
+    """Read the base parameters of columns from plain data."""
     return BaseMap(
         names=tuple(column.name for column in columns),
         independent=np.array(data["independent"], dtype=np.int64),
@@ -361,7 +378,7 @@ def base_from_dict(data: Mapping[str, Any], columns: tuple[Column, ...]) -> Base
 
 
 def estimate_from_dict(data: Mapping[str, Any], columns: tuple[Column, ...]) -> Estimate:
-    """The estimate of columns, from its plain data."""
+    """Read the estimate of columns from plain data."""
     return Estimate(
         method=data["method"],
         columns=columns,

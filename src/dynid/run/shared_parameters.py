@@ -1,4 +1,4 @@
-"""Base parameters that several runs share, fitted from what each run holds by the data alone."""
+"""Base parameters that several runs share, each fitted from the data of its run alone."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from dynid.estimate.uncertainty import BlockScores, Homogeneity, Part, homogenei
 from dynid.factor.factor import stack
 from dynid.kernel import solve_triangular
 from dynid.run.result import Identification
+from dynid.terms.exports import Kind
 from dynid.terms.term import Of
 
-# Fewest blocks of a run whose halves can be compared.
+# Fewest blocks of a run whose halves can be compared: five blocks a half.
 LEAST_BLOCKS = 10
-# Runs whose motions differ so many times as much as those of the halves of a run are of different motions.
+# Ratio of the difference between motions of runs to that between halves of a run, above which the motions differ.
 UNLIKE = 2.0
 # Relative difference of two formulas that counts as rounding.
 _SAME = 1e-6
-# Nonlinear parameters this close, relative to the larger, leave the coefficients that they belong to their meaning.
+# Relative difference of nonlinear parameters up to which the coefficients that they belong to are comparable.
 _CLOSE = 0.2
-# Least share of a run's information in a direction that a half has.
+# Lower bound for the share of a run's information in one of its halves; keeps the inverse finite.
 _LEAST_SHARE = 1e-6
 
 Key = tuple[str, str]
@@ -34,7 +35,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Weighted least squares on what a run holds, without prior and constraints, and its blocks."""
+    """Weighted least-squares fit of a run without prior and constraints, with its blocks."""
 
     run: Identification
     regression: Regression
@@ -44,7 +45,7 @@ class Fit:
 
     @staticmethod
     def of(run: Identification) -> Fit:
-        """Raises UnfitDataError for a run of fewer than three blocks."""
+        """Fit a run; raises UnfitDataError for fewer than three blocks."""
         regression = run.regression
         estimate = WLS().fit(regression)
         b = estimate.base.rank
@@ -62,75 +63,75 @@ class Fit:
 
     @cached_property
     def scatter(self) -> Float:
-        """(f, M) the blocks' scores of the jackknife, whose product with themselves is the whitened covariance."""
+        """Jackknife scores of the blocks, shape (f, n_blocks): scatter @ scatter.T is the whitened covariance."""
         shifts = self.blocks.jackknifed()
         return np.asarray(np.sqrt((len(shifts) - 1) / len(shifts)) * (shifts - shifts.mean(axis=0)).T)
 
     @cached_property
     def keys(self) -> tuple[Key | None, ...]:
-        """(p,) what a parameter is called and by which term; None where the robot has none."""
+        """Name and term of each parameter, (p,); None if the robot does not have it."""
         return tuple(None if c.absent else (c.name, c.term) for c in self.estimate.columns)
 
     def rows(self, keys: Sequence[Key]) -> Float:
-        """(b, keys) base parameters as sums of named parameters; nan lines where others take part."""
+        """Base parameters as sums of the named parameters, shape (b, n_keys); nan rows for sums with others."""
         places = {key: i for i, key in enumerate(keys)}
-        found = np.zeros((self.estimate.base.rank, len(keys)))
+        rows = np.zeros((self.estimate.base.rank, len(keys)))
         for j, key in enumerate(self.keys):
             column = self.estimate.base.B[:, j]
             if key in places:
-                found[:, places[key]] = column
+                rows[:, places[key]] = column
             else:
-                found[column != 0] = np.nan
-        return found
+                rows[column != 0] = np.nan
+        return rows
 
     def combination(self, row: Float, keys: Sequence[Key]) -> Float | None:
-        """(b,) weights of the base parameters that give a sum of parameters, (keys,); None if they do not give it."""
+        """Weights (b,) of the base parameters that produce a sum of parameters (n_keys,); None if none do."""
         places = {key: i for i, key in enumerate(keys)}
         lead = [places.get(self.keys[i]) for i in self.estimate.base.independent]
         weights = np.array([0.0 if i is None else row[i] for i in lead])
-        own = self.rows(keys)[weights != 0]
-        if not len(own) or np.isnan(own).any():
+        rows = self.rows(keys)[weights != 0]
+        if not len(rows) or np.isnan(rows).any():
             return None
-        made = weights[weights != 0] @ own
+        made = weights[weights != 0] @ rows
         return weights if np.abs(made - row).max() <= _SAME * np.abs(row).max() else None
 
     @cached_property
     def friction(self) -> Bool:
-        """(p,) parameters of joints that are neither rotors nor bodies: friction, offsets, springs."""
-        rotors = {term.name for term in self.run.terms if term.of_rotors}
+        """Mask (p,) of joint parameters other than rotors: friction, offsets, springs."""
+        rotors = {term.name for term in self.run.terms if term.traits.kind is Kind.ROTORS}
         return np.array([c.of is Of.JOINT and c.term not in rotors for c in self.estimate.columns])
 
     @cached_property
     def load(self) -> Bool:
-        """(p,) the ten parameters of the last body."""
+        """Mask (p,) of the ten parameters of the last link."""
         last = self.run.robot.n_bodies - 1
         return np.array([c.of is Of.BODY and c.owner == last for c in self.estimate.columns])
 
     def gains(self, theta: Float) -> Float:
-        """(b, g) by how much base parameters grow if the torque of a group with parameters theta (p,) does."""
-        found = []
+        """Change of the base parameters if the torque of each group grows, shape (b, n_groups); theta: (p,)."""
+        columns = []
         position = {int(c): i for i, c in enumerate(self.estimate.base.independent)}
         for factor, weight in zip(self.regression.factors.total, self.estimate.weights, strict=True):
             R = factor.R[:, :-1]
             push = np.zeros(self.estimate.base.rank)
             push[[position[int(c)] for c in factor.columns]] = weight * (R.T @ (R @ theta[factor.columns]))
-            found.append(self.estimate.textbook_covariance @ push)
-        return np.array(found).T
+            columns.append(self.estimate.textbook_covariance @ push)
+        return np.array(columns).T
 
     @cached_property
     def parts(self) -> tuple[Part, Part] | None:
-        """First and second half of the run; None with few blocks."""
+        """First and second half of the run; None with too few blocks."""
         return self._split(np.arange(self.blocks.count) < self.blocks.count // 2)
 
     @cached_property
     def paces(self) -> tuple[Part, Part] | None:
-        """The calmer and the livelier half of the blocks, by the information of an equation; None with few blocks."""
+        """Half of the blocks with less and with more information per equation; None with too few blocks."""
         counts = [sum(factor.count for factor in block.groups) for block in self.regression.factors.blocks]
         information = np.trace(self.blocks.information, axis1=1, axis2=2) / np.maximum(counts, 1)
         return self._split(information <= np.median(information))
 
     def _split(self, first: Bool) -> tuple[Part, Part] | None:
-        """Blocks of a mask and the others in whitened coordinates, with the weights of the whole run."""
+        """Split the blocks by a mask, in whitened coordinates and with the weights of the whole run."""
         if self.blocks.count < LEAST_BLOCKS:
             return None
         made = []
@@ -144,25 +145,25 @@ class Fit:
 
     @cached_property
     def by_pace(self) -> Homogeneity | None:
-        """Whether calm and lively blocks have the same parameters."""
+        """Test whether blocks with little and with much information have the same parameters."""
         return None if self.paces is None else homogeneity(self.paces)
 
     @cached_property
     def halves(self) -> Homogeneity | None:
-        """Whether the halves have the same parameters."""
+        """Test whether the halves have the same parameters."""
         return None if self.parts is None else homogeneity(self.parts)
 
     @cached_property
     def halves_without_friction(self) -> Homogeneity | None:
-        """The same with friction and offsets free in each."""
+        """The same test with friction and offsets free in each half."""
         if self.parts is None:
             return None
-        own = self.triangle @ self.estimate.base.B[:, self.friction]
-        return homogeneity(self.parts, (own, own))
+        directions = self.triangle @ self.estimate.base.B[:, self.friction]
+        return homogeneity(self.parts, (directions, directions))
 
 
 def shared_keys(fits: Sequence[Fit]) -> tuple[Key, ...]:
-    """Parameters that mean the same in all of some fits: of one name and term, and a joint's only if all are alike."""
+    """Parameters with the same meaning in all fits: same name and term, and for a joint the same friction model."""
     first, others = fits[0], fits[1:]
     kept = []
     for key, column, is_friction in zip(first.keys, first.estimate.columns, first.friction, strict=True):
@@ -173,14 +174,14 @@ def shared_keys(fits: Sequence[Fit]) -> tuple[Key, ...]:
     return tuple(kept)
 
 
-def _same_friction(one: Fit, other: Fit, joint: int) -> bool:
-    """Whether two runs model the friction of a joint by the same terms with about the same nonlinear parameters."""
-    if _friction_of(one, joint) != _friction_of(other, joint):
+def _same_friction(reference: Fit, other: Fit, joint: int) -> bool:
+    """Whether two runs have the same friction terms for a joint, with similar nonlinear parameters."""
+    if _friction_of(reference, joint) != _friction_of(other, joint):
         return False
-    name = one.run.robot.joint_names[joint]
+    name = reference.run.robot.joint_names[joint]
     first, second = (
         {(shape.term, shape.name): shape.value for shape in fit.run.shapes if shape.joint == name}
-        for fit in (one, other)
+        for fit in (reference, other)
     )
     return first.keys() == second.keys() and all(
         abs(first[key] - second[key]) <= _CLOSE * max(abs(first[key]), abs(second[key])) for key in first
@@ -199,7 +200,8 @@ def _friction_of(fit: Fit, joint: int) -> set[Key | None]:
 class Shared:
     """Sums of parameters that several runs determine.
 
-    rows: (r, keys).    names, units: of the sums.    weights: by fit, (r, b) of its base parameters.
+    rows: coefficients of the sums, shape (r, n_keys).    names, units: of the sums.
+    weights: for each fit, shape (r, b), of its base parameters.
     """
 
     fits: tuple[Fit, ...]
@@ -211,7 +213,7 @@ class Shared:
 
     @staticmethod
     def of(fits: Sequence[Fit]) -> Shared:
-        """The first fit's base parameters that all others determine, then those of the others that all determine."""
+        """Collect the base parameters of any fit that all fits determine, those of the first fit first."""
         keys = shared_keys(fits)
         rows: list[Float] = []
         names: list[str] = []
@@ -219,16 +221,18 @@ class Shared:
         weights: list[list[Float]] = [[] for _ in fits]
         for fit in fits:
             for row, name, unit in zip(fit.rows(keys), fit.estimate.names, fit.estimate.units, strict=True):
-                if name in names or np.isnan(row).any() or not row.any() or _spanned(row, rows):
+                if name in names or np.isnan(row).any() or not row.any() or _is_spanned(row, rows):
                     continue
-                found = [one for other in fits if (one := other.combination(row, keys)) is not None]
-                if len(found) < len(fits):
+                combinations = [
+                    combination for other in fits if (combination := other.combination(row, keys)) is not None
+                ]
+                if len(combinations) < len(fits):
                     continue
                 rows.append(row)
                 names.append(name)
                 units.append(unit)
-                for own, one in zip(weights, found, strict=True):
-                    own.append(one)
+                for collected, combination in zip(weights, combinations, strict=True):
+                    collected.append(combination)
         shape = (len(rows), len(keys))
         return Shared(
             tuple(fits),
@@ -237,66 +241,76 @@ class Shared:
             tuple(names),
             tuple(units),
             tuple(
-                np.array(own).reshape(len(rows), fit.estimate.base.rank)
-                for own, fit in zip(weights, fits, strict=True)
+                np.array(collected).reshape(len(rows), fit.estimate.base.rank)
+                for collected, fit in zip(weights, fits, strict=True)
             ),
         )
 
     @cached_property
     def values(self) -> Float:
-        """(K, r) by fit."""
+        """Values of the sums in each fit, shape (n_fits, r)."""
         return np.array([W @ fit.estimate.value for W, fit in zip(self.weights, self.fits, strict=True)])
 
     @cached_property
     def scatters(self) -> tuple[Float, ...]:
-        """By fit, (r, M), whose product with itself is the covariance of the values."""
+        """For each fit a matrix (r, n_blocks) whose product with its transpose is the covariance of the values."""
         return tuple(
             W @ fit.blocks.inverse @ fit.scatter for W, fit in zip(self.weights, self.fits, strict=True)
         )
 
     @cached_property
     def textbook(self) -> tuple[Float, ...]:
-        """By fit, the covariance (r, r) of independent residuals."""
+        """For each fit the covariance (r, r) that assumes independent residuals."""
         return tuple(
             W @ fit.estimate.textbook_covariance @ W.T for W, fit in zip(self.weights, self.fits, strict=True)
         )
 
     @property
     def freedoms(self) -> Float:
-        """(K,) degrees of freedom of the covariances."""
+        """Degrees of freedom of the covariances, shape (n_fits,)."""
         return np.array([fit.estimate.degrees_of_freedom for fit in self.fits])
 
     @cached_property
     def std(self) -> Float:
-        """(K, r) standard deviations."""
+        """Standard deviations, shape (n_fits, r)."""
         return np.array([np.linalg.norm(scatter, axis=1) for scatter in self.scatters])
 
     @cached_property
     def textbook_std(self) -> Float:
-        """(K, r) of independent residuals."""
-        return np.array([np.sqrt(np.diag(one)) for one in self.textbook])
+        """Standard deviations that assume independent residuals, shape (n_fits, r)."""
+        return np.array([np.sqrt(np.diag(covariance)) for covariance in self.textbook])
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """The sums as parts of all data."""
+        """The sums of each fit, as parts of a homogeneity test."""
         return tuple(
             Part(value, inverted(covariance), scatter)
             for value, covariance, scatter in zip(self.values, self.textbook, self.scatters, strict=True)
         )
 
     def lifts(self) -> tuple[Float, ...]:
-        """By fit, (p, r): by how much all parameters move with the sums, the others following as the data have it."""
-        found = []
+        """For each fit, (p, r): change of all parameters with each sum, the other parameters refitted to the data."""
+        lifts = []
         for W, fit, part in zip(self.weights, self.fits, self.parts, strict=True):
             full = np.zeros((len(fit.estimate.columns), len(self.rows)))
             full[fit.estimate.base.independent] = fit.estimate.textbook_covariance @ W.T @ part.information
-            found.append(full)
-        return tuple(found)
+            lifts.append(full)
+        return tuple(lifts)
 
     def torque(self, away: Float, noise: Float) -> tuple[Float, Float]:
-        """(g,) mean square torque of what the sums are away from others (K, r), and of their noise (K, r, S).
+        """Mean square torque of the differences `away` and of their noise, relative to the measured torque.
 
-        Both over the measured torque's.
+        Parameters
+        ----------
+        away : ndarray, shape (n_fits, r)
+            Differences of the sums from their common value.
+        noise : ndarray, shape (n_fits, r, n_draws)
+            Draws of their noise.
+
+        Returns
+        -------
+        tuple of ndarray, shape (n_groups,)
+
         """
         lifts = self.lifts()
         moved, chance, size = (np.zeros(len(self.fits[0].estimate.group_names)) for _ in range(3))
@@ -309,24 +323,24 @@ class Shared:
         return moved / np.maximum(size, 1e-300), chance / np.maximum(size, 1e-300)
 
     def alike(self) -> bool:
-        """Whether the runs' motions distinguish parameters as alike as those of the halves of a run."""
+        """Whether the motions of the runs are as similar in information as those of the halves of a run."""
         pairs = [
-            _unlikeness(one.information, other.information)
-            for i, one in enumerate(self.parts)
+            _unlikeness(part.information, other.information)
+            for i, part in enumerate(self.parts)
             for other in self.parts[:i]
         ]
-        own = [
+        within = [
             _unlikeness(parts[0].information, parts[1].information)
             for fit in self.fits
             if (parts := fit.parts)
         ]
-        return bool(own) and float(np.median(pairs)) <= UNLIKE * float(np.median(own))
+        return bool(within) and float(np.median(pairs)) <= UNLIKE * float(np.median(within))
 
-    def without(self, *what: str) -> Homogeneity:
-        """Whether the sums are the same if some of "friction", "load" and "gain" (torque scale) may differ."""
+    def without(self, *kinds: str) -> Homogeneity:
+        """Test whether the sums are equal if some of "friction", "load" and "gain" (torque scale) may differ."""
         free = []
         places = {key: i for i, key in enumerate(self.keys)}
-        # Gains are linearised about what the runs have in common.
+        # Gains are linearised about the common value of the runs.
         away, lifts = homogeneity(self.parts).away, self.lifts()
         for k, fit in enumerate(self.fits):
             directions = [np.zeros((len(self.rows), 0))]
@@ -334,15 +348,15 @@ class Shared:
                 named = [
                     places[key] for key, yes in zip(fit.keys, mask, strict=True) if yes and key in places
                 ]
-                directions += [self.rows[:, named]] if kind in what else []
-            if "gain" in what:
+                directions += [self.rows[:, named]] if kind in kinds else []
+            if "gain" in kinds:
                 directions.append(self.weights[k] @ fit.gains(fit.estimate.full_vector - lifts[k] @ away[k]))
             joined = np.concatenate(directions, axis=1)
             free.append(joined[:, np.abs(joined).max(axis=0, initial=0.0) > 0])
         return homogeneity(self.parts, free)
 
 
-def _spanned(row: Float, rows: Sequence[Float]) -> bool:
+def _is_spanned(row: Float, rows: Sequence[Float]) -> bool:
     if not rows:
         return False
     known = np.array(rows)
@@ -353,13 +367,13 @@ def _spanned(row: Float, rows: Sequence[Float]) -> bool:
 
 
 def inverted(covariance: Float) -> Float:
-    """Inverse of a positive definite matrix whose lines differ in units."""
+    """Inverse of a positive definite matrix whose rows have different units."""
     std = np.sqrt(np.diag(covariance))
     return np.asarray(np.linalg.inv(covariance / np.outer(std, std)) / np.outer(std, std))
 
 
-def _unlikeness(one: Float, other: Float) -> float:
-    """Standard deviation of log eigenvalues of one information in the other's metric."""
-    size = np.sqrt(np.diag(one) + np.diag(other))
-    values = generalised_eigenvalues(one / np.outer(size, size), other / np.outer(size, size))
+def _unlikeness(first: Float, other: Float) -> float:
+    """Standard deviation of the log generalised eigenvalues of two information matrices."""
+    size = np.sqrt(np.diag(first) + np.diag(other))
+    values = generalised_eigenvalues(first / np.outer(size, size), other / np.outer(size, size))
     return float(np.std(np.log(np.clip(values, 1e-12, None))))

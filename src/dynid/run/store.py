@@ -55,16 +55,34 @@ _edited: list[Path] = []
 
 
 def check_output(folder: str | Path, inputs: tuple[Path, ...] = (), force: bool = False) -> tuple[str, ...]:
-    """Refuses an output folder before anything is computed; returns the names of what stays in one to be replaced.
+    """Check an output folder before anything is computed; return the names of foreign files that will stay in it.
 
-    Raises RefusedError if it exists (unless `force` and it is a run folder) or holds an input;
-    ResourceError if its parent cannot be written.
+    Parameters
+    ----------
+    folder : str or Path
+        Run folder.
+    inputs : tuple of Path
+        Files that the command reads: the output must not contain them.
+    force : bool
+        Whether an existing run folder may be replaced.
+
+    Returns
+    -------
+    tuple of str
+
+    Raises
+    ------
+    RefusedError
+        If the folder exists (unless `force` and it is a run folder) or contains an input.
+    ResourceError
+        If its parent folder cannot be written.
+
     """
     return check_place(Path(folder), inputs, force, RUN)
 
 
 def staged_run(folder: str | Path, force: bool = False) -> AbstractContextManager[Path]:
-    """A folder for a run and what goes with it, to be written in a `with` block; appears as a whole or not at all.
+    """A new run folder, to be filled in a `with` block; it appears as a whole or not at all.
 
     Raises RefusedError if the folder exists, ResourceError if writing fails.
     """
@@ -73,9 +91,17 @@ def staged_run(folder: str | Path, force: bool = False) -> AbstractContextManage
 
 
 def write_tables(identification: Identification, folder: Path, final: Path | None = None) -> None:
-    """Writes the files of a run, all but the report, into a folder that is there.
+    """Write all files of a run except the report into an existing folder.
 
-    final: the folder that it becomes, None = it stays where it is.
+    Parameters
+    ----------
+    identification : Identification
+        The result.
+    folder : Path
+        The folder to write into.
+    final : Path, optional
+        Its place after it is moved; None = it stays.
+
     """
     _write_json(folder / "run.json", run_to_dict(identification) | {"folders": folders_of(final or folder)})
     _write_json(folder / "model.json", model_to_dict(identification))
@@ -96,7 +122,7 @@ def _files_of_unlisted_run(folder: Path) -> list[str] | None:
     provenance = run.get("provenance")
     logs = provenance.get("logs") if isinstance(provenance, dict) else None
     if isinstance(logs, dict) and any(Path(log).resolve().parent == folder / "logs" for log in logs):
-        # Only the demo's logs lie in the folder of its run.
+        # Only the demo stores its logs inside the run folder.
         names += _DEMO_FILES
     return names
 
@@ -105,11 +131,26 @@ RUN = FolderKind("run", _files_of_unlisted_run)
 
 
 def load(folder: str | Path) -> Identification:
-    """Reads a run folder back.
+    """Read a run folder.
 
-    Raises InputError if it is not one or is damaged, or if a plug-in is missing that its model needs; ResourceError if
-    it cannot be read. Nothing is imported because a run names it: a plug-in is found where it is installed or was
-    named by the user.
+    A run folder cannot cause an import: only plug-ins that are installed or named by the user are used.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Run folder.
+
+    Returns
+    -------
+    Identification
+
+    Raises
+    ------
+    InputError
+        If it is not a run folder or is damaged, or if a plug-in that its model needs is missing.
+    ResourceError
+        If it cannot be read.
+
     """
     folder = Path(folder)
     recover(folder)
@@ -132,7 +173,7 @@ def load(folder: str | Path) -> Identification:
         for name in edited:
             diagnostics.warn(
                 "edited-run",
-                f"{name} of the run folder is not what dynid wrote: what is shown may not be what was identified",
+                f"{name} was changed after dynid wrote it: the results shown may differ from those identified",
                 Place(file=str(folder / name)),
             )
         return Identification(
@@ -160,7 +201,7 @@ def load(folder: str | Path) -> Identification:
     except (LookupError, TypeError, ValueError, AttributeError, OSError, DynidError) as error:
         raise InputError(
             "damaged-run",
-            found=f"a run folder that misses or garbles something ({type(error).__name__}: {error})",
+            found=f"an incomplete or damaged run folder ({type(error).__name__}: {error})",
             expected=f"a complete run of format {FORMAT}",
             do="run dynid identify again",
             place=place,
@@ -168,7 +209,7 @@ def load(folder: str | Path) -> Identification:
 
 
 def keep_replay(folder: str | Path, replay: Mapping[str, Any]) -> Identification:
-    """Writes errors of a replayed log beside a stored run, replay.json, and reads the run with them.
+    """Write the errors of a replayed log into replay.json of a run folder, and read the run with them.
 
     replay: plain data, see docs/run-folder.md.    Raises ResourceError if it cannot be written.
     """
@@ -180,16 +221,16 @@ def keep_replay(folder: str | Path, replay: Mapping[str, Any]) -> Identification
 
 
 def _read_replay(folder: Path, run: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    # That of another run, which was here before, says nothing of this one.
+    # A replay of an earlier run in this folder does not count.
     path = folder / REPLAY_FILE
     if not path.is_file():
         return None
     try:
-        found = _read_json(path)
+        stored = _read_json(path)
     except DynidError:
         return None
-    known = found.get("run") == _stamp(run) and isinstance(found.get("rows"), list)
-    return {key: value for key, value in found.items() if key != "run"} if known else None
+    known = stored.get("run") == _stamp(run) and isinstance(stored.get("rows"), list)
+    return {key: value for key, value in stored.items() if key != "run"} if known else None
 
 
 def _stamp(run: Mapping[str, Any]) -> str:
@@ -197,14 +238,14 @@ def _stamp(run: Mapping[str, Any]) -> str:
 
 
 def edited_runs() -> tuple[Path, ...]:
-    """The run folders read by this process that someone has changed since dynid wrote them."""
+    """Run folders read by this process that were changed after dynid wrote them."""
     return tuple(_edited)
 
 
 def migrated_files(folder: Path) -> dict[Path, bytes]:
-    """The files of a run folder that are another in the present format, with what they then hold; {} for none.
+    """Files of a run folder that change in the present format, with their new contents.
 
-    Raises InputError if it is no run folder, or of a newer version.
+    Raises InputError if it is not a run folder, or is of a newer version.
     """
     run, model = _read_json(folder / "run.json"), _read_json(folder / "model.json")
     present = to_present(run, model, Place(file=str(folder)))
@@ -222,7 +263,7 @@ def _require_plugins(run: Mapping[str, Any], model: Mapping[str, Any], place: Pl
         needs = [Need(**entry) for entry in run["provenance"].get("plugins", ())]
         names = names_in_spec(model["terms"])
     except (LookupError, TypeError, AttributeError):
-        return  # damaged, as will be said
+        return  # damaged: reported later
     known = {need.name: need for need in needs if need.kind == "term"}
     refuse_missing([known.get(name, Need("term", name)) for name in names], place)
 
@@ -236,13 +277,13 @@ def _json(data: Mapping[str, Any]) -> bytes:
 
 
 def _lines(value: Any, depth: int) -> str:
-    # A line an entry, but numbers and names of a list stand in one line; json.dumps would give each of them its own.
+    # One entry per line, but lists of numbers and names on one line, which json.dumps cannot do.
     inner, outer = "\n" + " " * depth, "\n" + " " * (depth - 1)
     if isinstance(value, dict) and value:
-        entries = (f"{_flat(key)}: {_lines(one, depth + 1)}" for key, one in value.items())
+        entries = (f"{_flat(key)}: {_lines(item, depth + 1)}" for key, item in value.items())
         return "{" + inner + f",{inner}".join(entries) + outer + "}"
-    if isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
-        return "[" + inner + f",{inner}".join(_lines(one, depth + 1) for one in value) + outer + "]"
+    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        return "[" + inner + f",{inner}".join(_lines(item, depth + 1) for item in value) + outer + "]"
     return _flat(value)
 
 

@@ -1,4 +1,4 @@
-"""Paths in a run folder: stored as the command named them, and found again from any working folder."""
+"""Paths in a run folder: stored as the command named them, found again from any working folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HASHES = ("logs", "validation_logs")
 
 
 def folders_of(run: Path) -> dict[str, str]:
-    """The folders that the paths of a run, to be stored in this folder, refer to, as plain data."""
+    """Folders that the paths in a run folder refer to, as plain data."""
     return {"run": str(run.resolve()), "working": str(Path.cwd())}
 
 
@@ -39,31 +39,31 @@ class StoredPaths:
 
     @staticmethod
     def of(run: Mapping[str, Any], folder: Path) -> StoredPaths | None:
-        """Those of the data of run.json; None for a folder of an earlier version, whose paths stay as they are."""
+        """Read from the data of run.json; None for a folder of an earlier version, whose paths stay unchanged."""
         folders = run.get("folders")
         if not folders:
             return None
         return StoredPaths(folder.resolve(), str(folders["run"]), str(folders["working"]))
 
     def find(self, named: str) -> str:
-        """Where a file is now: at its place relative to the run folder, else where it was.
+        """Present path of a file: relative to the run folder if it is there, else where it was.
 
-        A path that leads there from the present working folder stays as it was named.
+        A path that is valid from the present working folder is returned unchanged.
         """
         then = Path(self.working, named)
         there = [then]
         with suppress(ValueError):  # on another drive than the run
-            # Links are followed up to the file itself, which may be one: "..", too, leaves the real folder.
+            # Symbolic links are resolved up to the parent, because ".." also leaves the real folder.
             there.insert(0, self.folder / os.path.relpath(then.parent.resolve() / then.name, self.run))
         place = next((path for path in there if path.exists()), then)
-        # What is no file, such as the name of an example, stays, unless another file here would be taken for it.
+        # A name without a file (such as that of an example) stays, unless a file of this name is here.
         if not place.exists() and not Path(named).exists():
             return named
         same = os.path.realpath(named) == os.path.realpath(place)
         return named if same else os.path.normpath(place)
 
     def in_run(self, run: Mapping[str, Any]) -> dict[str, Any]:
-        """The data of run.json with paths that lead from the present working folder."""
+        """Data of run.json with paths valid from the present working folder."""
         files, provenance = dict(run["files"]), dict(run["provenance"])
         for key in _PATHS:
             if files.get(key):
@@ -77,7 +77,7 @@ class StoredPaths:
         return {**run, "files": files, "provenance": provenance}
 
     def in_model(self, model: Mapping[str, Any]) -> dict[str, Any]:
-        """The same of model.json: of the robot's file and the folders of its packages."""
+        """Data of model.json with present paths of the robot file and its packages."""
         robot = dict(model["robot"])
         if robot["source"]:
             robot["source"] = self.find(robot["source"])

@@ -15,34 +15,37 @@ from dynid.estimate.estimator import Standing, base_verdicts, full_verdicts, how
 from dynid.estimate.scores import Residuals
 from dynid.factor.factor import Block, Factor, Factors
 from dynid.robot.model import RobotModel
-from dynid.run.links import Value, links, total_said
+from dynid.run.links import Value, links, total_source
 from dynid.run.result import Identification
 
 SCORES = ("relative", "rms", "r2", "nmse", "mse", "sde", "torque_rms", "count")
 _RESIDUAL_ARRAYS = ("measured", "predicted", "q", "dq")
 
 
-def write_links(one: Identification, folder: Path) -> None:
-    """Writes the table of links."""
-    write_table(folder / "links.parquet", link_columns(one))
+def write_links(identification: Identification, folder: Path) -> None:
+    """Write the table of links into a run folder."""
+    write_table(folder / "links.parquet", link_columns(identification))
 
 
-def write_parameters(one: Identification, folder: Path) -> None:
-    """Writes base and full parameters, one row each."""
-    write_table(folder / "parameters.parquet", parameter_columns(one))
+def write_parameters(identification: Identification, folder: Path) -> None:
+    """Write the table of base and full parameters into a run folder."""
+    write_table(folder / "parameters.parquet", parameter_columns(identification))
 
 
-def parameter_columns(one: Identification) -> dict[str, Any]:
-    """Base and full parameters and shapes, one row each, as columns by name; docs/run-folder.md explains them."""
-    estimate = one.estimate
+def parameter_columns(identification: Identification) -> dict[str, Any]:
+    """Table of base parameters, full parameters and nonlinear parameters, one row each.
+
+    Returns the columns by name; docs/run-folder.md explains them.
+    """
+    estimate = identification.estimate
     half = estimate.half_width()
-    verdicts = base_verdicts(estimate, one.factors)
-    whole = full_verdicts(estimate, one.factors)
+    verdicts = base_verdicts(estimate, identification.factors)
+    whole = full_verdicts(estimate, identification.factors)
     std, full, t = np.array([v.std for v in whole]), np.asarray(estimate.parameters), estimate.quantile()
     b, p = estimate.base.rank, len(estimate.columns)
     lead = [estimate.columns[i] for i in estimate.base.independent]
     nan = [math.nan] * p
-    shapes = one.shapes
+    shapes = identification.shapes
     wide = np.array([estimate.quantile() * shape.std for shape in shapes])
     value = np.array([shape.value for shape in shapes])
     unknown = [math.nan] * len(shapes)
@@ -81,21 +84,21 @@ def parameter_columns(one: Identification) -> dict[str, Any]:
             *[""] * len(shapes),
         ],
         "prior_share": [*estimate.prior_share.tolist(), *nan, *unknown],
-    } | _evidence(one, p + len(shapes))
+    } | _evidence(identification, p + len(shapes))
 
 
-def link_columns(one: Identification) -> dict[str, Any]:
-    """Mass and centre of mass of every link beside the description, one row each, then those of all links together.
+def link_columns(identification: Identification) -> dict[str, Any]:
+    """Table of mass and centre of mass of every link with its prior, one row each, and a row of the total mass.
 
-    docs/run-folder.md explains the columns.
+    Returns the columns by name; docs/run-folder.md explains them.
     """
-    found, total = links(one)
-    rows = [(link.name, link.mass, *link.centre) for link in found]
+    every_link, total = links(identification)
+    rows = [(link.name, link.mass, *link.centre) for link in every_link]
     nothing = Value(math.nan, math.nan, math.nan, math.nan)
-    if found:
+    if every_link:
         rows.append(("all links", total, nothing, nothing, nothing))
     columns: dict[str, Any] = {
-        "kind": ["link"] * len(found) + ["total"] * bool(found),
+        "kind": ["link"] * len(every_link) + ["total"] * bool(every_link),
         "name": [row[0] for row in rows],
     }
     for place, name in enumerate(("mass", "x", "y", "z"), start=1):
@@ -106,19 +109,22 @@ def link_columns(one: Identification) -> dict[str, Any]:
             ("data", "_data"),
         ):
             columns[name + ending] = np.array([getattr(row[place], field) for row in rows], dtype=np.float64)
-    inside = [{True: "inside", False: "outside", None: ""}[link.inside] for link in found]
+    inside = [{True: "inside", False: "outside", None: ""}[link.inside] for link in every_link]
     return columns | {
         "inside": [*inside, ""][: len(rows)],
-        "said_by": [*(link.said for link in found), total_said(found, total)][: len(rows)],
+        "said_by": [*(link.source for link in every_link), total_source(every_link, total)][: len(rows)],
     }
 
 
-def score_columns(one: Identification) -> dict[str, Any]:
-    """Scores by set of data and joint, one row each, as columns by name; docs/conventions.md explains them.
+def score_columns(identification: Identification) -> dict[str, Any]:
+    """Table of scores, one row per data set and joint.
 
-    set: 0 = the data that was fitted.    data: where it comes from.
+    Returns the columns by name; docs/conventions.md explains them. Data set 0 is the fitted data.
     """
-    every = [one.training.scores, *(validation.scores for validation in one.validations)]
+    every = [
+        identification.training.scores,
+        *(validation.scores for validation in identification.validations),
+    ]
     columns: dict[str, Any] = {
         "set": [i for i, scores in enumerate(every) for _ in scores.joint_names],
         "data": [str(scores.origin) for scores in every for _ in scores.joint_names],
@@ -129,11 +135,11 @@ def score_columns(one: Identification) -> dict[str, Any]:
     return columns
 
 
-def _evidence(one: Identification, others: int) -> dict[str, list[Any]]:
-    """By base parameter, the joint and the block of time that inform it most, and the block it hangs on most."""
-    b = one.estimate.base.rank
-    found = one.influence
-    blocks = one.factors.blocks
+def _evidence(identification: Identification, others: int) -> dict[str, list[Any]]:
+    """For each base parameter: the most informative joint and block of time, and the most influential block."""
+    b = identification.estimate.base.rank
+    influence = identification.influence
+    blocks = identification.factors.blocks
     empty: dict[str, list[Any]] = {
         "informed_by": [""] * (b + others),
         "informed_share": [math.nan] * (b + others),
@@ -144,30 +150,32 @@ def _evidence(one: Identification, others: int) -> dict[str, list[Any]]:
         "hangs_on_end": [math.nan] * (b + others),
         "shift_without": [math.nan] * (b + others),
     }
-    if found is None:
+    if influence is None:
         return empty
     for i in range(b):
-        group, best = int(np.argmax(found.group_share[i])), int(np.argmax(found.block_share[i]))
-        worst = int(np.argmax(np.abs(found.shift[i])))
+        group, best = int(np.argmax(influence.group_share[i])), int(np.argmax(influence.block_share[i]))
+        worst = int(np.argmax(np.abs(influence.shift[i])))
         values = (
-            one.factors.group_names[group],
-            float(found.group_share[i, group]),
+            identification.factors.group_names[group],
+            float(influence.group_share[i, group]),
             blocks[best].start,
             blocks[best].end,
-            float(found.block_share[i, best]),
+            float(influence.block_share[i, best]),
             blocks[worst].start,
             blocks[worst].end,
-            float(found.shift[i, worst]),
+            float(influence.shift[i, worst]),
         )
         for column, entry in zip(empty.values(), values, strict=True):
             column[i] = entry
     return empty
 
 
-def write_residuals(one: Identification, path: Path) -> None:
-    """Writes measured and predicted torque of every set of data that has them."""
+def write_residuals(identification: Identification, path: Path) -> None:
+    """Write measured and predicted torque of every data set that has samples."""
     sets = [
-        (i, v.residuals) for i, v in enumerate((one.training, *one.validations)) if v.residuals is not None
+        (i, v.residuals)
+        for i, v in enumerate((identification.training, *identification.validations))
+        if v.residuals is not None
     ]
     whole = np.zeros(0, dtype=np.int64)
     columns: dict[str, Any] = {
@@ -177,22 +185,37 @@ def write_residuals(one: Identification, path: Path) -> None:
         "t": np.concatenate([np.zeros(0), *(r.t for _, r in sets)]),
     }
     for name in _RESIDUAL_ARRAYS:
-        for j, joint in enumerate(one.robot.joint_names):
+        for j, joint in enumerate(identification.robot.joint_names):
             lines = [np.zeros(0), *(getattr(r, name)[:, j] for _, r in sets)]
             columns[f"{name}_{joint}"] = np.concatenate(lines)
-    for j, joint in enumerate(one.robot.joint_names):
+    for j, joint in enumerate(identification.robot.joint_names):
         unknown = [r.std[:, j] if r.std is not None else np.full(len(r.t), np.nan) for _, r in sets]
         columns[f"std_{joint}"] = np.concatenate([np.zeros(0), *unknown])
-    for j, joint in enumerate(one.robot.joint_names):
+    for j, joint in enumerate(identification.robot.joint_names):
         counted = [np.zeros(0, dtype=np.bool_), *(r.counts(j) for _, r in sets)]
         columns[f"counted_{joint}"] = np.concatenate(counted)
     write_table(path, columns)
 
 
 def read_residuals(path: Path, robot: RobotModel, described: Mapping[str, Any]) -> dict[int, Residuals]:
-    """Reads them back, by number of the set."""
+    """Read the residuals of a run folder.
+
+    Parameters
+    ----------
+    path : Path
+        The Parquet file.
+    robot : RobotModel
+        The robot.
+    described : mapping
+        Sampling rate and trajectories by number of the data set, from run.json.
+
+    Returns
+    -------
+    dict of int to Residuals
+
+    """
     table = read_table(path)
-    found: dict[int, Residuals] = {}
+    residuals: dict[int, Residuals] = {}
     for key, entry in described.items():
         mask = table["set"] == int(key)
         motion = {
@@ -205,7 +228,7 @@ def read_residuals(path: Path, robot: RobotModel, described: Mapping[str, Any]) 
         }
         gates = [table[name][mask] for joint in robot.joint_names if (name := f"counted_{joint}") in table]
         counted = np.column_stack(gates) if len(gates) == robot.n else np.ones((1, robot.n), dtype=np.bool_)
-        found[int(key)] = Residuals(
+        residuals[int(key)] = Residuals(
             trajectories=tuple(entry["trajectories"]),
             joint_names=robot.joint_names,
             t=of_size(table["t"][mask], "t"),
@@ -219,11 +242,11 @@ def read_residuals(path: Path, robot: RobotModel, described: Mapping[str, Any]) 
             std=motion["std"] if np.isfinite(motion["std"]).any() else None,
             counted=None if counted.all() else counted,
         )
-    return found
+    return residuals
 
 
-def write_factors(one: Identification, path: Path) -> None:
-    """Writes the factors, one row a block and group."""
+def write_factors(identification: Identification, path: Path) -> None:
+    """Write the factors, one row per block and group of equations."""
     rows: dict[str, list[Any]] = {
         name: []
         for name in (
@@ -243,8 +266,8 @@ def write_factors(one: Identification, path: Path) -> None:
             "stretches",
         )
     }
-    for index, block in enumerate(one.factors.blocks):
-        for group, factor in zip(one.factors.group_names, block.groups, strict=True):
+    for index, block in enumerate(identification.factors.blocks):
+        for group, factor in zip(identification.factors.group_names, block.groups, strict=True):
             entry = (index, group, block.trajectory, block.segment, block.start, block.end, factor.count)
             motion = np.zeros(0) if block.motion is None else block.motion
             part = -1 if block.part is None else block.part
@@ -257,7 +280,7 @@ def write_factors(one: Identification, path: Path) -> None:
 
 
 def read_factors(path: Path, parameter_count: int) -> Factors:
-    """Reads the factors back."""
+    """Read the factors."""
     table = read_table(path)
     groups: dict[str, None] = dict.fromkeys(table["group"])
     per_block = len(groups)
@@ -268,7 +291,7 @@ def read_factors(path: Path, parameter_count: int) -> Factors:
             columns = np.array(table["columns"][i], dtype=np.int64)
             w = len(columns)
             if w and not 0 <= columns.min() <= columns.max() < parameter_count:
-                raise ValueError(f"factor {i} of a parameter that the model lacks")
+                raise ValueError(f"factor {i} has a parameter that the model does not have")
             factors.append(
                 Factor(
                     columns=columns,

@@ -39,37 +39,37 @@ from dynid.signals.settings import Preparation
 from dynid.terms.friction import HALF
 from dynid.terms.term import Terms
 
-# Joints that stand still for a time, held there by a brake or by friction: their equations are left out
-# there.
+# A brake or friction may carry the load of a joint at rest, so its effort is not the torque of the links: its equations
+# are left out there.
 
 _NAMED = 5
-# Of the low pass that joints are told to stand by: the equations' own where nobody names another.
+# Order of the low pass by which rest is detected: that of the filter of the equations by default.
 SMOOTHING_ORDER = 4
-# s, for which a joint is as slow as at rest, from which on it stands.
+# s: a joint that is slow for at least this time is at rest; shorter times are reversals.
 LEAST_REST = 0.2
-# Why samples are left out in which no joint's equation is left.
+# Reason given for samples without the equation of any joint.
 STOPPED = "stopped by brakes"
 
 
 @dataclass(frozen=True, eq=False)
-class _Shut:
-    """Batches without the equations of some joints, (n,) by trajectory."""
+class _WithoutJoints:
+    """Batches without the equations of some joints: a mask (n_joints,) for each trajectory."""
 
     batches: Iterable[Samples]
-    shut: dict[str, Bool]
+    left_out: dict[str, Bool]
 
     def __iter__(self) -> Iterator[Samples]:
         return (self.of(samples) for samples in self.batches)
 
     def of(self, samples: Samples) -> Samples:
-        """A batch without them; all have gates then, or none."""
-        closed = self.shut.get(samples.trajectory)
+        """A batch without these equations; either all batches get gates or none."""
+        closed = self.left_out.get(samples.trajectory)
         return _without(samples, np.zeros(samples.n, dtype=np.bool_) if closed is None else closed)
 
 
 @dataclass(frozen=True, eq=False)
-class _ShutAtTimes:
-    """Batches without the equations of joints while these stand.    seconds: to either side, that filters reach."""
+class _WithoutStands:
+    """Batches without the equations of joints while these are at rest; seconds: reach of the filters, s."""
 
     batches: Iterable[Samples]
     stands: tuple[Stand, ...]
@@ -79,12 +79,12 @@ class _ShutAtTimes:
         return (part for samples in self.batches for part in self.of(samples))
 
     def of(self, samples: Samples) -> Iterator[Samples]:
-        """The batch as many times as other joints are shut in it, each time with its own samples that count."""
+        """The batch once for every set of joints left out in it, each with its own samples that count."""
         closed = np.zeros(samples.q.shape, dtype=np.bool_)
-        for one in self.stands:
-            if one.trajectory == samples.trajectory:
-                near = (samples.t >= one.start - self.seconds) & (samples.t <= one.end + self.seconds)
-                closed[near, one.joint] = True
+        for stand in self.stands:
+            if stand.trajectory == samples.trajectory:
+                near = (samples.t >= stand.start - self.seconds) & (samples.t <= stand.end + self.seconds)
+                closed[near, stand.joint] = True
         nothing = np.asarray(closed.all(axis=1))
         if nothing.any():
             samples = replace(
@@ -94,20 +94,21 @@ class _ShutAtTimes:
             )
         edges = np.flatnonzero((closed[1:] != closed[:-1]).any(axis=1)) + 1
         for a, b in zip([0, *edges], [*edges, len(samples)], strict=True):
-            own = np.zeros(len(samples), dtype=np.bool_)
-            own[a:b] = True
-            left_out = {reason: mask & own for reason, mask in samples.left_out.items()}
+            part = np.zeros(len(samples), dtype=np.bool_)
+            part[a:b] = True
+            left_out = {reason: mask & part for reason, mask in samples.left_out.items()}
             if len(edges) and not (samples.keep[a:b].any() or any(m.any() for m in left_out.values())):
                 continue
-            shut = closed[a] & ~nothing[a]
-            yield _without(replace(samples, keep=samples.keep & own, left_out=left_out), shut)
+            without = closed[a] & ~nothing[a]
+            yield _without(replace(samples, keep=samples.keep & part, left_out=left_out), without)
 
 
 @dataclass(frozen=True, eq=False)
-class _ShutAtRest:
-    """Batches without the equations of joints while friction holds them.
+class _WithoutRest:
+    """Batches without the equations of joints while friction carries their load at rest.
 
-    below: (n,) speeds, nan = never.    seconds: to either side, that filters reach.    smoothing: as of `_Smoothed`.
+    below: speed below which a joint counts as at rest, (n_joints,), nan = never.    seconds: reach of the filters, s.
+    smoothing: as in `_Smoothed`.
     """
 
     batches: Iterable[Samples]
@@ -119,8 +120,8 @@ class _ShutAtRest:
         return (self.of(samples) for samples in self.batches)
 
     def of(self, samples: Samples) -> Samples:
-        """A batch with the gates of these joints shut where they stand."""
-        # Not where a joint turns back, which it does slowly for a moment.
+        """A batch with the gates of these joints closed while they are at rest."""
+        # A joint that reverses is slow for a moment as well, so short times do not count.
         least = max(1, round(LEAST_REST * samples.rate))
         reach = round(self.seconds * samples.rate)
         gate = np.ones(samples.q.shape, dtype=np.bool_) if samples.gate is None else np.array(samples.gate)
@@ -136,10 +137,9 @@ class _ShutAtRest:
 
 @dataclass(frozen=True, eq=False)
 class _Smoothed:
-    """Batches with motion behind a low pass of a period of `seconds`, 0 = as it is.
+    """Batches with low-passed motion; seconds: period of the cutoff frequency, 0 = unfiltered.
 
-    Positions may be filtered less than the equations; what then is left of their noise is no motion of a joint that
-    stands.
+    Positions may be filtered less than the equations: the noise left in them is not motion of a joint at rest.
     """
 
     batches: Iterable[Samples]
@@ -158,11 +158,11 @@ def _smoothed(samples: Samples, seconds: float) -> Samples:
 
 
 @dataclass(frozen=True, eq=False)
-class _StandsCount:
-    """Batches in which stands of all joints count as well, or the middle of each.
+class _CountingRest:
+    """Batches in which rest of all joints counts as well, or the middle of each time at rest.
 
-    seconds: of a period of the cut-off, in half of which there is about one independent value: of a joint that a part
-    of friction holds a stand tells no more. None = stands count as motion does.
+    seconds: period of the cutoff frequency; half of it has about one independent value, and one is all that a time at
+    rest can tell if friction carries a part of the load. None = rest counts as motion does.
     """
 
     batches: Iterable[Samples]
@@ -172,17 +172,17 @@ class _StandsCount:
         return (self.of(samples) for samples in self.batches)
 
     def of(self, samples: Samples) -> Samples:
-        """A batch with them."""
+        """A batch that counts rest."""
         rest = samples.left_out.get(REST)
         if rest is None:
             return samples
-        counts = rest if self.seconds is None else _middles(rest, samples.rate, self.seconds)
+        counts = rest if self.seconds is None else _middle_of_rest(rest, samples.rate, self.seconds)
         left_out = {**samples.left_out, REST: rest & ~counts}
         return replace(samples, keep=samples.keep | counts, left_out=left_out)
 
 
-def _middles(rest: Bool, rate: float, seconds: float) -> Bool:
-    """Half of so many seconds in the middle of each stand, (T,), but of those that are too short to be one."""
+def _middle_of_rest(rest: Bool, rate: float, seconds: float) -> Bool:
+    """Mask (n_samples,) of half of `seconds` in the middle of each time at rest that is long enough."""
     least, half = max(1, round(LEAST_REST * rate)), max(1, round(0.25 * seconds * rate))
     edges = np.flatnonzero(np.diff(rest, prepend=False, append=False))
     middle = np.zeros_like(rest)
@@ -201,13 +201,13 @@ def _without(samples: Samples, closed: Bool) -> Samples:
 
 
 def _evidence(batches: Iterable[Samples], names: Collection[str]) -> dict[str, list[Samples]]:
-    # The first samples of some trajectories.
-    found: dict[str, list[Samples]] = {name: [] for name in names}
+    # The first samples of each trajectory are enough.
+    evidence: dict[str, list[Samples]] = {name: [] for name in names}
     for samples in batches if names else ():
-        own = found.get(samples.trajectory)
-        if own is not None and sum(map(len, own)) < EVIDENCE_SAMPLES:
-            own.append(samples)
-    return found
+        parts = evidence.get(samples.trajectory)
+        if parts is not None and sum(map(len, parts)) < EVIDENCE_SAMPLES:
+            parts.append(samples)
+    return evidence
 
 
 def without_held_parts(
@@ -219,23 +219,45 @@ def without_held_parts(
     diagnostics: Diagnostics,
     smoothing: float = 0.0,
 ) -> Iterable[Samples]:
-    """Batches without the equations of joints where a brake or friction holds them, with a warning or a note.
+    """Leave out the equations of joints while a brake or friction carries their load, with a warning or a note.
 
-    They stand still there, throughout a trajectory or for a part of it, move elsewhere, and their effort is not the
-    torque of what they carry.
-    seconds: to either side of such a part, that filters reach.    keep_rest: whether friction at rest is no reason.
-    smoothing: s, of a period of the low pass by which joints are told to stand, 0 = none.
+    Such joints are at rest throughout a trajectory or in a part of it, move elsewhere, and have an effort at rest that
+    is not the torque of the links.
+
+    Parameters
+    ----------
+    batches : iterable of Samples
+        Prepared samples.
+    summary : LogSummary
+        Summary of the log.
+    robot : RobotModel
+        The robot.
+    seconds : float, s
+        Reach of the filters to either side of a time at rest.
+    keep_rest : bool
+        Whether rest counts despite friction.
+    diagnostics : Diagnostics
+        Collects warnings and notes.
+    smoothing : float, s
+        Period of the cutoff frequency of the low pass by which rest is detected; 0 = none.
+
+    Returns
+    -------
+    iterable of Samples
+
     """
-    still = {one.name: one.upper - one.lower <= STILL for one in summary.trajectories}
-    asked = {name for name, own in still.items() if (own & summary.moved).any() and not own.all()}
-    shut = {
-        name: found
-        for name, parts in _evidence(batches, asked).items()
-        if (found := unexplained_joints(robot, parts, ~still[name], still[name] & summary.moved)).any()
+    still = {
+        trajectory.name: trajectory.upper - trajectory.lower <= STILL for trajectory in summary.trajectories
     }
-    if shut:
-        _warn_of_trajectories(robot, shut, diagnostics)
-        less = _Shut(batches, shut)
+    asked = {name for name, at_rest in still.items() if (at_rest & summary.moved).any() and not at_rest.all()}
+    left_out = {
+        name: unexplained
+        for name, parts in _evidence(batches, asked).items()
+        if (unexplained := unexplained_joints(robot, parts, ~still[name], still[name] & summary.moved)).any()
+    }
+    if left_out:
+        _warn_of_trajectories(robot, left_out, diagnostics)
+        less = _WithoutJoints(batches, left_out)
         batches = [less.of(samples) for samples in batches] if isinstance(batches, list) else less
     return _without_stands(batches, robot, seconds, keep_rest, diagnostics, smoothing)
 
@@ -249,124 +271,145 @@ def _without_stands(
     smoothing: float,
 ) -> Iterable[Samples]:
     smooth = _Smoothed(batches, smoothing)
-    found = efforts_at_rest(robot, smooth, stands(smooth), stands(smooth, BRIEF_BINS))
-    if found.not_carried:
-        _warn_of_stands(robot, found.not_carried, diagnostics)
-        shut = _ShutAtTimes(batches, found.not_carried, seconds)
+    efforts = efforts_at_rest(robot, smooth, stands(smooth), stands(smooth, BRIEF_BINS))
+    if efforts.not_carried:
+        _warn_of_stands(robot, efforts.not_carried, diagnostics)
+        without = _WithoutStands(batches, efforts.not_carried, seconds)
         batches = (
-            [part for samples in batches for part in shut.of(samples)] if isinstance(batches, list) else shut
+            [part for samples in batches for part in without.of(samples)]
+            if isinstance(batches, list)
+            else without
         )
-    # A log without any motion is refused as such.
-    if (found.free or found.nearly_free) and not keep_rest and any(samples.keep.any() for samples in batches):
-        what = "stands count as motion does"
-        if found.nearly_free:
-            what = "they are so nearly, and the middle of each stand counts in the fit"
+    # A log without any motion is rejected elsewhere.
+    if (
+        (efforts.free or efforts.nearly_free)
+        and not keep_rest
+        and any(samples.keep.any() for samples in batches)
+    ):
+        treatment = "rest is fitted like motion"
+        if efforts.nearly_free:
+            treatment = "this holds approximately, so the middle of each time at rest is fitted"
         diagnostics.note(
             "free-at-rest",
-            f"efforts at rest are those of the bodies alone, as of torque sensors behind the gears: {what}",
+            f"efforts at rest have no friction, as with torque sensors at the joint output: {treatment}",
         )
-        count = _StandsCount(batches, None if found.free else seconds)
+        count = _CountingRest(batches, None if efforts.free else seconds)
         batches = [count.of(samples) for samples in batches] if isinstance(batches, list) else count
-    held = np.isfinite(found.held_below)
-    if held.any() and not keep_rest:
-        names = ", ".join(f"'{robot.joint_names[j]}'" for j in np.flatnonzero(held))
+    by_friction = np.isfinite(efforts.held_below)
+    if by_friction.any() and not keep_rest:
+        names = ", ".join(f"'{robot.joint_names[j]}'" for j in np.flatnonzero(by_friction))
         diagnostics.note(
             "held-by-friction",
-            f"{names}: friction at rest may take any value up to its limit, and holds a part of the load here: where "
-            "these stand, their equations are left out",
+            f"{names}: at rest, friction carries a part of the load (it may take any value up to its limit), so the "
+            "equations at rest are left out",
         )
-        less = _ShutAtRest(batches, found.held_below, seconds, smoothing)
+        less = _WithoutRest(batches, efforts.held_below, seconds, smoothing)
         batches = [less.of(samples) for samples in batches] if isinstance(batches, list) else less
     return batches
 
 
-def _warn_of_stands(robot: RobotModel, found: Sequence[Stand], diagnostics: Diagnostics) -> None:
+def _warn_of_stands(robot: RobotModel, unexplained: Sequence[Stand], diagnostics: Diagnostics) -> None:
     by_joints: dict[tuple[int, ...], list[Stand]] = {}
-    for group in _at_once(found):
-        by_joints.setdefault(tuple(sorted({one.joint for one in group})), []).append(_spanned(group))
+    for group in _overlapping(unexplained):
+        by_joints.setdefault(tuple(sorted({stand.joint for stand in group})), []).append(_joined_stand(group))
     for joints, times in by_joints.items():
         many = len(joints) > 1
-        who = "joints" if many else "joint"
-        who += " " + ", ".join(f"'{robot.joint_names[j]}'" for j in joints)
-        who += (" stand" if many else " stands") + " still at "
-        who += ", ".join(f"{one.start:.2f} to {one.end:.2f} s" for one in times[:_NAMED])
-        who += f" and {len(times) - _NAMED} times more" if len(times) > _NAMED else ""
-        names = list(dict.fromkeys(f"'{one.trajectory}'" for one in times))
-        diagnostics.warn("held-in-part", _words(f"{who} of {', '.join(names[:_NAMED])}", many))
+        subject = "joints" if many else "joint"
+        subject += " " + ", ".join(f"'{robot.joint_names[j]}'" for j in joints)
+        subject += (" are" if many else " is") + " at rest at "
+        subject += ", ".join(f"{stand.start:.2f} to {stand.end:.2f} s" for stand in times[:_NAMED])
+        subject += f" and {len(times) - _NAMED} times more" if len(times) > _NAMED else ""
+        names = list(dict.fromkeys(f"'{stand.trajectory}'" for stand in times))
+        diagnostics.warn("held-in-part", _effort_at_rest(f"{subject} of {', '.join(names[:_NAMED])}", many))
 
 
-def _warn_of_trajectories(robot: RobotModel, shut: dict[str, Bool], diagnostics: Diagnostics) -> None:
-    for j in np.flatnonzero(np.any(list(shut.values()), axis=0)).tolist():
-        named = [f"'{name}'" for name, joints in shut.items() if joints[j]]
+def _warn_of_trajectories(robot: RobotModel, left_out: dict[str, Bool], diagnostics: Diagnostics) -> None:
+    for j in np.flatnonzero(np.any(list(left_out.values()), axis=0)).tolist():
+        named = [f"'{name}'" for name, joints in left_out.items() if joints[j]]
         shown = ", ".join(named[:_NAMED]) + (
             f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
         )
         diagnostics.warn(
-            "held-in-part", _words(f"joint '{robot.joint_names[j]}' stands still in {shown}", False)
+            "held-in-part", _effort_at_rest(f"joint '{robot.joint_names[j]}' is at rest in {shown}", False)
         )
 
 
-def _words(standing: str, many: bool) -> str:
+def _effort_at_rest(subject: str, many: bool) -> str:
     if many:
         return (
-            f"{standing}, and their efforts there are not the torques of what they carry, as where brakes or friction "
-            "hold them: their equations are left out there"
+            f"{subject}, and their efforts there are not the torques of the links (brakes or friction may carry the "
+            "load): their equations are left out there"
         )
     return (
-        f"{standing}, and its effort there is not the torque of what it carries, as where a brake or friction holds "
-        "it: its equation is left out there"
+        f"{subject}, and its effort there is not the torque of the links (a brake or friction may carry the load): its "
+        "equation is left out there"
     )
 
 
-def _at_once(found: Sequence[Stand]) -> Iterator[list[Stand]]:
-    # Stands that overlap, in the order of their starts.
+def _overlapping(every_stand: Sequence[Stand]) -> Iterator[list[Stand]]:
+    # Groups of times at rest that overlap, in the order of their starts.
     group: list[Stand] = []
-    for one in found:
-        apart = not group or one.trajectory != group[0].trajectory
-        if apart or one.start > max(other.end for other in group):
+    for stand in every_stand:
+        apart = not group or stand.trajectory != group[0].trajectory
+        if apart or stand.start > max(other.end for other in group):
             if group:
                 yield group
             group = []
-        group.append(one)
+        group.append(stand)
     if group:
         yield group
 
 
-def _spanned(group: Sequence[Stand]) -> Stand:
-    return replace(group[0], start=min(one.start for one in group), end=max(one.end for one in group))
+def _joined_stand(group: Sequence[Stand]) -> Stand:
+    return replace(group[0], start=min(stand.start for stand in group), end=max(stand.end for stand in group))
 
 
-# Whether held-out data go through the motion that a model was fitted on.
+# Whether held-out data repeat the motion that a model was fitted to.
 
 
-def note_same_motion(training: Validation, unseen: Validation, diagnostics: Diagnostics) -> None:
-    """Notes held-out trajectories that go through a motion of the training; scores without residuals are left alone."""
-    if training.residuals is None or unseen.residuals is None or unseen.scores.origin is Origin.TRAINING:
+def note_same_motion(training: Validation, held_out_set: Validation, diagnostics: Diagnostics) -> None:
+    """Note held-out trajectories that repeat a training motion.
+
+    Parameters
+    ----------
+    training : Validation
+        Scores on the fitted data; ignored without residuals.
+    held_out_set : Validation
+        Scores on held-out data; ignored without residuals.
+    diagnostics : Diagnostics
+        Gets the note.
+
+    """
+    if (
+        training.residuals is None
+        or held_out_set.residuals is None
+        or held_out_set.scores.origin is Origin.TRAINING
+    ):
         return
-    found = same_motion(_motions(training.residuals), _motions(unseen.residuals))
-    if found:
+    matches = same_motion(_motions(training.residuals), _motions(held_out_set.residuals))
+    if matches:
         held_out, fitted = (
-            listed([f"'{name}'" for name in dict.fromkeys(names)]) for names in (found, found.values())
+            listed([f"'{name}'" for name in dict.fromkeys(names)]) for names in (matches, matches.values())
         )
         diagnostics.note(
             SAME_MOTION,
-            f"What is held out ({held_out}) goes through the motion that the model was fitted on ({fitted}): what it "
-            "misses of another motion is not seen there; validate on another (--validate) to see it.",
+            f"The held-out data ({held_out}) repeat the training motion ({fitted}), so they do not show the error on "
+            "other motions. Validate on another motion (--validate).",
         )
 
 
 def _motions(residuals: Residuals) -> dict[str, Motion]:
-    found: dict[str, Motion] = {}
+    motions: dict[str, Motion] = {}
     for k, name in enumerate(residuals.trajectories):
-        own = np.flatnonzero(residuals.trajectory == k)
-        if len(own):
-            # Of one segment alone: the clock runs on without a gap there.
-            own = own[residuals.segment[own] == residuals.segment[own[0]]]
-            found[name] = Motion(residuals.t[own], residuals.q[own], residuals.dq[own], residuals.rate)
-    return found
+        rows = np.flatnonzero(residuals.trajectory == k)
+        if len(rows):
+            # One segment only, because time has no gaps within it.
+            rows = rows[residuals.segment[rows] == residuals.segment[rows[0]]]
+            motions[name] = Motion(residuals.t[rows], residuals.q[rows], residuals.dq[rows], residuals.rate)
+    return motions
 
 
-# Samples beyond it lie in a temporary file: five minutes of a 7-joint arm at 400 samples a second are in memory.
+# bytes: larger logs are kept in a temporary file. Five minutes of a 7-joint arm at 400 Hz fit into memory.
 CACHE_BYTES = 30e6
 
 
@@ -378,23 +421,45 @@ def validate(
     *,
     accept: Sequence[str] = (),
 ) -> Validation:
-    """Scores an identified model on a log, filtered as in the identification.
+    """Score an identified model on a log that is filtered as in the identification.
 
-    A log that the model was fitted on is scored under the name of training data, with a warning.
-    accept: codes of claims that are to warn, not to be doubts, beside those accepted in the identification.
-    Raises UnfitDataError if the log has no usable sample, UsageError for a code given here that is not found and for a
-    log without some of the model's joints.
+    A log that the model was fitted to is scored as training data, with a warning.
+
+    Parameters
+    ----------
+    identification : Identification
+        The finished identification.
+    log : Log
+        The log.
+    diagnostics : Diagnostics, optional
+        Collects warnings and notes.
+    threads : int, optional
+        Number of threads; results do not depend on it.
+    accept : sequence of str
+        Codes of doubts to accept, in addition to those accepted in the identification.
+
+    Returns
+    -------
+    Validation
+
+    Raises
+    ------
+    UnfitDataError
+        If the log has no usable sample.
+    UsageError
+        For an accepted code that does not occur, or a log without some of the model's joints.
+
     """
     diagnostics = diagnostics if diagnostics is not None else Diagnostics()
     diagnostics.accept((*identification.accepted, *accept))
     log = log.of_robot(identification.robot)
-    # Of a joint whose equation was left out nothing is known that could be scored.
+    # A joint whose equations were left out has no model to score.
     counted = zip(log.robot.joint_names, identification.training.scores.count, strict=True)
     log = log.without_efforts([name for name, count in counted if not count])
     settings: Any = identification.preparation["settings"]
     trained: Any = identification.provenance.get("training_data", [])
     origin = origin_of(log, trained, diagnostics)
-    found = score_log(
+    result = score_log(
         identification.robot,
         identification.terms,
         identification.estimate,
@@ -406,16 +471,28 @@ def validate(
         None,
         identification.training.scores,
     )
-    note_same_motion(identification.training, found, diagnostics)
+    note_same_motion(identification.training, result, diagnostics)
     diagnostics.require_found(accept)
-    return found
+    return result
 
 
 def travel_at_rest(prepared: Prepared, still: float, batches: Iterable[Samples]) -> Float | None:
-    """By how much joints have to move for it to be seen, (n,), rad (m), of a log in which some rest; None without.
+    """Smallest motion of each joint that can be distinguished from noise.
 
-    still: seconds in which all do, that are left out.
-    batches: of which all have gates, or none, that are shut where one joint rests.
+    Parameters
+    ----------
+    prepared : Prepared
+        The log with its signal settings.
+    still : float, s
+        Time in which all joints are at rest and are left out.
+    batches : iterable of Samples
+        With closed gates where a single joint is at rest; either all batches have gates or none.
+
+    Returns
+    -------
+    ndarray, shape (n_joints,), rad (m), or None
+        None for a log without rest.
+
     """
     first = next(iter(batches), None)
     return seen_travel(prepared) if still > 0 or (first is not None and first.gate is not None) else None
@@ -428,12 +505,30 @@ def read_samples(
     threads: int,
     progress: Callable[[float], None] | None,
 ) -> tuple[Iterable[Samples], LogSummary, Rest]:
-    """Samples of a log, what was found in it, and how long no joint moved.
+    """Read the samples of a log, its summary and its time at rest in one pass over the files.
 
-    All in one pass over the files; none where the effort is cut off.
+    Samples are needed several times, for the equations and for the residuals: those of a long log are kept in a
+    temporary file. Samples with a clipped effort are left out.
 
-    Samples are needed several times, for the equations and for the residuals; where they are too many to be kept in
-    memory they lie in a temporary file.
+    Parameters
+    ----------
+    prepared : Prepared
+        The log with its signal settings.
+    diagnostics : Diagnostics
+        Collects warnings and notes.
+    balanced : ndarray of bool, shape (n_joints,)
+        Joints whose gravity torque a spring or counterbalance of the model may carry.
+    threads : int
+        Number of threads; results do not depend on it.
+    progress : callable, optional
+        Called with seconds of data done.
+
+    Returns
+    -------
+    iterable of Samples
+    LogSummary
+    Rest
+
     """
     watch, drive = LogWatch(prepared.log, diagnostics, balanced), prepared.log.robot.drive
     expected = sample_bytes(prepared)
@@ -449,35 +544,50 @@ def read_samples(
             kept.append(samples)
         else:
             spilled.add(samples)
-    release_memory()  # the threads' heaps have grown by what the windows took
+    release_memory()  # the heaps of the threads have grown by the memory of the windows
     summary = watch.finish()
     period = 1.0 / prepared.bandwidth
-    sound = _less_peaks(kept if spilled is None else spilled, summary, period, diagnostics)
+    sound = _without_clipped(kept if spilled is None else spilled, summary, period, diagnostics)
     keep_rest = prepared.settings.rest <= 0.0
     if prepared.gated_at_rest:
-        # What stands by the way of others is in motion here; `gate` leaves out joints that stand while others move.
+        # `gate` already leaves out joints that are at rest while others move.
         return sound, summary, Rest(still, still)
     sharp = max(prepared.settings.state_cutoffs(prepared.log.robot.n)) > prepared.bandwidth
     smoothing = period if sharp else 0.0
     sound = without_held_parts(sound, summary, prepared.log.robot, period, keep_rest, diagnostics, smoothing)
-    # Whether stands count is known now.
+    # Only now it is known whether rest counts.
     left = sum(float(samples.left_out[REST].sum()) / samples.rate for samples in sound) if still > 0 else 0.0
     return sound, summary, Rest(still, left)
 
 
-def _less_peaks(
+def _without_clipped(
     batches: Iterable[Samples], summary: LogSummary, seconds: float, diagnostics: Diagnostics
 ) -> Iterable[Samples]:
     cut = np.flatnonzero(np.isfinite(summary.cut_off).any(axis=0))
     if not len(cut):
         return batches
-    size = np.max([one.effort for one in summary.trajectories], axis=0)
+    size = np.max([trajectory.effort for trajectory in summary.trajectories], axis=0)
     why = "effort at its peak (" + ", ".join(summary.joint_names[j] for j in cut) + ")"
     return left_out(batches, AtPeak(summary.cut_off, size, seconds), why, diagnostics) or batches
 
 
 def origin_of(log: Log, trained: list[list[Any]], diagnostics: Diagnostics) -> Origin:
-    """What a log is to a model fitted on `trained` (sha256, row, start, end): held out, or training data after all."""
+    """Whether a log is held out or was training data, which is warned of.
+
+    Parameters
+    ----------
+    log : Log
+        The log to score.
+    trained : list of (sha256, row, start, end)
+        The fitted data.
+    diagnostics : Diagnostics
+        Gets the warning.
+
+    Returns
+    -------
+    Origin
+
+    """
     shared = [
         t.name
         for t, (sha, row, start, end) in zip(log.trajectories, log.identity(), strict=True)
@@ -487,7 +597,7 @@ def origin_of(log: Log, trained: list[list[Any]], diagnostics: Diagnostics) -> O
         return Origin.HELD_OUT_LOG
     diagnostics.warn(
         "training-is-validation",
-        f"{', '.join(shared[:4])} served for fitting as well, so these scores are not called validation",
+        f"{', '.join(shared[:4])} was also used for fitting, so these scores count as training, not as validation",
     )
     return Origin.TRAINING
 
@@ -506,9 +616,35 @@ def score_log(
 ) -> Validation:
     """Torque scores of an estimate on a log that is prepared like the training log, on its own time grid.
 
-    training: scores on the log that was fitted, whose range of motion and share of friction kept at rest are taken.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+    estimate : Estimate
+        The fitted estimate.
+    log : Log
+        The log.
+    preparation : Preparation
+        Signal settings.
+    diagnostics : Diagnostics
+        Collects warnings and notes.
+    threads : int
+        Number of threads; results do not depend on it.
+    origin : Origin
+        Whether the log is held out or training data.
+    progress : Progress, optional
+        Called with stage and seconds of data done.
+    training : Scores
+        Scores on the fitted log: its range of motion and its share of friction kept at rest are used.
+
+    Returns
+    -------
+    Validation
+
     """
-    # Filtered as in training; the time grid is this log's own.
+    # The sampling rate of the training log may differ from this one.
     prepared = prepare(log, replace(preparation, rate=None), diagnostics)
     nothing = np.zeros(len(estimate.columns), dtype=np.bool_)
     batches, summary, rest = read_samples(
@@ -518,12 +654,14 @@ def score_log(
     assembly = Assembly(robot, terms, TorqueRows(), nothing, prepared.parallel_filter(), Blocking(seconds))
     share, travel = share_to_keep(prepared), travel_at_rest(prepared, rest.left_out, batches)
     kept = training.kept_at_rest if training.kept_at_rest is not None else np.full(robot.n, HALF)
-    found = score(assembly, estimate, batches, origin, threads, None, training.motion, share, travel, kept)[0]
-    return found.with_rest(summary.at_rest)
+    result = score(assembly, estimate, batches, origin, threads, None, training.motion, share, travel, kept)[
+        0
+    ]
+    return result.with_rest(summary.at_rest)
 
 
 def stage(progress: Progress | None, name: str) -> Callable[[float], None] | None:
-    """The part of a progress callback that counts the seconds of one stage."""
+    """Progress callback of one stage; None without progress."""
     if progress is None:
         return None
     return lambda seconds: progress(name, seconds)

@@ -1,4 +1,4 @@
-"""The verdict in plain words: is this model good, what is weak, what to do next."""
+"""The verdict: whether the model is good, what is weak, and what to do next."""
 
 from __future__ import annotations
 
@@ -26,20 +26,23 @@ from dynid.terms.exports import Of
 from dynid.terms.spring import is_spring_stiffness
 from dynid.terms.term import CATALOGUE, Term
 
+# Lower bounds of R² of every joint on held-out data for a good and for a usable model.
 GOOD_R2, USABLE_R2 = 0.95, 0.80
+# Held-out error over training error above which the model counts as overfitted.
 OVERFIT_RATIO = 1.5
-# Of the greatest joint's torque: sensors' noise and drift are about as large on every joint, and lie below this share.
+# Share of the largest joint torque below which an error may be sensor noise and drift, which are similar on all joints.
 LITTLE = 0.01
+# Condition number above which intervals are wide, and above which the parameters are hardly identifiable.
 CONDITION_HIGH, CONDITION_BAD = 300.0, 1e4
-# Of the base parameters, the share that may come from the description alone; and independent values a parameter.
+# Share of base parameters that the prior alone may determine; fewest independent values per parameter.
 PRIOR_MANY, VALUES_FEW = 0.25, 5.0
-# An effect that makes up most of what a joint misses, and so much of its torque, has bent the parameters; another form
-# of friction bends those of friction first.
+# An effect biases the parameters if it explains at least SYSTEMATIC of a joint's residual and more than BENDS of its
+# torque. For effects that friction imitates the limit is FRICTION_BENDS, because they bias friction parameters first.
 SYSTEMATIC, BENDS, FRICTION_BENDS = 0.5, 0.02, 0.1
 MOTION_REPEATS, PARTS_HELD_OUT, SAME_MOTION = "motion-repeats", "parts-held-out", "same-motion"
 MOVES_IN_STEP = "moves-in-step"
-# Warnings about the model itself: it is known to fit worse than it could, or knows nothing of a joint's friction, or of
-# other motion.
+# Warnings that cap the verdict at usable: the model is known to fit worse than it could, or the log does not determine
+# the friction of a joint or the error on other motions.
 SPOILING = (
     "large-misfit",
     "constraints-cost",
@@ -49,19 +52,21 @@ SPOILING = (
     "joint-at-rest",
     MOVES_IN_STEP,
 )
-# Those of them that name what bends the whole model, and how to mend it.
+# Those that name the cause of a bias in the whole model and its remedy.
 CAUSES = ("undeclared-coupling",)
+# Standard deviations below zero from which a negative stiffness is beyond doubt.
 FRICTION_SIGNIFICANCE = 4.0
+# Causes of a model that cannot be exported that are listed in its finding.
 FAULTS_SHOWN = 3
 
 
 def check_negative_springs(estimate: Estimate, diagnostics: Diagnostics) -> None:
-    """Claims negative-stiffness of a spring that can be determined and would push when drawn, beyond doubt."""
+    """Claim negative-stiffness for every identifiable spring whose stiffness is significantly below zero."""
     alone = estimate.base.categories()
     for index, value, std in zip(estimate.base.independent, estimate.value, estimate.std, strict=True):
         column = estimate.columns[index]
         if (
-            not CATALOGUE.get(column.term, Term).passive
+            not CATALOGUE.get(column.term, Term).traits.passive
             or column.lower < 0
             or alone[index] is not Category.IDENTIFIABLE
         ):
@@ -71,7 +76,7 @@ def check_negative_springs(estimate: Estimate, diagnostics: Diagnostics) -> None
                 "negative-stiffness",
                 found=f"{column.name} = {value:.4g} {column.unit}, standard deviation {std:.2g}",
                 expected="a value >= 0",
-                do="check the spring's geometry (joint, points, angle and its unit) and the sign of the effort",
+                do="check the geometry of the spring (joint, points, angle and its unit) and the sign of the effort",
             )
 
 
@@ -88,26 +93,53 @@ def judge(
     faults: Sequence[str] = (),
     masses: Sequence[Finding] = (),
 ) -> Verdict:
-    """Verdict from held-out scores, identifiability, choices of the model, residuals and what the log checks found.
+    """Judge a model by held-out scores, identifiability, model choices, residuals and diagnostics of the log.
 
-    bandwidth: Hz, up to which torque was kept; None = unknown.    faults: what no real robot has of the estimate.
-    masses: what is to be said of single ones; a warning caps the verdict at usable.
+    Parameters
+    ----------
+    estimate : Estimate
+        The fitted estimate.
+    structural : BaseMap
+        Base parameters that any motion could determine.
+    training : Validation
+        Scores on the fitted data.
+    validations : tuple of Validation
+        Scores on held-out data.
+    diagnostics : Diagnostics
+        Collects warnings and notes.
+    choices : sequence of Choice
+        Comparisons of friction forms.
+    residual_findings : sequence of ResidualFinding
+        Effects visible in the residuals.
+    selection : Selection, optional
+        How the model was chosen.
+    bandwidth : float, Hz, optional
+        Highest frequency of torque that was kept; None = unknown.
+    faults : sequence of str
+        Violations of physical consistency.
+    masses : sequence of Finding
+        Findings about single masses; a warning caps the verdict at usable.
+
+    Returns
+    -------
+    Verdict
+
     """
     findings: list[Finding] = []
-    unseen = [v for v in validations if v.scores.origin is not Origin.TRAINING]
+    held_out_sets = [v for v in validations if v.scores.origin is not Origin.TRAINING]
     level = "good"
-    one_sided = {one.place.joint: one.text for one in diagnostics if one.identifier == ONE_SIDED}
-    headline_scores = min((_worst(v.scores.judged_r2) for v in unseen), default=float("nan"))
-    for validation in unseen:
+    one_sided = {item.place.joint: item.text for item in diagnostics if item.identifier == ONE_SIDED}
+    headline_scores = min((_worst(v.scores.judged_r2) for v in held_out_sets), default=float("nan"))
+    for validation in held_out_sets:
         level = _worse(level, _score_findings(validation, training, one_sided, findings))
-    if not unseen:
+    if not held_out_sets:
         level = "usable"
         findings.append(
             Finding(
                 "warning",
                 "Not validated",
                 "No data was held out.",
-                "Pass a second log to dynid validate.",
+                "Score the model on a second log: dynid validate.",
                 "not-validated",
             )
         )
@@ -115,14 +147,14 @@ def judge(
     _identifiability(estimate, structural, training.scores, in_step, findings)
     thin = _thin_findings(estimate, training, bandwidth)
     if thin:
-        # What the data hardly determine has to be shown to predict.
-        level = _worse(level, "usable" if unseen else "poor")
+        # A model that the data hardly determine must prove on held-out data that it predicts.
+        level = _worse(level, "usable" if held_out_sets else "poor")
         findings += thin
     if faults:
-        # What simulators refuse is no model to be trusted, whatever it predicts.
+        # Simulators reject a physically inconsistent model, however well it predicts.
         level = _worse(level, "usable")
     if faults or any(column.of is Of.BODY for column in estimate.columns):
-        findings.append(_export_finding(faults, estimate, unseen))
+        findings.append(_export_finding(faults, estimate, held_out_sets))
     findings += masses
     if any(finding.level == "warning" for finding in masses):
         level = _worse(level, "usable")
@@ -142,12 +174,13 @@ def judge(
         )
     repeated = [note for note in diagnostics if note.identifier in (MOTION_REPEATS, SAME_MOTION)]
     findings += [
-        Finding("note", "Held out, but not unseen", note.text, code=note.identifier) for note in repeated
+        Finding("note", "Held-out motion repeats the training motion", note.text, code=note.identifier)
+        for note in repeated
     ]
     for warning in diagnostics.warnings:
         level = _worse(level, "usable" if warning.identifier in SPOILING else "good")
         if warning.identifier == LIKELY_CAUSE:
-            title, text = "What keeps the bodies from being physically consistent", _placed(warning)
+            title, text = "Likely cause of physically inconsistent links", _placed(warning)
             findings.append(Finding("warning", title, text, code=warning.identifier))
         else:
             title = f"Log: {warning.identifier}"
@@ -155,21 +188,21 @@ def judge(
     for doubt in diagnostics.doubts:
         level = _worse(level, "doubtful")
         findings.append(Finding("doubt", f"Doubt: {doubt.identifier}", _placed(doubt), code=doubt.identifier))
-    held_out = "blocks held out of a motion that repeats" if repeated else "data it has not seen"
+    held_out = "held-out blocks of a motion that repeats" if repeated else "held-out data"
     if any(note.identifier == SAME_MOTION for note in repeated):
-        held_out = "a repetition of the motion that it was fitted on"
-    held_out = "blocks held out of joints that move in step" if in_step else held_out
-    causes = [one for one in diagnostics.warnings if level == "poor" and one.identifier in CAUSES]
-    headline = _headline(level, unseen, held_out, headline_scores, diagnostics.doubts or causes)
+        held_out = "a repetition of the training motion"
+    held_out = "held-out blocks of strongly correlated joint motions" if in_step else held_out
+    causes = [item for item in diagnostics.warnings if level == "poor" and item.identifier in CAUSES]
+    headline = _headline(level, held_out_sets, held_out, headline_scores, diagnostics.doubts or causes)
     return Verdict(level, headline, tuple(findings), diagnostics.accepted)
 
 
-def _of_supply(seen: str | None) -> str:
-    """What is to be done about an effort that may be a supply current; "" = nothing is odd about it."""
+def _advice_on_supply_current(seen: str | None) -> str:
+    """Advice for an effort that may be a supply current; "" if nothing suggests it."""
     if seen is None:
         return ""
     return (
-        f"It has {seen}: a supply current, or the size of one? Log the current of the motor, with its sign."
+        f"This joint has {seen}: a supply current or an absolute value? Log the motor current with its sign."
     )
 
 
@@ -179,29 +212,32 @@ def _placed(item: Diagnostic) -> str:
 
 
 def _headline(
-    level: str, unseen: list[Validation], held_out: str, worst_r2: float, doubts: Sequence[Diagnostic]
+    level: str, held_out_sets: list[Validation], held_out: str, worst_r2: float, doubts: Sequence[Diagnostic]
 ) -> str:
-    # What was claimed first was seen nearest to the log: what is claimed after it may follow from it.
+    # The first doubt is closest to the raw log; later ones may follow from it.
     reason = f"{doubts[0].identifier}: {_placed(doubts[0])}." if doubts else ""
-    further = list(dict.fromkeys(one.identifier for one in doubts if one.identifier != doubts[0].identifier))
-    reason += f" Doubts besides: {', '.join(further)}." if further else ""
-    if not unseen:
+    further = list(
+        dict.fromkeys(doubt.identifier for doubt in doubts if doubt.identifier != doubts[0].identifier)
+    )
+    reason += f" Further doubts: {', '.join(further)}." if further else ""
+    if not held_out_sets:
         if level == "poor":
-            return f"Do not use this model yet. It fits its training data, which hardly determine it. {reason}".strip()
+            return f"Do not use this model yet. Its training data hardly determine it. {reason}".strip()
         if doubts:
-            return f"One claim could overturn this model. {reason} Nothing is known about other motions."
-        return "The model fits its training data; nothing is known about other motions."
-    worst = max((v.scores for v in unseen), key=lambda scores: scores.total_relative)
-    text = f"On {held_out} the model misses {100 * worst.total_relative:.2g} % of the torque"
+            return f"A doubt could invalidate this model. {reason} Its error on other motions is unknown."
+        return "The model fits its training data. Its error on other motions is unknown."
+    worst = max((v.scores for v in held_out_sets), key=lambda scores: scores.total_relative)
+    text = f"Torque error on {held_out}: {100 * worst.total_relative:.2g} %"
     if worst.all_samples is not None:
-        text += f", {100 * worst.all_samples.total_relative:.2g} % with the samples that this leaves out"
+        whole = worst.all_samples.total_relative
+        text += f", {100 * whole:.2g} % including samples left out ({', '.join(worst.left_out)})"
     if worst.exported is not None:
-        text += f", {100 * worst.exported:.2g} % as it is exported"
-    text += f" (worst joint R² = {worst_r2:.4f})."
+        text += f", {100 * worst.exported:.2g} % for the exported model"
+    text += f"; worst joint R² = {worst_r2:.4f}."
     return {
-        "good": f"This model can be trusted on motions like the ones recorded. {text}",
+        "good": f"This model can be trusted on motions like the recorded ones. {text}",
         "usable": f"This model is usable, with weak spots named below. {text}",
-        "doubtful": f"One claim could overturn this model. {reason} {text}",
+        "doubtful": f"A doubt could invalidate this model. {reason} {text}",
         "poor": f"Do not use this model yet. {reason} {text}"
         if reason
         else f"Do not use this model yet. {text}",
@@ -214,71 +250,75 @@ def _score_findings(
     one_sided: Mapping[str | None, str],
     findings: list[Finding],
 ) -> str:
-    """Adds what is to be said of each joint's score.    one_sided: what is odd about efforts, by joint."""
+    """Add the findings about the score of each joint; one_sided: doubtful efforts, by joint."""
     scores = validation.scores
     level = "good"
     for j, name in enumerate(scores.joint_names):
         r2 = scores.r2[j]
         if name in scores.unmeasured:
-            text = "Its effort was not logged, or is not its torque: friction and rotor inertia are not the data's."
-            advice = "Log its effort, if its torque matters."
+            text = "Its effort was not logged or is not its torque: friction and rotor inertia cannot be identified."
+            advice = "Log the effort of this joint if its torque matters."
             findings.append(Finding("note", f"{name}: effort not measured", text, advice, "unscored-joint"))
             continue
         if name in scores.at_rest:
             text = (
-                f"R² = {r2:.3f} on {scores.origin} says nothing of the model: friction at rest or a brake may hold any "
-                "part of the load, and what the motor gives besides is no property of the bodies."
+                f"R² = {r2:.3f} on {scores.origin} does not count: at rest, friction or a brake may carry part of the "
+                "load, so the motor effort is not the torque of the links."
             )
-            advice = "Hold out a motion in which this joint moves, if its model matters."
+            advice = "Hold out a motion in which this joint moves if its model matters."
             findings.append(Finding("note", f"{name}: at rest, not judged", text, advice, "joint-not-judged"))
             continue
         if name in scores.moved_once:
             level = _worse(level, "usable")
             text = (
-                "It moves in one part of the log alone: a fit to the others knows nothing of its friction, so that its "
-                "motion is not held out."
+                "It moves in only one part of the log. A fit without that part cannot determine its friction, so its "
+                "motion cannot be held out."
             )
-            advice = "Move it at several times, or hold out another log."
+            advice = "Move it several times in the log, or hold out another log."
             findings.append(
                 Finding("warning", f"{name}: moved once, not judged", text, advice, "joint-not-judged")
             )
             continue
         if not np.isfinite(r2):
-            text = "Its score has no meaning."
+            text = "The torque is constant, so R² and relative error have no meaning."
             findings.append(Finding("warning", f"{name}: no torque variation", text, code="unscored-joint"))
             continue
         text = f"relative error {100 * scores.relative[j]:.3g} %, R² = {r2:.3f} on {scores.origin}."
         if name in scores.useless:
             level = "poor"
-            text += " A constant torque misses less, block by block beyond chance."
-            advice = "Leave this joint's model out, or look at its residuals against velocity and position."
-            advice = _of_supply(one_sided.get(name)) or advice
+            text += " Predicting a constant torque gives a significantly smaller error."
+            advice = (
+                "Do not use the model of this joint, or inspect its residuals over velocity and position."
+            )
+            advice = _advice_on_supply_current(one_sided.get(name)) or advice
             findings.append(
                 Finding("problem", f"{name}: worse than a constant torque", text, advice, "useless-joint")
             )
         elif r2 < USABLE_R2:
             level = "poor"
             largest = float(np.nanmax(scores.torque_rms))
-            advice = "Look at its residuals against velocity and position; try another friction model."
+            advice = "Inspect its residuals over velocity and position; try another friction model."
             if scores.rms[j] < LITTLE * largest:
                 advice = (
-                    f"What it misses, {scores.rms[j]:.2g} r.m.s., is {100 * scores.rms[j] / largest:.2g} % of the "
-                    "greatest joint's torque: noise and drift of its sensor may be most of its torque, which no "
-                    "other friction mends. Judge it by what it misses, or move it faster or with a load."
+                    f"Its RMS error, {scores.rms[j]:.2g}, is only {100 * scores.rms[j] / largest:.2g} % of the largest "
+                    "joint torque: it may be sensor noise and drift. Judge the joint by its RMS error, or move it "
+                    "faster or with a load."
                 )
-            advice = _of_supply(one_sided.get(name)) or advice
+            advice = _advice_on_supply_current(one_sided.get(name)) or advice
             findings.append(Finding("problem", f"{name}: poorly predicted", text, advice, "poor-joint"))
         elif r2 < GOOD_R2:
             level = _worse(level, "usable")
-            advice = "Its residual plot shows what is missing: friction at low speed, elasticity or a cable."
+            advice = (
+                "See its residual plot for what is missing: friction at low speed, elasticity or a cable."
+            )
             findings.append(Finding("warning", f"{name}: weakly predicted", text, advice, "weak-joint"))
     if scores.beyond_text:
         findings.append(
             Finding(
                 "warning",
-                f"Scored outside the training's range on {scores.origin}",
-                f"Outside it, by more than {100 * RANGE_MARGIN:.0f} % of its width: {scores.beyond_text}.",
-                "There the model extrapolates; train on motion as far and as fast as the model is for.",
+                f"Motion outside the training range on {scores.origin}",
+                f"Beyond the range by more than {100 * RANGE_MARGIN:.0f} % of its width: {scores.beyond_text}.",
+                "The model extrapolates there. Train on motion as far and as fast as the intended use.",
                 "extrapolation",
             )
         )
@@ -290,9 +330,9 @@ def _score_findings(
         findings.append(
             Finding(
                 "warning",
-                f"Worse on {scores.origin} than in training",
-                f"{100 * scores.total_relative:.3g} % against {100 * training.scores.total_relative:.3g} %.",
-                "Record a longer or richer motion, or draw the fit towards the prior (method = 'ridge').",
+                f"Larger error on {scores.origin} than in training",
+                f"{100 * scores.total_relative:.3g} %, in training {100 * training.scores.total_relative:.3g} %.",
+                "Record a longer or richer motion, or use a prior (method = 'ridge').",
                 "overfit",
             )
         )
@@ -300,21 +340,21 @@ def _score_findings(
 
 
 def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | None) -> list[Finding]:
-    """Signs that the log says little of the parameters, whatever it fits."""
-    base, found = estimate.base, []
+    """Signs that the log hardly determines the parameters, however well it is fitted."""
+    base, findings = estimate.base, []
     more = "Record a longer motion in which every joint moves through its range; dynid excite plans one."
     if base.condition > CONDITION_BAD:
-        text = "Errors of the torque come out of the fit up to so many times as large in some parameters."
-        title = f"Hardly identifiable: condition {base.condition:.2g}"
-        found.append(Finding("warning", title, text, more, "ill-conditioned"))
+        text = "Relative torque errors may be amplified by up to this factor in some parameters."
+        title = f"Hardly identifiable: condition number {base.condition:.2g}"
+        findings.append(Finding("warning", title, text, more, "ill-conditioned"))
     borrowed = _borrowed(estimate)
     if borrowed > PRIOR_MANY * base.rank:
-        title = f"{borrowed} of {base.rank} base parameters come from the description"
-        found.append(
+        title = f"{borrowed} of {base.rank} base parameters are set mainly by the prior"
+        findings.append(
             Finding(
                 "warning",
                 title,
-                "It says more of them than the log, for want of motion or since the model misses too much.",
+                "The log hardly determines them: the motion excites them too little, or the model error is too large.",
                 more,
                 "from-description",
             )
@@ -325,14 +365,16 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
         # Nyquist: two independent values a period of the highest frequency kept.
         values = 2.0 * bandwidth * seconds * len(r.joint_names) / base.rank
         if values < VALUES_FEW:
-            text = f"{seconds:.2g} s of motion below {bandwidth:.2g} Hz hold {values:.2g} independent torques for each "
-            found.append(
+            text = f"{seconds:.2g} s of motion below {bandwidth:.2g} Hz give {values:.2g} independent torques for each "
+            findings.append(
                 Finding("warning", "Little data", f"{text}of {base.rank} parameters.", more, "little-data")
             )
-    return found
+    return findings
 
 
-def _export_finding(faults: Sequence[str], estimate: Estimate, unseen: Sequence[Validation]) -> Finding:
+def _export_finding(
+    faults: Sequence[str], estimate: Estimate, held_out_sets: Sequence[Validation]
+) -> Finding:
     if not faults:
         sprung = any(
             is_spring_stiffness(column) and value > 0
@@ -341,54 +383,52 @@ def _export_finding(faults: Sequence[str], estimate: Estimate, unseen: Sequence[
         return Finding(
             "good",
             "Can be exported",
-            "All bodies are physically consistent: URDF, MJCF, SDF and C hold these very bodies"
-            + ("; URDF has no place for springs, MJCF, SDF and C have." if sprung else "."),
+            "All links are physically consistent: URDF, MJCF, SDF and C contain exactly these links"
+            + (". Joint springs are written to MJCF, SDF and C, but not to URDF." if sprung else "."),
             code="exportable",
         )
     shown = "; ".join(faults[:FAULTS_SHOWN])
     shown += f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
     borrowed = _borrowed(estimate)
-    cause = "effects that the model lacks have bent the bodies"
+    cause = "effects missing in the model have biased the links"
     if borrowed or not estimate.base.condition <= CONDITION_HIGH:
-        cause = (
-            f"the log hardly determines these bodies (condition {estimate.base.condition:.3g}), or {cause}"
-        )
-    missed = [
-        f", which miss {100 * v.scores.exported:.3g} % of the torque on {v.scores.origin}, not "
-        f"{100 * v.scores.total_relative:.3g} %"
-        for v in unseen
+        cause = f"the log hardly determines these links (condition number {estimate.base.condition:.3g}), or {cause}"
+    exported_errors = [
+        f" (torque error on {v.scores.origin}: {100 * v.scores.exported:.3g} % instead of "
+        f"{100 * v.scores.total_relative:.3g} %)"
+        for v in held_out_sets
         if v.scores.exported is not None
     ]
     return Finding(
         "warning",
-        "Can be exported, but as another model: this one is not physically consistent",
-        f"{shown}. Likely, {cause}. URDF, MJCF and SDF hold the physically consistent bodies that the data like best"
-        f"{''.join(missed[:1])}; dynid export says by how much their torque differs, joint by joint.",
-        "Look for what the model lacks or the description has wrong.",
+        "Not physically consistent: exports contain a different model",
+        f"{shown}. Likely cause: {cause}. URDF, MJCF and SDF contain the best-fitting physically consistent links"
+        f"{''.join(exported_errors[:1])}; dynid export lists the torque difference per joint.",
+        "Look for effects missing in the model or errors in the robot file.",
         "not-exportable",
     )
 
 
 def _borrowed(estimate: Estimate) -> int:
-    # A prior that unseen blocks chose to be strong may decide what the log determines well enough by itself.
+    # A prior whose strength was chosen on held-out blocks may dominate values that the log alone would determine.
     return int(np.sum(estimate.weakly_informed > PRIOR_DECIDES))
 
 
 def _bends(finding: ResidualFinding, scores: Scores) -> bool:
-    """Whether an effect that the fit still contains is large enough to have bent the parameters."""
+    """Whether an effect left in the residuals is large enough to have biased the parameters."""
     if finding.masked or finding.level != "warning" or finding.share < SYSTEMATIC:
         return False
     names = scores.joint_names
-    missed = (
+    error = (
         scores.relative[names.index(finding.joint)] if finding.joint in names else np.nanmax(scores.relative)
     )
     like_friction = {
-        one.identifier
-        for one in feature_groups()
-        if one.friction or (one.imitated_by is not None and one.imitated_by.friction)
+        group.identifier
+        for group in feature_groups()
+        if group.friction or (group.imitated_by is not None and group.imitated_by.friction)
     }
     most = FRICTION_BENDS if finding.identifier in like_friction else BENDS
-    return bool(np.sqrt(finding.share) * missed > most)
+    return bool(np.sqrt(finding.share) * error > most)
 
 
 def _identifiability(
@@ -406,62 +446,69 @@ def _identifiability(
         findings.append(
             Finding(
                 "warning",
-                f"{len(lost)} of {structural.rank} base parameters were not excited",
-                f"The motion does not separate {names} from the others.",
+                f"{len(lost)} of {structural.rank} base parameters are not excited",
+                f"The motion does not separate {names} from the other parameters.",
                 "Move every joint through its range, several at a time, with changing acceleration.",
                 "not-excited",
             )
         )
     elif base.condition <= CONDITION_BAD:
-        title, borrowed = f"All {base.rank} base parameters were excited", _borrowed(estimate)
+        title, borrowed = f"All {base.rank} base parameters are excited", _borrowed(estimate)
         if borrowed:
-            hang, them = ("hangs", "it") if borrowed == 1 else ("hang", "them")
-            text = (
-                f"Yet {borrowed} of them {hang} on the description, which says more of {them} than the log."
-            )
+            verb = "is" if borrowed == 1 else "are"
+            text = f"But {borrowed} of them {verb} set mainly by the prior (robot file)."
             findings.append(Finding("note", title, text, code="from-description"))
         else:
-            text = "" if in_step else "The motion informs every direction."
+            text = "" if in_step else "The motion has information on each of them."
             findings.append(Finding("good", title, text, code="excited"))
     if CONDITION_HIGH < base.condition <= CONDITION_BAD:
         findings.append(
             Finding(
                 "warning",
                 f"Condition number {base.condition:.3g}",
-                "Some parameters are only weakly identifiable; their intervals are wide.",
-                "Design a richer motion.",
+                "Some parameters are only weakly identifiable and have wide intervals.",
+                "Record a richer motion: dynid excite plans one.",
                 "ill-conditioned",
             )
         )
 
 
 def choice_findings(choices: Sequence[Choice]) -> list[Finding]:
-    """What each comparison on held-out blocks said: which forms of friction earned their place, and which did not."""
+    """Findings about the forms of friction that were compared on held-out blocks: which were chosen and which not."""
     findings = []
     for subject in dict.fromkeys(choice.subject for choice in choices):
-        own = [choice for choice in choices if choice.subject == subject]
-        kept = [c for c in own if c.chosen == c.candidates[0].name]
-        better = [c for c in own if c not in kept]
+        of_subject = [choice for choice in choices if choice.subject == subject]
+        kept = [c for c in of_subject if c.chosen == c.candidates[0].name]
+        better = [c for c in of_subject if c not in kept]
         simple = ", ".join(c.joint for c in kept)
         if better:
             text = "; ".join(_gain_text(c) for c in better) + "."
-            text += f" Nothing to gain on {simple}." if kept else ""
-            title = "Friction chosen by joint" if subject == "friction" else f"{subject} earned its place"
+            text += f" No gain on {simple}." if kept else ""
+            title = (
+                "Friction chosen per joint" if subject == "friction" else f"{subject} improves the prediction"
+            )
             findings.append(
                 Finding(
-                    "good", title + f" on {len(better)} of {len(own)} joints", text, code="friction-chosen"
+                    "good",
+                    title + f" on {len(better)} of {len(of_subject)} joints",
+                    text,
+                    code="friction-chosen",
                 )
             )
         elif subject == "friction":
-            text = "No other form predicts held-out blocks better by more than one standard error."
+            text = "No other form reduces the held-out error by more than one standard error."
             findings.append(
                 Finding("good", "Viscous and Coulomb friction suffice", text, code="friction-chosen")
             )
         else:
-            text = f"On held-out blocks it is no better than '{kept[0].chosen}', beyond one standard error."
+            text = f"On held-out blocks it is not better than '{kept[0].chosen}' by more than one standard error."
             findings.append(
                 Finding(
-                    "warning", f"{subject} did not earn its place", text, "Leave it out.", "friction-chosen"
+                    "warning",
+                    f"{subject} does not improve the prediction",
+                    text,
+                    "Leave it out.",
+                    "friction-chosen",
                 )
             )
     return findings
@@ -469,7 +516,7 @@ def choice_findings(choices: Sequence[Choice]) -> list[Finding]:
 
 def _gain_text(choice: Choice) -> str:
     winner = choice.winner
-    return f"{choice.joint} {winner.name} ({100 * winner.gain:.2g} % less held-out mean square error of all joints)"
+    return f"{choice.joint} {winner.name} (held-out mean square error {100 * winner.gain:.2g} % lower)"
 
 
 def _worse(a: str, b: str) -> str:
@@ -483,45 +530,55 @@ def _worst(values: Float) -> float:
 
 # What to do after an identification, with the commands that do it.
 
-_MENDED = 3
-_OPEN = ("problem", "warning")
+# Findings whose advice is repeated as a step; more would hide the commands.
+_STEPS_OF_FINDINGS = 3
+_UNSOLVED = ("problem", "warning")
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do, in words, and the commands for it, which may be none."""
+    """One recommended step in words, with the commands for it (possibly none)."""
 
     text: str
     commands: tuple[str, ...] = ()
 
 
-def next_steps(one: Identification) -> tuple[Step, ...]:
-    """What is to be done next, the most urgent first; commands are for a terminal in the folder of the run."""
-    return (*_settle(one), *_declare(one), *_mend(one), *_record(one), *_validate(one), *_use(one))
+def next_steps(identification: Identification) -> tuple[Step, ...]:
+    """Recommended next steps, most urgent first; commands are for a terminal in the folder of the run."""
+    return (
+        *_settle_doubts(identification),
+        *_declare_causes(identification),
+        *_fix_findings(identification),
+        *_record(identification),
+        *_validate(identification),
+        *_use(identification),
+    )
 
 
-def _mend(one: Identification) -> Iterable[Step]:
-    found = [f for level in _OPEN for f in one.verdict.findings if f.level == level and f.advice]
-    return [Step(f"{finding.title}: {finding.advice}") for finding in found[:_MENDED]]
+def _fix_findings(identification: Identification) -> Iterable[Step]:
+    findings = [
+        f for level in _UNSOLVED for f in identification.verdict.findings if f.level == level and f.advice
+    ]
+    return [Step(f"{finding.title}: {finding.advice}") for finding in findings[:_STEPS_OF_FINDINGS]]
 
 
-def _settle(one: Identification) -> Iterable[Step]:
-    # What a doubt says bends all joints, so that it comes before what a joint misses.
-    for code in dict.fromkeys(doubt.identifier for doubt in one.diagnostics.doubts):
+def _settle_doubts(identification: Identification) -> Iterable[Step]:
+    # A doubt affects all joints, so it comes before errors of single joints.
+    for code in dict.fromkeys(doubt.identifier for doubt in identification.diagnostics.doubts):
         known = explanation(code)
         if known is not None:
             yield Step(f"{code}: {plain(known.do).replace('`', '')}")
-        # A run from Python names no robot file: then the code is said and the command is not.
-        again = _again(one.files, "--accept", code)
-        text = f"If what '{code}' doubts is right on your robot, accept it; the verdict then names it as accepted."
+        # A run from Python names no robot file: then no command can be given.
+        again = _again(identification.files, "--accept", code)
+        text = f"If your robot is right about '{code}', accept it. The verdict then lists it as accepted."
         yield Step(text, again)
 
 
-def _declare(one: Identification) -> Iterable[Step]:
-    # What the whole model is known to lack is the cause of what single joints miss.
-    for warning in one.diagnostics.warnings:
+def _declare_causes(identification: Identification) -> Iterable[Step]:
+    # An effect missing in the whole model causes errors of single joints.
+    for warning in identification.diagnostics.warnings:
         if _names_a_cause(warning):
-            yield Step(warning.text)  # it begins with what it is
+            yield Step(warning.text)  # its text begins with the cause
         elif warning.identifier in CAUSES:
             yield Step(f"{warning.identifier}: {warning.text}")
 
@@ -542,38 +599,38 @@ def _again(files: Mapping[str, object], *further: str) -> tuple[str, ...]:
     return (shlex.join([*words, *further, "--out", "../again"]),)
 
 
-def _record(one: Identification) -> Iterable[Step]:
-    base, robot = one.estimate.base, one.files.get("robot")
-    if base.rank >= one.structural.rank and base.condition <= CONDITION_HIGH:
+def _record(identification: Identification) -> Iterable[Step]:
+    base, robot = identification.estimate.base, identification.files.get("robot")
+    if base.rank >= identification.structural.rank and base.condition <= CONDITION_HIGH:
         return ()
     words = ("dynid", "excite", str(robot), "--after", ".", "--out", "../next-motion")
     return (
         Step(
-            "Record a motion that determines what this log does not; its joint limits are the description's.",
+            "Record a motion that determines the missing parameters. The plan uses the joint limits of the robot file.",
             (shlex.join(words),) if isinstance(robot, str) else (),
         ),
     )
 
 
-def _validate(one: Identification) -> Iterable[Step]:
-    known = "another log" if one.validations else "a log that it has not seen: nothing was held out"
+def _validate(identification: Identification) -> Iterable[Step]:
+    known = "another log" if identification.validations else "a held-out log: no data was held out so far"
     return (Step(f"Score the model on {known}.", ("dynid validate . OTHER_LOG",)),)
 
 
-def _use(one: Identification) -> Iterable[Step]:
-    if not any(column.of is Of.BODY for column in one.estimate.columns):
+def _use(identification: Identification) -> Iterable[Step]:
+    if not any(column.of is Of.BODY for column in identification.estimate.columns):
         return
     yield Step(
-        "Export it for simulation, planning or control; meshes and all else of a URDF or MJCF stay as they are.",
+        "Export the model for simulation, planning or control. Meshes and other parts of a URDF or MJCF are kept.",
         tuple(f"dynid export . --to model.{suffix}" for suffix in ("urdf", "xml", "c")),
     )
-    logs = one.files.get("validate") or one.files.get("logs")
+    logs = identification.files.get("validate") or identification.files.get("logs")
     if isinstance(logs, list) and logs:
         yield Step(
-            "See how far the exported robot moves from the real one, in MuJoCo and pinocchio.",
+            "Compare the exported robot with the real one in MuJoCo and Pinocchio.",
             (shlex.join(["dynid", "replay", ".", *map(str, logs)]),),
         )
     yield Step(
-        "Compute with it in Python: torque, mass matrix, forward dynamics, Jacobians, external torque.",
+        "Use the model in Python: torque, mass matrix, forward dynamics, Jacobians, external torque.",
         ("python -i -c \"import dynid; model = dynid.load('.').model; print(model)\"",),
     )

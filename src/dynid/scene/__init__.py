@@ -1,4 +1,4 @@
-"""A robot to look at: bodies, motion, colours by link; built once for the report, the motion page and the app."""
+"""Robots to look at: surfaces, motion and colours by link, for the report, the motion page and the app."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenes in pages: a whole document, or a part of another one; offline, under a strict security policy."""
+"""Scenes as HTML: a whole document or a part of one; offline, with a strict security policy."""
 
 from __future__ import annotations
 
@@ -16,20 +16,25 @@ from dynid.scene.scene import Scene
 from dynid.scene.still import still_png
 
 ASSETS = Path(__file__).parent / "assets"
-# Positions of a surface in its box by 16 bits: 0.01 mm in a link of 0.6 m.
+# Steps of a position in the bounding box of a surface, 16 bits: 0.01 mm in a link of 0.6 m.
 _STEPS = 65535
 STILL = (640, 370)  # pixels of the picture for print: 100 dpi on a page, some 60 kB
-_GRID = 8  # lines to each side of the middle
-_HINT = "Drag or arrow keys turn, wheel or + and - zoom, shift moves, Home resets"
-_TURN = np.pi  # a joint without limits is turned so far by hand
+_GRID = 8  # grid lines on each side of the centre
+_HINT = "Drag or arrow keys: turn. Wheel or + and -: zoom. Shift: move. Home: reset"
+_TURN = np.pi  # rad: range of the slider of a joint without limits, to each side
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """A scene inside another page.
+    """A scene as a part of a page.
 
-    html: goes where the scene is to stand, any number of them in a page.
-    script, style: once in the page; the script's hash belongs into its policy (`page_policy`).
+    Parameters
+    ----------
+    html : str
+        Element of the scene; a page may have several.
+    script, style : str
+        Once per page; the page's policy must contain the hash of the script (`page_policy`).
+
     """
 
     html: str
@@ -38,9 +43,21 @@ class Fragment:
 
 
 def scene_page(scene: Scene, title: str = "") -> str:
-    """A whole HTML document: the robot, its motion with controls, joints that can be moved by hand.
+    """Render a scene as a whole HTML document: robot, motion with controls, and sliders for the joints.
 
-    It needs no network, no WebGL and no other file, so that it can be saved, sent, or put into an iframe.
+    The document needs no network, no WebGL and no other file.
+
+    Parameters
+    ----------
+    scene : Scene
+        The scene.
+    title : str
+        Title; "" = name of the robot.
+
+    Returns
+    -------
+    str
+
     """
     title = title or scene.robot.name or "robot"
     part = scene_fragment(scene, label=title, full=True)
@@ -67,16 +84,29 @@ def scene_page(scene: Scene, title: str = "") -> str:
 
 
 def scene_fragment(scene: Scene, label: str = "", full: bool = False, follows: str = "") -> Fragment:
-    """A scene as a part of a page.
+    """Render a scene as a part of a page.
 
-    label: for screen readers.    follows: what figures of the page may go by to follow the scene, which sends an event
-    "scene-time" with detail.t, s, and takes "scene-seek": the attribute data-follows.
-    full: the scene is the page: it starts to move, and the wheel zooms without a click.
+    Parameters
+    ----------
+    scene : Scene
+        The scene.
+    label : str
+        Text for screen readers.
+    full : bool
+        Whether the scene fills the page: the motion starts at once, and the wheel zooms without a click.
+    follows : str
+        Value of the attribute data-follows, by which figures find the scene. The scene sends the event "scene-time"
+        with detail.t, s, and accepts "scene-seek".
+
+    Returns
+    -------
+    Fragment
+
     """
     still = base64.b64encode(still_png(scene, *STILL)).decode("ascii")
     label = escape(label or f"{scene.robot.name or 'robot'} in 3-D", quote=True)
     legend = "".join(
-        f'<li><i style="background:{one.value}"></i>{escape(one.meaning)}</li>' for one in scene.legend
+        f'<li><i style="background:{entry.value}"></i>{escape(entry.meaning)}</li>' for entry in scene.legend
     )
     html = f"""<div class="scene" data-follows="{escape(follows, quote=True)}">
 <div class="scene-view"><img class="scene-still" alt="{label}" src="data:image/png;base64,{still}"><canvas tabindex="0" role="img" aria-label="{label}. {_HINT}."></canvas></div>
@@ -93,19 +123,19 @@ def scene_fragment(scene: Scene, label: str = "", full: bool = False, follows: s
 def _data(scene: Scene, full: bool) -> dict[str, Any]:
     robot = scene.robot
     centre, radius = scene.extent
-    surfaces = [one for one in scene.surfaces if len(one.triangles)]
+    surfaces = [item for item in scene.surfaces if len(item.triangles)]
     parts, packed = [], []
-    for one in surfaces:
-        low = one.vertices.min(axis=0)
-        step = np.ptp(one.vertices, axis=0) / _STEPS
-        packed.append(((one.vertices - low) / np.where(step > 0, step, 1.0)).round().astype("<u2"))
+    for item in surfaces:
+        low = item.vertices.min(axis=0)
+        step = np.ptp(item.vertices, axis=0) / _STEPS
+        packed.append(((item.vertices - low) / np.where(step > 0, step, 1.0)).round().astype("<u2"))
         parts.append(
             {
-                "body": one.body,
-                "link": scene.owner(one),
-                "v": len(one.vertices),
-                "t": len(one.triangles),
-                "low": _short(low),
+                "body": item.body,
+                "link": scene.owner(item),
+                "v": len(item.vertices),
+                "t": len(item.triangles),
+                "low": _rounded(low),
                 "step": [float(f"{x:.8g}") for x in step],
             }
         )
@@ -118,8 +148,8 @@ def _data(scene: Scene, full: bool) -> dict[str, Any]:
             for name, slides, low, high in zip(robot.joint_names, robot.prismatic, lower, upper, strict=True)
         ],
         "links": [
-            {"name": name, "colour": one.colour.value, "said": one.said}
-            for name, one in zip(scene.names, scene.palette, strict=True)
+            {"name": name, "colour": item.colour.value, "said": item.said}
+            for name, item in zip(scene.names, scene.palette, strict=True)
         ],
         "tree": {
             "parent": robot.parent.tolist(),
@@ -132,13 +162,13 @@ def _data(scene: Scene, full: bool) -> dict[str, Any]:
         "home": scene.home.tolist(),
         "motion": _motion(scene),
         "up": scene.up.tolist(),
-        "centre": _short(centre),
+        "centre": _rounded(centre),
         "radius": float(f"{radius:.5g}"),
-        "grid": [_short(line) for line in _grid(scene)],
-        "lines": [_short(line) for line in scene.lines],
+        "grid": [_rounded(line) for line in _grid(scene)],
+        "lines": [_rounded(line) for line in scene.lines],
         "parts": parts,
-        "vertices": _text(np.concatenate(packed)) if packed else "",
-        "triangles": _text(np.concatenate([one.triangles.astype("<u2") for one in surfaces]))
+        "vertices": _base64(np.concatenate(packed)) if packed else "",
+        "triangles": _base64(np.concatenate([item.triangles.astype("<u2") for item in surfaces]))
         if packed
         else "",
     }
@@ -147,7 +177,7 @@ def _data(scene: Scene, full: bool) -> dict[str, Any]:
 def _motion(scene: Scene) -> dict[str, Any] | None:
     if not len(scene.times):
         return None
-    return {"step": float(scene.times[1] - scene.times[0]), "q": _text(scene.q.astype("<f4"))}
+    return {"step": float(scene.times[1] - scene.times[0]), "q": _base64(scene.q.astype("<f4"))}
 
 
 def _ranges(scene: Scene) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -158,7 +188,7 @@ def _ranges(scene: Scene) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float
 
 
 def _grid(scene: Scene) -> npt.NDArray[np.float64]:
-    # A square of lines on the ground, as wide as the robot reaches, with a round distance between them.
+    # A square grid on the ground, as wide as the robot reaches, with a round spacing.
     _, radius = scene.extent
     wide = 10.0 ** np.floor(np.log10(radius / 4.0))
     wide *= next(f for f in (1.0, 2.0, 5.0, 10.0) if f * wide * _GRID >= 1.3 * radius)
@@ -175,9 +205,9 @@ def _grid(scene: Scene) -> npt.NDArray[np.float64]:
     return np.array(lines)
 
 
-def _short(values: npt.ArrayLike) -> list[float]:
+def _rounded(values: npt.ArrayLike) -> list[float]:
     return [round(float(x), 6) for x in np.asarray(values)]
 
 
-def _text(values: npt.NDArray[Any]) -> str:
+def _base64(values: npt.NDArray[Any]) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")

@@ -1,4 +1,4 @@
-"""A scene: bodies of a robot, its motion, colours by link."""
+"""A scene: surfaces of a robot, its motion, and colours by link."""
 
 from __future__ import annotations
 
@@ -22,20 +22,29 @@ from dynid.scene.surface import Shapes, Surface, shapes_of, simplified
 if TYPE_CHECKING:  # scenes of results are made without the readers of logs
     from dynid.log.read import Log
 
-# As text in a page, where three bytes take four characters, vertices and triangles stay below 400 kB.
+# Bytes of vertices and triangles: 400 kB as text in a page, where three bytes take four characters.
 MOST_BYTES = 300_000
-# A screen shows 60 pictures a second and interpolation between 30 is not seen; long recordings get fewer.
+# Hz and frames: interpolation between 30 frames per second looks smooth; long recordings get fewer.
 FRAME_RATE, MOST_FRAMES = 30.0, 3000
 _PLAIN = ("#8fa3b5", "#6f879d")
 _FIXED = "#9aa1a8"
 _IN_THE_WAY = "#c9915f"
-# Poses of a motion, and vertices of a surface, that decide how large the picture has to be.
+# Poses of a motion and vertices of a surface from which the extent of the picture is computed.
 _POSES, _POINTS = 60, 100
 
 
 @dataclass(frozen=True)
 class Colour:
-    """A colour, "#rrggbb", and what it means."""
+    """A colour and its meaning.
+
+    Parameters
+    ----------
+    value : str
+        "#rrggbb".
+    meaning : str
+        Text of the legend; "" = not in the legend.
+
+    """
 
     value: str
     meaning: str
@@ -43,7 +52,15 @@ class Colour:
 
 @dataclass(frozen=True)
 class LinkColour:
-    """A link's colour and what is said of the link when it is pointed at."""
+    """Colour of a link, and the text shown when the pointer is on the link.
+
+    Parameters
+    ----------
+    colour : Colour
+    said : str
+        The text.
+
+    """
 
     colour: Colour
     said: str = ""
@@ -54,12 +71,28 @@ _OBSTACLE = LinkColour(Colour(_IN_THE_WAY, "obstacle"))
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What is drawn.
+    """A robot to draw, with its motion.
 
-    surfaces: triangles by body.    shapes: what they are, in a sentence or two.
-    times: (F,) s and q: (F, n) rad (m), on a uniform grid; F = 0 for a robot that stands.
-    home: (n,) where it stands without motion.    colours: by body's name, "base" for what stands still.
-    lines: (L, 6) ends of lines in the base frame, m: bounds of the room.    floor: height of the grid, m.
+    Parameters
+    ----------
+    robot : RobotModel
+    surfaces : tuple of Surface
+        Triangles of the bodies.
+    shapes : str
+        What the surfaces are, in a sentence or two.
+    times : ndarray, shape (F,), s
+        Uniform grid; F = 0 without motion.
+    q : ndarray, shape (F, n), rad (m)
+        Positions at these times.
+    home : ndarray, shape (n,), rad (m)
+        Position without motion.
+    colours : mapping of str to LinkColour
+        By name of the body, "base" for the base.
+    lines : ndarray, shape (L, 6), m
+        End points of lines in the base frame: bounds of the room.
+    floor : float, m
+        Height of the grid.
+
     """
 
     robot: RobotModel
@@ -84,13 +117,13 @@ class Scene:
 
     @cached_property
     def up(self) -> Float:
-        """Against gravity, in the base frame; z where there is none."""
+        """Unit vector against gravity in the base frame; z without gravity."""
         g = self.robot.gravity
         size = float(np.linalg.norm(g))
         return np.array([0.0, 0.0, 1.0]) if size == 0.0 else np.asarray(-g / size)
 
     def placements(self, q: Float) -> tuple[Float, Float]:
-        """R (T, nb + 1, 3, 3) and p (T, nb + 1, 3) of the base and all bodies; q: (T, n)."""
+        """Rotations (T, nb + 1, 3, 3) and origins (T, nb + 1, 3) of the base and all bodies at positions q (T, n)."""
         x = self.robot.tree_motion(q, q, q)[0]
         R, p = Bodies(self.robot.tree, np.zeros((self.robot.n_bodies, 10))).placements(x)
         T = len(q)
@@ -101,19 +134,20 @@ class Scene:
 
     @cached_property
     def extent(self) -> tuple[Float, float]:
-        """Centre (3,) and radius, m, of a ball round the robot in its motion."""
+        """Centre (3,) and radius, m, of a ball around the robot over its motion."""
         return self.ball(self.q[:: max(1, len(self.q) // _POSES)] if len(self.q) else self.home[None])
 
     def ball(self, q: Float) -> tuple[Float, float]:
-        """Centre (3,) and radius, m, of a ball round the robot, without obstacles, at positions q (T, n)."""
+        """Centre (3,) and radius, m, of a ball around the robot, without obstacles, at positions q (T, n)."""
         R, p = self.placements(q)
         points = np.concatenate(
             [
                 (
-                    _spread(one.vertices) @ R[:, one.body + 1].swapaxes(1, 2) + p[:, one.body + 1, None]
+                    _spread(surface.vertices) @ R[:, surface.body + 1].swapaxes(1, 2)
+                    + p[:, surface.body + 1, None]
                 ).reshape(-1, 3)
-                for one in self.surfaces
-                if len(one.vertices) and one.kind != "obstacle"
+                for surface in self.surfaces
+                if len(surface.vertices) and surface.kind != "obstacle"
             ]
         )
         centre = 0.5 * (points.min(axis=0) + points.max(axis=0))
@@ -121,15 +155,15 @@ class Scene:
 
     @property
     def palette(self) -> tuple[LinkColour, ...]:
-        """Colour of the base, of every body, and of obstacles where there are any."""
+        """Colours of the base, of each body, and of obstacles if there are any."""
         plain = [LinkColour(Colour(_FIXED, ""))]
         plain += [LinkColour(Colour(_PLAIN[i % 2], "")) for i in range(self.robot.n_bodies)]
-        found = [self.colours.get(name, usual) for name, usual in zip(self.names, plain, strict=False)]
-        return (*found, *([_OBSTACLE] if self._blocked else []))
+        colours = [self.colours.get(name, usual) for name, usual in zip(self.names, plain, strict=False)]
+        return (*colours, *([_OBSTACLE] if self._blocked else []))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the colours of the palette belong to."""
+        """Names of the base, bodies and obstacles, in the order of the palette."""
         return ("base", *self.robot.body_names, *(["obstacle"] if self._blocked else []))
 
     def owner(self, surface: Surface) -> int:
@@ -138,13 +172,13 @@ class Scene:
 
     @property
     def _blocked(self) -> bool:
-        return any(one.kind == "obstacle" for one in self.surfaces)
+        return any(surface.kind == "obstacle" for surface in self.surfaces)
 
     @property
     def legend(self) -> tuple[Colour, ...]:
-        """The colours that mean something, each once."""
-        said = [one.colour for one in (*self.colours.values(), *self.palette) if one.colour.meaning]
-        return tuple(dict.fromkeys(said))
+        """Colours with a meaning, each once."""
+        meanings = [entry.colour for entry in (*self.colours.values(), *self.palette) if entry.colour.meaning]
+        return tuple(dict.fromkeys(meanings))
 
 
 def scene_of(
@@ -159,22 +193,48 @@ def scene_of(
     floor: float = 0.0,
     most_bytes: int = MOST_BYTES,
 ) -> Scene:
-    """The scene of a robot that stands, or moves as q (T, n) at times t (T,).
+    """Make the scene of a robot, at rest or in motion.
 
-    geometry: shapes that are wanted where the description has both sorts.
-    surfaces: what is drawn in place of the description's shapes, obstacles among it.
-    colours: by body, "base" for the base.
-    lines: (L, 6) bounds of the room.    most_bytes: of vertices and triangles, which are simplified to that.
-    What a link's shapes are, and why some could not be read, is said in `Scene.shapes`; nothing there is an error.
-    Raises UsageError for a motion that does not fit the robot.
+    `Scene.shapes` says what the shapes are and why some could not be read; unreadable shapes are not an error.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    t : array_like, shape (T,), s, optional
+        Times of the motion.
+    q : array_like, shape (T, n), rad (m), optional
+        Positions at these times.
+    geometry : {"visual", "collision"}
+        Preferred shapes, if the robot file has both.
+    surfaces : sequence of Surface, optional
+        Drawn instead of the shapes in the robot file, obstacles included.
+    colours : mapping of str to LinkColour, optional
+        By name of the body, "base" for the base.
+    lines : array_like, shape (L, 6), m, optional
+        Bounds of the room.
+    floor : float, m
+        Height of the grid.
+    most_bytes : int
+        Size to which surfaces are simplified.
+
+    Returns
+    -------
+    Scene
+
+    Raises
+    ------
+    UsageError
+        If the motion does not fit the robot.
+
     """
-    found = shapes_of(robot, geometry) if surfaces is None else Shapes(tuple(surfaces), {})
-    drawn = simplified(found.surfaces, most_bytes)
+    shapes = shapes_of(robot, geometry) if surfaces is None else Shapes(tuple(surfaces), {})
+    drawn = simplified(shapes.surfaces, most_bytes)
     times, positions = _frames(robot, t, q)
     return Scene(
         robot,
         drawn,
-        _said(found.surfaces, drawn, found.unread),
+        _shape_summary(shapes.surfaces, drawn, shapes.unread),
         times,
         positions,
         positions[0] if len(positions) else _standing(robot),
@@ -189,7 +249,7 @@ def _spread(vertices: Float) -> Float:
 
 
 def _standing(robot: RobotModel) -> Float:
-    # Zero where the limits allow it, else the middle between them: an arm bent as its joints allow.
+    # Zero if it is within the limits, else the middle between them.
     low, high = robot.limits.lower, robot.limits.upper
     both = np.isfinite(low) & np.isfinite(high)
     middle = np.where(
@@ -210,7 +270,7 @@ def _frames(robot: RobotModel, t: npt.ArrayLike | None, q: npt.ArrayLike | None)
         raise UsageError(
             "scene-motion",
             found=f"times {times.shape} and positions {positions.shape}",
-            expected=f"finite times that grow, and positions of {robot.n} joints at each",
+            expected=f"finite ascending times, and positions of {robot.n} joints at each",
         )
     if len(times) < 2:
         return np.zeros(0), np.zeros((0, robot.n))
@@ -220,27 +280,26 @@ def _frames(robot: RobotModel, t: npt.ArrayLike | None, q: npt.ArrayLike | None)
     return grid - times[0], np.stack([np.interp(grid, times, x) for x in positions.T], axis=1)
 
 
-def _said(before: tuple[Surface, ...], after: tuple[Surface, ...], unread: Mapping[str, str]) -> str:
+def _shape_summary(before: tuple[Surface, ...], after: tuple[Surface, ...], unread: Mapping[str, str]) -> str:
     links = {
-        kind: len({one.link for one in before if one.kind == kind}) for kind in ("mesh", "solid", "capsule")
+        kind: len({surface.link for surface in before if surface.kind == kind})
+        for kind in ("mesh", "solid", "capsule")
     }
     parts = []
     if links["mesh"]:
         parts.append(f"meshes of {_counted(links['mesh'])}")
     if links["solid"]:
-        parts.append(f"boxes, cylinders and balls of {_counted(links['solid'])}")
+        parts.append(f"boxes, cylinders and spheres of {_counted(links['solid'])}")
     if links["capsule"]:
-        parts.append(
-            f"capsules between the joints for {_counted(links['capsule'])} without shapes that can be read"
-        )
-    first, then = (sum(len(one.triangles) for one in some) for some in (before, after))
+        parts.append(f"capsules between the joints for {_counted(links['capsule'])} without readable shapes")
+    first, then = (sum(len(surface.triangles) for surface in some) for some in (before, after))
     fewer = f", simplified from {first:,} to {then:,} triangles" if then < 0.95 * first else ""
-    said = f"Shown: {'; '.join(parts)}{fewer}."
+    sentence = f"Shown: {'; '.join(parts)}{fewer}."
     if unread:
         link, why = next(iter(unread.items()))
         more = f" (and {len(unread) - 1} more)" if len(unread) > 1 else ""
-        said += f" Not read: {link}{more}: {why}"
-    return said
+        sentence += f" Not read: {link}{more}: {why}"
+    return sentence
 
 
 def _counted(links: int) -> str:
@@ -251,18 +310,36 @@ def _counted(links: int) -> str:
 
 
 def scene_of_log(log: Log, trajectory: str | None = None, **options: Any) -> Scene:
-    """The robot as a log moved it.
+    """Make the scene of a robot with the motion of a log.
 
-    trajectory: name of one; None = the longest.    options: as for `scene_of`.
-    Raises UsageError for a name that the log does not have, or a trajectory without two complete rows.
+    Parameters
+    ----------
+    log : Log
+        The log.
+    trajectory : str, optional
+        Name of a trajectory; None = the longest.
+    **options
+        As for `scene_of`.
+
+    Returns
+    -------
+    Scene
+
+    Raises
+    ------
+    UsageError
+        For an unknown trajectory, or one without two complete rows.
+
     """
-    named = {one.name: one for one in log.trajectories}
+    named = {candidate.name: candidate for candidate in log.trajectories}
     if trajectory is not None and trajectory not in named:
         raise UsageError(
-            "no-trajectory", found=f"trajectory '{trajectory}'", expected="one of " + ", ".join(sorted(named))
+            "no-trajectory",
+            found=f"unknown trajectory '{trajectory}'",
+            expected="one of " + ", ".join(sorted(named)),
         )
     chosen = (
-        max(log.trajectories, key=lambda one: one.end_time - one.start_time)
+        max(log.trajectories, key=lambda candidate: candidate.end_time - candidate.start_time)
         if trajectory is None
         else named[trajectory]
     )
@@ -271,13 +348,13 @@ def scene_of_log(log: Log, trajectory: str | None = None, **options: Any) -> Sce
         raise UsageError(
             "no-motion",
             found=f"{len(t)} complete rows in '{chosen.name}'",
-            expected="positions of all joints",
+            expected="two or more rows with positions of all joints",
         )
     return scene_of(log.robot, t, q, **options)
 
 
 def positions_of(log: Log, trajectory: Trajectory) -> tuple[Float, Float]:
-    """Times (T,), which grow, and positions (T, n) of the complete rows, one for each of twice as many as frames."""
+    """Ascending times (T,) and positions (T, n) of complete rows, at most 2 FRAME_RATE per second."""
     times: list[Float] = []
     positions: list[Float] = []
     last = -np.inf

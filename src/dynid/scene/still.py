@@ -1,4 +1,4 @@
-"""A still of a scene, drawn without a browser: for print, and for readers without scripts."""
+"""Still picture of a scene, drawn without a browser: for print, and for readers without scripts."""
 
 from __future__ import annotations
 
@@ -11,34 +11,47 @@ import numpy.typing as npt
 from dynid.base.arrays import Float, Int
 from dynid.scene.scene import Scene
 
-# As scene.js has them: light in the frame of the camera (right, up, ahead), its share of the brightness, the view.
+# As in scene.js: direction of light in the camera frame (right, up, ahead); ambient share of brightness; distance of
+# the camera in radii of the scene; azimuth and elevation of the camera, rad.
 LIGHT = np.array([-0.4, 0.55, -0.75]) / np.linalg.norm([-0.4, 0.55, -0.75])
 AMBIENT, DISTANCE, TURN, RISE = 0.34, 2.1, 0.9, 0.42
-_NEAR = 0.01  # m before the eye
+_NEAR = 0.01  # m: triangles closer to the camera are not drawn
 _FINER = 2  # samples along each side of a pixel, against jagged edges
-_MARGIN = 0.04  # of the picture, left free on each side
-_COMPRESSION = 6  # of zlib: 9 takes five times as long for a picture that is a fifteenth smaller
-_SLIVER = 1e-9  # pixels: twice the area of a triangle that is seen from its edge
+_MARGIN = 0.04  # share of the picture that stays free on each side
+_COMPRESSION = 6  # zlib level: 9 takes five times as long for a picture that is 7 % smaller
+_SLIVER = 1e-9  # pixels^2: twice the area below which a triangle counts as seen from its edge
 
 
 def still_png(scene: Scene, width: int = 760, height: int = 440, q: Float | None = None) -> bytes:
-    """A PNG of the robot on a transparent ground; the same scene gives the same bytes.
+    """Draw a PNG of the robot on a transparent background; the same scene gives the same bytes.
 
-    q: (n,) where it stands; None = at the start of its motion.
+    Parameters
+    ----------
+    scene : Scene
+        The scene.
+    width, height : int
+        Size in pixels.
+    q : ndarray, shape (n,), rad (m), optional
+        Position of the joints; None = at the start of the motion.
+
+    Returns
+    -------
+    bytes
+
     """
     wide, high = _FINER * width, _FINER * height
     nearness = np.zeros(wide * high)
-    # The number of its tint at each sample, 0 where nothing is; tints: colour and cover of each number.
+    # Each sample has the index of its tint, 0 = empty; `tints` has the colour and coverage of each index.
     tint = np.zeros(wide * high, dtype=np.int32)
     tints = [np.zeros((1, 4))]
     pose = (scene.home if q is None else np.asarray(q))[None]
     R, p = scene.placements(pose)
     view, eye = _camera(scene, *scene.ball(pose))
-    palette = [_rgb(one.colour.value) for one in scene.palette]
-    drawn = [one for one in scene.surfaces if len(one.triangles)]
-    seen = [(one.vertices @ R[0, one.body + 1].T + p[0, one.body + 1] - eye) @ view.T for one in drawn]
+    palette = [_rgb(item.colour.value) for item in scene.palette]
+    drawn = [item for item in scene.surfaces if len(item.triangles)]
+    seen = [(item.vertices @ R[0, item.body + 1].T + p[0, item.body + 1] - eye) @ view.T for item in drawn]
     flat = [x[:, :2] / np.maximum(x[:, 2:], _NEAR) for x in seen]
-    robot = [x for one, x in zip(drawn, flat, strict=True) if one.kind != "obstacle"] or flat
+    robot = [x for item, x in zip(drawn, flat, strict=True) if item.kind != "obstacle"] or flat
     low, top = np.concatenate(robot).min(axis=0), np.concatenate(robot).max(axis=0)
     zoom = (1.0 - 2.0 * _MARGIN) * float(np.min(np.array([wide, high]) / np.maximum(top - low, 1e-9)))
     for surface, x, xy in zip(drawn, seen, flat, strict=True):
@@ -53,10 +66,10 @@ def still_png(scene: Scene, width: int = 760, height: int = 440, q: Float | None
         number = sum(len(known) for known in tints) + np.arange(np.count_nonzero(before))
         _fill(nearness, tint, screen[surface.triangles[before]], number, wide, high)
         tints.append(np.column_stack([colours[before], np.ones(len(number))]))
-    sample = np.flatnonzero(tint)  # most of a picture is empty
+    sample = np.flatnonzero(tint)  # only covered samples, since most of the picture is empty
     row, column = np.divmod(sample, wide)
     where, colour = row // _FINER * width + column // _FINER, np.concatenate(tints)[tint[sample]]
-    total = np.column_stack([np.bincount(where, one, height * width) for one in colour.T])
+    total = np.column_stack([np.bincount(where, item, height * width) for item in colour.T])
     pixel = np.flatnonzero(total[:, 3])
     total = total[pixel]
     rgba = np.column_stack([total[:, :3] / total[:, 3:], 255.0 * total[:, 3] / _FINER**2])
@@ -66,7 +79,7 @@ def still_png(scene: Scene, width: int = 760, height: int = 440, q: Float | None
 
 
 def _camera(scene: Scene, centre: Float, radius: float) -> tuple[Float, Float]:
-    # Rows right, up, ahead; the eye.
+    # View matrix with rows right, up, ahead; position of the camera.
     up = scene.up
     side = np.array([0.0, 0.0, 1.0]) if abs(up[2]) < 0.9 else np.array([1.0, 0.0, 0.0])
     e = np.cross(up, side)
@@ -82,8 +95,8 @@ def _camera(scene: Scene, centre: Float, radius: float) -> tuple[Float, Float]:
 def _fill(
     nearness: Float, tint: npt.NDArray[np.int32], corners: Float, number: Int, wide: int, high: int
 ) -> None:
-    # corners: (T, 3, 3) x, y, 1/depth.    number: (T,) of the tints, ascending, above those that are there.
-    # By triangle its rows, by row its span, by span its samples.
+    # corners (T, 3, 3) are x, y, 1/depth; number (T,) are tints in ascending order, greater than all drawn before.
+    # Triangles are split into rows, rows into spans, spans into samples.
     first = np.ceil(corners[..., 1].min(axis=1) - 0.5).clip(0, high).astype(np.int64)
     last = np.floor(corners[..., 1].max(axis=1) - 0.5).clip(-1, high - 1).astype(np.int64)
     triangle, row = _counted_up(np.maximum(last - first + 1, 0))
@@ -96,7 +109,7 @@ def _fill(
     along, before = plane[:, 0], plane[:, 0] * (start + 0.5) + plane[:, 1] * (row + 0.5) + plane[:, 2]
     z = before[span] + along[span] * column
     at = (row * wide + start)[span] + column
-    # Of those before what is there the nearest at each sample stays, of equally near ones the last: numbers ascend.
+    # At each sample the nearest triangle remains; of equally near ones the last, since numbers ascend.
     nearer = np.flatnonzero(z > nearness[at])
     span, at, z = span[nearer], at[nearer], z[nearer]
     np.maximum.at(nearness, at, z)
@@ -105,13 +118,13 @@ def _fill(
 
 
 def _counted_up(count: Int) -> tuple[Int, Int]:
-    # Indices 0, 0, 0, 1, 1, ... as often as counted, and 0, 1, 2, 0, 1, ... beside them.
+    # Each index repeated `count` times (0, 0, 0, 1, 1, ...), and the running number of each (0, 1, 2, 0, 1, ...).
     owner = np.repeat(np.arange(len(count)), count)
     return owner, np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
 
 
 def _spans(corners: Float, y: Float) -> tuple[Float, Float]:
-    # Where a row enters and leaves a triangle: of its three edges those two that it crosses.
+    # Where a row enters and leaves a triangle: its crossings with two of the three edges.
     left, right = np.full(len(y), np.inf), np.full(len(y), -np.inf)
     for k in range(3):
         a, b = corners[:, k], corners[:, (k + 1) % 3]
@@ -125,7 +138,7 @@ def _spans(corners: Float, y: Float) -> tuple[Float, Float]:
 
 
 def _planes(corners: Float) -> Float:
-    # (T, 3) z = p0 x + p1 y + p2 through three corners; level where they lie on a line.
+    # (T, 3) planes z = p0 x + p1 y + p2 through three corners; constant z if the corners are collinear.
     a, u, v = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
     area = u[:, 0] * v[:, 1] - v[:, 0] * u[:, 1]
     over = np.divide(1.0, area, out=np.zeros_like(area), where=np.abs(area) > _SLIVER)
@@ -141,7 +154,7 @@ def _rgb(colour: str) -> Float:
 
 
 def _png(picture: npt.NDArray[np.uint8]) -> bytes:
-    # Rows with the filter "as the row above", which suits flat colours.
+    # PNG filter "up" (difference to the row above), which compresses flat colours well.
     height, width = picture.shape[:2]
     rows = picture.reshape(height, -1)
     above = np.concatenate([np.zeros((1, rows.shape[1]), dtype=np.uint8), rows[:-1]])

@@ -1,4 +1,4 @@
-"""Triangles of one shape, and those of simple solids."""
+"""Triangle surfaces of shapes and simple solids, their simplification, and the surfaces of a robot."""
 
 from __future__ import annotations
 
@@ -14,17 +14,26 @@ from dynid.robot.meshes import LONGEST
 from dynid.robot.model import RobotModel
 from dynid.robot.shapes import DescribedShape, Geometry, Shape, by_link, described_shapes
 
-ROUND = 24  # sides of what is round: smooth at the size of a screen, and few triangles
-_DISCS = 6  # rings between equator and pole
+ROUND = 24  # sides of a circle: looks smooth on a screen with few triangles
+_DISCS = 6  # rings of a sphere between equator and pole
 
 
 @dataclass(frozen=True, eq=False)
 class Surface:
     """Triangles in the joint frame of a body.
 
-    body: index of the body that carries it, -1 = the base.    link: the link's own name in the description.
-    vertices: (V, 3), m.    triangles: (T, 3) indices of vertices.
-    kind: "mesh", "solid", "capsule" (derived) or "obstacle".
+    Parameters
+    ----------
+    body : int
+        Body that carries the surface; -1 = base.
+    link : str
+        Name of the link in the robot file.
+    kind : str
+        "mesh", "solid", "capsule" (derived from the joints) or "obstacle".
+    vertices : ndarray, shape (V, 3), m
+    triangles : ndarray, shape (T, 3)
+        Indices of vertices.
+
     """
 
     body: int
@@ -39,7 +48,22 @@ class Surface:
 
 
 def surface_of(shape: Shape, kind: str = "", parts: int = 1) -> Surface:
-    """The surface of a shape.    kind: "" = mesh or solid, whichever it is.    parts: of the sides of a box."""
+    """Convert a shape to triangles.
+
+    Parameters
+    ----------
+    shape : Shape
+        The shape.
+    kind : str
+        Kind of the surface; "" = "mesh" or "solid".
+    parts : int
+        Squares along each side of a box.
+
+    Returns
+    -------
+    Surface
+
+    """
     if shape.kind == "mesh":
         vertices, triangles = shape.vertices, shape.triangles
     elif shape.kind == "box":
@@ -51,14 +75,14 @@ def surface_of(shape: Shape, kind: str = "", parts: int = 1) -> Surface:
     else:
         vertices, triangles = capsule(*shape.size) if shape.kind == "capsule" else capsule(shape.size[0], 0.0)
     placed = vertices @ shape.frame[:3, :3].T + shape.frame[:3, 3]
-    said = kind or ("mesh" if shape.kind == "mesh" else "solid")
-    return Surface(shape.body, shape.link, said, placed, triangles)
+    surface_kind = kind or ("mesh" if shape.kind == "mesh" else "solid")
+    return Surface(shape.body, shape.link, surface_kind, placed, triangles)
 
 
 def box(half: Float, parts: int = 1) -> tuple[Float, Int]:
-    """A box with half sizes (3,), each side of parts x parts squares: 12 parts^2 triangles.
+    """A box with half sides (3,), each face with parts x parts squares: 12 parts^2 triangles.
 
-    Large boxes need parts: what reaches behind the eye is left out triangle by triangle.
+    Large boxes need several parts, since each triangle that reaches behind the camera is left out.
     """
     u, v = (x.ravel() for x in np.meshgrid(*[np.linspace(-1.0, 1.0, parts + 1)] * 2, indexing="ij"))
     i, j = (x.ravel() for x in np.meshgrid(*[np.arange(parts)] * 2, indexing="ij"))
@@ -77,13 +101,13 @@ def box(half: Float, parts: int = 1) -> tuple[Float, Int]:
 
 
 def cylinder(radius: float, length: float) -> tuple[Float, Int]:
-    """A closed cylinder along z about its middle."""
+    """A closed cylinder along z, centred at the origin."""
     h = 0.5 * length
     return _revolved(np.array([[0.0, -h], [radius, -h], [radius, h], [0.0, h]]))
 
 
 def capsule(radius: float, length: float) -> tuple[Float, Int]:
-    """A capsule along z; length: between the centres of its ends; 0 makes a ball."""
+    """A capsule along z, centred at the origin; length: between the centres of its end caps, 0 = sphere."""
     angle = np.linspace(-0.5 * np.pi, 0.5 * np.pi, 2 * _DISCS + 1)
     rise = np.where(angle <= 0.0, -0.5 * length, 0.5 * length)
     profile = np.column_stack([radius * np.cos(angle), radius * np.sin(angle) + rise])
@@ -98,7 +122,7 @@ def ellipsoid(half: Float) -> tuple[Float, Int]:
 
 
 def between(start: Float, end: Float, radius: float) -> tuple[Float, Int]:
-    """A capsule round the segment from start to end, m."""
+    """A capsule around the segment from start to end, m."""
     way = np.asarray(end, dtype=np.float64) - start
     length = float(np.linalg.norm(way))
     vertices, triangles = capsule(radius, length)
@@ -106,7 +130,7 @@ def between(start: Float, end: Float, radius: float) -> tuple[Float, Int]:
 
 
 def along(direction: Float) -> Float:
-    """A rotation (3, 3) that turns z to a direction; the identity for none."""
+    """A rotation (3, 3) from z to a direction; the identity for a zero vector."""
     length = float(np.linalg.norm(direction))
     if length == 0.0:
         return np.eye(3)
@@ -117,7 +141,7 @@ def along(direction: Float) -> Float:
 
 
 def _revolved(profile: Float) -> tuple[Float, Int]:
-    # A profile (k, 2) of radius and height, turned about z; its ends close on the axis.
+    # Surface of revolution of a profile (k, 2) of radius and height about z; its ends are on the axis.
     turn = 2.0 * np.pi * np.arange(ROUND) / ROUND
     rings = np.stack(
         [
@@ -136,37 +160,40 @@ def _revolved(profile: Float) -> tuple[Float, Int]:
     return vertices, faces[solid]
 
 
-# Fewer triangles: vertices of one cell become one, at the point that keeps the planes round it best.
+# Simplification: the vertices of a grid cell are merged at the point with the least distance to the planes around it.
 #
 # Source: Lindstrom, Out-of-core simplification of large polygonal models, SIGGRAPH 2000.
 
-# Bytes of a vertex and of a triangle as pages hold them: three numbers of 16 bits each.
+# Bytes of a vertex and of a triangle in a page: three numbers of 16 bits each.
 VERTEX_BYTES, TRIANGLE_BYTES = 6, 6
-# Vertices nearer than this share of a shape's size are one: STL writes each corner of each triangle.
+# Share of a shape's size below which vertices are merged, since STL repeats the corners of each triangle.
 _SAME = 1e-5
+# Growth of the cells until surfaces are small enough: a smaller factor takes more rounds, a larger one loses detail.
 _GROWTH = 1.25
-# Singular values below this share of the greatest leave a vertex where the mean of its cell is.
+# Share of the greatest singular value below which a direction keeps the mean of the cell.
 _FLAT = 1e-3
 
 
 def simplified(surfaces: Sequence[Surface], most_bytes: int) -> tuple[Surface, ...]:
-    """The surfaces with at most `most_bytes` of vertices and triangles in all, with one size of cells for all."""
-    welded = [_clustered(one, _SAME * max(_size(one), 1e-9), exact=True) for one in surfaces]
+    """Simplify surfaces, with cells of the same size, to at most `most_bytes` of vertices and triangles in total."""
+    welded = [_clustered(surface, _SAME * max(_size(surface), 1e-9), exact=True) for surface in surfaces]
     if size_of(welded) <= most_bytes:
         return tuple(welded)
-    # A cell of side h holds about two triangles of h^2 / 2 of the surface's area.
+    # A cell of side h contains about two triangles with the area h^2 / 2.
     most = max(most_bytes / (TRIANGLE_BYTES + 0.5 * VERTEX_BYTES), 12.0)
-    cell = float(np.sqrt(sum(_area(one) for one in welded) / most))
+    cell = float(np.sqrt(sum(_area(surface) for surface in welded) / most))
     while True:
-        found = [_clustered(one, min(cell, 0.5 * _size(one))) for one in welded]
-        if size_of(found) <= most_bytes or cell > max(map(_size, welded)):
-            return tuple(found)
+        clustered = [_clustered(surface, min(cell, 0.5 * _size(surface))) for surface in welded]
+        if size_of(clustered) <= most_bytes or cell > max(map(_size, welded)):
+            return tuple(clustered)
         cell *= _GROWTH
 
 
 def size_of(surfaces: Sequence[Surface]) -> int:
-    """Bytes of all vertices and triangles as pages hold them."""
-    return sum(VERTEX_BYTES * len(one.vertices) + TRIANGLE_BYTES * len(one.triangles) for one in surfaces)
+    """Bytes of all vertices and triangles in a page."""
+    return sum(
+        VERTEX_BYTES * len(surface.vertices) + TRIANGLE_BYTES * len(surface.triangles) for surface in surfaces
+    )
 
 
 def _size(surface: Surface) -> float:
@@ -200,14 +227,15 @@ def _clustered(surface: Surface, cell: float, exact: bool = False) -> Surface:
 
 
 def _distinct(faces: Int, count: int) -> Int:
-    # A triangle that stands twice, whichever way round, is drawn once.
+    # Remove duplicate triangles, whatever their orientation.
     a, b, c = np.sort(faces, axis=1).T
     _, first = np.unique((a * count + b) * count + c, return_index=True)
     return faces[np.sort(first)]
 
 
 def _best(vertices: Float, triangles: Int, group: Int, count: int, cell: float) -> Float:
-    # By cell the point x that minimises sum (n.x - d)^2 area^2 over its triangles, about the mean of its vertices.
+    # For each cell, the point x that minimises sum (n.x - d)^2 area^2 over its triangles, relative to the mean of its
+    # vertices.
     crosses = _crosses(vertices, triangles)
     sums = np.stack([np.bincount(group, vertices[:, k], count) for k in range(3)], 1)
     centre = sums / np.bincount(group, minlength=count)[:, None]
@@ -225,14 +253,28 @@ def _best(vertices: Float, triangles: Int, group: Int, count: int, cell: float) 
     return np.asarray(centre + moved)
 
 
-# The bounds of a room as lines: each half-space's plane, as far as the other half-spaces leave it.
+# Bounds of a room as lines: the plane of each half-space, clipped by the other half-spaces.
 
 
 def outlines(normals: Float, offsets: Float, centre: Float, half: float) -> Float:
-    """Lines (L, 6) round the planes normal . x = offset, from end to end, m.
+    """Outlines of the planes normal . x = offset that bound a room.
 
-    normals: (H, 3) unit vectors out of the room.    offsets: (H,).
-    centre: (3,) and half: of a cube in the base frame beyond which nothing is drawn.
+    Parameters
+    ----------
+    normals : ndarray, shape (H, 3)
+        Unit vectors that point out of the room.
+    offsets : ndarray, shape (H,), m
+        Distances of the planes from the origin.
+    centre : ndarray, shape (3,), m
+        Centre of a cube in the base frame that limits the drawing.
+    half : float, m
+        Half its side.
+
+    Returns
+    -------
+    ndarray, shape (L, 6), m
+        End points of lines.
+
     """
     sides = np.concatenate([np.eye(3), -np.eye(3)])
     walls = np.concatenate([normals, sides])
@@ -265,18 +307,25 @@ def _clipped(polygon: Float, normal: Float, bound: float) -> Float:
     return np.reshape(kept, (-1, 3))
 
 
-# The shapes of a description, body by body, as surfaces; else capsules between the joints.
+# Shapes in the robot file as surfaces, or capsules between the joints.
 
-# Of the robot's reach: radius of the capsules that stand for links without shapes, at the base and at the tip.
+# Radius of capsules, as a share of the robot's reach, at the base and at the tip (appearance only).
 THICK, SLIM = 0.055, 0.03
+# m: reach of a robot whose joints coincide.
 _NO_REACH = 0.3
 
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """What is drawn of a robot.
+    """Surfaces of a robot.
 
-    surfaces: in the joint frames of the bodies.    unread: by link, why its shapes could not be read.
+    Parameters
+    ----------
+    surfaces : tuple of Surface
+        In the joint frames of the bodies.
+    unread : dict of str to str
+        By link, why its shapes could not be read.
+
     """
 
     surfaces: tuple[Surface, ...]
@@ -284,36 +333,49 @@ class Shapes:
 
 
 def shapes_of(robot: RobotModel, geometry: Geometry = "visual") -> Shapes:
-    """Shapes of every body of a robot and of its base.
+    """Surfaces of all bodies of a robot and of its base.
 
-    geometry: which are wanted, where a link has both; a link takes the others where one of these is missing or cannot
-    be read, and capsules between its joints where it has neither.
+    A link without readable shapes of the preferred geometry gets those of the other, or capsules between its joints.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    geometry : {"visual", "collision"}
+        Preferred shapes, if a link has both.
+
+    Returns
+    -------
+    Shapes
+
     """
     unread: dict[str, str] = {}
     try:
-        found = [one for one in described_shapes(robot) if not one.scenery]
+        described = [candidate for candidate in described_shapes(robot) if not candidate.scenery]
     except DynidError as error:
-        found, unread["robot"] = [], str(error)
+        described, unread["robot"] = [], str(error)
     other: Geometry = "collision" if geometry == "visual" else "visual"
     surfaces: list[Surface] = []
-    for own in by_link(found).values():
+    for link_shapes in by_link(described).values():
         for kind in (geometry, other):
-            made = _read([one for one in own if one.geometry == kind], unread)
+            made = _read([candidate for candidate in link_shapes if candidate.geometry == kind], unread)
             if made:
                 surfaces += made
                 break
-    drawn = {one.body for one in surfaces}
-    lost = {one.body for one in found}
-    # Where others have shapes, bodies without any are frames: only what has mass, or could not be read, is missing.
-    wanted = [
-        one for one in capsules_of(robot) if not drawn or one.body in lost or _has_mass(robot, one.body)
+    drawn = {candidate.body for candidate in surfaces}
+    lost = {candidate.body for candidate in described}
+    # Where other bodies have shapes, a body without any shape and mass is only a frame: no capsule is drawn for it.
+    surfaces += [
+        candidate
+        for candidate in capsules_of(robot)
+        if candidate.body not in drawn
+        and (not drawn or candidate.body in lost or _has_mass(robot, candidate.body))
     ]
-    surfaces += [one for one in wanted if one.body not in drawn]
     return Shapes(tuple(surfaces), unread)
 
 
 def capsules_of(robot: RobotModel) -> tuple[Surface, ...]:
-    """Capsules from each joint to those that hang on it, and a short cylinder about each axis."""
+    """Capsules from each joint to its child joints, and a short cylinder about each axis."""
     origins = robot.T_parent_joint[:, :3, 3]
     depth = np.zeros(robot.n_bodies, dtype=np.int64)
     reach = np.zeros(robot.n_bodies)
@@ -343,16 +405,16 @@ def _has_mass(robot: RobotModel, body: int) -> bool:
 
 
 def _read(wanted: Sequence[DescribedShape], unread: dict[str, str]) -> list[Surface]:
-    # All shapes of a link or none: half a link would deceive.
+    # All shapes of a link or none, since a part of a link would mislead.
     made = []
-    for one in wanted:
+    for described in wanted:
         try:
-            surface = surface_of(one.read())
+            surface = surface_of(described.read())
             size = float(np.ptp(surface.vertices, axis=0).max(initial=0.0))
             if not (len(surface.triangles) and size <= LONGEST):
                 raise InputError("shape", found=f"a shape {size:.3g} m long", expected=f"up to {LONGEST:g} m")
         except DynidError as error:
-            unread.setdefault(one.link, str(error))
+            unread.setdefault(described.link, str(error))
             return []
         made.append(surface)
     return made

@@ -1,4 +1,4 @@
-"""A small laboratory: robots that are known exactly, their motion, and the sensors that watch it."""
+"""Simulation of exactly known robots: their motion, their controllers and the sensors that record it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controllers: drive torque from time and state."""
+"""Controllers: drive torque as a function of time and state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynid.trajectories.trajectory import Trajectory
 
 
 class Controller(Protocol):
-    """The seam for controllers; the torque is the motors', seen at the joints."""
+    """Interface of a controller; torque is that of the motors on the joint side."""
 
     def torque(self, t: Float, state: State) -> Float:
         """Drive torque (B, n) at times (B,) in states of (B, n) each."""
@@ -26,21 +26,27 @@ class Controller(Protocol):
 
 @runtime_checkable
 class Tabular(Protocol):
-    """A controller whose law the compiled step knows: linear feedback of the motors along a table."""
+    """A controller for the compiled integration step: linear feedback of the motors along a table."""
 
     def table(self, t: Float) -> Control | None:
-        """The law with its inputs at times (R,), or None where it is more than that."""
+        """Control law with its inputs at times (R,); None if it is not of that form."""
         ...
 
 
-# Rows of a tabulated trajectory that are kept at a time: much more than a step, much less than a motion.
+# Rows of a tabulated trajectory computed at once: many steps, but only a small part of a motion.
 TABULATED_ROWS = 8192
 
 
 class Tabulated:
-    """A trajectory on a grid, computed in blocks: quick for the many single times that an integration asks for.
+    """A trajectory on a grid, computed in blocks, which is fast for the many single times of an integration.
 
-    spacing: s; other times than multiples of it are computed when asked for.
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Trajectory.
+    spacing : float, s
+        Spacing of the grid; other times are computed when requested.
+
     """
 
     def __init__(self, trajectory: Trajectory, spacing: float) -> None:
@@ -55,7 +61,7 @@ class Tabulated:
         return self.trajectory.duration
 
     def motion(self, t: Float) -> tuple[Float, Float, Float]:
-        """q, dq, ddq, each (T, n)."""
+        """Positions, velocities and accelerations, (T, n) each."""
         if len(t) == 1:
             at = t[0] / self.spacing
             row = round(at)
@@ -75,12 +81,12 @@ class Tabulated:
 
 @dataclass(frozen=True)
 class OpenLoop:
-    """Torque as a function of time alone: t (B,) -> (B, n)."""
+    """Torque as a function of time only: law(t) with t (B,) returns (B, n)."""
 
     law: Callable[[Float], Float]
 
     def torque(self, t: Float, state: State) -> Float:
-        """The law's torque."""
+        """Torque of the law."""
         return self.law(t)
 
     def table(self, t: Float) -> Control | None:
@@ -91,9 +97,20 @@ class OpenLoop:
 
 @dataclass(frozen=True, eq=False)
 class TorqueTable:
-    """Torque from a table, straight between its points, the first and last value outside.
+    """Torque from a table, linear between its points and constant outside.
 
-    t: (T,) s, rising.    tau: (T, n).    Raises UsageError if times do not rise.
+    Parameters
+    ----------
+    t : ndarray, shape (T,), s
+        Increasing times.
+    tau : ndarray, shape (T, n), N m (N)
+        Torque.
+
+    Raises
+    ------
+    UsageError
+        If times do not increase, or torque is not finite.
+
     """
 
     t: Float
@@ -103,11 +120,11 @@ class TorqueTable:
         object.__setattr__(self, "t", locked(self.t, (None,), "t"))
         object.__setattr__(self, "tau", locked(self.tau, (len(self.t), None), "tau"))
         if len(self.t) < 2 or not (np.diff(self.t) > 0).all() or not np.isfinite(self.tau).all():
-            raise UsageError("torque-table", found="times that do not rise, or torque that is not finite",
-                             expected="two or more rising times with finite torque")  # fmt: skip
+            raise UsageError("torque-table", found="times that do not increase, or torque that is not finite",
+                             expected="at least two increasing times and finite torque")  # fmt: skip
 
     def torque(self, t: Float, state: State) -> Float:
-        """Torque between the points of the table."""
+        """Torque interpolated in the table."""
         return np.stack([np.interp(t, self.t, column) for column in self.tau.T], axis=1)
 
     def table(self, t: Float) -> Control | None:
@@ -118,13 +135,24 @@ class TorqueTable:
 
 @dataclass(frozen=True, eq=False)
 class GravityPD:
-    """PD at the motors with on-line gravity compensation, for elastic and rigid joints.
+    """PD control of the motors with on-line gravity compensation, for elastic and rigid joints.
 
-    u = K_P (theta_d - theta) + K_D (dq_d - dtheta) + g(theta - K^-1 g(q_d)), theta_d = q_d + K^-1 g(q_d); with rigid
-    joints theta = q and K^-1 = 0. g holds the loads of the model as well.
+    u = K_P (theta_d - theta) + K_D (dq_d - dtheta) + g(theta - K^-1 g(q_d)), theta_d = q_d + K^-1 g(q_d). With rigid
+    joints theta = q and K^-1 = 0. g includes the loads of the model.
 
-    model: what the controller believes the robot to be.    kp, kd: (n,).
-    Source: De Luca, Siciliano and Zollo 2005.
+    Parameters
+    ----------
+    model : Plant
+        Model that the controller uses.
+    reference : Trajectory
+        Reference motion.
+    kp, kd : ndarray, shape (n,), N m/rad and N m s/rad (N/m and N s/m)
+        Gains.
+
+    References
+    ----------
+    De Luca, Siciliano and Zollo 2005.
+
     """
 
     model: Plant
@@ -145,7 +173,7 @@ class GravityPD:
         return np.asarray(self.kp * (q + bend - state.theta) + self.kd * (dq - state.dtheta) + gravity)
 
     def table(self, t: Float) -> Control | None:
-        """The law along the reference; None for a model with loads."""
+        """Control law along the reference; None for a model with loads."""
         weight = self.model.rigid.multibody
         if self.model.loads or weight is None:
             return None
@@ -160,11 +188,20 @@ class GravityPD:
 class ComputedTorque:
     """Inverse dynamics of a rigid model about the measured motion, with linear feedback of acceleration.
 
-    u = M(theta) (ddq_d + K_D (dq_d - dtheta) + K_P (q_d - theta)) + h(theta, dtheta) + friction(dq_d); the motor
-    motion is fed back, which for rigid joints is that of the joints.
+    u = M(theta) (ddq_d + K_D (dq_d - dtheta) + K_P (q_d - theta)) + h(theta, dtheta) + friction(dq_d). The motion of
+    the motors is fed back, which is that of the joints if these are rigid.
 
-    model: what the controller believes the robot to be; its elasticity is not used.
-    kp, kd: (n,) 1/s^2 and 1/s.    friction: whether the model's friction is fed forward.
+    Parameters
+    ----------
+    model : Plant
+        Model that the controller uses; its elasticity is ignored.
+    reference : Trajectory
+        Reference motion.
+    kp, kd : ndarray, shape (n,), 1/s^2 and 1/s
+        Gains.
+    friction : bool
+        Whether the friction of the model is fed forward.
+
     """
 
     model: Plant
@@ -189,9 +226,24 @@ class ComputedTorque:
 
 
 def pd_gains(model: Plant, bandwidth: float, damping: float = 1.0) -> tuple[Float, Float]:
-    """Gains (n,) of GravityPD: w^2 m and 2 damping w m, w = 2 pi bandwidth, m the greatest inertia seen by a drive.
+    """Gains of GravityPD: w^2 m and 2 damping w m, with w = 2 pi bandwidth and m the greatest inertia seen by a drive.
 
-    bandwidth: Hz.    The inertia is the greatest diagonal entry of M over random postures within the limits.
+    m is the greatest diagonal entry of M over random postures within the limits.
+
+    Parameters
+    ----------
+    model : Plant
+        Robot.
+    bandwidth : float, Hz
+        Bandwidth of the loop.
+    damping : float
+        Damping ratio.
+
+    Returns
+    -------
+    kp, kd : ndarray, shape (n,)
+        Gains.
+
     """
     low, high = (
         np.where(np.isfinite(x), x, s)

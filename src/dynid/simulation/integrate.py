@@ -1,4 +1,4 @@
-"""Integration in time: fixed step with an error check, or adaptive."""
+"""Time integration: fixed step with an error check, or adaptive."""
 
 from __future__ import annotations
 
@@ -14,44 +14,77 @@ from dynid.kernel.multibody import Held, diverged, rollout
 from dynid.simulation.control import Controller, Tabular
 from dynid.simulation.plant import Plant
 
+# Steps between two checks of the error: a check costs two more steps.
 STEPS_PER_CHECK = 32
-# Steps that one motion may take: on an arm of seven joints a minute where steps run compiled (80,000 a second), and an
-# hour where they do not (1,500 a second). A motion of 20 s whose fastest part decays within 2e-6 s is just within it.
+# Most steps of one motion. Seven joints take a minute with compiled steps (80,000/s) and an hour without (1,500/s).
 MOST_STEPS = 5_000_000
+# Smaller relative tolerances are below rounding.
 _LEAST_RTOL = 100 * np.finfo(np.float64).eps
 
 
 class System(Protocol):
-    """What is integrated: y' = rate(y, u), u = control(t, y)."""
+    """A system to integrate: y' = rate(y, u), u = control(t, y)."""
 
     def control(self, t: float, y: Float) -> Float:
-        """Input (m,) at a time and a state (s,)."""
+        """Input (m,) at time t and state y (s,)."""
         ...
 
     def rate(self, y: Float, u: Float) -> Float:
-        """dy/dt (s,)."""
+        """Derivative dy/dt (s,) at state y under input u."""
         ...
 
 
 class Integrator(Protocol):
-    """The seam for integration schemes."""
+    """Interface of an integration scheme."""
 
     def run(self, system: System, start: Float, t: Float) -> tuple[Float, Float | None]:
-        """States (T, s) at uniform times t (T,), and the inputs (T, m) where they were held, else None."""
+        """Integrate a system over uniform times.
+
+        Parameters
+        ----------
+        system : System
+            System to integrate.
+        start : ndarray, shape (s,)
+            Initial state.
+        t : ndarray, shape (T,), s
+            Uniform times.
+
+        Returns
+        -------
+        states : ndarray, shape (T, s)
+            States at the times t.
+        inputs : ndarray, shape (T, m), or None
+            Inputs, if they were constant over each sample.
+
+        """
         ...
 
 
 @dataclass(frozen=True)
 class FixedStep:
-    """The classical Runge-Kutta method of fourth order, with its error watched by step doubling.
+    """Classical fourth-order Runge-Kutta method, with an error check by step doubling.
 
-    step: s, at most; samples are hit exactly.    held: whether the input is held from one sample to the next, as a
-    digital controller does, or follows the state within the step.
-    tolerance: greatest error of a step, looked at every 32 steps and at the first one: abs(y_step - y_two_halves) / 15
-    against 1 + the greatest abs(y) so far of each component.
+    The error of a step is abs(y_step - y_two_halves) / 15, relative to 1 + the greatest abs(y) so far of each
+    component. It is checked at the first step and every 32 steps.
 
-    Raises UsageError for a step that is not positive, ResourceError if the motion takes more than MOST_STEPS,
-    SolverError if it runs off or the tolerance is exceeded.
+    Parameters
+    ----------
+    step : float, s
+        Longest step; samples are met exactly.
+    held : bool
+        Whether the input is constant over a sample, as from a digital controller, or follows the state.
+    tolerance : float
+        Greatest relative error of a step.
+
+    Raises
+    ------
+    UsageError
+        If step or tolerance is not positive.
+    ResourceError
+        If the motion takes more than MOST_STEPS steps.
+    SolverError
+        If the motion diverges or exceeds the tolerance.
+
     """
 
     step: float = 5e-4
@@ -67,14 +100,14 @@ class FixedStep:
             )
 
     def run(self, system: System, start: Float, t: Float) -> tuple[Float, Float | None]:
-        """States at the times t, and the held inputs."""
+        """States (T, s) at the times t, and the inputs (T, m) if they are constant over samples."""
         check_times(t)
         check_budget(t, self.step)
         count = self.count(t)
         y: Float = np.array(start, dtype=np.float64)
         Y, scale, done = np.empty((len(t), len(y))), 1.0 + np.abs(y), 0
         inputs = []
-        # A motion that runs off overflows before it is seen to be infinite.
+        # A diverging motion overflows before it is detected.
         with np.errstate(over="ignore", invalid="ignore"):
             for i in range(len(t)):
                 Y[i] = y
@@ -103,11 +136,25 @@ class FixedStep:
         self.check_error(float((np.abs(whole - halves) / scale).max()) / 15.0, t, h)
 
     def count(self, t: Float) -> int:
-        """Steps from one of the times (T,) to the next."""
+        """Number of steps between two of the uniform times (T,)."""
         return steps_between(t, self.step)
 
     def check_error(self, error: float, t: float, h: float) -> None:
-        """Raises SolverError where the error of a step of h seconds at time t is above the tolerance."""
+        """Raise SolverError if the error of a step exceeds the tolerance.
+
+        Parameters
+        ----------
+        error : float
+            Relative error.
+        t, h : float, s
+            Time and length of the step.
+
+        Raises
+        ------
+        SolverError
+            If the error is too large or not finite.
+
+        """
         if not np.isfinite(error):
             raise diverged(t)
         if error > self.tolerance:
@@ -115,17 +162,30 @@ class FixedStep:
                 "integration-error",
                 found=f"a relative error of {error:.3g} in a step of {h:.3g} s at t = {t:.6g} s",
                 expected=f"at most {self.tolerance:.3g}",
-                do="shorten the step, integrate adaptively, or soften the sharpest spring or friction",
+                do="use a shorter step, an adaptive integrator, or softer springs and smoother friction",
             )
 
 
 @dataclass(frozen=True)
 class Adaptive:
-    """SciPy's initial value solvers, which keep the estimated error of each step below rtol abs(y) + atol.
+    """SciPy's initial value solvers, which keep the estimated error of a step below rtol abs(y) + atol.
 
-    method: DOP853, RK45, LSODA, Radau or BDF; the last three for stiff springs and friction.
-    longest: s, a step is not longer, so that a short pulse of the input is not stepped over.
-    Raises UsageError for other methods or tolerances out of range, SolverError if the solver gives up.
+    Parameters
+    ----------
+    rtol, atol : float
+        Relative and absolute tolerance.
+    method : {"DOP853", "RK45", "LSODA", "Radau", "BDF"}
+        Solver; the last three are for stiff springs and friction.
+    longest : float, s
+        Longest step, so that short pulses of the input are not skipped.
+
+    Raises
+    ------
+    UsageError
+        For another method, or tolerances out of range.
+    SolverError
+        If the solver gives up.
+
     """
 
     rtol: float = 1e-9
@@ -145,7 +205,7 @@ class Adaptive:
             )
 
     def run(self, system: System, start: Float, t: Float) -> tuple[Float, Float | None]:
-        """States at the times t; inputs are never held."""
+        """States (T, s) at the times t, and None: inputs follow the state."""
         from scipy.integrate import solve_ivp
 
         check_times(t)
@@ -157,7 +217,7 @@ class Adaptive:
             return dy
 
         with np.errstate(over="ignore", invalid="ignore"):
-            found = solve_ivp(
+            solution = solve_ivp(
                 rate,
                 (float(t[0]), float(t[-1])),
                 np.array(start, dtype=np.float64),
@@ -167,21 +227,41 @@ class Adaptive:
                 atol=self.atol,
                 max_step=self.longest,
             )
-        if not found.success or found.y.shape[1] != len(t):
+        if not solution.success or solution.y.shape[1] != len(t):
             raise SolverError(
                 "integration-error",
-                found=f"the integration stopped: {found.message}",
-                expected="a motion that can be followed",
+                found=f"the integration stopped: {solution.message}",
+                expected="a motion that can be integrated",
                 do="loosen rtol, or choose a method for stiff equations: Radau, BDF or LSODA",
             )
-        return np.asarray(found.y.T), None
+        return np.asarray(solution.y.T), None
 
 
-def runge_kutta(system: System, t: float, y: Float, held: Float | None, h: float) -> Float:
-    """One step of the classical method; held: the input, None = it is asked at every stage."""
+def runge_kutta(system: System, t: float, y: Float, fixed_input: Float | None, h: float) -> Float:
+    """One step of the classical fourth-order Runge-Kutta method.
+
+    Parameters
+    ----------
+    system : System
+        System to integrate.
+    t : float, s
+        Time.
+    y : ndarray, shape (s,)
+        State.
+    fixed_input : ndarray, shape (m,), or None
+        Constant input of the step; None = evaluated at every stage.
+    h : float, s
+        Step.
+
+    Returns
+    -------
+    ndarray, shape (s,)
+        State after the step.
+
+    """
 
     def slope(at: float, state: Float) -> Float:
-        return system.rate(state, system.control(at, state) if held is None else held)
+        return system.rate(state, system.control(at, state) if fixed_input is None else fixed_input)
 
     k1 = slope(t, y)
     k2 = slope(t + 0.5 * h, y + 0.5 * h * k1)
@@ -191,16 +271,16 @@ def runge_kutta(system: System, t: float, y: Float, held: Float | None, h: float
 
 
 def steps_between(t: Float, step: float) -> int:
-    """Steps of at most `step` seconds from one of the uniform times (T,) to the next."""
+    """Number of steps of at most `step` seconds between two of the uniform times (T,)."""
     return max(1, math.ceil(float(t[-1] - t[0]) / (len(t) - 1) / step * (1 - 1e-9)))
 
 
 def check_budget(t: Float, step: float, joint: str | None = None) -> None:
-    """Refuse a motion of more than MOST_STEPS fixed steps.
+    """Raise ResourceError for a motion of more than MOST_STEPS fixed steps.
 
     Parameters
     ----------
-    t : (T,) array, s
+    t : ndarray, shape (T,), s
         Uniform times of the samples.
     step : float, s
         Longest step.
@@ -217,35 +297,60 @@ def check_budget(t: Float, step: float, joint: str | None = None) -> None:
     if count > MOST_STEPS:
         raise ResourceError(
             "simulation-steps",
-            found=f"a motion so fast that {seconds:.3g} s take {count / 1e6:.3g} million steps of {step:.2g} s",
-            expected=f"at most {MOST_STEPS / 1e6:g} million, an hour's work",
+            found=f"a simulation of {seconds:.3g} s that needs {count / 1e6:.3g} million steps of {step:.2g} s",
+            expected=f"at most {MOST_STEPS / 1e6:g} million steps, about an hour",
             do='set method = "LSODA" under [integrator] in --plant FILE, give the rotor inertia, or shorten the motion',
             place=NOWHERE if joint is None else Place(joint=joint),
         )
 
 
 def check_times(t: Float) -> None:
-    """Raises UsageError unless t holds at least two finite times that rise evenly."""
+    """Raise UsageError unless t contains at least two finite, evenly spaced, increasing times."""
     steps = np.diff(t) if np.ndim(t) == 1 and len(t) > 1 else np.zeros(1)
     if not (np.isfinite(steps).all() and steps.min() > 0 and np.ptp(steps) < 1e-6 * steps.max()):
         raise UsageError(
-            "times", found=f"times of shape {np.shape(t)}", expected="two or more that rise evenly"
+            "times",
+            found=f"times of shape {np.shape(t)}",
+            expected="at least two evenly spaced, increasing times",
         )
 
 
-# Fixed steps by the native kernel, of plants and controllers that it knows.
+# Fixed steps in the native kernel.
 
-# Rows of the controller's tables that are made at a time: a few MB, and a thousandth of the time of a run.
+# Rows of the controller's tables computed at once: a few MB of memory.
 TABLE_ROWS = 20_000
 
 
 def compiled(
     plant: Plant, controller: Controller, start: Float, t: Float, scheme: FixedStep
 ) -> tuple[Float, Float | None] | None:
-    """What `scheme.run` gives, states (T, states) and held inputs; None for what the native kernel does not know.
+    """Fixed-step integration by the native kernel, for plants and controllers that it can handle.
 
-    The error of a step is looked at as often as there, but at the beginning of samples, all of them at once.
-    Raises as `FixedStep.run` does.
+    The error is checked as often as in `FixedStep.run`, but at the beginning of samples, and for all of them at once.
+
+    Parameters
+    ----------
+    plant : Plant
+        Robot.
+    controller : Controller
+        Controller.
+    start : ndarray, shape (states,)
+        Initial state.
+    t : ndarray, shape (T,), s
+        Uniform times.
+    scheme : FixedStep
+        Step, tolerance and whether inputs are constant over samples.
+
+    Returns
+    -------
+    tuple or None
+        States (T, states) and inputs as of `FixedStep.run`; None if the kernel cannot handle the system.
+
+    Raises
+    ------
+    UsageError, ResourceError, SolverError
+        As `FixedStep.run`.
+
     """
     system = plant.multibody
     if system is None or not isinstance(controller, Tabular) or system.native() is None:
@@ -254,7 +359,7 @@ def compiled(
     check_budget(t, scheme.step)
     count = scheme.count(t)
     h = float(t[-1] - t[0]) / (len(t) - 1)
-    held = Held(count) if scheme.held else None
+    input_hold = Held(count) if scheme.held else None
     Y, inputs = np.empty((len(t), len(start))), []
     Y[0] = start
     samples = max(1, TABLE_ROWS // (2 * count))
@@ -263,7 +368,7 @@ def compiled(
         control = controller.table(part if scheme.held else _half_steps(part, count))
         if control is None:
             return None
-        run = rollout(system, Y[None, first], len(part), h, count, control, held, begin=float(part[0]))
+        run = rollout(system, Y[None, first], len(part), h, count, control, input_hold, begin=float(part[0]))
         Y[first : first + len(part)] = np.concatenate([run.x[0], run.v[0]], axis=1)
         if run.u is not None:
             inputs.append(run.u[0] if first + samples + 1 >= len(t) else run.u[0, :-1])
@@ -282,7 +387,7 @@ def _check(plant: Plant, controller: Controller, Y: Float, t: Float, scheme: Fix
     at = np.arange(0, max(len(t) - 1, 1), every)
     y, now = Y[at], t[at]
     with np.errstate(over="ignore", invalid="ignore"):
-        loop = _Loops(plant, controller, controller.torque(now, plant.state(y)) if scheme.held else None)
+        loop = _ManyStates(plant, controller, controller.torque(now, plant.state(y)) if scheme.held else None)
         whole = _step(loop, now, y, h)
         halves = _step(loop, now + 0.5 * h, _step(loop, now, y, 0.5 * h), 0.5 * h)
         scale = 1.0 + np.maximum.accumulate(np.abs(Y), axis=0)[at]
@@ -292,17 +397,17 @@ def _check(plant: Plant, controller: Controller, Y: Float, t: Float, scheme: Fix
         scheme.check_error(float(error[wrong[0]]), float(now[wrong[0]]), h)
 
 
-class _Loops:
-    # States of many times at once.
-    def __init__(self, plant: Plant, controller: Controller, held: Float | None) -> None:
-        self.plant, self.controller, self.held = plant, controller, held
+class _ManyStates:
+    # States at many times together.
+    def __init__(self, plant: Plant, controller: Controller, fixed_input: Float | None) -> None:
+        self.plant, self.controller, self.held = plant, controller, fixed_input
 
     def slope(self, t: Float, y: Float) -> Float:
         u = self.held if self.held is not None else self.controller.torque(t, self.plant.state(y))
         return self.plant.rate(y, u)
 
 
-def _step(loop: _Loops, t: Float, y: Float, h: float) -> Float:
+def _step(loop: _ManyStates, t: Float, y: Float, h: float) -> Float:
     k1 = loop.slope(t, y)
     k2 = loop.slope(t + 0.5 * h, y + 0.5 * h * k1)
     k3 = loop.slope(t + 0.5 * h, y + 0.5 * h * k2)

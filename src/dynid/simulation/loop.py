@@ -1,4 +1,4 @@
-"""A model run again beside a measured motion: many stretches of it at once, free or held by a feedback."""
+"""Simulation of a model along a measured motion: many segments at once, in open loop or under a feedback."""
 
 from __future__ import annotations
 
@@ -14,22 +14,34 @@ from dynid.kernel.multibody import Multibody, follow, variation, variational
 from dynid.signals.samples import Samples
 from dynid.simulation.mechanism import SLOW, Extra, Mechanism
 
+# Coefficient of ROS2 that makes it L-stable.
 GAMMA = 1.0 - 1.0 / np.sqrt(2.0)
+# s: longest integration step.
 LONGEST_STEP = 6.5e-3
+# rad or m: distance from the measured motion that counts as divergence.
 FAR = 20.0
-# Derivatives, in twelfths of the rate, at the first and at the second of five samples.
+# One-sided derivative stencils at the first and second of five samples, in units of rate / 12.
 ONE_SIDED = np.array([[-25.0, 48.0, -36.0, 16.0, -3.0], [-3.0, -10.0, 18.0, -6.0, 1.0]])
 
 
 @dataclass(frozen=True, eq=False)
 class Feedback:
-    """What acts on the simulated robot: u = tau + kp (x_measured - x) + kd (v_measured - v) at the driven coordinates.
+    """Input of the simulated robot: u = tau + kp (x_measured - x) + kd (v_measured - v) at the driven coordinates.
 
-    tau is the measured torque. With the gains of the robot's own linear position controller this is exactly what that
-    controller would have commanded in the simulated state, whatever its reference and its feed-forward are; with none
-    it is an open loop; with others it holds the run to the measured one like an observer.
+    tau is the measured torque. With the gains of the robot's own linear position controller, u is exactly what that
+    controller would command in the simulated state, whatever its reference and feed-forward. With zero gains it is
+    an open loop. Other gains keep the simulation close to the measured motion, like an observer.
 
-    kp, kd: (n,) N m/rad and N m s/rad (N/m, N s/m).    Raises UsageError unless they are finite and not negative.
+    Parameters
+    ----------
+    kp, kd : ndarray, shape (n,), N m/rad and N m s/rad (N/m and N s/m)
+        Gains.
+
+    Raises
+    ------
+    UsageError
+        Unless the gains are finite and not negative.
+
     """
 
     kp: Float
@@ -43,16 +55,25 @@ class Feedback:
 
     @staticmethod
     def none(n: int) -> Feedback:
-        """An open loop."""
+        """Open loop: zero gains of n joints."""
         return Feedback(np.zeros(n), np.zeros(n))
 
 
 @dataclass(frozen=True, eq=False)
 class Stretches:
-    """Which samples of a batch are simulated together: B stretches of K samples each.
+    """Segments of a batch that are simulated in parallel: B segments of K samples each.
 
-    index: (B, K) sample numbers, the last one repeated behind the end.    owner: (B,) where a stretch's own samples
-    begin within it; before them the loop settles.    length: own samples of a stretch.
+    Attributes
+    ----------
+    index : ndarray of int, shape (B, K)
+        Sample numbers; the last one is repeated beyond the end.
+    owner : ndarray of int, shape (B,)
+        Position of the first sample that is kept of each segment; before it the loop settles.
+    length : int
+        Number of samples kept per segment.
+    count : int
+        Number of samples in the batch.
+
     """
 
     index: Int
@@ -62,28 +83,38 @@ class Stretches:
 
     @staticmethod
     def of(count: int, length: int, settling: int, after: int = 0) -> Stretches:
-        """Cuts `count` samples into stretches of `length`, each begun `settling` samples before its own.
+        """Cut `count` samples into segments of `length`, each starting `settling` samples earlier.
 
-        after: samples behind a stretch's own, as its derivatives need; then the last ones end where the samples do.
+        Parameters
+        ----------
+        count : int
+            Number of samples.
+        length : int
+            Samples kept per segment.
+        settling : int
+            Samples simulated before these.
+        after : int
+            Samples simulated after these, as derivatives need; the last segments then end where the samples do.
+
         """
-        own = np.arange(0, count, length)
+        first_samples = np.arange(0, count, length)
         whole = length + settling + after
-        start = np.maximum(own - settling, 0)
+        start = np.maximum(first_samples - settling, 0)
         if after:
             start = np.maximum(np.minimum(start, count - whole), 0)
         index = start[:, None] + np.arange(whole)
-        return Stretches(np.minimum(index, count - 1), own - start, length, count)
+        return Stretches(np.minimum(index, count - 1), first_samples - start, length, count)
 
     def gathered(self, values: Float) -> Float:
-        """Own samples (count, ...) of what was computed for all stretches (B, K, ...)."""
+        """Samples to keep, (count, ...), of values that were computed for all segments, (B, K, ...)."""
         place = np.minimum(self.owner[:, None] + np.arange(self.length), self.index.shape[1] - 1)
-        own = np.take_along_axis(values, place.reshape(*place.shape, *(1,) * (values.ndim - 2)), axis=1)
-        return own.reshape(-1, *values.shape[2:])[: self.count]
+        selected = np.take_along_axis(values, place.reshape(*place.shape, *(1,) * (values.ndim - 2)), axis=1)
+        return selected.reshape(-1, *values.shape[2:])[: self.count]
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A simulated run of B stretches of K samples: x, v, a (B, K, s) and drive torque u (B, K, n)."""
+    """Simulated motion of B segments of K samples: x, v, a (B, K, s) and drive torque u (B, K, n)."""
 
     x: Float
     v: Float
@@ -92,7 +123,7 @@ class Run:
 
 
 def measured_motion(mechanism: Mechanism, samples: Samples) -> tuple[Float, Float, Float]:
-    """Measured positions, velocities and accelerations (T, s) in a mechanism's coordinates."""
+    """Measured positions, velocities and accelerations, (T, s) each, in the coordinates of a mechanism."""
     if not mechanism.second:
         return samples.q, samples.dq, samples.ddq
     motor, joints = samples.motor, list(mechanism.second)
@@ -104,15 +135,15 @@ def measured_motion(mechanism: Mechanism, samples: Samples) -> tuple[Float, Floa
 
 
 def measured_coordinates(mechanism: Mechanism, samples: Samples) -> tuple[Float, Float]:
-    """Measured positions and velocities (T, s) in a mechanism's coordinates."""
+    """Measured positions and velocities, (T, s) each, in the coordinates of a mechanism."""
     x, v, _ = measured_motion(mechanism, samples)
     return x, v
 
 
 def extra_of(mechanism: Mechanism, samples: Samples) -> dict[str, Float]:
-    """Channels (T, ...) that the model's terms read, and temperature where it was measured."""
-    found = {name: samples.extra[name] for name in mechanism.terms.channels() if name in samples.extra}
-    return found if samples.temperature is None else found | {"temperature": samples.temperature}
+    """Channels (T, ...) that the terms of the model read, and the temperature if it was measured."""
+    channels = {name: samples.extra[name] for name in mechanism.terms.channels() if name in samples.extra}
+    return channels if samples.temperature is None else channels | {"temperature": samples.temperature}
 
 
 def run(
@@ -122,13 +153,38 @@ def run(
     stretches: Stretches,
     start: tuple[Float, Float] | None = None,
 ) -> Run:
-    """Simulates every stretch from its first measured state, or from given states (x, v), (B, s) each.
+    """Simulate every segment.
 
-    The scheme is Rosenbrock's of second order with approximate Jacobians (ROS2), stable for stiff springs and dry
-    friction, taken once and in two halves and extrapolated; inputs are cubic between the samples.
-    Source: Verwer, Spee, Blom and Hundsdorfer 1999; Hairer and Wanner 1996, sec. IV.9 (extrapolation).
+    The method is the second-order Rosenbrock scheme ROS2 with approximate Jacobians, which is stable for stiff springs
+    and dry friction. Each step is taken once and as two halves, and extrapolated. Inputs are interpolated by cubics.
 
-    Raises SolverError where a run goes astray or the mass matrix is not positive definite.
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Model.
+    samples : Samples
+        Measured motion and torque.
+    feedback : Feedback
+        Feedback on the measured motion.
+    stretches : Stretches
+        Segments.
+    start : tuple of two ndarray, shape (B, s), optional
+        Initial positions and velocities; None = the measured ones.
+
+    Returns
+    -------
+    Run
+        Simulated motion.
+
+    Raises
+    ------
+    SolverError
+        If the simulation diverges or the mass matrix is not positive definite.
+
+    References
+    ----------
+    Verwer, Spee, Blom and Hundsdorfer 1999; Hairer and Wanner 1996, sec. IV.9 (extrapolation).
+
     """
     substeps = max(1, int(np.ceil(1.0 / samples.rate / LONGEST_STEP)))
     x_measured, v_measured = (z[stretches.index] for z in measured_coordinates(mechanism, samples))
@@ -145,25 +201,25 @@ def run(
     stepper = _Stepper(mechanism, feedback, inputs, 1.0 / samples.rate / substeps, x)
     system = mechanism.multibody
     if system is not None and system.native() is not None:
-        X, V, strayed = _followed(
+        X, V, strayed = _simulate_compiled(
             system, stepper, np.concatenate([x, v], axis=1), x_measured, samples.rate, substeps
         )
     else:
-        X, V, strayed = _stepped(stepper, x, v, x_measured, substeps)
+        X, V, strayed = _simulate_numpy(stepper, x, v, x_measured, substeps)
     if strayed is not None:
         first = float(samples.t[stretches.index[:, strayed]].min())
         raise SolverError(
             "diverged",
-            found=f"a simulated run that leaves the measured one at t = {first:.4g} s",
+            found=f"a simulation that diverges from the measured motion at t = {first:.4g} s",
             expected="a model that can be simulated",
-            do="give masses and inertias in the robot file where it has none, filter more, or use 'wls'",
+            do="add missing masses and inertias to the robot file, filter more, or use 'wls'",
         )
     u = inputs.tau[:, ::fine] + feedback.kp * (x_measured - X)[..., place]
     u = u + feedback.kd * (v_measured - V)[..., place]
     return Run(X, V, differentiated(V, samples.rate), u)
 
 
-def _stepped(
+def _simulate_numpy(
     stepper: _Stepper, x: Float, v: Float, measured: Float, substeps: int
 ) -> tuple[Float, Float, int | None]:
     B, K, s = measured.shape
@@ -178,7 +234,7 @@ def _stepped(
     return X, V, None
 
 
-def _followed(
+def _simulate_compiled(
     system: Multibody, stepper: _Stepper, start: Float, measured: Float, rate: float, substeps: int
 ) -> tuple[Float, Float, int | None]:
     inputs, feedback = stepper.inputs, stepper.feedback
@@ -197,10 +253,10 @@ def _followed(
 
 
 def differentiated(v: Float, rate: float) -> Float:
-    """Derivative of velocities (B, K, s), K >= 5, of fourth order, one-sided at both ends.
+    """Fourth-order derivative of velocities (B, K, s), K >= 5, one-sided at both ends.
 
-    It is not M^-1 (u - h) at the samples: where springs, gains or dry friction are stiffer than a step is short, that
-    blows an error of the velocity far below the integration's own up to one of the acceleration beyond its size.
+    Computing M^-1 (u - h) at the samples instead would amplify small velocity errors beyond bounds where springs, gains
+    or dry friction are stiff compared with the step.
     """
     a = np.empty_like(v)
     a[:, 2:-2] = 8.0 * (v[:, 3:-1] - v[:, 1:-3]) - (v[:, 4:] - v[:, :-4])
@@ -210,19 +266,26 @@ def differentiated(v: Float, rate: float) -> Float:
     return a * (rate / 12.0)
 
 
-def _first(values: Float) -> list[Float]:
+def _first_four(values: Float) -> list[Float]:
     return [values[:, k] for k in range(4)]
 
 
 def refined(values: Float, factor: int) -> Float:
-    """Values (B, K >= 4, ...) at `factor` times the rate, (B, (K - 1) factor + 1, ...): cubics by four neighbours."""
+    """Interpolate values (B, K >= 4, ...) to `factor` times the rate by cubics through four neighbours.
+
+    Returns
+    -------
+    ndarray, shape (B, (K - 1) factor + 1, ...)
+        Values at the higher rate.
+
+    """
     B, K = values.shape[:2]
     before, behind = (
-        4 * v[0] - 6 * v[1] + 4 * v[2] - v[3] for v in (_first(values), _first(values[:, ::-1]))
+        4 * v[0] - 6 * v[1] + 4 * v[2] - v[3] for v in (_first_four(values), _first_four(values[:, ::-1]))
     )
     padded = np.concatenate([before[:, None], values, behind[:, None]], axis=1)
-    found = np.empty((B, (K - 1) * factor + 1, *values.shape[2:]))
-    found[:, ::factor] = values
+    resampled = np.empty((B, (K - 1) * factor + 1, *values.shape[2:]))
+    resampled[:, ::factor] = values
     for j in range(1, factor):
         r = j / factor
         weights = (
@@ -231,13 +294,13 @@ def refined(values: Float, factor: int) -> Float:
             -(r + 1) * r * (r - 2) / 2,
             (r + 1) * r * (r - 1) / 6,
         )
-        found[:, j::factor] = sum(w * padded[:, i : i + K - 1] for i, w in enumerate(weights))
-    return found
+        resampled[:, j::factor] = sum(w * padded[:, i : i + K - 1] for i, w in enumerate(weights))
+    return resampled
 
 
 @dataclass(frozen=True, eq=False)
 class _Inputs:
-    # At twice the rate of the steps; measured motion at the driven coordinates.
+    # Inputs at twice the rate of the steps; measured motion at the driven coordinates.
     tau: Float
     x: Float
     v: Float
@@ -248,7 +311,7 @@ class _Inputs:
 
 
 class _Stepper:
-    """Steps of all stretches: ROS2 once and in two halves, (4 y_half - y_whole) / 3."""
+    """ROS2 steps of all segments, once and as two halves, combined as (4 y_half - y_whole) / 3."""
 
     def __init__(self, mechanism: Mechanism, feedback: Feedback, inputs: _Inputs, h: float, x: Float) -> None:
         self.mechanism, self.feedback, self.inputs, self.h = mechanism, feedback, inputs, h
@@ -260,7 +323,7 @@ class _Stepper:
         np.fill_diagonal(self.D, 0.0)
 
     def step(self, x: Float, v: Float, k: int) -> tuple[Float, Float]:
-        """From sample k of the inputs to k + 2."""
+        """Advance from sample k of the inputs to k + 2."""
         M, f = self._force(x, v, k)
         slope = self.mechanism.damping(x, v, self.inputs.at(k)) + self.gain
         x1, v1 = self._half(x, v, M, f, slope, self.h, k + 2)
@@ -294,15 +357,15 @@ class _Stepper:
         return M, m.on_coordinates(u) - h
 
 
-# How a simulated run changes with its parameters and its first state: the variational equation along the
-# run.
+# Sensitivity of a simulation by parameters and initial state: the variational equation along it.
 
+# States that are linearised at once, to bound memory.
 CHUNK = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """What slopes are wanted of: y = by_x x + by_v v of the coordinates `at`, (r,) each."""
+    """Output whose sensitivity is computed: y = by_x x + by_v v of the coordinates `at`, each of shape (r,)."""
 
     at: Int
     by_x: Float
@@ -324,14 +387,41 @@ def sensitivity(
     first_state: bool,
     output: Output,
 ) -> Float:
-    """Slopes of an output along a run, (B, K, r, w + 2 s): by the w wanted parameters, then the first x and first v.
+    """Sensitivity of an output along a simulated motion, by parameters and by the initial state.
 
-    Solves M da = -f_x dx - f_v dv - Y dtheta + du, du = -kp dx - kd dv, over the samples by Lobatto's rule IIIC.
-    It is of second order and damps what is stiffer than a step is short, as the steps of the run do; the trapezoidal
-    rule would let that ring. Source: Hairer and Wanner 1996, table IV.5.9.
+    Solves M da = -f_x dx - f_v dv - Y dtheta + du, du = -kp dx - kd dv, over the samples with the Lobatto IIIC method.
+    It is of second order and damps modes that are stiffer than the step, as the simulation does; the trapezoidal rule
+    would let them ring. f_x and f_v are derivatives of the inverse dynamics at the accelerations of the simulation,
+    so that they include the derivative of the mass matrix.
 
-    f_x, f_v: slopes of the inverse dynamics at the run's own accelerations, so that the mass matrix's are in them.
-    extra: channels (B, K, ...).    rate: of the samples, Hz.    first_state: whether the 2 s last columns are wanted.
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Model.
+    run : Run
+        Simulated motion.
+    extra : mapping of str to ndarray, shape (B, K, ...)
+        Channels that the terms read.
+    feedback : Feedback
+        Feedback of the simulation.
+    rate : float, Hz
+        Sampling rate.
+    wanted : ndarray of bool, shape (p,)
+        Parameters to differentiate by, w of them.
+    first_state : bool
+        Whether the last 2 s columns, by initial x and v, are computed.
+    output : Output
+        Output.
+
+    Returns
+    -------
+    ndarray, shape (B, K, r, w) or (B, K, r, w + 2 s)
+        Sensitivities.
+
+    References
+    ----------
+    Hairer and Wanner 1996, table IV.5.9.
+
     """
     system, parameters = mechanism.multibody, mechanism.parameters(wanted)
     if (
@@ -343,14 +433,14 @@ def sensitivity(
         gains = np.stack([np.broadcast_to(gain, (mechanism.n,)) for gain in (feedback.kp, feedback.kd)])
         outputs = np.stack([output.at, output.by_x, output.by_v]).astype(np.float64)
         return variation(system, (run.x, run.v, run.a), gains, outputs, parameters, 1.0 / rate, first_state)
-    J, G = _linear(mechanism, run, extra, feedback, wanted)
-    x, v = variational(J[:, :, J.shape[2] // 2 :], G, 1.0 / rate, first_state) or _integrated(
+    J, G = _linearise(mechanism, run, extra, feedback, wanted)
+    x, v = variational(J[:, :, J.shape[2] // 2 :], G, 1.0 / rate, first_state) or _integrate_sensitivity(
         J, G, rate, first_state
     )
     return np.asarray(output.by_x[:, None] * x[:, :, output.at] + output.by_v[:, None] * v[:, :, output.at])
 
 
-def _integrated(J: Float, G: Float, rate: float, first_state: bool) -> tuple[Float, Float]:
+def _integrate_sensitivity(J: Float, G: Float, rate: float, first_state: bool) -> tuple[Float, Float]:
     B, K, s, w = G.shape
     tail = 2 * s if first_state else 0
     z = np.zeros((B, 2 * s, w + tail))
@@ -362,18 +452,20 @@ def _integrated(J: Float, G: Float, rate: float, first_state: bool) -> tuple[Flo
     for k in range(K):
         X[:, k], V[:, k] = z[:, :s], z[:, s:]
         if k + 1 < K:
-            here, there = J[:, k], J[:, k + 1]
+            jacobian, next_jacobian = J[:, k], J[:, k + 1]
             right = np.array(z)
             right[:, s:, :w] += 0.5 * h * (G[:, k] + G[:, k + 1])
-            right[:, :, :w] -= 0.5 * h**2 * (here[:, :, s:] @ G[:, k + 1])
-            z = np.linalg.solve(unit - 0.5 * h * (here + there) + 0.5 * h**2 * (here @ there), right)
+            right[:, :, :w] -= 0.5 * h**2 * (jacobian[:, :, s:] @ G[:, k + 1])
+            z = np.linalg.solve(
+                unit - 0.5 * h * (jacobian + next_jacobian) + 0.5 * h**2 * (jacobian @ next_jacobian), right
+            )
     return X, V
 
 
-def _linear(
+def _linearise(
     mechanism: Mechanism, run: Run, extra: Extra, feedback: Feedback, wanted: Bool
 ) -> tuple[Float, Float]:
-    # d(x, v)/dt = J (x, v) + (0, G theta): (B, K, 2 s, 2 s) and (B, K, s, w), chunk by chunk.
+    # d(x, v)/dt = J (x, v) + (0, G theta), in chunks: (B, K, 2 s, 2 s) and (B, K, s, w).
     B, K, s = run.x.shape
     x, v, a = (np.reshape(part, (B * K, s)) for part in (run.x, run.v, run.a))
     flat = {name: values.reshape(B * K, *values.shape[2:]) for name, values in extra.items()}
@@ -383,13 +475,13 @@ def _linear(
     place = mechanism.driven
     for first in range(0, B * K, CHUNK):
         part = slice(first, first + CHUNK)
-        own = {name: values[part] for name, values in flat.items()}
-        f_x, f_v = mechanism.slopes(x[part], v[part], a[part], own)
+        channels = {name: values[part] for name, values in flat.items()}
+        f_x, f_v = mechanism.slopes(x[part], v[part], a[part], channels)
         f_x[:, place, place] += feedback.kp
         f_v[:, place, place] += feedback.kd
-        Y = mechanism.regressor(x[part], v[part], a[part], own, wanted)
-        M = mechanism.equations(x[part], v[part], own)[0]
-        found = -np.linalg.solve(M, np.concatenate([f_x, f_v, Y], axis=2))
-        J[part, s:] = found[:, :, : 2 * s]
-        G[part] = found[:, :, 2 * s :]
+        Y = mechanism.regressor(x[part], v[part], a[part], channels, wanted)
+        M = mechanism.equations(x[part], v[part], channels)[0]
+        derivatives = -np.linalg.solve(M, np.concatenate([f_x, f_v, Y], axis=2))
+        J[part, s:] = derivatives[:, :, : 2 * s]
+        G[part] = derivatives[:, :, 2 * s :]
     return J.reshape(B, K, 2 * s, 2 * s), G.reshape(B, K, s, -1)

@@ -1,4 +1,4 @@
-"""A model of terms with known parameters as a mechanism: its accelerations, for many states at once."""
+"""Equations of motion of a model with known parameters, for many states at once."""
 
 from __future__ import annotations
 
@@ -16,27 +16,44 @@ from dynid.kernel.adjoint import torque_jacobian
 from dynid.kernel.multibody import Multibody, Parameter, Slope
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import smooth_sign
+from dynid.terms.exports import Kind, smooth_sign
+from dynid.terms.forms import known_torque, motor_regressor, seen_by, torque_of
 from dynid.terms.term import JointTerm, Side, Term, Terms, joint_indices, joints_of
 
 Extra = Mapping[str, Float]
+# rad or m (rad/s or m/s): step of central differences, which balances truncation and rounding.
 _STEP = 1e-6
-# rad/s or m/s, below which the slope of friction is that of the secant.
+# rad/s or m/s: below this velocity the slope of friction is a secant.
 SLOW = 1e-3
+# Random motions with which the form of a term is determined.
 _TRIED = 3
-# Of its size, by which a torque that is linear in the motion may differ from a line: rounding.
+# Relative deviation from a line that counts as rounding.
 _LINEAR = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Mechanism:
-    """Generalised force f(x, v, a) of a model, linear in a: f = M(x) a + h(x, v).
+    """Generalised force of a model, f(x, v, a) = M(x) a + h(x, v).
 
-    Coordinates x (B, s) are the joints, then the motors of the joints in `second`, those with two encoders. Drive
-    torque u (B, n) acts on a joint's motor where it has a coordinate, on the joint itself elsewhere.
+    Coordinates x (s,) are the joints, then the motors of the joints in `second`, which have two encoders. Drive torque
+    u (n,) acts on the motor coordinate of a joint if there is one, and on the joint itself otherwise.
 
-    theta: (p,) over terms.columns(robot).
-    Raises UsageError for parameters of another length or terms with a memory of the motion.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    theta : ndarray, shape (p,)
+        Parameters, in the order of `terms.columns(robot)`.
+    second : tuple of int
+        Joints with two encoders.
+
+    Raises
+    ------
+    UsageError
+        If theta has another length, or a term depends on past motion.
+
     """
 
     robot: RobotModel
@@ -48,14 +65,14 @@ class Mechanism:
         p = len(self.terms.columns(self.robot))
         if np.shape(self.theta) != (p,) or not np.isfinite(self.theta).all():
             raise UsageError(
-                "parameters", found=f"{np.shape(self.theta)} parameters", expected=f"({p},) finite ones"
+                "parameters", found=f"{np.shape(self.theta)} parameters", expected=f"({p},) finite parameters"
             )
         if self.terms.remembers:
             raise UsageError(
                 "simulate-memory",
-                found="a term with a memory of the motion",
-                expected="friction that depends on the present state",
-                do="use 'coulomb' or 'stribeck' in place of it",
+                found="a term that depends on past motion",
+                expected="terms that depend on the present state only",
+                do="replace it by 'coulomb' or 'stribeck'",
             )
 
     @property
@@ -70,13 +87,27 @@ class Mechanism:
 
     @cached_property
     def driven(self) -> Int:
-        """The coordinate (n,) on which each drive acts."""
+        """Index (n,) of the coordinate on which each drive acts."""
         place = np.arange(self.n)
         place[list(self.second)] = self.n + np.arange(len(self.second))
         return place
 
     def samples(self, x: Float, v: Float, a: Float, extra: Extra) -> Samples:
-        """Samples (B,) of a motion in these coordinates."""
+        """Samples of a motion in these coordinates.
+
+        Parameters
+        ----------
+        x, v, a : ndarray, shape (B, s)
+            Positions, velocities and accelerations.
+        extra : mapping of str to ndarray, shape (B, ...)
+            Channels.
+
+        Returns
+        -------
+        Samples
+            B samples.
+
+        """
         n, B = self.n, len(x)
         motors: list[Float | None] = [None, None, None]
         if self.second:
@@ -102,19 +133,49 @@ class Mechanism:
         )
 
     def force(self, x: Float, v: Float, a: Float, extra: Extra) -> Float:
-        """Generalised force f (B, s) that the drives must supply; zero on coordinates without a drive."""
+        """Generalised force that the drives must supply; zero on coordinates without a drive.
+
+        Parameters
+        ----------
+        x, v, a : ndarray, shape (B, s)
+            Positions, velocities and accelerations.
+        extra : mapping of str to ndarray, shape (B, ...)
+            Channels.
+
+        Returns
+        -------
+        ndarray, shape (B, s)
+            Force f.
+
+        """
         return self._force(self.terms, self.theta, self.samples(x, v, a, extra))
 
     def equations(self, x: Float, v: Float, extra: Extra) -> tuple[Float, Float]:
-        """M (B, s, s) and h (B, s)."""
+        """Mass matrices and remaining forces, f = M a + h.
+
+        Parameters
+        ----------
+        x, v : ndarray, shape (B, s)
+            Positions and velocities.
+        extra : mapping of str to ndarray, shape (B, ...)
+            Channels.
+
+        Returns
+        -------
+        M : ndarray, shape (B, s, s)
+            Mass matrices.
+        h : ndarray, shape (B, s)
+            Remaining forces.
+
+        """
         B, s = x.shape
-        if self._bodies is not None and self._fast:
+        if self._bodies is not None and self._uses_kernel:
             n = self.n
             body, bias = equations_of_motion(
                 self.robot.tree, self._bodies, np.ascontiguousarray(x[:, :n]), np.ascontiguousarray(v[:, :n])
             )
             M = np.zeros((B, s, s)) if s > n else body
-            h = self._other(x, v, np.zeros_like(x), extra)
+            h = self._force_without_bodies(x, v, np.zeros_like(x), extra)
             if s > n:
                 M[:, :n, :n] = body
             h[:, :n] += bias
@@ -127,32 +188,55 @@ class Mechanism:
         return 0.5 * (M + np.swapaxes(M, 1, 2)), f[0]
 
     def acceleration(self, x: Float, v: Float, u: Float, extra: Extra) -> Float:
-        """Acceleration a (B, s) under drive torque u (B, n); raises SolverError where M is not positive definite."""
+        """Acceleration under drive torque.
+
+        Parameters
+        ----------
+        x, v : ndarray, shape (B, s)
+            Positions and velocities.
+        u : ndarray, shape (B, n)
+            Drive torque.
+        extra : mapping of str to ndarray, shape (B, ...)
+            Channels.
+
+        Returns
+        -------
+        ndarray, shape (B, s)
+            Acceleration.
+
+        Raises
+        ------
+        SolverError
+            If a mass matrix is not positive definite.
+
+        """
         M, h = self.equations(x, v, extra)
         return solved(M, self.on_coordinates(u) - h)
 
     def on_coordinates(self, u: Float) -> Float:
-        """Drive torque (B, n) as generalised force (B, s)."""
+        """Generalised force (B, s) of drive torque (B, n)."""
         force = np.zeros((len(u), self.size))
         force[:, self.driven] = u
         return force
 
     def split(self, total: Float, motor: Float) -> Float:
-        """Generalised force (B, s, ...) from what joints take with their motors, and motors alone, (B, n, ...)."""
+        """Generalised force (B, s, ...) from total joint torque and motor torque, (B, n, ...) each."""
         joints, n = list(self.second), self.n
         f = np.concatenate([total, motor[:, joints]], axis=1)
         f[:, joints] -= f[:, n:]
         return f
 
     def damping(self, x: Float, v: Float, extra: Extra) -> Float:
-        """(B, s) secant slopes of f over velocity: what holds a step through dry friction stable."""
+        """Secant slopes (B, s) of f over velocity, which keep a step through dry friction stable."""
         speed = np.where(np.abs(v) < SLOW, SLOW, v)
         zero = np.zeros_like(x)
-        change = self._other(x, speed, zero, extra) - self._other(x, -speed, zero, extra)
+        change = self._force_without_bodies(x, speed, zero, extra) - self._force_without_bodies(
+            x, -speed, zero, extra
+        )
         return np.maximum(change / (2.0 * speed), 0.0)
 
     def springs(self, x: Float, extra: Extra) -> tuple[Float, Float]:
-        """(s, s) stiffness and damping between each joint and its motor, as at the first of the states (B, s)."""
+        """Stiffness and damping (s, s) between each joint and its motor, at the first of the states (B, s)."""
         s, n = self.size, self.n
         K, D = np.zeros((s, s)), np.zeros((s, s))
         if not self.second:
@@ -165,9 +249,9 @@ class Mechanism:
             for group in (links, ~links):
                 shift = np.where(group, _STEP, 0.0)[None]
                 if move == "x":
-                    pair = [self._other(at + k * shift, zero, zero, first) for k in (1, -1)]
+                    pair = [self._force_without_bodies(at + k * shift, zero, zero, first) for k in (1, -1)]
                 else:
-                    pair = [self._other(at, fast + k * shift, zero, first) for k in (1, -1)]
+                    pair = [self._force_without_bodies(at, fast + k * shift, zero, first) for k in (1, -1)]
                 slope = (pair[0] - pair[1])[0] / (2.0 * _STEP)
                 for i, joint in enumerate(self.second):
                     column = joint if group[0] else n + i
@@ -177,26 +261,26 @@ class Mechanism:
 
     @cached_property
     def multibody(self) -> Multibody | None:
-        """The model as the compiled step knows it; None where a term is more than linear and signs of velocities.
+        """The model for the compiled step; None if a term is neither linear in the motion nor a smoothed sign.
 
-        What a term does is seen by asking it: a torque that is linear in the motion, or a smoothed sign of its width.
+        The form of a term is determined by evaluating it.
         """
-        if self._bodies is None or self.terms.channels() or not self._fast:
+        if self._bodies is None or self.terms.channels() or not self._uses_kernel:
             return None
         s, n = self.size, self.n
         stiffness, damping = np.zeros((2, s, s))
         constant: Float = np.zeros(s)
         at: list[int] = []
         signs: list[tuple[float, float]] = []
-        for term, values in self._others:
+        for term, values in self._terms_without_bodies:
             width = self._sign_width(term)
             if width is not None:
-                place = np.arange(n) if term.side is Side.LINK else self.driven
+                place = np.arange(n) if term.traits.side is Side.LINK else self.driven
                 joints = joint_indices(self.robot, joints_of(term))
                 at += [int(place[j]) for j in joints]
                 signs += [(float(x), width) for x in values]
                 continue
-            line = self._line(term, values)
+            line = self._linear_form(term, values)
             if line is None:
                 return None
             stiffness, damping, constant = stiffness + line[0], damping + line[1], constant + line[2]
@@ -216,7 +300,7 @@ class Mechanism:
         )
 
     def _sign_width(self, term: Term) -> float | None:
-        # The width of a term that is the smoothed sign of a velocity; None for all others.
+        # Width of a term that is a smoothed sign of a velocity; None for all others.
         if not self._is_single(term) or not hasattr(term, "width"):
             return None
         speed = np.random.default_rng(0).normal(0.0, 1.0, (_TRIED, self.size)) * np.array(
@@ -224,13 +308,13 @@ class Mechanism:
         )
         still = np.zeros_like(speed)
         samples = self.samples(still, speed, still, {})
-        own = speed[:, : self.n] if term.side is Side.LINK else speed[:, self.driven]
+        velocities = speed[:, : self.n] if term.traits.side is Side.LINK else speed[:, self.driven]
         width = float(term.width)
-        same = np.array_equal(term.basis(self.robot, term.seen(samples)), smooth_sign(own, width))
+        same = np.array_equal(term.basis(self.robot, seen_by(term, samples)), smooth_sign(velocities, width))
         return width if same else None
 
-    def _line(self, term: Term, values: Float) -> tuple[Float, Float, Float] | None:
-        # Slopes by position and velocity, (s, s), and constant (s,) of a term that is linear in the motion; else None.
+    def _linear_form(self, term: Term, values: Float) -> tuple[Float, Float, Float] | None:
+        # Slopes by position and velocity, (s, s), and constant (s,) of a linear term; otherwise None.
         s, alone = self.size, Terms((term,))
         rng = np.random.default_rng(0)
         tried = rng.normal(0.0, 1.0, (2, _TRIED, s))
@@ -243,21 +327,25 @@ class Mechanism:
         return (K, D, constant) if np.abs(expected - f[1 + 2 * s :]).max() <= _LINEAR * scale else None
 
     def parameters(self, wanted: Bool) -> tuple[Parameter, ...] | None:
-        """The wanted parameters (w,) as the compiled step knows them; None where it does not know all of them."""
-        found: list[Parameter | None] = []
+        """The wanted parameters (w,) as the compiled step stores them; None if it cannot handle all of them."""
+        every_parameter: list[Parameter | None] = []
         for term in self.terms:
-            found += self._parameters_of(term)
-        own = [one for one, want in zip(found, wanted, strict=True) if want]
-        return None if self.multibody is None or None in own else tuple(one for one in own if one is not None)
+            every_parameter += self._parameters_of(term)
+        selected = [parameter for parameter, want in zip(every_parameter, wanted, strict=True) if want]
+        return (
+            None
+            if self.multibody is None or None in selected
+            else tuple(parameter for parameter in selected if parameter is not None)
+        )
 
     def _parameters_of(self, term: Term) -> list[Parameter | None]:
         columns = term.columns(self.robot)
-        if term.of_bodies and len(columns) == 10 * self.robot.n_bodies:
+        if term.traits.kind is Kind.BODIES and len(columns) == 10 * self.robot.n_bodies:
             return [Parameter(Slope.BODY, i // 10, i % 10) for i in range(len(columns))]
         nothing: list[Parameter | None] = [None] * len(columns)
         if not self._is_single(term):
             return nothing
-        place = np.arange(self.n) if term.side is Side.LINK else self.driven
+        place = np.arange(self.n) if term.traits.side is Side.LINK else self.driven
         joints = [int(place[j]) for j in joint_indices(self.robot, joints_of(term))]
         width = self._sign_width(term)
         if width is not None:
@@ -266,15 +354,31 @@ class Mechanism:
         return nothing if kind is None else [Parameter(kind, j) for j in joints]
 
     def _plain_slope(self, term: JointTerm) -> Slope | None:
-        # Whether the basis is the acceleration, the velocity or one.
+        # Kind of the basis: acceleration, velocity or one; otherwise None.
         x, v, a = np.random.default_rng(0).normal(0.0, 1.0, (3, _TRIED, self.size))
-        basis = term.basis(self.robot, term.seen(self.samples(x, v, a, {})))
-        own = np.arange(self.n) if term.side is Side.LINK else self.driven
+        basis = term.basis(self.robot, seen_by(term, self.samples(x, v, a, {})))
+        coordinates = np.arange(self.n) if term.traits.side is Side.LINK else self.driven
         kinds = ((Slope.ACCELERATION, a), (Slope.VELOCITY, v), (Slope.ONE, np.ones_like(v)))
-        return next((kind for kind, values in kinds if np.array_equal(basis, values[:, own])), None)
+        return next((kind for kind, values in kinds if np.array_equal(basis, values[:, coordinates])), None)
 
     def regressor(self, x: Float, v: Float, a: Float, extra: Extra, wanted: Bool) -> Float:
-        """Slopes df / dtheta over the wanted columns, (B, s, w)."""
+        """Derivatives df / dtheta for the wanted columns.
+
+        Parameters
+        ----------
+        x, v, a : ndarray, shape (B, s)
+            Positions, velocities and accelerations.
+        extra : mapping of str to ndarray, shape (B, ...)
+            Channels.
+        wanted : ndarray of bool, shape (p,)
+            Columns, w of them.
+
+        Returns
+        -------
+        ndarray, shape (B, s, w)
+            Derivatives.
+
+        """
         samples, p = self.samples(x, v, a, extra), len(self.theta)
         total = self.terms.torque_regressor(self.robot, samples, wanted).dense(p)[:, :, wanted]
         if not self.second:
@@ -284,9 +388,22 @@ class Mechanism:
         )
 
     def slopes(self, x: Float, v: Float, a: Float, extra: Extra) -> tuple[Float, Float]:
-        """df/dx and df/dv at given accelerations, (B, s, s) each: exact for what the compiled step knows.
+        """Derivatives df/dx and df/dv at given accelerations.
 
-        Else by central differences.
+        They are exact for models of the compiled step, and central differences otherwise.
+
+        Parameters
+        ----------
+        x, v, a : ndarray, shape (B, s)
+            Positions, velocities and accelerations.
+        extra : mapping of str to ndarray, shape (B, ...)
+            Channels.
+
+        Returns
+        -------
+        by_x, by_v : ndarray, shape (B, s, s)
+            Derivatives.
+
         """
         B, s = x.shape
         if (system := self.multibody) is not None and (system.width > 0).all():
@@ -294,11 +411,11 @@ class Mechanism:
         shift = _STEP * np.concatenate([np.eye(s), -np.eye(s)]).repeat(B, axis=0)
         many = {name: np.tile(value, (2 * s,) + (1,) * (value.ndim - 1)) for name, value in extra.items()}
         X, V, A = (np.tile(values, (2 * s, 1)) for values in (x, v, a))
-        found = []
+        derivatives = []
         for moved in (self.force(X + shift, V, A, many), self.force(X, V + shift, A, many)):
             f = moved.reshape(2, s, B, s)
-            found.append(np.moveaxis((f[0] - f[1]) / (2.0 * _STEP), 0, 2))
-        return found[0], found[1]
+            derivatives.append(np.moveaxis((f[0] - f[1]) / (2.0 * _STEP), 0, 2))
+        return derivatives[0], derivatives[1]
 
     def _exact_slopes(self, system: Multibody, x: Float, v: Float, a: Float) -> tuple[Float, Float]:
         n = self.n
@@ -323,61 +440,61 @@ class Mechanism:
             motor[:, joint] += theta[panels.columns[joint]] @ panels.values[joint]
         return self.split(total, motor)
 
-    def _other(self, x: Float, v: Float, a: Float, extra: Extra) -> Float:
-        # All but the bodies. Terms of one joint alone are summed up without panels: this is the inner loop.
+    def _force_without_bodies(self, x: Float, v: Float, a: Float, extra: Extra) -> Float:
+        # Everything but the links. Single-joint terms are summed without panels, since this is the inner loop.
         samples = self.samples(x, v, a, extra)
-        rest, theta = self._rest
+        rest, theta = self._remaining_terms
         f = self._force(rest, theta, samples) if rest.terms else np.zeros((len(x), self.size))
-        for term, values in self._single:
-            torque = values * term.basis(self.robot, term.seen(samples))
-            if not self.second or term.side is Side.LINK:
+        for term, values in self._single_joint_terms:
+            torque = values * term.basis(self.robot, seen_by(term, samples))
+            if not self.second or term.traits.side is Side.LINK:
                 f[:, : self.n] += torque
             else:
                 f[:, self.driven] += torque
         return f
 
     @cached_property
-    def _single(self) -> list[tuple[JointTerm, Float]]:
-        found = []
-        for term, values in self._others:
+    def _single_joint_terms(self) -> list[tuple[JointTerm, Float]]:
+        terms = []
+        for term, values in self._terms_without_bodies:
             if self._is_single(term):
                 whole = np.zeros(self.n)
                 whole[list(joint_indices(self.robot, joints_of(term)))] = values
-                found.append((term, whole))
-        return found
+                terms.append((term, whole))
+        return terms
 
     @cached_property
-    def _rest(self) -> tuple[Terms, Float]:
-        kept = [(term, values) for term, values in self._others if not self._is_single(term)]
+    def _remaining_terms(self) -> tuple[Terms, Float]:
+        kept = [(term, values) for term, values in self._terms_without_bodies if not self._is_single(term)]
         return Terms(tuple(t for t, _ in kept)), np.concatenate([np.zeros(0), *(v for _, v in kept)])
 
     @staticmethod
     def _is_single(term: Term) -> TypeGuard[JointTerm]:
-        own = type(term)
-        plain = own.torque_regressor is JointTerm.torque_regressor and own.torque is Term.torque
+        term_class = type(term)
+        plain = term_class.torque_regressor is JointTerm.torque_regressor
+        asked = (torque_of, motor_regressor, known_torque)
         return (
             isinstance(term, JointTerm)
             and plain
-            and own.motor_regressor is Term.motor_regressor
-            and own.known_torque is Term.known_torque
+            and all(form.dispatch(term_class) is form.dispatch(object) for form in asked)
         )
 
     @cached_property
-    def _others(self) -> list[tuple[Term, Float]]:
-        found, first = [], 0
+    def _terms_without_bodies(self) -> list[tuple[Term, Float]]:
+        terms, first = [], 0
         for term in self.terms:
             count = len(term.columns(self.robot))
-            if not term.of_bodies:
-                found.append((term, self.theta[first : first + count]))
+            if term.traits.kind is not Kind.BODIES:
+                terms.append((term, self.theta[first : first + count]))
             first += count
-        return found
+        return terms
 
     @cached_property
     def _bodies(self) -> Float | None:
-        # (n, 10) of the one term of bodies whose mass matrix the kernel knows; None where there is none.
+        # Parameters (n, 10) of the term of links whose mass matrix the kernel computes; None without it.
         first = 0
         for term in self.terms:
-            if term.of_bodies and not self.robot.has_mimic:
+            if term.traits.kind is Kind.BODIES and not self.robot.has_mimic:
                 return np.ascontiguousarray(
                     self.theta[first : first + 10 * self.robot.n_bodies].reshape(-1, 10)
                 )
@@ -390,19 +507,21 @@ class Mechanism:
 
     @cached_property
     def _other_masses(self) -> Float:
-        # (3, s, s) masses of everything but the bodies in three random states.
+        # Masses (3, s, s) of everything but the links, in three random states.
         s = self.size
         rng = np.random.default_rng(0)
         q, v = tried_positions(self.robot, 3), rng.normal(0, 0.5, (3, s))
         x = np.concatenate([q, q[:, list(self.second)]], axis=1)
         unit = np.concatenate([np.zeros((1, s)), np.eye(s)]).repeat(3, axis=0)
         extra = {name: np.zeros(3 * (s + 1)) for name in self.terms.channels()}
-        f = self._other(np.tile(x, (s + 1, 1)), np.tile(v, (s + 1, 1)), unit, extra).reshape(s + 1, 3, s)
+        f = self._force_without_bodies(np.tile(x, (s + 1, 1)), np.tile(v, (s + 1, 1)), unit, extra).reshape(
+            s + 1, 3, s
+        )
         M = np.moveaxis(f[1:] - f[0], 0, 2)
         return np.asarray(0.5 * (M + np.swapaxes(M, 1, 2)))
 
     @cached_property
-    def _fast(self) -> bool:
+    def _uses_kernel(self) -> bool:
         if self._bodies is None:
             return False
         M = self._other_masses
@@ -410,9 +529,9 @@ class Mechanism:
 
 
 def tried_positions(robot: RobotModel, count: int) -> Float:
-    """Random positions (count, n) within the limits, beyond which bars need not close; to 1 without limits."""
+    """Random positions (count, n) within the limits, where linkages can close; +-1 without limits."""
     low, high = (
-        np.where(np.isfinite(limit), limit, one)
-        for limit, one in ((robot.limits.lower, -1.0), (robot.limits.upper, 1.0))
+        np.where(np.isfinite(limit), limit, fallback)
+        for limit, fallback in ((robot.limits.lower, -1.0), (robot.limits.upper, 1.0))
     )
     return np.asarray(np.random.default_rng(0).uniform(low, high, (count, robot.n)))

@@ -1,4 +1,4 @@
-"""Motion of a simulated robot: integrated under a controller, or prescribed with the torque that it takes."""
+"""Motion of a simulated robot: integrated under a controller, or prescribed with the torque it needs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from dynid.simulation.plant import Coupling, Plant, State
 from dynid.terms.term import Terms
 from dynid.trajectories.trajectory import Trajectory
 
+# Decay and rotation of a mode within one step, well inside the stability region of Runge-Kutta.
 DECAY_A_STEP, TURN_A_STEP = 0.5, 0.3
-# Central differences of eighth order: exact motion in, so the error is that of rounding.
+# Eighth-order central differences: the motion is exact, so only rounding remains.
 _REACH, _SPACING = 4, 2e-3
 _FIRST = np.array([3.0, -32.0, 168.0, -672.0, 0.0, 672.0, -168.0, 32.0, -3.0]) / 840.0
 _SECOND = np.array([-9.0, 128.0, -1008.0, 8064.0, -14350.0, 8064.0, -1008.0, 128.0, -9.0]) / 5040.0
@@ -26,11 +27,23 @@ _SECOND = np.array([-9.0, 128.0, -1008.0, 8064.0, -14350.0, 8064.0, -1008.0, 128
 
 @dataclass(frozen=True, eq=False)
 class SimulatedMotion:
-    """What a simulated robot did, exactly; t (T,) s, the rest (T, n), SI.
+    """Exact motion and torque of a simulated robot, SI units.
 
-    q, dq, ddq: joints.    theta, dtheta, ddtheta: reflected motors (theta_m = N theta), those of the joints if rigid.
-    tau: drive torque seen at the joints, N' tau_m.    friction: the part of it lost in the drives.
-    load: torque that arrives at the links.
+    Attributes
+    ----------
+    t : ndarray, shape (T,), s
+        Times.
+    q, dq, ddq : ndarray, shape (T, n)
+        Motion of the joints.
+    theta, dtheta, ddtheta : ndarray, shape (T, n)
+        Motion of the motors on the joint side (theta_m = N theta); that of the joints if these are rigid.
+    tau : ndarray, shape (T, n), N m (N)
+        Drive torque on the joint side, N' tau_m.
+    friction : ndarray, shape (T, n), N m (N)
+        Friction torque in the drives.
+    load : ndarray, shape (T, n), N m (N)
+        Torque that reaches the links.
+
     """
 
     t: Float
@@ -53,14 +66,30 @@ class SimulatedMotion:
 
     @property
     def state(self) -> State:
-        """Positions and velocities."""
+        """Positions and velocities of joints and motors."""
         return State(self.q, self.dq, self.theta, self.dtheta)
 
 
 def sample_times(duration: float, rate: float) -> Float:
-    """Times 0, 1/rate, ..., duration, (T,).
+    """Times 0, 1/rate, ..., duration.
 
-    Raises UsageError unless both are positive and finite and hold at least one step.
+    Parameters
+    ----------
+    duration : float, s
+        Length of the motion.
+    rate : float, Hz
+        Sampling rate.
+
+    Returns
+    -------
+    ndarray, shape (T,), s
+        Times.
+
+    Raises
+    ------
+    UsageError
+        Unless both are positive and finite and give at least one step.
+
     """
     if not (rate > 0 and np.isfinite(rate) and np.isfinite(duration) and round(duration * rate) >= 1):
         raise UsageError(
@@ -72,9 +101,26 @@ def sample_times(duration: float, rate: float) -> Float:
 def suitable_step(
     plant: Plant, y: Float, longest: float = 5e-4, controller: Controller | None = None
 ) -> float:
-    """Step, s, at which the fixed-step scheme follows springs, friction and control around a state (states,).
+    """Step at which the fixed-step scheme resolves springs, friction and control around a state.
 
-    An eigenvalue a + ib of the motion's linearisation asks for a step of at most 0.5 / abs(a) and 0.3 / abs(b).
+    An eigenvalue a + ib of the linearised motion requires a step of at most 0.5 / abs(a) and 0.3 / abs(b).
+
+    Parameters
+    ----------
+    plant : Plant
+        Robot.
+    y : ndarray, shape (states,)
+        State.
+    longest : float, s
+        Greatest step to return.
+    controller : Controller, optional
+        Controller in the loop; None = no torque.
+
+    Returns
+    -------
+    float, s
+        Step.
+
     """
     return fastest_mode(plant, y, longest, controller)[0]
 
@@ -82,7 +128,27 @@ def suitable_step(
 def fastest_mode(
     plant: Plant, y: Float, longest: float = 5e-4, controller: Controller | None = None
 ) -> tuple[float, str]:
-    """The step of `suitable_step`, and the joint that moves most in the mode that asks for it."""
+    """Step of `suitable_step`, and the joint that moves most in the mode that requires it.
+
+    Parameters
+    ----------
+    plant : Plant
+        Robot.
+    y : ndarray, shape (states,)
+        State.
+    longest : float, s
+        Greatest step to return.
+    controller : Controller, optional
+        Controller in the loop; None = no torque.
+
+    Returns
+    -------
+    step : float, s
+        Step.
+    joint : str
+        Name of the joint.
+
+    """
     shift = 1e-6 * np.eye(plant.states)
     around = np.concatenate([y + shift, y - shift])
     u = np.zeros((len(around), plant.n))
@@ -103,11 +169,33 @@ def fastest_mode(
 def simulate(
     plant: Plant, controller: Controller, start: Float, t: Float, integrator: Integrator | None = None
 ) -> SimulatedMotion:
-    """Motion from a state under a controller.
+    """Simulate a motion under a controller.
 
-    start: (states,), e.g. plant.at_rest(q)[0].    t: (T,) s, uniform.
-    integrator: None = FixedStep with a suitable step.
-    Raises UsageError if the start does not fit, SolverError if the motion cannot be followed.
+    Parameters
+    ----------
+    plant : Plant
+        Robot.
+    controller : Controller
+        Controller.
+    start : ndarray, shape (states,)
+        Initial state, for example `plant.at_rest(q)[0]`.
+    t : ndarray, shape (T,), s
+        Uniform times.
+    integrator : Integrator, optional
+        Integration scheme; None = FixedStep with a suitable step.
+
+    Returns
+    -------
+    SimulatedMotion
+        Exact motion and torque.
+
+    Raises
+    ------
+    UsageError
+        If the initial state has another shape.
+    SolverError
+        If the motion cannot be integrated.
+
     """
     if np.shape(start) != (plant.states,):
         raise UsageError(
@@ -117,14 +205,34 @@ def simulate(
     if scheme is None:
         scheme = FixedStep(suitable_step(plant, np.asarray(start), controller=controller))
     first = np.asarray(start, dtype=np.float64)
-    found = compiled(plant, controller, first, t, scheme) if isinstance(scheme, FixedStep) else None
-    Y, held = scheme.run(_Loop(plant, controller), first, t) if found is None else found
-    u = controller.torque(t, plant.state(Y)) if held is None else held
+    integrated = compiled(plant, controller, first, t, scheme) if isinstance(scheme, FixedStep) else None
+    Y, fixed_input = scheme.run(_Loop(plant, controller), first, t) if integrated is None else integrated
+    u = controller.torque(t, plant.state(Y)) if fixed_input is None else fixed_input
     return recorded(plant, t, Y, u, plant.acceleration(Y, u))
 
 
 def recorded(plant: Plant, t: Float, Y: Float, u: Float, acceleration: Float) -> SimulatedMotion:
-    """The motion in state vectors Y (T, states) under drive torque u (T, n), with x'' (T, size)."""
+    """Motion of state vectors.
+
+    Parameters
+    ----------
+    plant : Plant
+        Robot.
+    t : ndarray, shape (T,), s
+        Times.
+    Y : ndarray, shape (T, states)
+        State vectors.
+    u : ndarray, shape (T, n), N m (N)
+        Drive torque.
+    acceleration : ndarray, shape (T, size)
+        Accelerations x''.
+
+    Returns
+    -------
+    SimulatedMotion
+        Exact motion and torque.
+
+    """
     n, state = plant.n, plant.state(Y)
     return SimulatedMotion(
         t=t,
@@ -141,19 +249,38 @@ def recorded(plant: Plant, t: Float, Y: Float, u: Float, acceleration: Float) ->
 
 
 def follow(plant: Plant, trajectory: Trajectory, t: Float) -> SimulatedMotion:
-    """The motion of joints that follow a trajectory exactly, and the drive torque that it takes: no integration.
+    """Motion of joints that follow a trajectory exactly, with the drive torque it needs; nothing is integrated.
 
-    With elastic joints the motors move as theta = q + K^-1 (torque at the links), whose derivatives come from
-    differences of eighth order of the exact trajectory; within 8 ms of a jump of its third derivative they are off.
-    Raises UsageError for friction with states, for joints with damping, and for elastic joints with full coupling:
-    their motors' motion is the solution of a differential equation.
+    With elastic joints the motors move as theta = q + K^-1 (torque at the links). Their derivatives are eighth-order
+    differences of the exact trajectory, and are inaccurate within 8 ms of a jump of its third derivative.
+
+    Parameters
+    ----------
+    plant : Plant
+        Robot.
+    trajectory : Trajectory
+        Motion of the joints.
+    t : ndarray, shape (T,), s
+        Times.
+
+    Returns
+    -------
+    SimulatedMotion
+        Exact motion and torque.
+
+    Raises
+    ------
+    UsageError
+        For friction with internal states, damped elastic joints, or elastic joints with full coupling: the motion of
+        their motors is the solution of a differential equation.
+
     """
     if plant.friction_states:
         raise UsageError(
             "ideal-motion",
-            found="friction with states of its own",
-            expected="static friction",
-            do="choose a controller",
+            found="friction with internal states (Dahl, LuGre)",
+            expected="friction without internal states",
+            do="simulate with a controller",
         )
     q, dq, ddq = trajectory.motion(t)
     if plant.elasticity is None:
@@ -171,7 +298,7 @@ def _behind_springs(plant: Plant, trajectory: Trajectory, t: Float) -> tuple[Sta
             "ideal-motion",
             found="elastic joints with damping or full rotor coupling",
             expected="neither, for an exact motion",
-            do="choose a controller",
+            do="simulate with a controller",
         )
     links = Plant(plant.robot, plant.bodies, np.zeros(plant.n), loads=plant.loads)
 
@@ -199,17 +326,38 @@ class _Loop:
         return np.asarray(self.plant.rate(y[None], u[None])[0])
 
 
-# Rigid robots with rigid drives: the exact torque of a motion.
+# Exact torque of rigid robots with rigid drives.
 
+# Samples computed at once, to bound memory.
 CHUNK = 8192
 
 
 def inverse(robot: RobotModel, terms: Terms, theta: Float, q: Float, dq: Float, ddq: Float) -> Float:
-    """Exact joint torque tau = Y(q, dq, ddq) theta of all terms, (T, n), in chunks so that memory stays flat.
+    """Exact joint torque tau = Y(q, dq, ddq) theta of all terms, in chunks so that memory stays bounded.
 
-    theta: (p,) over terms.columns(robot).    q, dq, ddq: (T, n).
-    Raises UnfitDataError for a term that reads an extra log channel, since motion alone has none,
-    and UsageError if theta has the wrong length or an unknown (nan) entry.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    theta : ndarray, shape (p,)
+        Parameters, in the order of `terms.columns(robot)`.
+    q, dq, ddq : ndarray, shape (T, n)
+        Motion.
+
+    Returns
+    -------
+    ndarray, shape (T, n), N m (N)
+        Torque.
+
+    Raises
+    ------
+    UnfitDataError
+        For a term that reads a log channel, which a motion does not have.
+    UsageError
+        If theta has another length or an unknown (nan) entry.
+
     """
     columns = terms.columns(robot)
     if np.shape(theta) != (len(columns),) or not np.isfinite(theta).all():
@@ -227,7 +375,25 @@ def inverse(robot: RobotModel, terms: Terms, theta: Float, q: Float, dq: Float, 
 
 
 def torque(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
-    """Torque tau = Y theta + known of all terms on samples, with what they hold beside the motion, (T, n)."""
+    """Torque tau = Y theta + known torque of all terms on samples, including terms that read channels.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    theta : ndarray, shape (p,)
+        Parameters.
+    samples : Samples
+        Samples.
+
+    Returns
+    -------
+    ndarray, shape (T, n), N m (N)
+        Torque.
+
+    """
     tau = np.array(terms.known_torque(robot, samples))
     panels = terms.torque_regressor(robot, samples)
     for joint, (indices, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
@@ -236,7 +402,23 @@ def torque(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> F
 
 
 def rigid_torque(robot: RobotModel, inertia: Float, q: Float, dq: Float, ddq: Float) -> Float:
-    """Joint torque (T, n) of the rigid bodies alone; inertia: (nb, 10), motion (T, n)."""
+    """Joint torque of the rigid links.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    inertia : ndarray, shape (nb, 10)
+        Inertial parameters of the links.
+    q, dq, ddq : ndarray, shape (T, n)
+        Motion.
+
+    Returns
+    -------
+    ndarray, shape (T, n), N m (N)
+        Torque.
+
+    """
     pi = np.ravel(inertia)
     panels = torque_regressor(robot.tree, *robot.tree_motion(q, dq, ddq))
     tau = np.stack(

@@ -1,4 +1,4 @@
-"""Open-loop runs: an identified model driven by measured torque, beside the motion that the robot made."""
+"""Open-loop simulation: an identified model driven by the measured torque, compared with the measured motion."""
 
 from __future__ import annotations
 
@@ -12,17 +12,30 @@ from dynid.robot import RobotModel
 from dynid.signals import Samples
 from dynid.simulation.forward import ForwardModel, Hold, stick_slip
 from dynid.terms import Scale, Terms
+from dynid.terms.forms import torque_of
 
 __all__ = ["OpenLoop", "open_loop"]
 
 
 @dataclass(frozen=True, eq=False)
 class OpenLoop:
-    """A simulated run beside the measured one.
+    """A simulated motion compared with the measured one.
 
-    t: (T,) s.    q: (T, n) simulated, nan after the run has diverged.    error: (T, n) measured less simulated.
-    norm: (n,) ||error||_2, the root of the sum of squares over the samples; infinite where the run diverged.
-    diverged_at: s, None = it came to its end.
+    Attributes
+    ----------
+    joint_names : tuple of str
+        Joints.
+    t : ndarray, shape (T,), s
+        Times.
+    q : ndarray, shape (T, n), rad (m)
+        Simulated positions; nan after divergence.
+    error : ndarray, shape (T, n), rad (m)
+        Measured minus simulated positions.
+    norm : ndarray, shape (n,)
+        ||error||_2, the root of the sum of squares over the samples; infinite if the simulation diverged.
+    diverged_at : float or None, s
+        Time of divergence; None if there was none.
+
     """
 
     joint_names: tuple[str, ...]
@@ -40,32 +53,58 @@ class OpenLoop:
         object.__setattr__(self, "norm", locked(self.norm, (n,), "norm"))
 
     def lines(self) -> list[str]:
-        """The figures in words."""
+        """The figures as lines of text."""
         if self.diverged_at is not None:
-            return [f"the simulated run diverges at t = {self.diverged_at:.4g} s: no norm of its error"]
+            return [f"the simulation diverges at t = {self.diverged_at:.3g} s, so its error has no norm"]
         return [f"{name}: ||q_error|| = {x:.4g}" for name, x in zip(self.joint_names, self.norm, strict=True)]
 
 
 def open_loop(
     robot: RobotModel, terms: Terms, theta: Float, samples: Samples, hold: Hold = "linear", substeps: int = 1
 ) -> OpenLoop:
-    """Simulates the model from the first sample's state with the measured torque; joints may stick.
+    """Simulate the model from the state of the first sample under the measured torque; joints may stick.
 
-    theta: (p,) over terms.columns(robot).    hold: "zero" where torque is constant between samples, else "linear".
-    substeps: integration steps a sample, at least. A run that leaves every bound, or whose mass matrix loses its sign,
-    is reported as diverged. Source: Chavez-Olivares et al. 2012 section 5, Table 2.
+    A simulation that leaves all bounds, or whose mass matrix is no longer positive definite, is reported as diverged.
 
-    Raises UsageError for parameters of another length, fewer than two samples, no substep, or terms that read a log
-    channel or the past.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    theta : ndarray, shape (p,)
+        Parameters, in the order of `terms.columns(robot)`.
+    samples : Samples
+        Measured motion and torque.
+    hold : {"linear", "zero"}
+        Torque between samples: linear, or constant ("zero").
+    substeps : int
+        Least number of integration steps per sample.
+
+    Returns
+    -------
+    OpenLoop
+        Simulated motion and its error.
+
+    Raises
+    ------
+    UsageError
+        If theta has another length, for fewer than two samples or one substep, or terms that read a log channel or past
+        motion.
+
+    References
+    ----------
+    Chavez-Olivares et al. 2012, section 5, Table 2.
+
     """
     if len(samples) < 2 or substeps < 1:
         raise UsageError(
             "open-loop",
             found=f"{len(samples)} samples, {substeps} substeps",
-            expected="two samples, one substep or more",
+            expected="at least two samples and one substep",
         )
     model = ForwardModel(robot, terms, theta)
-    tau = _driving(robot, terms, theta, samples)
+    tau = _driving_torque(robot, terms, theta, samples)
     run = stick_slip(model, samples.q[0], samples.dq[0], tau, samples.rate, hold, substeps)
     error = samples.q - run.q
     diverged = None if run.diverged is None else float(samples.t[run.diverged])
@@ -74,9 +113,25 @@ def open_loop(
 
 
 def first_stretch(batches: Iterable[Samples], seconds: float) -> Samples:
-    """The first samples of a prepared log that count, without a gap: what a run is driven by and compared with.
+    """First part of a prepared log without gaps, at most `seconds` long.
 
-    Raises UnfitDataError if fewer than two follow each other.
+    Parameters
+    ----------
+    batches : iterable of Samples
+        Prepared log.
+    seconds : float, s
+        Greatest duration.
+
+    Returns
+    -------
+    Samples
+        Consecutive samples.
+
+    Raises
+    ------
+    UnfitDataError
+        If no two usable samples are consecutive.
+
     """
     for samples in batches:
         kept = np.flatnonzero(samples.keep)
@@ -93,16 +148,16 @@ def first_stretch(batches: Iterable[Samples], seconds: float) -> Samples:
                 trajectory=samples.trajectory,
             )
     raise UnfitDataError(
-        "open-loop-samples", found="no two samples that follow each other", expected="a stretch of motion"
+        "open-loop-samples", found="no two consecutive samples", expected="a part of the log without gaps"
     )
 
 
-def _driving(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
+def _driving_torque(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
     # A gain stands on the model's side of the equation, but scales the measured torque.
     tau, first = np.array(samples.tau), 0
     for term in terms:
         count = len(term.columns(robot))
-        if term.scale is Scale.FREES:
-            tau -= term.torque(robot, samples, theta[first : first + count])
+        if term.traits.scale is Scale.FREES:
+            tau -= torque_of(term, robot, samples, theta[first : first + count])
         first += count
     return tau

@@ -1,8 +1,8 @@
-"""The simulated mechanism: bodies, rotors, elastic joints, loads and friction, and its equations of motion.
+"""The simulated plant: links, rotors, elastic joints, loads and friction, and its equations of motion.
 
-Generalised coordinates x are the joint positions q, and with elastic joints also the reflected motor positions
-theta, theta_m = N theta. With full coupling every rotor is a body of the tree, so that its gyroscopic torque on the
-link that carries it follows from the same kernel as everything else.
+Generalised coordinates x are the joint positions q, and with elastic joints also the motor positions on the joint side,
+theta, with theta_m = N theta. With full coupling every rotor is a body of the tree, so that its gyroscopic torque on
+the link that carries it follows from the same kernel as everything else.
 """
 
 from __future__ import annotations
@@ -30,33 +30,34 @@ from dynid.kernel.multibody import Multibody
 from dynid.robot.model import Mounting, RobotModel
 from dynid.spatial.inertia import six
 
-# What acts on a simulated robot besides its bodies: loads on the joints, friction in the drives.
+# Loads on the joints, and friction in the drives.
 
+# rad/s (m/s): width of the smoothed sign, small compared with usual speeds.
 SMOOTHING = 0.01
 
 
 class Load(Protocol):
-    """The seam for torque on the links: springs, counterbalances, dampers; of any number of states at once."""
+    """Interface of a load on the links, such as a spring, counterbalance or damper; for several states at once."""
 
     def torque(self, q: Float, dq: Float) -> Float:
-        """Joint torque (B, n) that the drives must supply against it, for states (B, n)."""
+        """Joint torque (B, n) that the drives must supply against the load, for states (B, n)."""
         ...
 
     def energy(self, q: Float) -> Float:
-        """What it stores, (B,) J; zeros if it stores nothing."""
+        """Stored energy, (B,) J; zeros if it stores none."""
         ...
 
 
 class Friction(Protocol):
-    """The seam for friction in the drives, motor by motor; it may have states of its own (LuGre, Dahl).
+    """Interface of friction in the drives, per motor, possibly with internal states (LuGre, Dahl).
 
-    Velocity and torque are those of a motor divided and multiplied by its own gear ratio, so that coefficients are
-    those seen at the joint where joints are not coupled. The plant maps them to the joints.
+    Velocity and torque are those of a motor divided and multiplied by its own gear ratio, so coefficients are those
+    seen at the joint if joints are not coupled. The plant maps them to the joints.
     """
 
     @property
     def states(self) -> int:
-        """Number of internal states, all motors together."""
+        """Number of internal states of all motors."""
         ...
 
     def torque(self, velocity: Float, state: Float) -> Float:
@@ -70,30 +71,45 @@ class Friction(Protocol):
 
 @dataclass(frozen=True)
 class FunctionLoad:
-    """A load from functions: a spring is FunctionLoad(lambda q, dq: k * q, lambda q: 0.5 * k * (q**2).sum(1)).
+    """Load from functions; a spring is FunctionLoad(lambda q, dq: k * q, lambda q: 0.5 * k * (q**2).sum(1)).
 
-    law: (q (B, n), dq (B, n)) -> torque (B, n) that the drives must supply.
-    stored: q (B, n) -> energy (B,), None = nothing is stored.
+    Parameters
+    ----------
+    law : callable
+        q (B, n), dq (B, n) -> torque (B, n) that the drives must supply.
+    stored : callable, optional
+        q (B, n) -> energy (B,); None = no energy is stored.
+
     """
 
     law: Callable[[Float, Float], Float]
     stored: Callable[[Float], Float] | None = None
 
     def torque(self, q: Float, dq: Float) -> Float:
-        """The law's torque."""
+        """Torque of the law."""
         return self.law(q, dq)
 
     def energy(self, q: Float) -> Float:
-        """The stored energy."""
+        """Stored energy."""
         return np.zeros(len(q)) if self.stored is None else self.stored(q)
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothFriction:
-    """Viscous and Coulomb friction: tau = viscous v + coulomb tanh(v / width), without states.
+    """Viscous and Coulomb friction without states, tau = viscous v + coulomb tanh(v / width).
 
-    viscous, coulomb: (n,) N m s/rad and N m (N s/m and N).    width: rad/s (m/s) over which the sign is smoothed.
-    Raises UsageError if a coefficient is negative or not finite, or the width is not positive.
+    Parameters
+    ----------
+    viscous, coulomb : ndarray, shape (n,), N m s/rad and N m (N s/m and N)
+        Coefficients.
+    width : float, rad/s (m/s)
+        Width of the smoothed sign.
+
+    Raises
+    ------
+    UsageError
+        If a coefficient is negative or not finite, or the width is not positive.
+
     """
 
     viscous: Float
@@ -114,13 +130,13 @@ class SmoothFriction:
 
     @staticmethod
     def of(robot: RobotModel, width: float = SMOOTHING) -> SmoothFriction:
-        """Friction of the robot's description; what it does not know is zero."""
+        """Friction of the robot's prior (URDF); unknown values are zero."""
         viscous, coulomb = np.nan_to_num(robot.friction_prior, nan=0.0).T
         return SmoothFriction(viscous, coulomb, width)
 
     @property
     def states(self) -> int:
-        """None."""
+        """0: there are no internal states."""
         return 0
 
     def torque(self, velocity: Float, state: Float) -> Float:
@@ -128,15 +144,15 @@ class SmoothFriction:
         return np.asarray(self.viscous * velocity + self.coulomb * np.tanh(velocity / self.width))
 
     def rate(self, velocity: Float, state: Float) -> Float:
-        """Empty."""
+        """Empty array."""
         return np.zeros_like(state)
 
 
-# What is between motors and links: elastic joints, how rotors move.
+# Between motors and links: elastic joints and coupling of rotors.
 
 
 class Coupling(StrEnum):
-    """How rotors move: with the links that carry them, or as inertias that only spin (Spong 1987)."""
+    """Motion of rotors: with the links that carry them, or as inertias that only spin (Spong 1987)."""
 
     FULL = "full"
     SIMPLIFIED = "simplified"
@@ -144,10 +160,20 @@ class Coupling(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Elasticity:
-    """Springs between reflected motors and joints: tau = K (theta - q) + D (theta' - q').
+    """Springs between motors and joints, tau = K (theta - q) + D (theta' - q').
 
-    stiffness: K, (n,) N m/rad.    damping: D, (n,) N m s/rad.
-    Raises UsageError unless stiffness is positive and finite, and damping neither negative nor infinite.
+    Parameters
+    ----------
+    stiffness : ndarray, shape (n,), N m/rad
+        K.
+    damping : ndarray, shape (n,), N m s/rad
+        D.
+
+    Raises
+    ------
+    UsageError
+        Unless stiffness is positive and finite, and damping neither negative nor infinite.
+
     """
 
     stiffness: Float
@@ -166,12 +192,13 @@ class Elasticity:
             )
 
 
+# Random postures in which the mass matrix must be positive definite.
 _STATES_TRIED = 16
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Joint motion q, dq and reflected motor motion theta, dtheta, (B, n) each; the same for rigid joints."""
+    """Joint motion q, dq and motor motion theta, dtheta on the joint side, (B, n) each; the same for rigid joints."""
 
     q: Float
     dq: Float
@@ -181,17 +208,37 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Plant:
-    """A robot that is known exactly.
+    """An exactly known robot.
 
-    inertia: (nb, 10) of the bodies, None = the description's.
-    rotor_inertia: (n,) at the motors, I_m, kg m^2; None = the description's.
-    elasticity: None = rigid joints.
-    coupling: full = rotors are bodies that the links carry; then the inertia of a link includes that of the rotors
-        on it, as if they were locked (so a rotor counts once; Zollo et al. 2014).
-    mounting: where the motors sit; None = on the body before the joint, along its axis.
-    payload: (nb, 10) added to the bodies.    loads: torque on the links.    friction: in the drives.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    inertia : ndarray, shape (nb, 10), optional
+        Inertial parameters of the links; None = the prior's (URDF).
+    rotor_inertia : ndarray, shape (n,), kg m^2, optional
+        Rotor inertia I_m at the motors; None = the prior's (URDF).
+    elasticity : Elasticity, optional
+        Elastic joints; None = rigid joints.
+    coupling : Coupling
+        Full: rotors are bodies that the links carry. The inertia of a link then includes that of the rotors on it, as
+        if they were locked, so that a rotor counts once (Zollo et al. 2014).
+    mounting : Mounting, optional
+        Place of the motors; None = on the link before the joint, along its axis.
+    payload : ndarray, shape (nb, 10), optional
+        Inertial parameters added to the links.
+    loads : tuple of Load
+        Torque on the links.
+    friction : Friction, optional
+        Friction in the drives.
 
-    Raises InputError for unknown (nan) inertia, UsageError for a mass matrix that is not positive definite.
+    Raises
+    ------
+    InputError
+        For unknown (nan) inertia.
+    UsageError
+        For a mass matrix that is not positive definite.
+
     """
 
     robot: RobotModel
@@ -208,11 +255,11 @@ class Plant:
 
     def __post_init__(self) -> None:
         robot = self.robot
-        own = robot.inertia_prior if self.inertia is None else np.asarray(self.inertia)
-        total = own if self.payload is None else own + np.asarray(self.payload)
+        bodies = robot.inertia_prior if self.inertia is None else np.asarray(self.inertia)
+        total = bodies if self.payload is None else bodies + np.asarray(self.payload)
         object.__setattr__(self, "bodies", locked(total, (robot.n_bodies, 10), "inertia"))
         given = self.rotor_inertia
-        # A rotor that is not known is left out of a rigid joint; an elastic one cannot move without it.
+        # An unknown rotor inertia is zero in a rigid joint; an elastic joint cannot move without one.
         rotors = np.nan_to_num(robot.drive.rotor_inertia, nan=0.0) if given is None else given
         object.__setattr__(self, "rotors", locked(rotors, (robot.n,), "rotor_inertia"))
         self._check()
@@ -223,8 +270,8 @@ class Plant:
             raise InputError(
                 "unknown-inertia",
                 found=f"no inertia of {', '.join(unknown)}",
-                expected="all ten parameters of every body",
-                do="give each body an inertial in the robot file",
+                expected="ten inertial parameters of every link",
+                do="add the inertials of these links to the robot file",
             )
         if not (np.isfinite(self.rotors) & (self.rotors >= 0)).all():
             raise UsageError(
@@ -234,15 +281,15 @@ class Plant:
             raise UsageError(
                 "array-shape",
                 found=f"{len(self.elasticity.stiffness)} stiffnesses",
-                expected=f"{self.robot.n}, one a joint",
+                expected=f"{self.robot.n}, one per joint",
             )
         if self.elasticity is not None and not (self.rotors > 0).all():
             bad = [self.robot.joint_names[i] for i in np.flatnonzero(self.rotors == 0)]
             raise UsageError(
                 "rotor-inertia",
                 found=f"elastic joints without rotor inertia: {', '.join(bad)}",
-                expected="a rotor that moves by itself",
-                do="give drive.rotor_inertia of these joints",
+                expected="a rotor inertia > 0 at every elastic joint",
+                do="set drive.rotor_inertia of these joints",
             )
         if self.robot.drive.linkages and self.coupling is Coupling.FULL:
             raise UsageError(
@@ -256,14 +303,14 @@ class Plant:
             raise UsageError(
                 "not-physical",
                 found=f"a mass matrix with eigenvalue {least:.4g}",
-                expected="a positive definite one in every posture",
+                expected="a positive definite mass matrix in every posture",
                 do="with full coupling the links must include the rotors they carry"
                 if self.coupling is Coupling.FULL
                 else "check inertias and rotors",
             )
 
     def _postures(self) -> Float:
-        # Random ones; where bars may not reach each other, near the one that they were described in.
+        # Random postures; with linkages near the reference posture, where the bars close.
         x = np.random.default_rng(0).uniform(-np.pi, np.pi, (_STATES_TRIED, self.size))
         return 1e-2 * x if self.robot.drive.linkages else x
 
@@ -284,13 +331,13 @@ class Plant:
 
     @cached_property
     def friction_states(self) -> int:
-        """Internal states of the friction."""
+        """Number of internal states of the friction."""
         return 0 if self.friction is None else self.friction.states
 
     @property
     def rigid(self) -> Plant:
         """The same robot with rigid joints."""
-        # Not cached where it is this plant: a reference to itself would keep it alive until cycles are searched for.
+        # Not cached if it is this plant: a reference to itself would delay garbage collection.
         return self if self.elasticity is None else self._without_elasticity
 
     @cached_property
@@ -299,7 +346,7 @@ class Plant:
 
     @cached_property
     def tree(self) -> Tree:
-        """Bodies, and with full coupling the rotors behind them."""
+        """Links, and with full coupling the rotors after them."""
         tree = self.robot.tree
         if self.coupling is Coupling.SIMPLIFIED:
             return tree
@@ -315,7 +362,7 @@ class Plant:
 
     @cached_property
     def tree_inertia(self) -> Float:
-        """Ten parameters of every body of the tree; a rotor is pure inertia about its axis, taken off its carrier."""
+        """Ten parameters of every body of the tree; a rotor is inertia about its axis, taken off its carrier."""
         if self.coupling is Coupling.SIMPLIFIED:
             return self.bodies
         mounting = self.carriers
@@ -344,7 +391,7 @@ class Plant:
 
     @cached_property
     def carriers(self) -> Mounting:
-        """Where the motors sit."""
+        """Place of the motors."""
         return Mounting.of(self.robot) if self.mounting is None else self.mounting
 
     @cached_property
@@ -354,17 +401,17 @@ class Plant:
 
     @cached_property
     def _direct(self) -> bool:
-        # Whether tree coordinates are the joint coordinates themselves.
+        # Whether tree coordinates equal the joint coordinates.
         return np.array_equal(self.projection, np.eye(len(self.projection))) and not self._offset.any()
 
     @cached_property
     def _motors(self) -> Float | None:
-        # D N: motor velocities seen at the joint that each motor drives; None = those of the joints themselves.
+        # D N maps joint velocities to motor velocities, divided by each motor's ratio; None = identity.
         drive = self.robot.drive
         return drive.transmission / drive.own_ratio[:, None] if drive.coupled or drive.linkages else None
 
     def _rotor_equations(self, theta: Float, dtheta: Float) -> tuple[Float, Float | None]:
-        # Mass (B or 1, n, n) and bias (B, n) of rotors that only spin.
+        # Mass (B or 1, n, n) and bias (B, n) of rotors without coupling to links.
         drive = self.robot.drive
         if not drive.linkages:
             return self.reflected[None], None
@@ -377,7 +424,7 @@ class Plant:
 
     @cached_property
     def multibody(self) -> Multibody | None:
-        """The plant as the compiled step knows it; None for loads, linkages, and friction other than smooth."""
+        """The plant for the compiled step; None with loads, linkages, or friction that is not smooth."""
         friction, n, s = self.friction, self.n, self.size
         smooth = friction is None or (isinstance(friction, SmoothFriction) and self._motors is None)
         if self.loads or self.robot.drive.linkages or not smooth:
@@ -400,7 +447,7 @@ class Plant:
         return replace(plain, damping=damping, at=motors, level=friction.coulomb, width=width)
 
     def equations(self, x: Float, v: Float) -> tuple[Float, Float]:
-        """Mass matrix (B, size, size) and bias (B, size) with M x'' + h = generalised force, without loads."""
+        """Mass matrix (B, size, size) and bias (B, size), M x'' + h = generalised force, without loads."""
         n = self.n
         if self._direct:
             M, h = equations_of_motion(self.tree, self.tree_inertia, x, v)
@@ -421,7 +468,7 @@ class Plant:
         return State(y[:, :n], y[:, s : s + n], y[:, s - n : s], y[:, 2 * s - n : 2 * s])
 
     def vector(self, state: State, friction: Float | None = None) -> Float:
-        """State vectors (B, states) of a motion; friction: (B, friction_states), None = zero."""
+        """State vectors (B, states) of a motion; friction: internal states (B, friction_states), None = zero."""
         parts = [state.q, state.dq]
         if self.elasticity is not None:
             parts = [state.q, state.theta, state.dq, state.dtheta]
@@ -429,13 +476,13 @@ class Plant:
         return np.concatenate([*parts, inner], axis=1)
 
     def at_rest(self, q: Float) -> Float:
-        """State vectors (B, states) of the robot held still at joint positions (B, n)."""
+        """State vectors (B, states) of the robot at rest at joint positions (B, n)."""
         zero = np.zeros_like(q)
         theta = q if self.elasticity is None else q + self.holding_torque(q) / self.elasticity.stiffness
         return self.vector(State(q, zero, theta, zero))
 
     def holding_torque(self, q: Float) -> Float:
-        """Joint torque (B, n) that keeps the links still: gravity and loads."""
+        """Joint torque (B, n) that keeps the links at rest: gravity and loads."""
         zero = np.zeros_like(q)
         return self.rigid.equations(q, zero)[1] + self.load_torque(q, zero)
 
@@ -447,7 +494,7 @@ class Plant:
         return total
 
     def friction_torque(self, y: Float) -> Float:
-        """Friction torque in the drives, (B, n), seen at the joints."""
+        """Friction torque in the drives, (B, n), on the joint side."""
         state = self.state(y)
         if self.friction is None:
             return np.zeros_like(state.dtheta)
@@ -469,14 +516,14 @@ class Plant:
         return self.robot.drive.linkage_slopes(theta) if self.robot.drive.linkages else 1.0
 
     def spring_torque(self, state: State) -> Float:
-        """K (theta - q) + D (theta' - q'), (B, n); raises UsageError for rigid joints."""
+        """Spring torque K (theta - q) + D (theta' - q'), (B, n); raises UsageError for rigid joints."""
         if self.elasticity is None:
             raise UsageError("rigid", found="a robot with rigid joints", expected="elastic joints")
         twist, rate = state.theta - state.q, state.dtheta - state.dq
         return np.asarray(self.elasticity.stiffness * twist + self.elasticity.damping * rate)
 
     def acceleration(self, y: Float, u: Float) -> Float:
-        """Acceleration x'' (B, size) under drive torque u (B, n): motor torque seen at the joints, N' tau_m."""
+        """Acceleration x'' (B, size) under drive torque u (B, n), which is motor torque on the joint side, N' tau_m."""
         n, s = self.n, self.size
         M, h = self.equations(y[:, :s], y[:, s : 2 * s])
         force = -h
@@ -493,7 +540,7 @@ class Plant:
         return solved(M, force)
 
     def rate(self, y: Float, u: Float) -> Float:
-        """dy/dt (B, states) under drive torque u (B, n)."""
+        """Derivative dy/dt (B, states) under drive torque u (B, n)."""
         s = self.size
         parts = [y[:, s : 2 * s], self.acceleration(y, u)]
         if self.friction is not None and self.friction_states:
@@ -501,7 +548,7 @@ class Plant:
         return np.concatenate(parts, axis=1)
 
     def transmitted_torque(self, state: State, acceleration: Float) -> Float:
-        """Torque (B, n) that arrives at the links: what a sensor behind the gear sees; acceleration: x'' (B, size)."""
+        """Torque (B, n) that reaches the links, as a sensor behind the gear sees it; acceleration: x'' (B, size)."""
         if self.elasticity is not None:
             return self.spring_torque(state)
         P, nb = self.projection, self.robot.n_bodies
@@ -510,9 +557,22 @@ class Plant:
         return np.asarray(bodies @ self.robot.projection + self.load_torque(state.q, state.dq))
 
     def drive_torque(self, state: State, acceleration: Float, friction: Float | None = None) -> Float:
-        """Drive torque u (B, n) behind a motion: inverse dynamics; acceleration: x'' (B, size).
+        """Drive torque of a motion (inverse dynamics).
 
-        friction: (B, friction_states), None = zero.
+        Parameters
+        ----------
+        state : State
+            Positions and velocities.
+        acceleration : ndarray, shape (B, size)
+            Accelerations x''.
+        friction : ndarray, shape (B, friction_states), optional
+            Internal states of the friction; None = zero.
+
+        Returns
+        -------
+        ndarray, shape (B, n), N m (N)
+            Drive torque u.
+
         """
         y = self.vector(state, friction)
         s = self.size
@@ -525,7 +585,7 @@ class Plant:
         return np.asarray(force + self.friction_torque(y))
 
     def energy(self, y: Float) -> Float:
-        """Kinetic and potential energy of bodies, rotors, elastic joints and loads, (B,) J."""
+        """Kinetic and potential energy of links, rotors, elastic joints and loads, (B,) J."""
         s, P = self.size, self.projection
         x, v = y[:, :s], y[:, s : 2 * s]
         pi, q = np.ravel(self.tree_inertia), x @ P.T + self._offset
@@ -545,17 +605,29 @@ class Plant:
         return np.asarray(total)
 
 
-# Friction with inner states for the lab, and the terms that their steady sliding is identified by.
+# Friction with internal states.
 
 
 @dataclass(frozen=True, eq=False)
 class Dahl:
-    """Dahl's friction: dz/dt = v - stiffness |v| z / coulomb, tau = stiffness z.
+    """Dahl friction: dz/dt = v - stiffness |v| z / coulomb, tau = stiffness z.
 
-    coulomb: (n,) N m (N) > 0.    stiffness: (n,) N m/rad (N/m) > 0, of the contact before it slides.
-    Source: Dahl 1968, exponent 1.
+    Parameters
+    ----------
+    coulomb : ndarray, shape (n,), N m (N)
+        Coulomb friction, > 0.
+    stiffness : ndarray, shape (n,), N m/rad (N/m)
+        Stiffness of the contact before it slides, > 0.
 
-    Raises UsageError for a value that is not positive.
+    Raises
+    ------
+    UsageError
+        For a value that is not positive.
+
+    References
+    ----------
+    Dahl 1968, exponent 1.
+
     """
 
     coulomb: Float
@@ -566,7 +638,7 @@ class Dahl:
 
     @property
     def states(self) -> int:
-        """One deflection a motor."""
+        """One deflection per motor."""
         return len(self.coulomb)
 
     def torque(self, velocity: Float, state: Float) -> Float:
@@ -582,11 +654,29 @@ class Dahl:
 class LuGre:
     """LuGre friction: dz/dt = v - stiffness |v| z / g(v), tau = stiffness z + damping dz/dt + viscous v.
 
-    g(v) = coulomb + (static - coulomb) exp(-(v / velocity)^2). damping fades as exp(-(v / velocity)^2), which keeps the
-    model passive. All (n,): coulomb, static N m, stiffness N m/rad, damping, viscous N m s/rad, velocity rad/s.
-    Source: Canudas de Wit, Olsson, Astrom and Lischinsky 1995.
+    g(v) = coulomb + (static - coulomb) exp(-(v / velocity)^2). damping decreases as exp(-(v / velocity)^2), which keeps
+    the model passive.
 
-    Raises UsageError for a value below zero, or a zero where it is divided by, or static below coulomb.
+    Parameters
+    ----------
+    coulomb, static : ndarray, shape (n,), N m
+        Coulomb and static friction.
+    velocity : ndarray, shape (n,), rad/s
+        Stribeck velocity.
+    stiffness : ndarray, shape (n,), N m/rad
+        Stiffness of the contact.
+    damping, viscous : ndarray, shape (n,), N m s/rad
+        Damping of the contact, and viscous friction.
+
+    Raises
+    ------
+    UsageError
+        For a negative value, a zero divisor, or static below coulomb.
+
+    References
+    ----------
+    Canudas de Wit, Olsson, Astrom and Lischinsky 1995.
+
     """
 
     coulomb: Float
@@ -608,11 +698,11 @@ class LuGre:
 
     @property
     def states(self) -> int:
-        """One deflection a motor."""
+        """One deflection per motor."""
         return len(self.coulomb)
 
     def level(self, velocity: Float) -> Float:
-        """g(v), (B, n)."""
+        """Steady friction g(v), (B, n)."""
         return np.asarray(self.coulomb + (self.static - self.coulomb) * self._slow(velocity))
 
     def _slow(self, velocity: Float) -> Float:

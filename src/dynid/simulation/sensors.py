@@ -1,4 +1,4 @@
-"""Sensors: what a log holds instead of the true motion and torque."""
+"""Sensors: measured values from the true motion and torque."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynid.base.records import dataclass
 
 
 class Sensor(Protocol):
-    """The seam for sensors: true values in, measured values out."""
+    """Interface of a sensor."""
 
     def measure(self, values: Float, rng: np.random.Generator) -> Float:
         """Measured values (T, n) of true values (T, n)."""
@@ -21,12 +21,12 @@ class Sensor(Protocol):
 
 @dataclass(frozen=True)
 class Chain:
-    """Sensors one after the other: the first sees the truth, the next what it reports, and so on."""
+    """Sensors in series: each measures the output of the one before."""
 
     sensors: tuple[Sensor, ...]
 
     def measure(self, values: Float, rng: np.random.Generator) -> Float:
-        """What the last one reports, (T, n); a copy of the truth if there is none."""
+        """Output of the last sensor, (T, n); a copy of the true values without sensors."""
         measured = np.array(values)
         for sensor in self.sensors:
             measured = sensor.measure(measured, rng)
@@ -35,10 +35,18 @@ class Chain:
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """Position quantised to whole counts: the nearest multiple of the resolution.
+    """Position quantised to the nearest multiple of the resolution.
 
-    resolution: (n,) or (1,) rad (m when prismatic) a count, 0 = ideal.
-    Raises UsageError if it is negative or not finite.
+    Parameters
+    ----------
+    resolution : ndarray, shape (n,) or (1,), rad (m) per count
+        Resolution; 0 = ideal.
+
+    Raises
+    ------
+    UsageError
+        If the resolution is negative or not finite.
+
     """
 
     resolution: Float
@@ -53,9 +61,18 @@ class Encoder:
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """White Gaussian noise of a given standard deviation, (n,) or (1,), in the unit of the values.
+    """White Gaussian noise.
 
-    Raises UsageError if it is negative or not finite.
+    Parameters
+    ----------
+    std : ndarray, shape (n,) or (1,), unit of the values
+        Standard deviation.
+
+    Raises
+    ------
+    UsageError
+        If the deviation is negative or not finite.
+
     """
 
     std: Float
@@ -70,10 +87,20 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class NoiseRatio:
-    """White Gaussian noise of a given signal-to-noise ratio: 10 log10(power of values / power of noise) dB.
+    """White Gaussian noise with a signal-to-noise ratio, 10 log10(power of values / power of noise) dB.
 
-    The power of values is their mean square, joint by joint.    snr_db: (n,) or (1,).
-    Raises UsageError if it is not finite.
+    The power of the values is their mean square, per joint.
+
+    Parameters
+    ----------
+    snr_db : ndarray, shape (n,) or (1,), dB
+        Signal-to-noise ratio.
+
+    Raises
+    ------
+    UsageError
+        If the ratio is not finite.
+
     """
 
     snr_db: Float
@@ -94,8 +121,16 @@ class NoiseRatio:
 class TorqueSensor:
     """Torque with white Gaussian noise, then quantised.
 
-    noise_std, resolution: (n,) or (1,) N m (N when prismatic).
-    Raises UsageError if one is negative or not finite.
+    Parameters
+    ----------
+    noise_std, resolution : ndarray, shape (n,) or (1,), N m (N)
+        Standard deviation of the noise, and resolution.
+
+    Raises
+    ------
+    UsageError
+        If one is negative or not finite.
+
     """
 
     noise_std: Float
@@ -112,10 +147,19 @@ class TorqueSensor:
 
 @dataclass(frozen=True, eq=False)
 class Ripple:
-    """Torque ripple: amplitude sin(cycles position + phase) on top, as gears, cogging and strain gauges make it.
+    """Torque ripple, amplitude sin(cycles position + phase), as from gears, cogging and strain gauges.
 
-    position: (T, n) rad, of what turns: a motor for cogging, a joint for a strain wave gear.
-    amplitude: (n,) or (1,), in the unit of the values.    cycles: (n,) or (1,) a radian of position.    phase: rad.
+    Parameters
+    ----------
+    position : ndarray, shape (T, n), rad
+        Position of the rotating part: a motor for cogging, a joint for a strain wave gear.
+    amplitude : ndarray, shape (n,) or (1,), unit of the values
+        Amplitude.
+    cycles : ndarray, shape (n,) or (1,), 1/rad
+        Cycles per radian of position.
+    phase : float, rad
+        Phase.
+
     """
 
     position: Float
@@ -135,7 +179,19 @@ class Ripple:
 
 @dataclass(frozen=True, eq=False)
 class Gain:
-    """Values divided by a gain: torque into current, amperes = torque / (N m/A); (n,) or (1,), not zero."""
+    """Values divided by a gain, for example torque into current: amperes = torque / (N m/A).
+
+    Parameters
+    ----------
+    gain : ndarray, shape (n,) or (1,)
+        Gain, not zero.
+
+    Raises
+    ------
+    UsageError
+        If a gain is zero or not finite.
+
+    """
 
     gain: Float
 
@@ -152,10 +208,20 @@ class Gain:
 
 @dataclass(frozen=True)
 class Latency:
-    """Values of `delay` seconds before, between samples by cubic interpolation; the first value before the start.
+    """Values delayed by `delay` seconds, interpolated by cubics; the first value before the start.
 
-    rate: Hz, of the samples.
-    Raises UsageError for a negative delay or a rate that is not positive.
+    Parameters
+    ----------
+    delay : float, s
+        Delay.
+    rate : float, Hz
+        Sampling rate.
+
+    Raises
+    ------
+    UsageError
+        For a negative delay, or a rate that is not positive.
+
     """
 
     delay: float
@@ -168,7 +234,7 @@ class Latency:
             )
 
     def measure(self, values: Float, rng: np.random.Generator) -> Float:
-        """Late values (T, n); the generator is not used."""
+        """Delayed values (T, n); the generator is not used."""
         shift = self.delay * self.rate
         whole = round(shift)
         index = np.arange(len(values))
@@ -181,10 +247,20 @@ class Latency:
 
 @dataclass(frozen=True)
 class Dropout:
-    """Samples that are lost, each by itself with the given probability: missing (nan), or the last value held.
+    """Independently lost samples: missing (nan), or replaced by the last value.
 
-    share: 0 to below 1.    held: whether the last value that arrived is repeated; the first sample always arrives.
-    Raises UsageError for another share.
+    Parameters
+    ----------
+    share : float
+        Probability of a loss, from 0 to below 1.
+    held : bool
+        Whether the last value is repeated; the first sample is never lost.
+
+    Raises
+    ------
+    UsageError
+        For another share.
+
     """
 
     share: float
@@ -207,10 +283,33 @@ class Dropout:
 def warming(
     power: Float, rate: float, ambient: float, rise: Float, time_constant: float, start: float | None = None
 ) -> Float:
-    """Temperature (T, n) of drives that lose power (T, n) as heat: time_constant T' = ambient + rise power - T.
+    """Temperature of drives that dissipate power, time_constant T' = ambient + rise power - T.
 
-    rate: Hz.    ambient, start: degrees C (None = ambient).    rise: (n,) or (1,) K/W.    time_constant: s.
-    Raises UsageError for a time constant or a rate that is not positive.
+    Parameters
+    ----------
+    power : ndarray, shape (T, n), W
+        Dissipated power.
+    rate : float, Hz
+        Sampling rate.
+    ambient : float, degrees C
+        Ambient temperature.
+    rise : ndarray, shape (n,) or (1,), K/W
+        Temperature rise per power.
+    time_constant : float, s
+        Time constant.
+    start : float, degrees C, optional
+        Initial temperature; None = ambient.
+
+    Returns
+    -------
+    ndarray, shape (T, n), degrees C
+        Temperature.
+
+    Raises
+    ------
+    UsageError
+        For a time constant or a rate that is not positive.
+
     """
     if not (time_constant > 0 and rate > 0):
         raise UsageError(
@@ -218,7 +317,7 @@ def warming(
         )
     from scipy.signal import lfilter
 
-    # Exact for power that is constant over a sample.
+    # This is exact for power that is constant over a sample.
     keep = float(np.exp(-1.0 / (rate * time_constant)))
     above = lfilter([0.0, 1.0 - keep], [1.0, -keep], rise * power, axis=0)
     fading = keep ** np.arange(len(power))[:, None] * ((ambient if start is None else start) - ambient)

@@ -1,4 +1,4 @@
-"""A model run again under the controllers of its drives, from their commands; with the slopes of the steps."""
+"""Simulation of a model under the controllers of its drives, from their commands, with derivatives of the steps."""
 
 from __future__ import annotations
 
@@ -19,46 +19,56 @@ from dynid.simulation.loop import FAR, Stretches, extra_of, measured_coordinates
 from dynid.simulation.mechanism import Mechanism
 from dynid.terms.nominal import Nominal
 
-# Play between drives and the links whose positions they read: when it is crossed, and what stands for that
-# in a run.
+# Play between drives and the links whose positions the controllers read.
 #
-# A link pushes its drive to one end of the play. Where its torque changes sign both part, and move freely
-# until they meet at the other end, without bouncing. With x and q the positions of drives and links, s = x
-# - q, D and H(q) their inertias,
+# A link pushes its drive to one end of the play. When its torque changes sign, both separate and move freely until
+# they meet at the other end, without bouncing. With the positions x and q of drives and links, s = x - q, and their
+# inertias D and H(q),
 #
 #     D x'' + f(x') = u(q) - c,    H q'' + h = c,
 #
-# the point y = q + K s, K = (H + D)^-1 D, on which impacts do nothing, moves as robots without play do
-# under the torque
+# impacts do not change the velocity of the point y = q + K s, K = (H + D)^-1 D. It moves like a robot without play
+# under the additional torque
 #
-#     kp K s + kd K s' - fv (1 - K) s' + g(y) - g(q)
+#     kp K s + kd K s' - fv (1 - K) s' + g(y) - g(q),
 #
-# beside the controllers' own: they read q = y - K s, friction is the drives', and weight acts at q.
+# since the controllers read q = y - K s, friction acts on the drives, and gravity acts at q.
 
-# s: steps of drives in their play, which take some hundredths of a second to cross it; and of parts of a log that are
-# followed side by side, with what comes before each, after which a drive has met an end.
+# s: step of a drive in its play, which takes some hundredths of a second to cross; and duration of log parts that are
+# processed in parallel, and of the time before each, within which a drive reaches an end.
 STEP, PART, BEFORE = 1e-3, 2.0, 1.0
-# Of the inertia that a drive sees: its own at least, and its link's, which is flung from end to end below that.
-LEAST_OWN, LEAST_LINK = 0.02, 1e-4
+# Least share of a drive, and of its link, of the inertia that the drive sees; lighter links would be thrown from end to
+# end.
+LEAST_DRIVE_SHARE, LEAST_LINK_SHARE = 0.02, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Added:
-    """Torque (T, n) beside that of the controllers, at times t (T,)."""
+class AddedTorque:
+    """Torque (T, n) in addition to that of the controllers, at times t (T,)."""
 
     t: Float
     torque: Float
 
     def at(self, t: Float) -> Float:
-        """The torque (..., n) at times (...)."""
+        """Torque (..., n) at times (...)."""
         return np.stack([np.interp(t, self.t, column) for column in self.torque.T], axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
-class Carried:
-    """What drives carry along a motion, by the description's bodies.
+class DrivenLoad:
+    """Load of the drives along a motion, from the prior (URDF) links.
 
-    torque: (T, n) that links take from their drives.    inertia: (T, n, n) of the bodies about the joints.
+    Attributes
+    ----------
+    robot : RobotModel
+        Robot.
+    samples : Samples
+        Motion.
+    torque : ndarray, shape (T, n), N m (N)
+        Torque that links take from their drives.
+    inertia : ndarray, shape (T, n, n), kg m^2
+        Inertia of the links about the joints.
+
     """
 
     robot: RobotModel
@@ -67,8 +77,8 @@ class Carried:
     inertia: Float
 
     @staticmethod
-    def of(robot: RobotModel, samples: Samples) -> Carried | None:
-        """None where the description does not know its bodies."""
+    def of(robot: RobotModel, samples: Samples) -> DrivenLoad | None:
+        """Load along a motion; None if the inertia of a link is unknown."""
         still = np.zeros_like(samples.q)
         try:
             rest = Nominal().rigid(robot, samples.q, still, still)
@@ -78,88 +88,118 @@ class Carried:
         for j, unit in enumerate(np.eye(robot.n)):
             inertia[:, :, j] = Nominal().rigid(robot, samples.q, still, still + unit) - rest
         torque = Nominal().rigid(robot, samples.q, samples.dq, samples.ddq)
-        return Carried(robot, samples, torque, inertia)
+        return DrivenLoad(robot, samples, torque, inertia)
 
-    def own(self, inertia: Float) -> Float:
-        """(n,) inertia of the drives themselves, where they see `inertia` (n,) in all."""
+    def drive_inertia(self, inertia: Float) -> Float:
+        """Inertia (n,) of the drives alone, from the total inertia that they see, (n,)."""
         links = np.diagonal(self.inertia, axis1=1, axis2=2).mean(axis=0)
-        return np.asarray(np.maximum(inertia - links, LEAST_OWN * inertia))
+        return np.asarray(np.maximum(inertia - links, LEAST_DRIVE_SHARE * inertia))
 
-    def ahead(self, own: Float, play: Float) -> Added:
-        """By how much drives are ahead of their links, in place of a torque, in `STEP`s.
+    def play_deflection(self, drive_inertia: Float, play: Float) -> AddedTorque:
+        """Lead of the drives over their links, in steps of `STEP`.
 
-        own: (n,) inertia of the drives.    play: (n,) rad, from end to end; a negative one turns the sign around.
+        Parameters
+        ----------
+        drive_inertia : ndarray, shape (n,), kg m^2
+            Inertia of the drives.
+        play : ndarray, shape (n,), rad
+            Play from end to end; a negative one reverses the sign.
+
+        Returns
+        -------
+        AddedTorque
+            Lead in place of a torque.
+
         """
         t = np.arange(self.samples.t[0], self.samples.t[-1] + 0.5 * STEP, STEP)
-        # A link in its play alone: those behind it and before it go along with their drives.
-        whole = 1.0 / np.diagonal(np.linalg.inv(self.inertia + np.diag(own)), axis1=1, axis2=2)
-        link = np.maximum(whole - own, LEAST_LINK * whole)
-        push = Added(self.samples.t, self.torque * (1.0 / link + 1.0 / own)).at(t)
+        # Only this link moves in its play; links before and behind it move with their drives.
+        whole = 1.0 / np.diagonal(np.linalg.inv(self.inertia + np.diag(drive_inertia)), axis1=1, axis2=2)
+        link = np.maximum(whole - drive_inertia, LEAST_LINK_SHARE * whole)
+        push = AddedTorque(self.samples.t, self.torque * (1.0 / link + 1.0 / drive_inertia)).at(t)
         length, before = round(PART / STEP), round(BEFORE / STEP)
         starts = np.arange(0, len(t), length)
         index = starts[:, None] + np.arange(-before, length)
         pushes = push[np.clip(index, 0, len(t) - 1)]
         half = 0.5 * np.abs(play)
         x, v = half * np.sign(pushes[:, 0]), np.zeros_like(pushes[:, 0])
-        found = np.empty((length, *x.shape))
+        deflections = np.empty((length, *x.shape))
         for k in range(before + length):
             v = v + STEP * pushes[:, k]
             free = x + STEP * v
             x = np.minimum(np.maximum(free, -half), half)
             v = np.where(free == x, v, 0.0)
             if k >= before:
-                found[k - before] = x
-        joined = found.transpose(1, 0, 2).reshape(-1, len(half))[: len(t)]
-        return Added(t, joined * np.sign(play))
+                deflections[k - before] = x
+        joined = deflections.transpose(1, 0, 2).reshape(-1, len(half))[: len(t)]
+        return AddedTorque(t, joined * np.sign(play))
 
-    def felt(self, ahead: Added, own: Float, servo: Servo, viscous: Float) -> tuple[Added, Float]:
-        """The torque that stands for the play in a run, and by how much (T, n) the run is ahead of the links.
+    def equivalent_torque(
+        self, ahead: AddedTorque, drive_inertia: Float, servo: Servo, viscous: Float
+    ) -> tuple[AddedTorque, Float]:
+        """Torque that represents the play in a simulation, and the lead of the simulation over the links, (T, n).
 
-        own, viscous: (n,) inertia and viscous friction of the drives.
+        Parameters
+        ----------
+        ahead : AddedTorque
+            Lead of the drives, see `play_deflection`.
+        drive_inertia, viscous : ndarray, shape (n,)
+            Inertia and viscous friction of the drives.
+        servo : Servo
+            Controllers of the drives.
+
         """
         t, samples = ahead.t, self.samples
-        # Of the mean posture: others change it by little while a play is crossed.
-        K = np.linalg.solve(self.inertia.mean(axis=0) + np.diag(own), np.diag(own))
+        # At the mean posture: it hardly changes while a play is crossed.
+        K = np.linalg.solve(self.inertia.mean(axis=0) + np.diag(drive_inertia), np.diag(drive_inertia))
         before = ahead.torque @ K.T
         torque = servo.kp * before + servo.kd * np.gradient(before, STEP, axis=0)
         torque -= viscous * np.gradient(ahead.torque - before, STEP, axis=0)
-        shift, still = Added(t, before).at(samples.t), np.zeros_like(samples.q)
+        shift, still = AddedTorque(t, before).at(samples.t), np.zeros_like(samples.q)
         weight = [Nominal().rigid(self.robot, q, still, still) for q in (samples.q + shift, samples.q)]
-        return Added(t, torque + Added(samples.t, weight[0] - weight[1]).at(t)), shift
+        return AddedTorque(t, torque + AddedTorque(samples.t, weight[0] - weight[1]).at(t)), shift
 
 
-# Ticks of the controller in a sample at most: a held torque comes half a tick later, which must not exceed the lag.
+# Most controller ticks per sample. Torque is late by half a tick, which must not exceed the lag.
 MOST_TICKS = 8
-# Steps of a sample: so many that the fastest decay, of friction near rest, and the fastest oscillation are followed;
-# Runge-Kutta is stable to 2.78.
+# Steps per sample: the fastest decay (friction near rest) and oscillation must be resolved. Runge-Kutta is stable to
+# 2.78.
 DECAY_A_STEP, MOST_STEPS = 1.0, 40
 TURN = 2.0 * np.pi
 STEPS_A_HOLD = 4
 
 
-# Slope of a position by a parameter, SI units, that only a loop which runs off reaches; its square still has a sum.
+# Derivative of a position, SI units, that only a diverging loop reaches; its square does not overflow.
 STEEPEST = 1e100
 
 
 @dataclass(frozen=True, eq=False)
 class ServoLoop:
-    """The drives' controllers and what they were told: u = sat(kp e(q_des - x) + kd (dq_des - v) + tau_ff).
+    """Controllers of the drives and their commands: u = sat(kp e(q_des - x) + kd (dq_des - v) + tau_ff).
 
-    The torque of a computer's loop is made at its ticks of commands and simulated motion, acts `servo.lag` later on
-    average, and is held from tick to tick. A loop on board acts at once, on commands that are late.
+    The torque of a computer's loop is computed at its ticks from commands and simulated motion, acts `servo.lag` later
+    on average, and is constant between ticks. A loop on board acts at once, on commands that are late.
 
-    servo: gains, limits, dead bands and lag.    commands: of the whole trajectory.
-    later: s, by which the lag is longer than that of `servo`.    added: torque that acts beside theirs, without a lag.
+    Attributes
+    ----------
+    servo : Servo
+        Gains, limits, dead bands and lag.
+    commands : Commands
+        Commands of the whole trajectory.
+    later : float, s
+        Lag in addition to that of `servo`.
+    added : AddedTorque, optional
+        Additional torque without lag.
+
     """
 
     servo: Servo
     commands: Commands
     later: float = 0.0
-    added: Added | None = None
+    added: AddedTorque | None = None
 
     @property
     def lag(self) -> float:
-        """S, from a command to its torque."""
+        """Time from a command to its torque, s."""
         return max(self.servo.lag + self.later, 0.0)
 
     @property
@@ -168,7 +208,7 @@ class ServoLoop:
         return self.servo.on_board and self.servo.hold > 0
 
     def ticks(self, rate: float) -> int:
-        """Ticks of a computer's controller in a sample, 0 where torque follows the motion at once."""
+        """Ticks of a computer's controller per sample; 0 if torque follows the motion at once."""
         if self.servo.on_board:
             return 0
         count = 1
@@ -179,27 +219,41 @@ class ServoLoop:
     def commanded(
         self, t: Float, near: Float, turning: Bool, width: float | None = None
     ) -> tuple[Float, Float, Float]:
-        """Positions, velocities and feed-forward (..., n) at times t (...), straight between the commands.
+        """Commanded positions, velocities and feed-forward, linear between the commands.
 
-        near: (..., n) positions of the joints, on whose turn those of `turning` joints (n,) are commanded.
-        width: s, None, or commands are held from one to the next, and means over this time about `t` are asked for.
+        Parameters
+        ----------
+        t : ndarray, s
+            Times.
+        near : ndarray, shape (..., n), rad (m)
+            Positions of the joints: revolute joints are commanded on the same turn.
+        turning : ndarray of bool, shape (n,)
+            Revolute joints.
+        width : float, s, optional
+            Commands are constant from one to the next, and means over this time about `t` are computed; None = linear.
+
+        Returns
+        -------
+        q, v, u : ndarray, shape (..., n)
+            Commands.
+
         """
         c = self.commands
         rows = np.concatenate([c.q_des, c.dq_des, c.tau_ff], axis=1)
-        told = (
+        values = (
             _means_of_held(c.t, rows, t, width)
             if width
             else np.stack([np.interp(t, c.t, column) for column in rows.T], axis=-1)
         )
-        q, v, u = np.split(told, 3, axis=-1)
+        q, v, u = np.split(values, 3, axis=-1)
         if self.added is not None:
             u = u + self.added.at(t + self.lag - (0.5 * self.servo.hold if self.holds else 0.0))
         return q + TURN * np.round((near - q) / TURN) * turning, v, u
 
 
 def _means_of_held(t: Float, values: Float, at: Float, width: float) -> Float:
-    """Means (..., n) over `width` s about times `at` (...) of values (T, n) that are held from each of t (T,) on."""
-    # Of a long log the part that is asked for.
+    """Means (..., n) over `width` s about times `at` (...) of values (T, n) that are constant between times t (T,)."""
+    # Only the requested part of a long log.
     first, last = np.searchsorted(t, [at.min() - 0.5 * width, at.max() + 0.5 * width], side="right")
     near = slice(max(int(first) - 1, 0), int(last) + 1)
     t, values = t[near], values[near]
@@ -216,7 +270,7 @@ def _means_of_held(t: Float, values: Float, at: Float, width: float) -> Float:
 
 @dataclass(frozen=True, eq=False)
 class ServoRun:
-    """A run of B stretches of K samples: x, v (B, K, s); dx (B, K, s, w) by the wanted parameters, or None."""
+    """Simulation of B segments of K samples: x, v (B, K, s); dx (B, K, s, w) by the wanted parameters, or None."""
 
     x: Float
     v: Float
@@ -231,53 +285,80 @@ def servo_run(
     wanted: Bool | None = None,
     threads: int = 1,
 ) -> ServoRun:
-    """Simulates every stretch from its first measured state by Runge-Kutta steps, with their exact slopes.
+    """Simulate every segment from its first measured state by Runge-Kutta steps, with their exact derivatives.
 
-    wanted: (p,) parameters whose slopes are asked for.    The same for both kernels, to rounding.
-    Raises SolverError where a run goes astray or the mass matrix is not positive definite.
+    Both kernels give the same result up to rounding.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Model.
+    samples : Samples
+        Measured motion.
+    loop : ServoLoop
+        Controllers and commands.
+    stretches : Stretches
+        Segments.
+    wanted : ndarray of bool, shape (p,), optional
+        Parameters to differentiate by; None = no derivatives.
+    threads : int
+        Threads of the native kernel.
+
+    Returns
+    -------
+    ServoRun
+        Simulated motion.
+
+    Raises
+    ------
+    SolverError
+        If the simulation diverges or the mass matrix is not positive definite.
+
     """
     task = _Task.of(mechanism, samples, loop, stretches)
     system = mechanism.multibody
     parameters = () if wanted is None else mechanism.parameters(wanted)
     with np.errstate(over="ignore", invalid="ignore"):
         if system is not None and system.native() is not None and parameters is not None:
-            made = rollout(
+            result = rollout(
                 system,
                 task.start,
                 task.samples,
                 task.h,
                 task.count,
                 Control(mechanism.n, *task.gains, *task.tables),
-                task.held,
+                task.hold,
                 parameters,
                 threads=threads,
             )
-            found = ServoRun(made.x, made.v, made.dx)
+            simulated = ServoRun(result.x, result.v, result.dx)
         else:
             extra = extra_at(mechanism, samples, stretches, task.rows)
-            found = _by_numpy(mechanism, task, extra, wanted)
+            simulated = _simulate_numpy(mechanism, task, extra, wanted)
     every = task.every
-    found = ServoRun(
-        found.x[:, ::every], found.v[:, ::every], None if found.dx is None else found.dx[:, ::every]
+    simulated = ServoRun(
+        simulated.x[:, ::every],
+        simulated.v[:, ::every],
+        None if simulated.dx is None else simulated.dx[:, ::every],
     )
     x = measured_coordinates(mechanism, samples)[0][stretches.index]
-    astray = np.asarray(~(np.abs(found.x - x) < FAR).all(axis=(0, 2)))
-    if found.dx is not None and not _steep(found.dx) < STEEPEST:
-        # A drive at its greatest torque keeps an unstable loop near, and its slopes grow on from sample to sample.
-        astray |= np.array([not _steep(found.dx[:, k]) < STEEPEST for k in range(x.shape[1])])
+    astray = np.asarray(~(np.abs(simulated.x - x) < FAR).all(axis=(0, 2)))
+    if simulated.dx is not None and not _greatest_size(simulated.dx) < STEEPEST:
+        # Saturated drives keep an unstable loop near the measurement while its derivatives grow.
+        astray |= np.array([not _greatest_size(simulated.dx[:, k]) < STEEPEST for k in range(x.shape[1])])
     if astray.any():
         first = float(samples.t[stretches.index[:, int(np.argmax(astray))]].min())
         raise SolverError(
             "diverged",
-            found=f"a simulated run that leaves the measured one at t = {first:.4g} s",
-            expected="a model that the controllers hold",
+            found=f"a simulation that diverges from the measured motion at t = {first:.4g} s",
+            expected="a model that the controllers stabilise",
             do="check kp, kd and the delay under [drive], or use 'wls'",
         )
-    return found
+    return simulated
 
 
-def _steep(slopes: Float) -> float:
-    """Greatest size of slopes; nan where one is."""
+def _greatest_size(slopes: Float) -> float:
+    """Greatest absolute derivative; nan if one is nan."""
     return float(np.maximum(slopes.max(), -slopes.min())) if slopes.size else 0.0
 
 
@@ -296,17 +377,17 @@ def cubic(values: Float, at: Float) -> Float:
 
 
 def extra_at(mechanism: Mechanism, samples: Samples, stretches: Stretches, at: Float) -> dict[str, Float]:
-    """Channels (B, R, ...) that the model's terms read, at times (R,) of each stretch."""
+    """Channels (B, R, ...) that the terms of the model read, at times (R,) of each segment."""
     return {name: cubic(values[stretches.index], at) for name, values in extra_of(mechanism, samples).items()}
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Runs of B stretches: the controller's tables, and the steps.
+    """Simulations of B segments: the tables of the controller, and the steps.
 
-    start: (B, 2 s).    samples, h: number of ticks and seconds between them; without ticks, of samples.
-    every: ticks of a sample.    gains: (4, n) kp, kd, limit, dead band.    tables: (3, B, R, n) position, velocity and
-    feed-forward as commanded, at ticks or half steps.    rows: in samples, beginning, middle and end of all steps.
+    start: (B, 2 s).    samples, h: number of ticks and seconds between them; without ticks, of samples. every: ticks
+    per sample.    gains: (4, n) kp, kd, limit, dead band.    tables: (3, B, R, n) commanded position, velocity and
+    feed-forward, at ticks or half steps.    rows: in samples, beginning, middle and end of all steps.
     """
 
     start: Float
@@ -316,7 +397,7 @@ class _Task:
     count: int
     gains: Float
     tables: Float
-    held: Held | None
+    hold: Held | None
     rows: Float
 
     @staticmethod
@@ -334,27 +415,27 @@ class _Task:
         turning = ~np.asarray(mechanism.robot.prismatic, dtype=np.bool_)
         if not ticks:
             rows = np.arange(2 * count * (K - 1) + 1) / (2 * count)
-            at, held = rows, None
+            at, hold = rows, None
             times = t0[:, None] + rows / samples.rate - loop.lag
             if loop.holds:
-                # What is held acts half of its time before the lag, which is one on average.
+                # Torque of a held command acts half the hold time before the lag, which is an average.
                 times, width = times + 0.5 * servo.hold, h / count
         else:
-            held = Held.of(max(loop.lag / h - 0.5, 0.0), count)
-            held = replace(held, history=_history(mechanism, samples, loop, t0, h, held.delay + 2))
-            rows, at = held.rows(N) / every, np.arange(N) / every
+            hold = Held.of(max(loop.lag / h - 0.5, 0.0), count)
+            hold = replace(hold, history=_history(mechanism, samples, loop, t0, h, hold.delay + 2))
+            rows, at = hold.rows(N) / every, np.arange(N) / every
             times = t0[:, None] + at / samples.rate
         near = cubic(x[..., place], at)
         gains = np.array([servo.kp, servo.kd, servo.effort_limit, servo.dead_band])
         tables = np.array(loop.commanded(times, near, turning, width))
         start = np.concatenate([x[:, 0], v[:, 0]], axis=1)
-        return _Task(start, N, h, every, count, gains, tables, held, rows)
+        return _Task(start, N, h, every, count, gains, tables, hold, rows)
 
 
 def _history(
     mechanism: Mechanism, samples: Samples, loop: ServoLoop, t0: Float, h: float, count: int
 ) -> Float:
-    """Torques (B, count, n) that the controllers made of the measured motion before each stretch, the latest first."""
+    """Torques (B, count, n) of the controllers from the measured motion before each segment, newest first."""
     place = mechanism.driven
     times = t0[:, None] - h * np.arange(1, count + 1)
     x, v = (
@@ -367,7 +448,7 @@ def _history(
 
 
 def _steps(mechanism: Mechanism, x: Float, extra: dict[str, Float], h: float, servo: Servo | None) -> int:
-    # servo: of drives whose torque follows the motion at once, which their gains make fast.
+    # servo: drives whose torque follows the motion at once, which their gains make fast.
     still = np.zeros_like(x)
     now = {name: values[:, 0] for name, values in extra.items()}
     M = mechanism.equations(x, still, now)[0]
@@ -379,13 +460,19 @@ def _steps(mechanism: Mechanism, x: Float, extra: dict[str, Float], h: float, se
     decay = float(np.max(inverse * damping))
     if servo is not None:
         place = mechanism.driven
-        own, lost = inverse[:, place], np.broadcast_to(damping, inverse.shape)[:, place]
-        decay = max(decay, float(np.max(own * (lost + servo.kd))), float(np.sqrt(np.max(own * servo.kp))))
+        driven_inverse, lost = inverse[:, place], np.broadcast_to(damping, inverse.shape)[:, place]
+        decay = max(
+            decay,
+            float(np.max(driven_inverse * (lost + servo.kd))),
+            float(np.sqrt(np.max(driven_inverse * servo.kp))),
+        )
     return int(np.clip(np.ceil(h * decay / DECAY_A_STEP), 1, MOST_STEPS)) if np.isfinite(decay) else 1
 
 
-def _law(mechanism: Mechanism, task: _Task, row: int, y: Float, z: Float) -> tuple[Float, Float]:
-    """Torque (B, n) of the controllers in states y (B, 2 s), and its slopes (B, n, w) for slopes z (B, 2 s, w)."""
+def _controller_torque(
+    mechanism: Mechanism, task: _Task, row: int, y: Float, z: Float
+) -> tuple[Float, Float]:
+    """Torque (B, n) of the controllers in states y (B, 2 s), and its derivatives (B, n, w) for those z (B, 2 s, w)."""
     s, place = mechanism.size, mechanism.driven
     (kp, kd, limit, band), (q, v, u) = task.gains, task.tables[:, :, row]
     e = q - y[:, place]
@@ -396,22 +483,24 @@ def _law(mechanism: Mechanism, task: _Task, row: int, y: Float, z: Float) -> tup
     return np.clip(whole, -limit, limit), du
 
 
-def _by_numpy(mechanism: Mechanism, task: _Task, extra: dict[str, Float], wanted: Bool | None) -> ServoRun:
-    # State after state: y = (x, v), and its slopes z (B, 2 s, w).
-    s, place, held = mechanism.size, mechanism.driven, task.held
+def _simulate_numpy(
+    mechanism: Mechanism, task: _Task, extra: dict[str, Float], wanted: Bool | None
+) -> ServoRun:
+    # Step by step: y = (x, v), and its derivatives z (B, 2 s, w).
+    s, place, hold = mechanism.size, mechanism.driven, task.hold
     B, K = len(task.start), task.samples
     w = 0 if wanted is None else int(wanted.sum())
     y, z = np.array(task.start), np.zeros((B, 2 * s, w))
     X, V, Z = np.empty((B, K, s)), np.empty((B, K, s)), np.empty((B, K, s, w))
     queue, slopes = list[Float](), list[Float]()
     parts = [(task.count, 1.0, 0)]
-    if held is not None and held.history is not None:
-        queue = list(np.moveaxis(held.history, 1, 0))
+    if hold is not None and hold.history is not None:
+        queue = list(np.moveaxis(hold.history, 1, 0))
         slopes = [np.zeros((B, mechanism.n, w))] * len(queue)
-        parts = [(held.early, held.share, held.delay + 1), (held.count, 1.0 - held.share, held.delay)]
+        parts = [(hold.early, hold.share, hold.delay + 1), (hold.count, 1.0 - hold.share, hold.delay)]
 
-    def rate(row: int, y: Float, z: Float, own: tuple[Float, Float] | None) -> tuple[Float, Float]:
-        u, du = _law(mechanism, task, row, y, z) if own is None else own
+    def rate(row: int, y: Float, z: Float, held_torque: tuple[Float, Float] | None) -> tuple[Float, Float]:
+        u, du = _controller_torque(mechanism, task, row, y, z) if held_torque is None else held_torque
         x, v = y[:, :s], y[:, s:]
         now = {name: np.ascontiguousarray(values[:, row]) for name, values in extra.items()}
         M, bias = mechanism.equations(x, v, now)
@@ -428,19 +517,19 @@ def _by_numpy(mechanism: Mechanism, task: _Task, extra: dict[str, Float], wanted
         X[:, k], V[:, k], Z[:, k] = y[:, :s], y[:, s:], z[:, :s]
         if not np.isfinite(y).all():
             return ServoRun(np.full_like(X, np.nan), V, Z)
-        if held is not None:
-            u, du = _law(mechanism, task, k, y, z)
+        if hold is not None:
+            u, du = _controller_torque(mechanism, task, k, y, z)
             queue, slopes = [u, *queue[:-1]], [du, *slopes[:-1]]
         if k + 1 == K:
             break
         for count, share, age in parts:
             step = task.h * share / max(count, 1)
-            own = None if held is None else (queue[age], slopes[age])
+            held_torque = None if hold is None else (queue[age], slopes[age])
             for _ in range(count):
-                k1, l1 = rate(row, y, z, own)
-                k2, l2 = rate(row + 1, y + 0.5 * step * k1, z + 0.5 * step * l1, own)
-                k3, l3 = rate(row + 1, y + 0.5 * step * k2, z + 0.5 * step * l2, own)
-                k4, l4 = rate(row + 2, y + step * k3, z + step * l3, own)
+                k1, l1 = rate(row, y, z, held_torque)
+                k2, l2 = rate(row + 1, y + 0.5 * step * k1, z + 0.5 * step * l1, held_torque)
+                k3, l3 = rate(row + 1, y + 0.5 * step * k2, z + 0.5 * step * l2, held_torque)
+                k4, l4 = rate(row + 2, y + step * k3, z + step * l3, held_torque)
                 y = y + step / 6.0 * (k1 + 2.0 * (k2 + k3) + k4)
                 if wanted is not None:
                     z = z + step / 6.0 * (l1 + 2.0 * (l2 + l3) + l4)

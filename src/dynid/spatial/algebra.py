@@ -8,26 +8,48 @@ from dynid.base.arrays import Float
 
 
 def skew(a: Float) -> Float:
-    """Matrix (3, 3) of the cross product: S b = a x b."""
+    """Cross product matrix S (3, 3) with S b = a x b."""
     return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
 
 
 def rotation_about(axis: Float, angle: float) -> Float:
-    """(3, 3) rotation by `angle` rad about a unit vector (Rodrigues)."""
+    """Rotation matrix (3, 3) of an angle, rad, about a unit vector (Rodrigues)."""
     K = skew(np.asarray(axis, dtype=np.float64))
     R: Float = np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * (K @ K)
     return R
 
 
 def rotation_rpy(rpy: Float) -> Float:
-    """(3, 3) rotation Rz(yaw) Ry(pitch) Rx(roll) of fixed-axis angles (roll, pitch, yaw) in rad, URDF's."""
+    """Rotation matrix Rz(yaw) Ry(pitch) Rx(roll) of fixed-axis angles, as in URDF.
+
+    Parameters
+    ----------
+    rpy : ndarray, shape (3,), rad
+        Roll, pitch and yaw.
+
+    Returns
+    -------
+    ndarray, shape (3, 3)
+
+    """
     roll, pitch, yaw = rpy
     x, y, z = np.eye(3)
     return np.asarray(rotation_about(z, yaw) @ rotation_about(y, pitch) @ rotation_about(x, roll))
 
 
 def rotation_quaternion(wxyz: Float) -> Float:
-    """(3, 3) rotation of a quaternion (w, x, y, z), normalised first."""
+    """Rotation matrix of a quaternion, which is normalised first.
+
+    Parameters
+    ----------
+    wxyz : ndarray, shape (4,)
+        Quaternion (w, x, y, z).
+
+    Returns
+    -------
+    ndarray, shape (3, 3)
+
+    """
     w, x, y, z = np.asarray(wxyz, dtype=np.float64) / np.linalg.norm(wxyz)
     return np.array(
         [
@@ -39,7 +61,20 @@ def rotation_quaternion(wxyz: Float) -> Float:
 
 
 def placement(rotation: Float, translation: Float) -> Float:
-    """(4, 4) homogeneous transform."""
+    """Homogeneous transform [R p; 0 1].
+
+    Parameters
+    ----------
+    rotation : ndarray, shape (3, 3)
+        R.
+    translation : ndarray, shape (3,)
+        p.
+
+    Returns
+    -------
+    ndarray, shape (4, 4)
+
+    """
     T = np.eye(4)
     T[:3, :3] = rotation
     T[:3, 3] = translation
@@ -47,7 +82,18 @@ def placement(rotation: Float, translation: Float) -> Float:
 
 
 def inverse(T: Float) -> Float:
-    """Inverse of a homogeneous transform."""
+    """Inverse of a homogeneous transform.
+
+    Parameters
+    ----------
+    T : ndarray, shape (4, 4)
+        The transform.
+
+    Returns
+    -------
+    ndarray, shape (4, 4)
+
+    """
     return placement(T[:3, :3].T, -T[:3, :3].T @ T[:3, 3])
 
 

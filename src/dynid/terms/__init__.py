@@ -12,13 +12,18 @@ if TYPE_CHECKING:
     from dynid.terms.curve import Coefficient, CurveTerm, FrictionChoice, Shape
     from dynid.terms.elastic import Compliance, JointDamping, LinkCoulomb, LinkOffset, LinkViscous, Stiffness
     from dynid.terms.exports import (
+        Dry,
         FrictionForm,
         JointMotion,
+        Kind,
         Mixed,
         MotionBasis,
         Of,
         Question,
+        Reads,
         Scale,
+        Symbol,
+        Traits,
         mixed_torque,
         smooth_sign,
         spring_torque,
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
     from dynid.terms.gain import DriveGain
     from dynid.terms.gravity_tilt import Lean
     from dynid.terms.payload import HeldLoad, KnownPayload
+    from dynid.terms.residual_tests import TermWords
     from dynid.terms.rigid_body import RigidBody, torque_slopes
     from dynid.terms.rotor import RotorInertia, SpinningRotor
     from dynid.terms.spring import (
@@ -54,7 +60,7 @@ if TYPE_CHECKING:
         described_springs,
         register_function,
     )
-    from dynid.terms.term import Column, JointTerm, Term, Terms, empty_panels, joint_indices
+    from dynid.terms.term import Column, JointTerm, Selection, Term, Terms, empty_panels, joint_indices
     from dynid.terms.transmission import MotorInertia, OnMotor
 
 __all__ = [
@@ -67,6 +73,7 @@ __all__ = [
     "Coulomb",
     "CurveTerm",
     "DriveGain",
+    "Dry",
     "FrictionChoice",
     "FrictionForm",
     "FunctionTorque",
@@ -75,6 +82,7 @@ __all__ = [
     "JointDamping",
     "JointMotion",
     "JointTerm",
+    "Kind",
     "KnownPayload",
     "Lean",
     "Lever",
@@ -93,10 +101,12 @@ __all__ = [
     "PositionFriction",
     "Presliding",
     "Question",
+    "Reads",
     "RigidBody",
     "RotorCompensation",
     "RotorInertia",
     "Scale",
+    "Selection",
     "Shape",
     "Sigmoid",
     "SmoothCoulomb",
@@ -104,10 +114,13 @@ __all__ = [
     "Spring",
     "Stiffness",
     "Stribeck",
+    "Symbol",
     "TemperatureViscous",
     "Term",
+    "TermWords",
     "Terms",
     "TorsionSpring",
+    "Traits",
     "Triangle",
     "Viscous",
     "ZolloFriction",
@@ -131,7 +144,7 @@ __getattr__, __dir__ = lazily(
         "curve": "Coefficient CurveTerm FrictionChoice Shape",
         "elastic": "Compliance JointDamping LinkCoulomb LinkOffset LinkViscous Stiffness",
         "exports": (
-            "FrictionForm JointMotion Mixed MotionBasis Of Question Scale mixed_torque "
+            "Dry FrictionForm JointMotion Kind Mixed MotionBasis Of Question Reads Scale Symbol Traits mixed_torque "
             "smooth_sign spring_torque"
         ),
         "friction": "Coulomb Offset Viscous",
@@ -140,13 +153,14 @@ __getattr__, __dir__ = lazily(
         "gain": "DriveGain",
         "gravity_tilt": "Lean",
         "payload": "HeldLoad KnownPayload",
+        "residual_tests": "TermWords",
         "rigid_body": "RigidBody torque_slopes",
         "rotor": "RotorInertia SpinningRotor",
         "spring": (
             "FunctionTorque GasSpring Lever Points Spring TorsionSpring Triangle "
             "described_springs register_function"
         ),
-        "term": "Column JointTerm Term Terms empty_panels joint_indices",
+        "term": "Column JointTerm Selection Term Terms empty_panels joint_indices",
         "transmission": "MotorInertia OnMotor",
     },
 )

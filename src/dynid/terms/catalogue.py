@@ -82,8 +82,8 @@ def proposals(robot: RobotModel, log: LogFacts, *roles: Role) -> tuple[Proposal,
     return tuple(
         one
         for kind in CATALOGUE.values()
-        if not roles or kind.role in roles
-        for one in kind.proposed(robot, log)
+        if not roles or kind.selection.role in roles
+        for one in kind.selection.proposed(kind, robot, log)
     )
 
 
@@ -92,7 +92,7 @@ def with_described(terms: Terms, robot: RobotModel) -> Terms:
     added = [
         one
         for kind in CATALOGUE.values()
-        for one in kind.described(robot)
+        for one in kind.selection.described(robot)
         if not any(term.name == one.name and set(joints_of(term)) & set(joints_of(one)) for term in terms)
     ]
     return Terms((*terms.terms, *added))
@@ -102,9 +102,9 @@ def question_words(name: str) -> str:
     """A question of the automatic choice in words."""
     return next(
         (
-            kind.question.words
-            for kind in CATALOGUE.values()
-            if kind.question.name == name and kind.question.words
+            question.words
+            for question in (kind.selection.question for kind in CATALOGUE.values())
+            if question.name == name and question.words
         ),
         name,
     )
@@ -112,7 +112,7 @@ def question_words(name: str) -> str:
 
 def symbol_of(name: str) -> Symbol | None:
     """How a parameter is written whose name, without its number, is given; None if no term says so."""
-    return next((one for term in CATALOGUE.values() for one in term.symbols if one.name == name), None)
+    return next((one for term in CATALOGUE.values() for one in term.words.symbols if one.name == name), None)
 
 
 def terms_to_spec(terms: Terms) -> list[dict[str, Any]]:

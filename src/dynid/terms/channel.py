@@ -12,9 +12,10 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Column, Side
+from dynid.terms.exports import Column, Kind, Side, Traits, panels_of
+from dynid.terms.forms import balanced_joints, known_torque
 from dynid.terms.friction import direction
-from dynid.terms.term import Term, empty_panels
+from dynid.terms.term import Term, empty_panels, joint_indices
 
 
 @dataclass(frozen=True)
@@ -30,44 +31,34 @@ class ChannelTorque(Term):
     free: bool = True
     name: str = "channel"
 
-    def channels(self) -> tuple[str, ...]:
-        """The one channel."""
-        return (self.channel_name,)
-
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One column if the scale is estimated."""
         owner = self._joint(robot)
         return (Column(f"s_{self.channel_name}", "1", self.name, owner, prior=1.0),) if self.free else ()
 
-    def balances(self, robot: RobotModel) -> Bool:
-        """Its joint: what the log brings along may be a counterbalance."""
-        return np.isin(np.arange(robot.n), self._joint(robot))
-
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The channel on its joint."""
-        owner = self._joint(robot) if wanted.any() else -1
         line = np.array(channel(samples, self.channel_name)[None, :], dtype=np.float64)
-        return Panels(
-            columns=tuple(np.array([0] if j == owner else [], dtype=np.int64) for j in range(robot.n)),
-            values=tuple(line if j == owner else line[:0] for j in range(robot.n)),
-        )
-
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """The channel itself when its scale is fixed."""
-        if self.free:
-            return None
-        torque = np.zeros((len(samples), robot.n))
-        torque[:, self._joint(robot)] = channel(samples, self.channel_name)
-        return torque
+        return panels_of(robot, samples, {self._joint(robot): ([0], line)} if wanted.any() else {})
 
     def _joint(self, robot: RobotModel) -> int:
-        if self.joint not in robot.joint_names:
-            raise UsageError(
-                "unknown-joint",
-                found=f"joint '{self.joint}' for channel '{self.channel_name}'",
-                expected="one of " + ", ".join(robot.joint_names),
-            )
-        return robot.joint_names.index(self.joint)
+        return joint_indices(robot, (self.joint,))[0]
+
+
+@known_torque.register(ChannelTorque)
+def _(term: ChannelTorque, robot: RobotModel, samples: Samples) -> Float | None:
+    """The channel itself when its scale is fixed."""
+    if term.free:
+        return None
+    torque = np.zeros((len(samples), robot.n))
+    torque[:, term._joint(robot)] = channel(samples, term.channel_name)
+    return torque
+
+
+@balanced_joints.register(ChannelTorque)
+def _(term: ChannelTorque, robot: RobotModel) -> Bool:
+    """Its joint: what the log brings along may be a counterbalance."""
+    return np.isin(np.arange(robot.n), term._joint(robot))
 
 
 def channel(samples: Samples, name: str) -> Float:
@@ -114,8 +105,7 @@ class RotorCompensation(Term):
     width: float = 0.0
     loaded_by: Literal["joint", "motor"] = "joint"
     name: str = "rotor_compensation"
-    side = Side.MOTOR
-    knows_friction = True
+    traits = Traits(Kind.COMPENSATION, Side.MOTOR)
 
     def __post_init__(self) -> None:
         if not self.width >= 0 or self.loaded_by not in ("joint", "motor"):
@@ -132,33 +122,6 @@ class RotorCompensation(Term):
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Empty."""
         return empty_panels(robot, samples)
-
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """Torque of rotors and friction, (T, n)."""
-        B = self._values(robot, "inertia") if self.inertia else robot.drive.reflected_rotor_inertia
-        if not np.isfinite(B).all():
-            missing = [name for name, b in zip(robot.joint_names, B, strict=True) if not np.isfinite(b)]
-            raise UsageError(
-                "rotor-inertia",
-                found=f"no rotor inertia of {', '.join(missing)}",
-                expected="one a joint",
-                do="give drive.rotor_inertia in the robot file, or inertia of rotor_compensation",
-            )
-        spun = samples.tau - B * samples.ddq
-        plain, slope = self._friction(robot, samples)
-        if self.loaded_by == "motor":
-            return np.asarray(B * samples.ddq + plain + slope * np.abs(spun))
-        locked = np.abs(slope).max(axis=0)
-        if (locked >= 1.0).any():
-            j = int(np.argmax(locked))
-            raise UsageError(
-                "self-locking",
-                found=f"load = {self._values(robot, 'load')[j]:.4g} at {robot.joint_names[j]}",
-                expected="below 1: friction that grows as fast as its load leaves no torque, or two, at the joint",
-                do="check the coefficient; it is N m of friction for each N m at the joint",
-            )
-        rest = spun - plain
-        return np.asarray(samples.tau - rest / (1.0 + slope * np.sign(rest)))
 
     def _friction(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
         # Friction without load, and its change by the size of the load, (T, n) each.
@@ -184,3 +147,32 @@ class RotorCompensation(Term):
                 expected=f"{robot.n}, one a joint, or none",
             )
         return np.array(values or np.zeros(robot.n), dtype=np.float64)
+
+
+@known_torque.register(RotorCompensation)
+def _(term: RotorCompensation, robot: RobotModel, samples: Samples) -> Float | None:
+    """Torque of rotors and friction, (T, n)."""
+    B = term._values(robot, "inertia") if term.inertia else robot.drive.reflected_rotor_inertia
+    if not np.isfinite(B).all():
+        missing = [name for name, b in zip(robot.joint_names, B, strict=True) if not np.isfinite(b)]
+        raise UsageError(
+            "rotor-inertia",
+            found=f"no rotor inertia of {', '.join(missing)}",
+            expected="one a joint",
+            do="give drive.rotor_inertia in the robot file, or inertia of rotor_compensation",
+        )
+    spun = samples.tau - B * samples.ddq
+    plain, slope = term._friction(robot, samples)
+    if term.loaded_by == "motor":
+        return np.asarray(B * samples.ddq + plain + slope * np.abs(spun))
+    locked = np.abs(slope).max(axis=0)
+    if (locked >= 1.0).any():
+        j = int(np.argmax(locked))
+        raise UsageError(
+            "self-locking",
+            found=f"load = {term._values(robot, 'load')[j]:.4g} at {robot.joint_names[j]}",
+            expected="below 1: friction that grows as fast as its load leaves no torque, or two, at the joint",
+            do="check the coefficient; it is N m of friction for each N m at the joint",
+        )
+    rest = spun - plain
+    return np.asarray(samples.tau - rest / (1.0 + slope * np.sign(rest)))

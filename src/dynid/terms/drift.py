@@ -10,7 +10,8 @@ from dynid.base.arrays import Float
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import LogFacts, Role
+from dynid.terms.exports import Kind, Role, Side, Traits
+from dynid.terms.forms import clock_of
 from dynid.terms.friction import OFFSETS
 from dynid.terms.residual_tests import (
     Feature,
@@ -19,16 +20,48 @@ from dynid.terms.residual_tests import (
     Level,
     Notice,
     Remains,
+    TermWords,
     Words,
     moves_throughout,
 )
-from dynid.terms.term import JointTerm, Proposal, Symbol, joint_indices, proposal_by_joint
+from dynid.terms.term import JointTerm, Selection, Symbol, by_joint, joint_indices
 
 SECONDS_AN_HOUR = 3600.0
 # Share of a joint's torque by which its offset may change within a log.
 WARN = 0.01
 # K, below which a drive counts as equally warm throughout.
 LEAST_WARMING = 1.0
+
+
+def _drift_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
+    """A slope in time, and in temperature where it was logged, of the offset and of friction.
+
+    Of a joint that moves in one part of the log alone nothing is seen: at rest friction is of any size.
+    """
+    dq = remains.motion.dq[:, joint]
+    return tuple(
+        _feature(remains, joint, cause, form)
+        for cause in causes(remains.motion, joint)
+        if moves_throughout(cause.values, dq)
+        for form in PARTS
+    )
+
+
+def _drift_notices(term: Drift, held: Held) -> Iterator[Notice]:
+    """Over 1 % of the joint's torque within the log, 95 % interval included."""
+    hours = held.seconds / SECONDS_AN_HOUR
+    for j in joint_indices(held.robot, term.joints):
+        value, half = held.sizes.get(f"{term.symbol}{j + 1}", (0.0, 0.0))
+        if (abs(value) - half) * hours > WARN * held.torque[j]:
+            name, unit = held.robot.joint_names[j], "N" if held.robot.prismatic[j] else "N m"
+            share = 100 * abs(value) * hours / held.torque[j]
+            yield Notice(
+                "torque-drift",
+                Level.WARNING,
+                f"offset of '{name}' that changes by {value * hours:.3g} +- {half * hours:.1g} {unit} over the log "
+                f"({share:.2g} % of its torque); the model contains it: warm up the robot and its sensors first, "
+                "or identify in parts",
+            )
 
 
 @dataclass(frozen=True)
@@ -43,64 +76,37 @@ class Drift(JointTerm):
     joints: tuple[str, ...] = ()
     end: float | None = None
     name: str = "drift"
-    of_log = True
+    traits = Traits(Kind.LOG, Side.MOTOR)
     symbol = "fd"
-    symbols = (Symbol("fd", "f", "d", "offset that grows with time"),)
+    words = TermWords(
+        symbols=(Symbol("fd", "f", "d", "offset that grows with time"),),
+        group=FeatureGroup(
+            "drift",
+            "residual against time and temperature",
+        ),
+        features=_drift_features,
+        notices=_drift_notices,
+    )
     unit_revolute = "N m/h"
     unit_prismatic = "N/h"
     needs_motion = False
-    role, question = Role.LOG, OFFSETS
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Joint by joint, counted from the log's beginning and until its end."""
-        term = cls(log.origin, end=log.end)
-        return (proposal_by_joint(robot, term, "drift", "drift on {joints}", measured=True),)
-
-    group = FeatureGroup(
-        "drift",
-        "residual against time and temperature",
+    selection = Selection(
+        Role.LOG,
+        OFFSETS,
+        by_joint("drift", "drift on {joints}", lambda log: Drift(log.origin, end=log.end), measured=True),
     )
-
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """A slope in time, and in temperature where it was logged, of the offset and of friction.
-
-        Of a joint that moves in one part of the log alone nothing is seen: at rest friction is of any size.
-        """
-        dq = remains.motion.dq[:, joint]
-        return tuple(
-            _feature(remains, joint, cause, form)
-            for cause in causes(remains.motion, joint)
-            if moves_throughout(cause.values, dq)
-            for form in PARTS
-        )
-
-    def notices(self, held: Held) -> Iterator[Notice]:
-        """Over 1 % of the joint's torque within the log, 95 % interval included."""
-        hours = held.seconds / SECONDS_AN_HOUR
-        for j in joint_indices(held.robot, self.joints):
-            value, half = held.sizes.get(f"{self.symbol}{j + 1}", (0.0, 0.0))
-            if (abs(value) - half) * hours > WARN * held.torque[j]:
-                name, unit = held.robot.joint_names[j], "N" if held.robot.prismatic[j] else "N m"
-                share = 100 * abs(value) * hours / held.torque[j]
-                yield Notice(
-                    "torque-drift",
-                    Level.WARNING,
-                    f"offset of '{name}' that changes by {value * hours:.3g} +- {half * hours:.1g} {unit} over the log "
-                    f"({share:.2g} % of its torque); the model contains it: warm up the robot and its sensors first, "
-                    "or identify in parts",
-                )
-
-    def clock(self) -> tuple[float, float] | None:
-        """From its origin to its end."""
-        return None if self.end is None else (self.origin, self.end)
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Hours since the origin, within the time it is known for."""
         t = samples.t if self.end is None else np.clip(samples.t, self.origin, self.end)
         hours = (t - self.origin) / SECONDS_AN_HOUR
         return np.repeat(hours[:, None], robot.n, axis=1)
+
+
+@clock_of.register(Drift)
+def _(term: Drift) -> tuple[float, float] | None:
+    """From its origin to its end."""
+    return None if term.end is None else (term.origin, term.end)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,25 +6,25 @@ Source: Zollo et al. 2014, eqs 1 to 8, with the missing 1/2 of the elastic energ
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Column, LogFacts, Question, Role, Side, Symbol
-from dynid.terms.friction import direction
-from dynid.terms.nominal import NominalTerm, check_nominal, slope
-from dynid.terms.term import JointTerm, Proposal, Term, empty_panels, joint_indices, proposal_by_joint
+from dynid.terms.exports import Column, Question, Reads, Role, Side, Symbol, Traits
+from dynid.terms.forms import energy_form, motor_regressor, motor_work
+from dynid.terms.friction import check_width, direction
+from dynid.terms.nominal import NominalTerm, slope
+from dynid.terms.residual_tests import TermWords
+from dynid.terms.term import JointTerm, Selection, Term, by_joint, empty_panels, joint_indices
 
 
 @dataclass(frozen=True)
-class SpringTerm(Term):
+class SpringTerm(JointTerm):
     """A torque between motor and link, one parameter a joint: +basis on the motor, -basis on the link.
 
     It drops out of the sum of both equations, so that a log with one encoder a joint says nothing about it.
@@ -34,46 +34,19 @@ class SpringTerm(Term):
 
     joints: tuple[str, ...] = ()
     name: str = ""
-    side = Side.BOTH
-    symbol = ""
-    unit_revolute = ""
-    unit_prismatic = ""
-
-    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """One column a joint that has it."""
-        return tuple(
-            Column(
-                name=f"{self.symbol}{joint + 1}",
-                unit=self.unit_prismatic if robot.prismatic[joint] else self.unit_revolute,
-                term=self.name,
-                owner=joint,
-                prior=float(self.prior(robot)[joint]),
-                lower=0.0,
-            )
-            for joint in joint_indices(robot, self.joints)
-        )
-
-    @abstractmethod
-    def prior(self, robot: RobotModel) -> Float:
-        """What the description says of each joint, (n,); nan = unknown."""
+    traits = Traits(side=Side.BOTH)
+    lower = 0.0
+    needs_motion = False
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Nothing: what the spring gives to the link it takes from the motor."""
         return empty_panels(robot, samples)
 
-    def motor_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """One line a wanted joint."""
-        basis, panels = self.basis(samples), empty_panels(robot, samples)
-        columns, values = list(panels.columns), list(panels.values)
-        for index, joint in enumerate(joint_indices(robot, self.joints)):
-            if wanted[index]:
-                columns[joint] = np.array([index], dtype=np.int64)
-                values[joint] = np.ascontiguousarray(basis[:, joint])[None, :]
-        return Panels(tuple(columns), tuple(values))
 
-    @abstractmethod
-    def basis(self, samples: Samples) -> Float:
-        """Torque on the motor per unit of the parameter, (T, n)."""
+@motor_regressor.register(SpringTerm)
+def _(term: SpringTerm, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+    """One line a wanted joint."""
+    return term.panels(robot, samples, term.basis(robot, samples), wanted)
 
 
 @dataclass(frozen=True)
@@ -86,7 +59,7 @@ class Stiffness(SpringTerm):
 
     name: str = "stiffness"
     symbol = "K"
-    symbols = (Symbol("K", "K", "", "stiffness between motor and link"),)
+    words = TermWords(symbols=(Symbol("K", "K", "", "stiffness between motor and link"),))
     unit_revolute = "N m/rad"
     unit_prismatic = "N/m"
 
@@ -94,20 +67,24 @@ class Stiffness(SpringTerm):
         """Stiffness of the drive."""
         return robot.drive.stiffness
 
-    def basis(self, samples: Samples) -> Float:
+    def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Deflection theta - q."""
         motor = samples.motor
         return np.asarray(motor.q - samples.q)
 
-    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-        """Energy h = (theta - q)^2 / 2 of the spring; nothing is lost."""
-        acting = list(joint_indices(robot, self.joints))
-        h = 0.5 * self.basis(samples).T[acting] ** 2
-        return np.ascontiguousarray(h[wanted]), empty_panels(robot, samples)
 
-    def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Nothing: what the motor gives to the spring is stored."""
-        return empty_panels(robot, samples)
+@energy_form.register(Stiffness)
+def _(term: Stiffness, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
+    """Energy h = (theta - q)^2 / 2 of the spring; nothing is lost."""
+    acting = list(joint_indices(robot, term.joints))
+    h = 0.5 * term.basis(robot, samples).T[acting] ** 2
+    return np.ascontiguousarray(h[wanted]), empty_panels(robot, samples)
+
+
+@motor_work.register(Stiffness)
+def _(term: Stiffness, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+    """Nothing: what the motor gives to the spring is stored."""
+    return empty_panels(robot, samples)
 
 
 def is_stiffness(column: Column) -> bool:
@@ -121,7 +98,7 @@ class JointDamping(SpringTerm):
 
     name: str = "joint_damping"
     symbol = "D"
-    symbols = (Symbol("D", "D", "", "damping between motor and link"),)
+    words = TermWords(symbols=(Symbol("D", "D", "", "damping between motor and link"),))
     unit_revolute = "N m s/rad"
     unit_prismatic = "N s/m"
 
@@ -129,7 +106,7 @@ class JointDamping(SpringTerm):
         """Damping of the drive."""
         return robot.drive.damping
 
-    def basis(self, samples: Samples) -> Float:
+    def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Rate of the deflection."""
         motor = samples.motor
         return np.asarray(motor.dq - samples.dq)
@@ -145,10 +122,10 @@ class LinkViscous(JointTerm):
 
     name: str = "link_viscous"
     symbol = "fvl"
-    symbols = (Symbol("fvl", "f", "v,link", "viscous friction behind the spring"),)
+    words = TermWords(symbols=(Symbol("fvl", "f", "v,link", "viscous friction behind the spring"),))
     unit_revolute = "N m s/rad"
     unit_prismatic = "N s/m"
-    side = Side.LINK
+    traits = Traits()
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Link velocity."""
@@ -165,14 +142,13 @@ class LinkCoulomb(JointTerm):
     width: float = 0.0
     name: str = "link_coulomb"
     symbol = "fcl"
-    symbols = (Symbol("fcl", "f", "c,link", "Coulomb friction behind the spring"),)
+    words = TermWords(symbols=(Symbol("fcl", "f", "c,link", "Coulomb friction behind the spring"),))
     unit_revolute = "N m"
     unit_prismatic = "N"
-    side = Side.LINK
+    traits = Traits()
 
     def __post_init__(self) -> None:
-        if not self.width >= 0:
-            raise UsageError("coulomb-width", found=f"width = {self.width}", expected="a velocity >= 0")
+        check_width(self.width)
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Smoothed or plain sign of the link velocity."""
@@ -185,10 +161,10 @@ class LinkOffset(JointTerm):
 
     name: str = "link_offset"
     symbol = "fol"
-    symbols = (Symbol("fol", "f", "o,link", "constant torque behind the spring"),)
+    words = TermWords(symbols=(Symbol("fol", "f", "o,link", "constant torque behind the spring"),))
     unit_revolute = "N m"
     unit_prismatic = "N"
-    side = Side.LINK
+    traits = Traits()
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """One."""
@@ -222,32 +198,33 @@ class Compliance(NominalTerm):
     drives: tuple[float, ...] = ()
     joints: tuple[str, ...] = ()
     name: str = "compliance"
-    reads_rate = True
-    symbols = (Symbol("cq", "c", "", "compliance of the joint"),)
+    traits = replace(NominalTerm.traits, reads=Reads.RATE)
+    words = TermWords(symbols=(Symbol("cq", "c", "", "compliance of the joint"),))
 
-    role, question = Role.ROBOT, Question("elasticity")
-
-    def __post_init__(self) -> None:
-        check_nominal(self.inertia, self.drives)
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Joint by joint where the equations do not hold the springs themselves; stiffer than rigid is no spring."""
-        if log.both_sides:
-            return ()
-        term = cls(log.inertia)
-        return (proposal_by_joint(robot, term, "compliance", "{count} elastic joint{s}", positive=True),)
+    selection = Selection(
+        Role.ROBOT,
+        Question("elasticity"),
+        by_joint(
+            "compliance",
+            "{count} elastic joint{s}",
+            lambda log: None if log.both_sides else Compliance(log.inertia),
+            positive=True,
+        ),
+    )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One compliance a joint."""
         return tuple(
-            Column(f"cq{j + 1}", "m/N" if robot.prismatic[j] else "rad/(N m)", self.name, j, lower=0.0)
+            Column(
+                f"cq{j + 1}",
+                "m/N" if robot.prismatic[j] else "rad/(N m)",
+                self.name,
+                j,
+                lower=0.0,
+                moved_by=(j,),
+            )
             for j in joint_indices(robot, self.joints)
         )
-
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Those of the joints that moved."""
-        return np.asarray(moved)[list(joint_indices(robot, self.joints))]
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """Minus the directional derivatives, by central differences: exact in velocity and acceleration."""

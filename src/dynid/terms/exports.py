@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from enum import Enum, StrEnum
-from typing import TypeVar
+from enum import Enum, Flag, StrEnum
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid.base.arrays import Bool, Float, Int, locked
 from dynid.base.records import dataclass
@@ -47,6 +48,7 @@ class Column:
     unit: of the parameter.    term: name of the term.    owner: index of the body or joint it belongs to.
     prior: value from the description, nan = unknown.    lower, upper: physical bounds; both zero = not there at all.
     of: whether it belongs to a joint, a body (then one of ten inertial parameters) or the whole robot.
+    moved_by: indices of joints one of which has to move so that a log can determine it; () = it needs no motion.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Column:
     lower: float = -np.inf
     upper: float = np.inf
     of: Of = Of.JOINT
+    moved_by: tuple[int, ...] = ()
 
     @property
     def absent(self) -> bool:
@@ -78,6 +81,38 @@ class Scale(StrEnum):
     KEEPS = "keeps"
     FREES = "frees"
     FIXES = "fixes"
+
+
+class Kind(StrEnum):
+    """What the parameters of a term are to programs that treat some of them apart.
+
+    BODIES: the ten inertial parameters of each body, in order.    ROTORS: rotor inertias as the joints see them.
+    COMPENSATION: none, but known friction, so that friction estimated beside it may have either sign.
+    LOG: of the log or its load, and not of the robot.    EFFECT: any other.
+    """
+
+    EFFECT = "effect"
+    BODIES = "bodies"
+    ROTORS = "rotors"
+    FRICTION = "friction"
+    COMPENSATION = "compensation"
+    LOG = "log"
+
+
+class Reads(Flag):
+    """What a term reads besides each sample: the motion before (`Samples.past`), or rates along time."""
+
+    SAMPLE = 0
+    PAST = 1
+    RATE = 2
+
+
+class Dry(StrEnum):
+    """Whether a term is dry friction: with a step at rest, or one that grows with the torque of the bodies."""
+
+    NO = "no"
+    STEP = "step"
+    LOAD = "load"
 
 
 # What programs without dynid can hold of an effect: torque that is a line in the motion, and its text in C.
@@ -103,6 +138,50 @@ class MotionBasis(Enum):
         return (places[self], 1.0) if self in places else None
 
 
+@dataclass(frozen=True)
+class Traits:
+    """What a term is to programs that use it: data that they ask for in place of its class.
+
+    side: where it acts. A term on the motor's side is given the motors' reflected motion in place of the links' where
+    both were measured; with one encoder the two are the same.
+    basis: of a term that acts joint by joint: the motion that its torque is a line in, None = another.
+    linearised: whether it is linear about a model known beforehand.
+    passive: whether a parameter that is negative beyond doubt is a mistake of the input.
+    either_side: whether it may sit at the motors as well as at the joints.
+    hides_wiring: whether it could take up exchanged joints or a wrong sign.
+    """
+
+    kind: Kind = Kind.EFFECT
+    side: Side = Side.LINK
+    reads: Reads = Reads.SAMPLE
+    dry: Dry = Dry.NO
+    basis: MotionBasis | None = None
+    scale: Scale = Scale.KEEPS
+    linearised: bool = False
+    passive: bool = False
+    either_side: bool = False
+    hides_wiring: bool = False
+
+
+class Columns(Protocol):
+    """What an equation needs of a term: its parameters, and the columns of Y in tau = Y theta."""
+
+    traits: ClassVar[Traits]
+
+    @property
+    def name(self) -> str:
+        """Of the term in experiments and run folders."""
+        ...
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """The parameters that the term adds for a robot."""
+        ...
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """The wanted columns of Y by joint; indices count within the term."""
+        ...
+
+
 class Part:
     """A piece of an exported model; subclasses are frozen dataclasses."""
 
@@ -126,6 +205,16 @@ class Memory(Part):
 
     joint: int
     distance: float
+
+
+@dataclass(frozen=True, eq=False)
+class ZeroShift(Part):
+    """What the joints' positions (n,) are above the logged ones, rad (m); robots have it in their joints' origins."""
+
+    positions: Float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "positions", locked(self.positions, (None,), "zeros"))
 
 
 @dataclass(frozen=True)
@@ -350,6 +439,7 @@ class LogFacts:
 
 # Panels of several terms side by side.
 
+_NO_COLUMN: Int = np.zeros(0, dtype=np.int64)
 Values = TypeVar("Values", Bool, Float)
 
 
@@ -405,3 +495,16 @@ def side_by_side(
         columns=tuple(np.concatenate([np.zeros(0, dtype=np.int64), *c]) for c in columns),
         values=tuple(np.concatenate(v) for v in values),
     )
+
+
+def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
+    """Panels without a column."""
+    return panels_of(robot, samples, {})
+
+
+def panels_of(robot: RobotModel, samples: Samples, lines: Mapping[int, tuple[ArrayLike, Float]]) -> Panels:
+    """Panels with lines on some joints: by joint, the columns (k,) and values (k, T)."""
+    columns, values = [_NO_COLUMN] * robot.n, [np.zeros((0, len(samples)))] * robot.n
+    for joint, (index, own) in lines.items():
+        columns[joint], values[joint] = np.array(index, dtype=np.int64), np.ascontiguousarray(own)
+    return Panels(tuple(columns), tuple(values))

@@ -11,9 +11,22 @@ from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import FRICTION, LogFacts, MotionBasis, Question, Role, Symbol, smooth_sign
-from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
-from dynid.terms.term import JointTerm, Proposal, Term, Terms, proposal_by_joint
+from dynid.terms.exports import (
+    FRICTION,
+    Dry,
+    Kind,
+    MotionBasis,
+    Question,
+    Reads,
+    Role,
+    Side,
+    Symbol,
+    Traits,
+    smooth_sign,
+)
+from dynid.terms.forms import seen_by, torque_of
+from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains, TermWords
+from dynid.terms.term import JointTerm, Selection, Term, Terms, by_joint
 
 # Of the smoothed sign in models that are chosen automatically, rad/s or m/s.
 WIDTH = 0.02
@@ -91,14 +104,12 @@ class Viscous(JointTerm):
     joints: tuple[str, ...] = ()
     name: str = "viscous"
     symbol = "fv"
-    symbols = (Symbol("fv", "f", "v", "viscous friction"),)
+    words = TermWords(symbols=(Symbol("fv", "f", "v", "viscous friction"),))
     unit_revolute = "N m s/rad"
     unit_prismatic = "N s/m"
     lower = 0.0
-    is_friction = True
-    either_side = True
-    exports_as = MotionBasis.SPEED
-    role, question, label = Role.PLAIN, FRICTION, "viscous"
+    traits = Traits(Kind.FRICTION, Side.MOTOR, basis=MotionBasis.SPEED, either_side=True)
+    selection = Selection(Role.PLAIN, FRICTION, by_joint("viscous"))
 
     def prior(self, robot: RobotModel) -> Float:
         """Damping of the description."""
@@ -107,6 +118,13 @@ class Viscous(JointTerm):
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Joint velocity."""
         return samples.dq
+
+
+def _step_at_rest(remains: Remains, joint: int) -> tuple[Feature, ...]:
+    """A step where the velocity changes its sign."""
+    advice = "Change the width of coulomb" if remains.steps else "Add the term coulomb"
+    seen = "A step where the velocity changes its sign"
+    return (remains.friction(joint, remains.step(joint), lambda _: seen, advice),)
 
 
 @dataclass(frozen=True)
@@ -123,31 +141,19 @@ class Coulomb(JointTerm):
     joints: tuple[str, ...] = ()
     name: str = "coulomb"
     symbol = "fc"
-    symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
+    words = TermWords(
+        symbols=(Symbol("fc", "f", "c", "Coulomb friction"),), group=FRICTION_FORM, features=_step_at_rest
+    )
     unit_revolute = "N m"
     unit_prismatic = "N"
     lower = 0.0
-    is_friction = True
-    either_side = True
-    exports_as = MotionBasis.SIGN
-    role, question, label = Role.PLAIN, FRICTION, "coulomb"
-    steps = True
-    group = FRICTION_FORM
-
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """A step where the velocity changes its sign."""
-        advice = "Change the width of coulomb" if remains.steps else "Add the term coulomb"
-        seen = "A step where the velocity changes its sign"
-        return (remains.friction(joint, remains.step(joint), lambda _: seen, advice),)
+    traits = Traits(Kind.FRICTION, Side.MOTOR, dry=Dry.STEP, basis=MotionBasis.SIGN, either_side=True)
+    selection = Selection(
+        Role.PLAIN, FRICTION, by_joint("coulomb", make=lambda log: Coulomb(WIDTH * log.slowness))
+    )
 
     def __post_init__(self) -> None:
         check_width(self.width)
-
-    @classmethod
-    def tried_on(cls, log: LogFacts) -> JointTerm:
-        """With a smoothed sign."""
-        return cls(WIDTH * log.slowness)
 
     def prior(self, robot: RobotModel) -> Float:
         """Dry friction of the description."""
@@ -168,17 +174,12 @@ class Offset(JointTerm):
     joints: tuple[str, ...] = ()
     name: str = "offset"
     symbol = "fo"
-    symbols = (Symbol("fo", "f", "o", "torque offset"),)
+    words = TermWords(symbols=(Symbol("fo", "f", "o", "torque offset"),))
     unit_revolute = "N m"
     unit_prismatic = "N"
     needs_motion = False
-    exports_as = MotionBasis.ONE
-    role, question, label, option = Role.PLAIN, OFFSETS, "offset", "offsets"
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Itself; its size is reported beside any model. Of a joint that moved one way it is as dry friction is."""
-        return (proposal_by_joint(robot, cls(), cls.label, cls.option, measured=True, both_ways=True),)
+    traits = Traits(side=Side.MOTOR, basis=MotionBasis.ONE)
+    selection = Selection(Role.PLAIN, OFFSETS, by_joint("offset", "offsets", measured=True, both_ways=True))
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """One."""
@@ -211,11 +212,10 @@ def dry_friction(
     stopped, smooth = np.zeros_like(way), np.zeros_like(way)
     for term, own in terms.with_values(robot, theta):
         if own.any() and _is_dry(term):
-            stopped += term.torque(robot, term.seen(creeping), own)
-            smooth += term.torque(robot, term.seen(samples), own)
+            stopped += torque_of(term, robot, seen_by(term, creeping), own)
+            smooth += torque_of(term, robot, seen_by(term, samples), own)
     return stopped, smooth
 
 
 def _is_dry(term: Term) -> bool:
-    inner = getattr(term, "of", term)
-    return isinstance(inner, Term) and (inner.steps or inner.loaded) and not inner.remembers
+    return term.traits.dry is not Dry.NO and Reads.PAST not in term.traits.reads

@@ -14,26 +14,37 @@ from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples, poses_at_rest
 from dynid.terms.channel import channel
-from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
+from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, c_texts, check_shapes
 from dynid.terms.exports import (
+    Dry,
     Extent,
     FrictionForm,
-    JointMotion,
     LeftOut,
-    LogFacts,
     MotionBasis,
     OnJoint,
     Part,
     Symbol,
     c_number,
     c_sign,
+    panels_of,
 )
-from dynid.terms.friction import Viscous, check_width, direction, direction_sides
-from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
-from dynid.terms.term import Proposal, Terms, joint_indices, proposal_by_joint
+from dynid.terms.forms import exported_parts, load_slope, needs_bodies, with_bodies, within_extent
+from dynid.terms.friction import check_width, direction, direction_sides
+from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains, TermWords
+from dynid.terms.term import by_joint, joint_indices
 
 # Over which the weight on a joint is averaged for programs that know no load: a mean within some 5 %.
 POSES = 200
+
+
+def _unequal_sides(remains: Remains, joint: int) -> tuple[Feature, ...]:
+    """Dry friction and its rise with speed that differ between the directions."""
+    speed = remains.motion.dq[:, joint] / remains.top_speed(joint)
+    seen = "Friction that differs between the two directions"
+    return tuple(
+        remains.friction(joint, np.abs(column), lambda _: seen, "Try coulomb_sides")
+        for column in (remains.step(joint), speed)
+    )
 
 
 @dataclass(frozen=True)
@@ -47,37 +58,38 @@ class AsymmetricCoulomb(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "coulomb_sides"
-    either_side = True
+    traits = replace(CurveTerm.traits, dry=Dry.STEP, either_side=True)
     form = FrictionForm("sides", ("coulomb", "offset"), both_ways=True)
-    group = FRICTION_FORM
-    steps = True
-    symbols = (
-        Symbol("fcp", "f", "c+", "Coulomb friction, forward"),
-        Symbol("fcn", "f", "c−", "Coulomb friction, backward"),
+    words = TermWords(
+        symbols=(
+            Symbol("fcp", "f", "c+", "Coulomb friction, forward"),
+            Symbol("fcn", "f", "c−", "Coulomb friction, backward"),
+        ),
+        group=FRICTION_FORM,
+        features=_unequal_sides,
     )
     coefficients = (Coefficient("fcp", "N m", "N", 0.0), Coefficient("fcn", "N m", "N", 0.0))
 
     def __post_init__(self) -> None:
         check_width(self.width)
 
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """Dry friction and its rise with speed that differ between the directions."""
-        speed = remains.motion.dq[:, joint] / remains.top_speed(joint)
-        seen = "Friction that differs between the two directions"
-        return tuple(
-            remains.friction(joint, np.abs(column), lambda _: seen, "Try coulomb_sides")
-            for column in (remains.step(joint), speed)
-        )
-
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Positive and negative part of the smoothed sign."""
         return np.stack(direction_sides(samples, self.width, joint))
 
-    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-        """Positive and negative part of the sign."""
-        s = c_sign(speed, self.width)
-        return f"fmax({s}, 0.0)", f"fmin({s}, 0.0)"
+
+@c_texts.register(AsymmetricCoulomb)
+def _(term: AsymmetricCoulomb, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+    """Positive and negative part of the sign."""
+    s = c_sign(speed, term.width)
+    return f"fmax({s}, 0.0)", f"fmin({s}, 0.0)"
+
+
+def _bend(remains: Remains, joint: int) -> tuple[Feature, ...]:
+    """A bend at high speed."""
+    x = remains.motion.dq[:, joint] / remains.top_speed(joint)
+    seen, advice = "Friction that bends at high speed", "Try polynomial or sigmoid"
+    return (remains.friction(joint, x * np.abs(x), lambda _: seen, advice),)
 
 
 @dataclass(frozen=True)
@@ -95,12 +107,15 @@ class PolynomialFriction(CurveTerm):
     joints: tuple[str, ...] = ()
     limit: tuple[float, ...] = ()
     name: str = "polynomial"
-    either_side = True
+    traits = replace(CurveTerm.traits, either_side=True)
     form = FrictionForm("cubic")
-    group = FRICTION_FORM
-    symbols = (
-        Symbol("fvv", "f", "vv", "friction with the square of velocity"),
-        Symbol("fvvv", "f", "vvv", "friction with the cube of velocity"),
+    words = TermWords(
+        symbols=(
+            Symbol("fvv", "f", "vv", "friction with the square of velocity"),
+            Symbol("fvvv", "f", "vvv", "friction with the cube of velocity"),
+        ),
+        group=FRICTION_FORM,
+        features=_bend,
     )
 
     def __post_init__(self) -> None:
@@ -115,21 +130,10 @@ class PolynomialFriction(CurveTerm):
         if not all(speed >= 0 for speed in self.limit):
             raise UsageError("speed-limit", found=f"limit = {list(self.limit)}", expected="speeds >= 0")
 
-    def within(self, robot: RobotModel, extent: Extent) -> PolynomialFriction:
-        """With the greatest speeds as its limit, unless it has one."""
-        return self if self.limit else replace(self, limit=tuple(float(x) for x in extent.peak))
-
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
         """One a power."""
         return tuple(Coefficient("f" + "v" * k, f"N m s^{k}/rad^{k}", f"N s^{k}/m^{k}") for k in self.powers)
-
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """A bend at high speed."""
-        x = remains.motion.dq[:, joint] / remains.top_speed(joint)
-        seen, advice = "Friction that bends at high speed", "Try polynomial or sigmoid"
-        return (remains.friction(joint, x * np.abs(x), lambda _: seen, advice),)
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The powers with the sign of the velocity, straight beyond the limit."""
@@ -137,19 +141,27 @@ class PolynomialFriction(CurveTerm):
         size = np.minimum(np.abs(v), self._limit(robot, joint))
         return np.stack([size ** (k - 1) * v for k in self.powers])
 
-    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-        """Products of the speed."""
-        size = f"fabs({speed})"
-        if self.limit:
-            size = f"fmin({size}, {c_number(self.limit[joint])})"
-        return tuple(" * ".join([size] * (k - 1) + [speed]) for k in self.powers)
-
     def _limit(self, robot: RobotModel, joint: int) -> float:
         if len(self.limit) not in (0, robot.n):
             raise UsageError(
                 "speed-limit", found=f"{len(self.limit)} speeds", expected=f"one for each of {robot.n} joints"
             )
         return self.limit[joint] if self.limit else float("inf")
+
+
+@c_texts.register(PolynomialFriction)
+def _(term: PolynomialFriction, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+    """Products of the speed."""
+    size = f"fabs({speed})"
+    if term.limit:
+        size = f"fmin({size}, {c_number(term.limit[joint])})"
+    return tuple(" * ".join([size] * (k - 1) + [speed]) for k in term.powers)
+
+
+@within_extent.register(PolynomialFriction)
+def _(term: PolynomialFriction, robot: RobotModel, extent: Extent) -> PolynomialFriction:
+    """With the greatest speeds as its limit, unless it has one."""
+    return term if term.limit else replace(term, limit=tuple(float(x) for x in extent.peak))
 
 
 @dataclass(frozen=True)
@@ -164,7 +176,7 @@ class TemperatureViscous(CurveTerm):
     reference: float = 25.0
     joints: tuple[str, ...] = ()
     name: str = "temperature_viscous"
-    symbols = (Symbol("fvt", "f", "vT", "change of viscous friction with temperature"),)
+    words = TermWords(symbols=(Symbol("fvt", "f", "vT", "change of viscous friction with temperature"),))
     coefficients = (Coefficient("fvt", "N m s/(rad K)", "N s/(m K)"),)
 
     def __post_init__(self) -> None:
@@ -172,10 +184,6 @@ class TemperatureViscous(CurveTerm):
             raise UsageError(
                 "temperature-channel", found="no channel of temperature", expected="one, or one a joint"
             )
-
-    def channels(self) -> tuple[str, ...]:
-        """The temperatures."""
-        return tuple(dict.fromkeys(self.channel_names))
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Velocity times the distance from the reference temperature."""
@@ -208,8 +216,14 @@ class LoadFriction(CurveTerm):
     width: float = 0.02
     joints: tuple[str, ...] = ()
     name: str = "load_friction"
-    loaded = True
-    symbols = (Symbol("fl", "f", "l", "friction with the load"),)
+    traits = replace(CurveTerm.traits, dry=Dry.LOAD)
+    selection = replace(
+        CurveTerm.selection,
+        proposed=by_joint(
+            "load-dependent", make=lambda log: LoadFriction("estimate", log.inertia) if log.inertia else None
+        ),
+    )
+    words = TermWords(symbols=(Symbol("fl", "f", "l", "friction with the load"),))
     coefficients = (Coefficient("fl", "1", "1", 0.0),)
 
     def __post_init__(self) -> None:
@@ -225,28 +239,6 @@ class LoadFriction(CurveTerm):
                 expected="load 'prior' or 'estimate', and ten finite numbers a body or none",
             )
 
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Joint by joint, under the load of the bodies of the fit before it, which knows them to a few per cent."""
-        if not log.inertia:
-            return ()
-        term = cls("estimate", log.inertia)
-        return (proposal_by_joint(robot, term, "load-dependent", "load-dependent"),)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a first fit has to give the bodies."""
-        return self.needs_bodies
-
-    @property
-    def needs_bodies(self) -> bool:
-        """Whether the load is that of bodies still to be estimated."""
-        return self.load == "estimate" and not self.inertia
-
-    def with_bodies(self, inertia: tuple[float, ...]) -> LoadFriction:
-        """With the load of these bodies."""
-        return replace(self, inertia=inertia) if self.needs_bodies else self
-
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Size of the load times the smoothed sign; raises UnfitDataError if no inertias are known."""
         load = self._load(robot, samples)[:, joint]
@@ -254,32 +246,10 @@ class LoadFriction(CurveTerm):
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """One line a wanted joint; the load is worked out once for all of them."""
-        columns, values = [np.zeros(0, dtype=np.int64)] * robot.n, [np.zeros((0, len(samples)))] * robot.n
-        load = self._load(robot, samples) if wanted.any() else np.zeros_like(samples.dq)
-        for i, joint in enumerate(joint_indices(robot, self.joints)):
-            if wanted[i]:
-                line = np.abs(load[:, joint]) * direction(samples, self.width, joint)
-                columns[joint], values[joint] = np.array([i]), np.ascontiguousarray(line[None, :])
-        return Panels(columns=tuple(columns), values=tuple(values))
-
-    def load_slope(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
-        """Fl s(dq) sign(tau_load)."""
-        share = np.zeros(robot.n)
-        share[list(joint_indices(robot, self.joints))] = theta
-        return np.asarray(share * direction(samples, self.width) * np.sign(self._load(robot, samples)))
-
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """Coulomb friction under the mean weight over poses; that it changes with the load is left out."""
-        bounds = (np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi))
-        poses = np.random.default_rng(0).uniform(*bounds, (POSES, robot.n))
-        rest = poses_at_rest(poses)
-        mean = np.abs(self._load(robot, rest)).mean(axis=0)
-        acting = joint_indices(robot, self.joints)
-        on = (
-            OnJoint(j, float(share * mean[j]), MotionBasis.SIGN, self.width)
-            for j, share in zip(acting, theta, strict=True)
-        )
-        return (*on, LeftOut(f"the load of {self.name} but for its mean weight over poses"))
+        load = np.abs(self._load(robot, samples)) if wanted.any() else samples.dq
+        acting = [(i, j) for i, j in enumerate(joint_indices(robot, self.joints)) if wanted[i]]
+        lines = {j: ([i], (load[:, j] * direction(samples, self.width, j))[None, :]) for i, j in acting}
+        return panels_of(robot, samples, lines)
 
     def _load(self, robot: RobotModel, samples: Samples) -> Float:
         # Torque of the bodies, (T, n).
@@ -295,10 +265,52 @@ class LoadFriction(CurveTerm):
         return np.asarray(inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection)
 
 
+@needs_bodies.register(LoadFriction)
+def _(term: LoadFriction) -> bool:
+    """Whether the load is that of bodies still to be estimated."""
+    return term.load == "estimate" and not term.inertia
+
+
+@with_bodies.register(LoadFriction)
+def _(term: LoadFriction, inertia: tuple[float, ...]) -> LoadFriction:
+    """With the load of these bodies."""
+    return replace(term, inertia=inertia) if needs_bodies(term) else term
+
+
+@load_slope.register(LoadFriction)
+def _(term: LoadFriction, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+    """Fl s(dq) sign(tau_load)."""
+    share = np.zeros(robot.n)
+    share[list(joint_indices(robot, term.joints))] = theta
+    return np.asarray(share * direction(samples, term.width) * np.sign(term._load(robot, samples)))
+
+
+@exported_parts.register(LoadFriction)
+def _(term: LoadFriction, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """Coulomb friction under the mean weight over poses; that it changes with the load is left out."""
+    bounds = (np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi))
+    poses = np.random.default_rng(0).uniform(*bounds, (POSES, robot.n))
+    rest = poses_at_rest(poses)
+    mean = np.abs(term._load(robot, rest)).mean(axis=0)
+    acting = joint_indices(robot, term.joints)
+    on = (
+        OnJoint(j, float(share * mean[j]), MotionBasis.SIGN, term.width)
+        for j, share in zip(acting, theta, strict=True)
+    )
+    return (*on, LeftOut(f"the load of {term.name} but for its mean weight over poses"))
+
+
 # Viscous friction that saturates: grease that thins under shear, gears that float up.
 
 # Share of the usual top speed at which it bends in what residuals are searched for.
 BENDS = 0.3
+
+
+def _flattening(remains: Remains, joint: int) -> tuple[Feature, ...]:
+    """A slope at low speed that gives way to a flatter one."""
+    x = remains.motion.dq[:, joint] / remains.top_speed(joint)
+    seen, advice = "Friction that flattens at high speed", "Try saturating_viscous"
+    return (remains.friction(joint, x / (1.0 + np.abs(x) / BENDS), lambda _: seen, advice),)
 
 
 @dataclass(frozen=True)
@@ -313,35 +325,26 @@ class SaturatingViscous(CurveTerm):
     velocity: ShapeValue = None
     joints: tuple[str, ...] = ()
     name: str = "saturating_viscous"
-    group = FRICTION_FORM
-    symbols = (Symbol("fvs", "f", "v,s", "viscous friction at low speed, saturating"),)
+    words = TermWords(
+        symbols=(Symbol("fvs", "f", "v,s", "viscous friction at low speed, saturating"),),
+        group=FRICTION_FORM,
+        features=_flattening,
+    )
     coefficients = (Coefficient("fvs", "N m s/rad", "N s/m", 0.0),)
-    shapes = (Shape("velocity", "rad/s", "m/s", 0.5),)
+    # From a hundredth of the peak velocity, which is a step, to ten times it, which is a straight line.
+    shapes = (Shape("velocity", "rad/s", "m/s", 0.5, bounds=lambda _, at: (1e-2 * at.peak, 10.0 * at.peak)),)
     form = FrictionForm("saturating", ("viscous",), (0.2, 0.4, 0.6, 0.8))
 
     def __post_init__(self) -> None:
         check_shapes(self)
-
-    def rival(self, joints: tuple[str, ...]) -> Terms:
-        """Viscous friction."""
-        return Terms((Viscous(joints),))
-
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """A slope at low speed that gives way to a flatter one."""
-        x = remains.motion.dq[:, joint] / remains.top_speed(joint)
-        seen, advice = "Friction that flattens at high speed", "Try saturating_viscous"
-        return (remains.friction(joint, x / (1.0 + np.abs(x) / BENDS), lambda _: seen, advice),)
-
-    def range_of(self, motion: JointMotion) -> Float:
-        """From a hundredth of the peak velocity, which is a step, to ten times it, which is a straight line."""
-        return np.array([[1e-2 * motion.peak, 10.0 * motion.peak]])
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The hyperbola."""
         v = samples.dq[:, joint]
         return np.asarray(v / (1.0 + np.abs(v) / shape[0]))[None, :]
 
-    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-        """The hyperbola."""
-        return (f"({speed} / (1.0 + fabs({speed}) / {c_number(shape[0])}))",)
+
+@c_texts.register(SaturatingViscous)
+def _(term: SaturatingViscous, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+    """The hyperbola."""
+    return (f"({speed} / (1.0 + fabs({speed}) / {c_number(shape[0])}))",)

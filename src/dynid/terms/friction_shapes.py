@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -14,9 +13,21 @@ from dynid.base.records import dataclass
 from dynid.kernel import stop_operator
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, check_shapes
+from dynid.terms.curve import (
+    Coefficient,
+    CurveTerm,
+    Shape,
+    ShapeValue,
+    c_texts,
+    check_shapes,
+    range_of,
+    shape_table,
+    starts,
+    tried_shapes,
+)
 from dynid.terms.exports import (
     STANDS,
+    Dry,
     Extent,
     FrictionForm,
     JointMotion,
@@ -26,21 +37,14 @@ from dynid.terms.exports import (
     MotionBasis,
     OnJoint,
     Part,
+    Reads,
     c_number,
     c_sign,
 )
+from dynid.terms.forms import exported_parts, within_extent, without_memory
 from dynid.terms.friction import WIDTH, Coulomb, check_width, direction, mean_sign, passed_speeds
-from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains
-from dynid.terms.term import (
-    Proposal,
-    Symbol,
-    Term,
-    Terms,
-    joint_indices,
-    named_joints,
-    narrowed,
-    proposal_by_joint,
-)
+from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains, TermWords
+from dynid.terms.term import Proposal, Symbol, Term, joint_indices, named_joints, narrowed, proposal_by_joint
 
 # Share of the usual top speed at which friction of low speed has faded.
 LOW = 0.15
@@ -66,29 +70,39 @@ class SmoothCoulomb(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "coulomb_tanh"
     form = FrictionForm("tanh", ("coulomb",), (0.3, 0.45, 0.6, 0.75))
-    steps = True
-    symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
+    traits = replace(CurveTerm.traits, dry=Dry.STEP)
+    words = TermWords(symbols=(Symbol("fc", "f", "c", "Coulomb friction"),))
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
-    shapes = (Shape("width", *_SPEED, 0.02),)
+    shapes = (Shape("width", *_SPEED, 0.02, bounds=lambda _, at: (1e-4 * at.peak, at.peak)),)
 
     def __post_init__(self) -> None:
         check_shapes(self)
-
-    def rival(self, joints: tuple[str, ...]) -> Terms:
-        """Coulomb friction."""
-        return Terms((Coulomb(WIDTH, joints),))
-
-    def range_of(self, motion: JointMotion) -> Float:
-        """From a ten thousandth of the peak velocity to all of it."""
-        return np.array([[1e-4 * motion.peak, motion.peak]])
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The smoothed sign."""
         return np.asarray(np.tanh(samples.dq[:, joint] / shape[0]))[None, :]
 
-    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-        """The smoothed sign."""
-        return (f"tanh({speed} / {c_number(shape[0])})",)
+
+@c_texts.register(SmoothCoulomb)
+def _(term: SmoothCoulomb, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+    """The smoothed sign."""
+    return (f"tanh({speed} / {c_number(shape[0])})",)
+
+
+def _low_speeds(term: Stribeck, motion: JointMotion) -> tuple[float, float]:
+    """From a thousandth of the peak velocity, or where the smoothed sign has risen, to all of it."""
+    return max(1e-3 * motion.peak, min(RISEN * term.width, 0.5 * motion.peak)), motion.peak
+
+
+def _low_speed_friction(remains: Remains, joint: int) -> tuple[Feature, ...]:
+    """More, or less, friction at low speed."""
+    x = remains.motion.dq[:, joint] / remains.top_speed(joint)
+    column = remains.step(joint) * np.exp(-((x / LOW) ** 2))
+
+    def seen(size: float) -> str:
+        return f"{'More' if size > 0 else 'Less'} friction at low speed than at high"
+
+    return (remains.friction(joint, column, seen, "Try stribeck"),)
 
 
 @dataclass(frozen=True)
@@ -106,11 +120,14 @@ class Stribeck(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "stribeck"
     form = FrictionForm("stribeck", (), (0.25, 0.55, 0.85))
-    group = FRICTION_FORM
-    steps = True
-    symbols = (Symbol("fs", "f", "s", "Stribeck friction"),)
+    words = TermWords(
+        symbols=(Symbol("fs", "f", "s", "Stribeck friction"),),
+        group=FRICTION_FORM,
+        features=_low_speed_friction,
+    )
+    traits = replace(CurveTerm.traits, dry=Dry.STEP)
     coefficients = (Coefficient("fs", "N m", "N", lower=0.0),)
-    shapes = (Shape("velocity", *_SPEED, 0.1),)
+    shapes = (Shape("velocity", *_SPEED, 0.1, bounds=_low_speeds),)
 
     def __post_init__(self) -> None:
         check_shapes(self)
@@ -121,32 +138,18 @@ class Stribeck(CurveTerm):
                 expected="exponent > 0, width >= 0",
             )
 
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """More, or less, friction at low speed."""
-        x = remains.motion.dq[:, joint] / remains.top_speed(joint)
-        column = remains.step(joint) * np.exp(-((x / LOW) ** 2))
-
-        def seen(size: float) -> str:
-            return f"{'More' if size > 0 else 'Less'} friction at low speed than at high"
-
-        return (remains.friction(joint, column, seen, "Try stribeck"),)
-
-    def range_of(self, motion: JointMotion) -> Float:
-        """From a thousandth of the peak velocity, or where the smoothed sign has risen, to all of it."""
-        risen = min(RISEN * self.width, 0.5 * motion.peak)
-        return np.array([[max(1e-3 * motion.peak, risen), motion.peak]])
-
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The smoothed sign where the joint is slow."""
         v = samples.dq[:, joint]
         slow = np.exp(-((np.abs(v) / shape[0]) ** self.exponent))
         return np.asarray(direction(samples, self.width, joint) * slow)[None, :]
 
-    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-        """The sign and what fades."""
-        slow = f"pow(fabs({speed}) / {c_number(shape[0])}, {c_number(self.exponent)})"
-        return (f"{c_sign(speed, self.width)} * exp(-{slow})",)
+
+@c_texts.register(Stribeck)
+def _(term: Stribeck, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+    """The sign and what fades."""
+    slow = f"pow(fabs({speed}) / {c_number(shape[0])}, {c_number(term.exponent)})"
+    return (f"{c_sign(speed, term.width)} * exp(-{slow})",)
 
 
 @dataclass(frozen=True)
@@ -163,21 +166,17 @@ class Sigmoid(CurveTerm):
     joints: tuple[str, ...] = ()
     name: str = "sigmoid"
     form = FrictionForm("sigmoid", ("coulomb",))
-    steps = True
-    symbols = (Symbol("fg", "f", "g", "sigmoidal friction, Gaz's phi 1"),)
+    traits = replace(CurveTerm.traits, dry=Dry.STEP)
+    words = TermWords(symbols=(Symbol("fg", "f", "g", "sigmoidal friction, Gaz's phi 1"),))
     coefficients = (Coefficient("fg", "N m", "N", 0.0),)
-    shapes = (Shape("slope", *_INVERSE, 20.0), Shape("shift", *_SPEED, 0.0, positive=False))
+    # A width from a ten thousandth of the peak velocity to all of it; a shift up to half the peak.
+    shapes = (
+        Shape("slope", *_INVERSE, 20.0, bounds=lambda _, at: (2.0 / at.peak, 2e4 / at.peak)),
+        Shape("shift", *_SPEED, 0.0, False, lambda _, at: (-0.5 * at.peak, 0.5 * at.peak)),
+    )
 
     def __post_init__(self) -> None:
         check_shapes(self)
-
-    def rival(self, joints: tuple[str, ...]) -> Terms:
-        """Coulomb friction."""
-        return Terms((Coulomb(WIDTH, joints),))
-
-    def range_of(self, motion: JointMotion) -> Float:
-        """A width from a ten thousandth of the peak velocity to all of it; a shift up to half the peak."""
-        return np.array([[2.0 / motion.peak, 2e4 / motion.peak], [-0.5 * motion.peak, 0.5 * motion.peak]])
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The sigmoid less its value at rest."""
@@ -189,12 +188,14 @@ class Sigmoid(CurveTerm):
             moving = 0.5 + 0.5 * mean_sign(low + shift, high + shift, 2.0 / slope)
         return np.asarray(moving - expit(slope * shift))[None, :]
 
-    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-        """The sigmoid less its value at rest."""
-        slope, shift = shape
-        rest = c_number(float(expit(slope * shift)))
-        moving = f"1.0 / (1.0 + exp(-{c_number(slope)} * ({speed} + {c_number(shift)})))"
-        return (f"({moving} - {rest})",)
+
+@c_texts.register(Sigmoid)
+def _(term: Sigmoid, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+    """The sigmoid less its value at rest."""
+    slope, shift = shape
+    rest = c_number(float(expit(slope * shift)))
+    moving = f"1.0 / (1.0 + exp(-{c_number(slope)} * ({speed} + {c_number(shift)})))"
+    return (f"({moving} - {rest})",)
 
 
 @dataclass(frozen=True)
@@ -212,26 +213,22 @@ class ZolloFriction(CurveTerm):
     width: float = 0.0
     joints: tuple[str, ...] = ()
     name: str = "zollo"
-    steps = True
-    symbols = (
-        Symbol("fzc", "f", "3", "friction that fades with speed, Zollo's f3"),
-        Symbol("fze", "f", "5", "friction that rises with speed, Zollo's f5"),
+    traits = replace(CurveTerm.traits, dry=Dry.STEP)
+    words = TermWords(
+        symbols=(
+            Symbol("fzc", "f", "3", "friction that fades with speed, Zollo's f3"),
+            Symbol("fze", "f", "5", "friction that rises with speed, Zollo's f5"),
+        )
     )
     coefficients = (Coefficient("fzc", "N m", "N"), Coefficient("fze", "N m", "N"))
-    shapes = (Shape("fade", *_SPEED, 0.05), Shape("rise", *_INVERSE, 15.0))
+    shapes = (
+        Shape("fade", *_SPEED, 0.05, bounds=lambda _, at: (1e-3 * at.peak, at.peak)),
+        Shape("rise", *_INVERSE, 15.0, bounds=lambda _, at: (1.0 / at.peak, 1e3 / at.peak)),
+    )
 
     def __post_init__(self) -> None:
         check_shapes(self)
         check_width(self.width)
-
-    def range_of(self, motion: JointMotion) -> Float:
-        """Speeds from a thousandth of the peak velocity to all of it."""
-        return np.array([[1e-3 * motion.peak, motion.peak], [1.0 / motion.peak, 1e3 / motion.peak]])
-
-    def starts(self, motion: JointMotion) -> Float:
-        """What fades and what rises changing over at one speed, fade = 1 / rise, at several speeds."""
-        speed = motion.peak * 1e-3 ** (1.0 - np.array([0.2, 0.35, 0.5, 0.65, 0.8]))
-        return np.stack([speed, 1.0 / speed], axis=1)
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """What fades with speed and what rises with it."""
@@ -241,11 +238,20 @@ class ZolloFriction(CurveTerm):
             rising = np.exp(-1.0 / (shape[1] * speed))
         return np.stack([-s * np.exp(-speed / shape[0]), -s * rising])
 
-    def c_texts(self, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-        """What fades with speed and what rises with it."""
-        s, fade, rise = c_sign(speed, self.width), c_number(shape[0]), c_number(shape[1])
-        rising = f"(fabs({speed}) > 0.0 ? exp(-1.0 / ({rise} * fabs({speed}))) : 0.0)"
-        return f"-{s} * exp(-fabs({speed}) / {fade})", f"-{s} * {rising}"
+
+@c_texts.register(ZolloFriction)
+def _(term: ZolloFriction, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
+    """What fades with speed and what rises with it."""
+    s, fade, rise = c_sign(speed, term.width), c_number(shape[0]), c_number(shape[1])
+    rising = f"(fabs({speed}) > 0.0 ? exp(-1.0 / ({rise} * fabs({speed}))) : 0.0)"
+    return f"-{s} * exp(-fabs({speed}) / {fade})", f"-{s} * {rising}"
+
+
+@starts.register(ZolloFriction)
+def _(term: ZolloFriction, motion: JointMotion) -> Float:
+    """What fades and what rises changing over at one speed, fade = 1 / rise, at several speeds."""
+    speed = motion.peak * 1e-3 ** (1.0 - np.array([0.2, 0.35, 0.5, 0.65, 0.8]))
+    return np.stack([speed, 1.0 / speed], axis=1)
 
 
 @dataclass(frozen=True)
@@ -264,42 +270,64 @@ class Presliding(CurveTerm):
     width: float = WIDTH
     name: str = "presliding"
     form = FrictionForm("presliding", ("coulomb",), (0.2, 0.3, 0.4, 0.5, 0.6, 0.7))
-    steps = True
-    symbols = (Symbol("fc", "f", "c", "Coulomb friction"),)
-    remembers: ClassVar[bool] = True
+    words = TermWords(symbols=(Symbol("fc", "f", "c", "Coulomb friction"),))
+    traits = replace(CurveTerm.traits, reads=Reads.PAST, dry=Dry.STEP)
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
-    shapes = (Shape("distance", "rad", "m", 1e-3),)
+    # From a millionth of the range of motion to a tenth, and no more than what samples remember.
+    shapes = (
+        Shape(
+            "distance", "rad", "m", 1e-3, bounds=lambda _, at: (1e-6 * at.span, min(0.1 * at.span, at.reach))
+        ),
+    )
 
     def __post_init__(self) -> None:
         check_shapes(self)
-
-    def rival(self, joints: tuple[str, ...]) -> Terms:
-        """Coulomb friction."""
-        return Terms((Coulomb(WIDTH, joints),))
-
-    def without_memory(self) -> Coulomb:
-        """Coulomb friction with the width: z is the sign but for the distance behind each reversal."""
-        return Coulomb(self.width, self.joints)
-
-    def range_of(self, motion: JointMotion) -> Float:
-        """From a millionth of the range of motion to a tenth, and no more than what samples remember."""
-        return np.array([[1e-6 * motion.span, min(0.1 * motion.span, motion.reach)]])
-
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """Coulomb friction, and the distance over which it builds up."""
-        distance = np.nan_to_num(self.shape_table(robot)[:, 0], nan=self.shapes[0].typical)
-        acting = joint_indices(robot, self.joints)
-        return tuple(
-            part
-            for j, x, d in zip(acting, theta, distance, strict=True)
-            for part in (OnJoint(j, float(x), MotionBasis.SIGN, self.width), Memory(j, float(d)))
-        )
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The state z over the batch, from what the joint did before it."""
         past = samples.past.joints[joint] if samples.past is not None else ()
         path = samples.q[:, joint] / shape[0]
         return stop_operator([x / shape[0] for x in past], path)[None, :]
+
+
+@without_memory.register(Presliding)
+def _(term: Presliding) -> Coulomb:
+    """Coulomb friction with the width: z is the sign but for the distance behind each reversal."""
+    return Coulomb(term.width, term.joints)
+
+
+@exported_parts.register(Presliding)
+def _(term: Presliding, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """Coulomb friction, and the distance over which it builds up."""
+    distance = np.nan_to_num(shape_table(term, robot)[:, 0], nan=term.shapes[0].typical)
+    acting = joint_indices(robot, term.joints)
+    return tuple(
+        part
+        for j, x, d in zip(acting, theta, distance, strict=True)
+        for part in (OnJoint(j, float(x), MotionBasis.SIGN, term.width), Memory(j, float(d)))
+    )
+
+
+def _wave_numbers(_: PositionFriction, motion: JointMotion) -> tuple[float, float]:
+    """From one wave within the range of motion to MOST_WAVES."""
+    turn, span = 2.0 * np.pi, max(motion.span, STANDS)
+    return turn / span, MOST_WAVES * turn / span
+
+
+def _wave_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """At the waves that the log seems to have, on the joints that have them."""
+    waves = {j: one.waves[0] for j, one in enumerate(log.motion) if one.waves}
+    if not waves:
+        return ()
+    joints = tuple(robot.joint_names[j] for j in waves)
+    whole = narrowed(PositionFriction(harmonic=None), log.slowness)
+    there = replace(whole, harmonic=tuple(waves.values()), joints=joints)
+    label = "waves"
+
+    def build(places: tuple[int, ...]) -> Term:
+        return replace(whole, joints=named_joints(robot, places))
+
+    return (proposal_by_joint(robot, there, label, label, build=build),)
 
 
 @dataclass(frozen=True)
@@ -320,13 +348,16 @@ class PositionFriction(CurveTerm):
     positions: tuple[tuple[float, float], ...] = ()
     name: str = "position_friction"
     form = FrictionForm("waves", options={"harmonic": None})
-    steps = True
-    symbols = (
-        Symbol("fqc", "f", "qc", "Coulomb friction with the cosine of position"),
-        Symbol("fqs", "f", "qs", "Coulomb friction with the sine of position"),
+    traits = replace(CurveTerm.traits, dry=Dry.STEP)
+    selection = replace(CurveTerm.selection, proposed=_wave_proposals)
+    words = TermWords(
+        symbols=(
+            Symbol("fqc", "f", "qc", "Coulomb friction with the cosine of position"),
+            Symbol("fqs", "f", "qs", "Coulomb friction with the sine of position"),
+        )
     )
     coefficients = (Coefficient("fqc", "N m", "N"), Coefficient("fqs", "N m", "N"))
-    shapes = (Shape("harmonic", "1", "rad/m", 1.0),)
+    shapes = (Shape("harmonic", "1", "rad/m", 1.0, bounds=_wave_numbers),)
 
     def __post_init__(self) -> None:
         check_width(self.width)
@@ -338,45 +369,6 @@ class PositionFriction(CurveTerm):
                 "positions", found=f"positions = {self.positions}", expected="the least before the greatest"
             )
 
-    def within(self, robot: RobotModel, extent: Extent) -> PositionFriction:
-        """With the positions of the log as its own on joints that saw few waves, unless it has some."""
-        if self.positions:
-            return self
-        low, high = extent.low - FAR, extent.high + FAR
-        for j, (k,) in zip(joint_indices(robot, self.joints), self.shape_table(robot), strict=True):
-            if not k * (extent.high[j] - extent.low[j]) >= 2.0 * np.pi * WHOLE:
-                low[j], high[j] = extent.low[j], extent.high[j]
-        return replace(self, positions=tuple(zip(low.tolist(), high.tolist(), strict=True)))
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """At the waves that the log seems to have, on the joints that have them."""
-        waves = {j: one.waves[0] for j, one in enumerate(log.motion) if one.waves}
-        if not waves:
-            return ()
-        joints = tuple(robot.joint_names[j] for j in waves)
-        whole = narrowed(cls(harmonic=None), log.slowness)
-        there = replace(whole, harmonic=tuple(waves.values()), joints=joints)
-        label = "waves"
-
-        def build(places: tuple[int, ...]) -> Term:
-            return replace(whole, joints=named_joints(robot, places))
-
-        return (proposal_by_joint(robot, there, label, label, build=build),)
-
-    def range_of(self, motion: JointMotion) -> Float:
-        """From one wave within the range of motion to MOST_WAVES."""
-        return np.array([[1.0, MOST_WAVES]]) * 2.0 * np.pi / max(motion.span, STANDS)
-
-    def starts(self, motion: JointMotion) -> Float:
-        """Every half wave within the range: costs have a valley for each."""
-        low, high = self.range_of(motion)[0]
-        return np.arange(low, high, 0.5 * low)[:, None]
-
-    def tried(self, motion: JointMotion) -> Float:
-        """The waves that the log seems to have; every half wave where nobody looked for them."""
-        return self.starts(motion) if motion.waves is None else np.reshape(motion.waves, (-1, 1))
-
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Smoothed sign times cosine and sine of the position."""
         q = samples.q[:, joint]
@@ -384,29 +376,6 @@ class PositionFriction(CurveTerm):
             q = np.clip(q, *self._positions(robot)[joint])
         angle, s = shape[0] * q, direction(samples, self.width, joint)
         return np.stack([s * np.cos(angle), s * np.sin(angle)])
-
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """Coulomb friction of the mean over the positions of the log on joints whose waves end there; else none."""
-        if not self.positions:
-            return None
-        acting, table, ends = (
-            joint_indices(robot, self.joints),
-            self.shape_table(robot),
-            self._positions(robot),
-        )
-        on = []
-        for j, (k,), (fqc, fqs) in zip(acting, table, theta.reshape(-1, 2), strict=True):
-            low, high = ends[j]
-            if high - low >= FAR:
-                continue
-            # Integrals of cos and sin from low to high over high - low.
-            share, middle = np.sinc(0.5 * k * (high - low) / np.pi), 0.5 * k * (low + high)
-            mean = share * (fqc * np.cos(middle) + fqs * np.sin(middle))
-            on.append(OnJoint(j, float(mean), MotionBasis.SIGN, self.width))
-        return (
-            *on,
-            LeftOut(f"{self.name} but for its mean over the positions of the log" if on else self.name),
-        )
 
     def _positions(self, robot: RobotModel) -> tuple[tuple[float, float], ...]:
         if len(self.positions) != robot.n:
@@ -417,3 +386,53 @@ class PositionFriction(CurveTerm):
                 do="give [least, greatest] of every joint of the robot, or leave positions out: those of the log",
             )
         return self.positions
+
+
+@starts.register(PositionFriction)
+def _(term: PositionFriction, motion: JointMotion) -> Float:
+    """Every half wave within the range: costs have a valley for each."""
+    low, high = range_of(term, motion)[0]
+    return np.arange(low, high, 0.5 * low)[:, None]
+
+
+@tried_shapes.register(PositionFriction)
+def _(term: PositionFriction, motion: JointMotion) -> Float:
+    """The waves that the log seems to have; every half wave where nobody looked for them."""
+    return starts(term, motion) if motion.waves is None else np.reshape(motion.waves, (-1, 1))
+
+
+@within_extent.register(PositionFriction)
+def _(term: PositionFriction, robot: RobotModel, extent: Extent) -> PositionFriction:
+    """With the positions of the log as its own on joints that saw few waves, unless it has some."""
+    if term.positions:
+        return term
+    low, high = extent.low - FAR, extent.high + FAR
+    for j, (k,) in zip(joint_indices(robot, term.joints), shape_table(term, robot), strict=True):
+        if not k * (extent.high[j] - extent.low[j]) >= 2.0 * np.pi * WHOLE:
+            low[j], high[j] = extent.low[j], extent.high[j]
+    return replace(term, positions=tuple(zip(low.tolist(), high.tolist(), strict=True)))
+
+
+@exported_parts.register(PositionFriction)
+def _(term: PositionFriction, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """Coulomb friction of the mean over the positions of the log on joints whose waves end there; else none."""
+    if not term.positions:
+        return None
+    acting, table, ends = (
+        joint_indices(robot, term.joints),
+        shape_table(term, robot),
+        term._positions(robot),
+    )
+    on = []
+    for j, (k,), (fqc, fqs) in zip(acting, table, theta.reshape(-1, 2), strict=True):
+        low, high = ends[j]
+        if high - low >= FAR:
+            continue
+        # Integrals of cos and sin from low to high over high - low.
+        share, middle = np.sinc(0.5 * k * (high - low) / np.pi), 0.5 * k * (low + high)
+        mean = share * (fqc * np.cos(middle) + fqs * np.sin(middle))
+        on.append(OnJoint(j, float(mean), MotionBasis.SIGN, term.width))
+    return (
+        *on,
+        LeftOut(f"{term.name} but for its mean over the positions of the log" if on else term.name),
+    )

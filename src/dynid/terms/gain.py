@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Float
 from dynid.base.numerics import normal_quantile
 from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.log.prior_check import GEARED, size_advice
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Column, LogFacts, Question, Role, Scale, Symbol
-from dynid.terms.nominal import NominalTerm, check_nominal
+from dynid.terms.exports import Column, Kind, LogFacts, Question, Role, Scale, Side, Symbol, Traits
+from dynid.terms.nominal import NominalTerm
 from dynid.terms.payload import UNSURE, outermost, unsure_description
-from dynid.terms.residual_tests import BodyParameters, Declared, FitAnalysis, Held, Level, Notice, Rival
-from dynid.terms.term import JointTerm, Proposal, Term, joint_indices, named_joints, proposal_by_joint
+from dynid.terms.residual_tests import (
+    BodyParameters,
+    Declared,
+    FitAnalysis,
+    Held,
+    Level,
+    Notice,
+    Rival,
+    TermWords,
+)
+from dynid.terms.term import JointTerm, Proposal, Selection, Term, joint_indices, proposal_by_joint
 
 # One factor between gravity's torque and that of the described bodies, and how far a description can prove
 # it.
@@ -169,6 +179,43 @@ SHORTEST = 0.3
 SCALE_DOUBT = 1.4
 
 
+def _size_notices(fit: FitAnalysis) -> Iterator[Notice]:
+    """Torque of another size than the described bodies', or than an arm of this reach can have.
+
+    Over a factor of 5 units are suspected, over 30 doubted; one factor on all bodies is doubted from 1.4 on,
+    where the description is known well enough to tell and no load explains it better.
+    """
+    sizes = size_against_description(fit)
+    if sizes is None or not np.isfinite(sizes).any():
+        heavy = heaviness(fit)
+        if heavy is not None and heavy > HEAVY:
+            yield Notice(
+                "unit-suspicion",
+                Level.WARNING,
+                f"gravity's torque would need an arm about {heavy / USUAL:.2g} times as heavy as robots of this "
+                "reach are: declare unit and side of the effort under [log] (mA, N mm, motor side)",
+            )
+        return
+    middle = _agreed(sizes[np.isfinite(sizes)])
+    if 1 / SIZE_DOUBT < middle < SIZE_DOUBT:
+        scale = tuple(_of_scale(fit))
+        yield from scale
+        if scale or 1 / GEARED < middle < GEARED:
+            return
+    names = ", ".join(
+        f"{name} {size:.3g}"
+        for name, size in zip(fit.robot.joint_names, sizes, strict=True)
+        if np.isfinite(size)
+    )
+    yield Notice(
+        "unit-suspicion",
+        Level.WARNING if 1 / SIZE_DOUBT < middle < SIZE_DOUBT else Level.DOUBT,
+        f"identified bodies whose torque is {middle:.3g} times that of the described ones ({names})",
+        "a ratio near 1",
+        f"{size_advice(middle)}; or correct the description's masses",
+    )
+
+
 @dataclass(frozen=True)
 class DriveGain(JointTerm):
     """Relative error of the drive gain: tau_true = (1 + dk_j) tau_nominal.
@@ -181,12 +228,13 @@ class DriveGain(JointTerm):
 
     name: str = "drive_gain"
     symbol = "dk"
-    symbols = (Symbol("dk", "δk", "", "deviation of the drive gain"),)
+    words = TermWords(
+        symbols=(Symbol("dk", "δk", "", "deviation of the drive gain"),), against_description=_size_notices
+    )
     unit_revolute = "1"
     unit_prismatic = "1"
     lower = -1.0
-    of_log = True
-    scale = Scale.FREES
+    traits = Traits(Kind.LOG, Side.MOTOR, scale=Scale.FREES)
 
     def prior(self, robot: RobotModel) -> Float:
         """Zero: the declared gain is right."""
@@ -195,43 +243,6 @@ class DriveGain(JointTerm):
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
         """Minus the torque by the declared gain."""
         return -samples.tau
-
-    @classmethod
-    def against_description(cls, fit: FitAnalysis) -> Iterator[Notice]:
-        """Torque of another size than the described bodies', or than an arm of this reach can have.
-
-        Over a factor of 5 units are suspected, over 30 doubted; one factor on all bodies is doubted from 1.4 on,
-        where the description is known well enough to tell and no load explains it better.
-        """
-        sizes = size_against_description(fit)
-        if sizes is None or not np.isfinite(sizes).any():
-            heavy = heaviness(fit)
-            if heavy is not None and heavy > HEAVY:
-                yield Notice(
-                    "unit-suspicion",
-                    Level.WARNING,
-                    f"gravity's torque would need an arm about {heavy / USUAL:.2g} times as heavy as robots of this "
-                    "reach are: declare unit and side of the effort under [log] (mA, N mm, motor side)",
-                )
-            return
-        middle = _agreed(sizes[np.isfinite(sizes)])
-        if 1 / SIZE_DOUBT < middle < SIZE_DOUBT:
-            scale = tuple(_of_scale(fit))
-            yield from scale
-            if scale or 1 / GEARED < middle < GEARED:
-                return
-        names = ", ".join(
-            f"{name} {size:.3g}"
-            for name, size in zip(fit.robot.joint_names, sizes, strict=True)
-            if np.isfinite(size)
-        )
-        yield Notice(
-            "unit-suspicion",
-            Level.WARNING if 1 / SIZE_DOUBT < middle < SIZE_DOUBT else Level.DOUBT,
-            f"identified bodies whose torque is {middle:.3g} times that of the described ones ({names})",
-            "a ratio near 1",
-            f"{size_advice(middle)}; or correct the description's masses",
-        )
 
 
 def _agreed(sizes: Float) -> float:
@@ -311,6 +322,52 @@ WARN = 0.03
 DOUBT, TURNED = 0.1, 0.5
 
 
+def _gain_notices(term: GainError, held: Held) -> Iterator[Notice]:
+    """Over 3 %, 95 % interval included; over a tenth, or of the other sign, it is doubted."""
+    # Bodies that nobody has described may be the ones that are wrong.
+    described = bool(np.isfinite(held.robot.inertia_prior).all())
+    for j in term.acting(held.robot):
+        value, half = held.sizes.get(f"dg{j + 1}", (0.0, 0.0))
+        name, factor = held.robot.joint_names[j], 1.0 + value
+        if abs(value) - half <= WARN and factor > TURNED:
+            continue
+        sign = Notice(
+            "torque-sign",
+            Level.DOUBT,
+            f"effort that is {factor:.3g} +- {half:.2g} times what the other joints say of the bodies"
+            if factor < 0
+            else "effort that fits the bodies that the other joints show better with the other sign",
+            "effort that drives the motion",
+            f"set effort.sign = {{ {name} = -1 }} under [log]",
+            name,
+        )
+        if factor + half < 0:
+            yield sign
+            continue
+        doubted = abs(value) - half > DOUBT and factor > 0
+        lesser = Level.WARNING if described else Level.NOTE
+        yield Notice(
+            "drive-gain",
+            Level.DOUBT if doubted else lesser,
+            f"torque of '{name}' that is {100 * abs(value):.3g} +- {100 * half:.2g} % too "
+            f"{'large' if value > 0 else 'small'} for the bodies that the other joints' torque shows",
+            "one scale of all joints' torque",
+            size_advice(factor) or "check this joint's torque constant or sensor, gear ratio and effort unit",
+            name,
+            declared=Declared(factors={j: factor}),
+            lesser=lesser,
+            rivals=(Rival.POSITION, Rival.FRICTION, Rival.ZERO, Rival.CROSSTALK),
+            held="; the model contains it",
+            sign=sign,
+        )
+
+
+def _gain_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """Joint by joint, relative to one whose gain is taken for right."""
+    term = GainError(log.inertia, log.drives, robot.joint_names)
+    return (proposal_by_joint(robot, term, "gain", "off on {joints}", measured=True, relative=True),)
+
+
 @dataclass(frozen=True)
 class GainError(NominalTerm):
     """Drive gains that are off, relative to the other joints: tau_j (1 + dg_j), tau of a nominal model.
@@ -324,69 +381,14 @@ class GainError(NominalTerm):
     drives: tuple[float, ...] = ()
     joints: tuple[str, ...] = ()
     name: str = "gain_error"
-    of_log = True
-    hides_wiring = True
-    role, question = Role.LOG, Question("gains", "as logged")
-    as_cause = "the drive gain of '{joint}'"
-    as_cause_of_kind = "the drive gains of {joints} (drives of {effort})"
-    symbols = (Symbol("dg", "δg", "", "deviation of the drive gain from the first joint's"),)
-
-    def __post_init__(self) -> None:
-        check_nominal(self.inertia, self.drives)
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Joint by joint, relative to one whose gain is taken for right."""
-        term = cls(log.inertia, log.drives, robot.joint_names)
-
-        def build(places: tuple[int, ...]) -> Term:
-            return cls(log.inertia, log.drives, named_joints(robot, places))
-
-        return (
-            proposal_by_joint(
-                robot, term, "gain", "off on {joints}", build=build, measured=True, relative=True
-            ),
-        )
-
-    def notices(self, held: Held) -> Iterator[Notice]:
-        """Over 3 %, 95 % interval included; over a tenth, or of the other sign, it is doubted."""
-        # Bodies that nobody has described may be the ones that are wrong.
-        described = bool(np.isfinite(held.robot.inertia_prior).all())
-        for j in self.acting(held.robot):
-            value, half = held.sizes.get(f"dg{j + 1}", (0.0, 0.0))
-            name, factor = held.robot.joint_names[j], 1.0 + value
-            if abs(value) - half <= WARN and factor > TURNED:
-                continue
-            sign = Notice(
-                "torque-sign",
-                Level.DOUBT,
-                f"effort that is {factor:.3g} +- {half:.2g} times what the other joints say of the bodies"
-                if factor < 0
-                else "effort that fits the bodies that the other joints show better with the other sign",
-                "effort that drives the motion",
-                f"set effort.sign = {{ {name} = -1 }} under [log]",
-                name,
-            )
-            if factor + half < 0:
-                yield sign
-                continue
-            doubted = abs(value) - half > DOUBT and factor > 0
-            lesser = Level.WARNING if described else Level.NOTE
-            yield Notice(
-                "drive-gain",
-                Level.DOUBT if doubted else lesser,
-                f"torque of '{name}' that is {100 * abs(value):.3g} +- {100 * half:.2g} % too "
-                f"{'large' if value > 0 else 'small'} for the bodies that the other joints' torque shows",
-                "one scale of all joints' torque",
-                size_advice(factor)
-                or "check this joint's torque constant or sensor, gear ratio and effort unit",
-                name,
-                declared=Declared(factors={j: factor}),
-                lesser=lesser,
-                rivals=(Rival.POSITION, Rival.FRICTION, Rival.ZERO, Rival.CROSSTALK),
-                held="; the model contains it",
-                sign=sign,
-            )
+    traits = replace(NominalTerm.traits, kind=Kind.LOG, hides_wiring=True)
+    selection = Selection(Role.LOG, Question("gains", "as logged"), _gain_proposals)
+    words = TermWords(
+        symbols=(Symbol("dg", "δg", "", "deviation of the drive gain from the first joint's"),),
+        notices=_gain_notices,
+        cause="the drive gain of '{joint}'",
+        cause_of_kind="the drive gains of {joints} (drives of {effort})",
+    )
 
     def acting(self, robot: RobotModel) -> tuple[int, ...]:
         """Joints whose gain is free."""
@@ -394,11 +396,9 @@ class GainError(NominalTerm):
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One a free joint."""
-        return tuple(Column(f"dg{j + 1}", "1", self.name, j, prior=0.0) for j in self.acting(robot))
-
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Those of the joints that moved."""
-        return np.asarray(moved)[list(self.acting(robot))]
+        return tuple(
+            Column(f"dg{j + 1}", "1", self.name, j, prior=0.0, moved_by=(j,)) for j in self.acting(robot)
+        )
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """The nominal torque of one joint each."""

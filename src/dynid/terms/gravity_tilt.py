@@ -15,12 +15,48 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.algebra import rotation_about
 from dynid.terms.exports import LogFacts, Part, Question, Role
-from dynid.terms.nominal import NominalTerm, check_nominal
-from dynid.terms.residual_tests import ALARM, MISSES_MUCH, Declared, FitAnalysis, Held, Level, Notice, Rival
-from dynid.terms.term import Column, Of, Proposal, Symbol, proposal_of_robot
+from dynid.terms.forms import exported_parts, torque_of
+from dynid.terms.nominal import NominalTerm
+from dynid.terms.residual_tests import (
+    ALARM,
+    MISSES_MUCH,
+    Declared,
+    FitAnalysis,
+    Held,
+    Level,
+    Notice,
+    Rival,
+    TermWords,
+)
+from dynid.terms.term import Column, Of, Proposal, Selection, Symbol, Term, proposal_of_robot
 
 # Degrees that a base may lean: floors and tables are level to half a degree.
 WARN, DOUBT = 0.5, 1.0
+
+
+def _tilt_of_description(fit: FitAnalysis) -> Iterator[Notice]:
+    """Over half a degree, 95 % interval included, where accelerations and the bodies of the fit can be trusted."""
+    if not fit.accelerations or float(np.median(fit.missed)) > MISSES_MUCH:
+        return
+    tilt = find_tilt(fit)
+    if tilt is not None and tilt.certain and tilt.degrees - 2 * tilt.std >= WARN:
+        yield lean_notice(fit.robot, 2 * tilt.std, tilt.gravity, "")
+
+
+def _tilt_notices(term: GravityTilt, held: Held) -> Iterator[Notice]:
+    """Over half a degree, 95 % interval included."""
+    turn, half = np.zeros(3), np.zeros(3)
+    for k in range(3):
+        turn[k], half[k] = held.sizes.get(f"tilt{'xyz'[k]}", (0.0, 0.0))
+    degrees, width = (float(np.degrees(np.linalg.norm(x))) for x in (turn, half))
+    if degrees - width > WARN:
+        yield lean_notice(held.robot, width, turned(held.robot.gravity, turn), ", which the model contains")
+
+
+def _tilt_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """The base as a whole."""
+    term, moments = GravityTilt(log.inertia), ("tmc1", "tms1")
+    return (proposal_of_robot(robot, term, "tilt", "tilted", measured=True, auxiliary=moments),)
 
 
 @dataclass(frozen=True)
@@ -35,46 +71,21 @@ class GravityTilt(NominalTerm):
     inertia: tuple[float, ...] = ()
     drives: tuple[float, ...] = ()
     name: str = "gravity_tilt"
-    symbols = (
-        Symbol("tiltx", "δ", "x", "tilt of the base about x"),
-        Symbol("tilty", "δ", "y", "tilt of the base about y"),
-        Symbol("tiltz", "δ", "z", "tilt of the base about z"),
-        Symbol("tmc", "t", "c", "first moment of the first body times the tilt, with cos q"),
-        Symbol("tms", "t", "s", "first moment of the first body times the tilt, with sin q"),
+    words = TermWords(
+        symbols=(
+            Symbol("tiltx", "δ", "x", "tilt of the base about x"),
+            Symbol("tilty", "δ", "y", "tilt of the base about y"),
+            Symbol("tiltz", "δ", "z", "tilt of the base about z"),
+            Symbol("tmc", "t", "c", "first moment of the first body times the tilt, with cos q"),
+            Symbol("tms", "t", "s", "first moment of the first body times the tilt, with sin q"),
+        ),
+        against_description=_tilt_of_description,
+        notices=_tilt_notices,
+        cause="a lean of the base",
     )
 
-    hides_wiring = True
-    role, question = Role.LOG, Question("base", "level")
-    as_cause = "a lean of the base"
-
-    def __post_init__(self) -> None:
-        check_nominal(self.inertia, self.drives)
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """The base as a whole."""
-        term, moments = cls(log.inertia), ("tmc1", "tms1")
-        return (proposal_of_robot(robot, term, "tilt", "tilted", measured=True, auxiliary=moments),)
-
-    @classmethod
-    def against_description(cls, fit: FitAnalysis) -> Iterator[Notice]:
-        """Over half a degree, 95 % interval included, where accelerations and the bodies of the fit can be trusted."""
-        if not fit.accelerations or float(np.median(fit.missed)) > MISSES_MUCH:
-            return
-        tilt = find_tilt(fit)
-        if tilt is not None and tilt.certain and tilt.degrees - 2 * tilt.std >= WARN:
-            yield lean_notice(fit.robot, 2 * tilt.std, tilt.gravity, "")
-
-    def notices(self, held: Held) -> Iterator[Notice]:
-        """Over half a degree, 95 % interval included."""
-        turn, half = np.zeros(3), np.zeros(3)
-        for k in range(3):
-            turn[k], half[k] = held.sizes.get(f"tilt{'xyz'[k]}", (0.0, 0.0))
-        degrees, width = (float(np.degrees(np.linalg.norm(x))) for x in (turn, half))
-        if degrees - width > WARN:
-            yield lean_notice(
-                held.robot, width, turned(held.robot.gravity, turn), ", which the model contains"
-            )
+    traits = replace(NominalTerm.traits, hides_wiring=True)
+    selection = Selection(Role.LOG, Question("base", "level"), _tilt_proposals)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Two tilts and two moments."""
@@ -86,10 +97,6 @@ class GravityTilt(NominalTerm):
     def axes(self, robot: RobotModel) -> tuple[int, int]:
         """The two axes of the base frame that lie most across gravity, in order."""
         return _axes(robot)
-
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """The lean of the base."""
-        return (Lean(self, theta),)
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """Static torque under the two changes of gravity, and the first body's pattern."""
@@ -120,6 +127,12 @@ class GravityTilt(NominalTerm):
         return tuple(found)
 
 
+@exported_parts.register(GravityTilt)
+def _(term: GravityTilt, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """The lean of the base."""
+    return (Lean(term, theta),)
+
+
 @lru_cache(maxsize=32)
 def _axes(robot: RobotModel) -> tuple[int, int]:
     across = np.linalg.norm(np.cross(np.eye(3), robot.gravity), axis=1)
@@ -146,7 +159,7 @@ class Lean(Part):
     def torque(self, robot: RobotModel, q: Float) -> Float:
         """(T, n) at positions q (T, n)."""
         still = np.zeros_like(q)
-        return self.term.torque(robot, Samples.from_motion(q, still, still), self.values)
+        return torque_of(self.term, robot, Samples.from_motion(q, still, still), self.values)
 
     def gravity(self, robot: RobotModel) -> Float:
         """(2, 3) m/s^2: what a unit of each tilt adds to gravity."""

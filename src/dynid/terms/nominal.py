@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
+from dynid.terms.exports import Side, Traits
+from dynid.terms.forms import motion_slopes
 from dynid.terms.friction import WIDTH, direction
 from dynid.terms.rigid_body import torque_slopes
-from dynid.terms.term import Side, Term
+from dynid.terms.term import Term
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,19 @@ class NominalTerm(Term):
 
     inertia: tuple[float, ...]
     drives: tuple[float, ...]
-    side: ClassVar[Side] = Side.MOTOR
-    linearised: ClassVar[bool] = True
+    traits = Traits(side=Side.MOTOR, linearised=True)
+
+    def __post_init__(self) -> None:
+        if (
+            len(self.inertia) % 10
+            or len(self.drives) % 4
+            or not np.isfinite([*self.inertia, *self.drives]).all()
+        ):
+            raise UsageError(
+                "nominal",
+                found=f"{len(self.inertia)} inertial numbers and {len(self.drives)} of drives",
+                expected="finite numbers, ten a body and four a joint, or none",
+            )
 
     def near(self, robot: RobotModel, found: Mapping[str, float]) -> Self:
         """The same about values of its parameters by name, where it can be about any but zero."""
@@ -102,14 +115,6 @@ class NominalTerm(Term):
         """
         return None
 
-    def motion_slopes(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """Those of all parameters on joint after joint."""
-        found = self.line_slopes(robot, samples)
-        if found is None:
-            return None
-        by_joint = np.stack(found).transpose(1, 3, 4, 0, 2)
-        return by_joint.reshape(3, robot.n, -1, len(samples))
-
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Every wanted parameter on all joints."""
         index = np.flatnonzero(wanted)
@@ -123,14 +128,14 @@ class NominalTerm(Term):
         )
 
 
-def check_nominal(inertia: tuple[float, ...], drives: tuple[float, ...]) -> None:
-    """Raises UsageError for numbers of a nominal model that are not finite or too few."""
-    if len(inertia) % 10 or len(drives) % 4 or not np.isfinite([*inertia, *drives]).all():
-        raise UsageError(
-            "nominal",
-            found=f"{len(inertia)} inertial numbers and {len(drives)} of drives",
-            expected="finite numbers, ten a body and four a joint, or none",
-        )
+@motion_slopes.register(NominalTerm)
+def _(term: NominalTerm, robot: RobotModel, samples: Samples) -> Float | None:
+    """Those of all parameters on joint after joint."""
+    found = term.line_slopes(robot, samples)
+    if found is None:
+        return None
+    by_joint = np.stack(found).transpose(1, 3, 4, 0, 2)
+    return by_joint.reshape(3, robot.n, -1, len(samples))
 
 
 def slope(values: Float, rate: float) -> Float:

@@ -16,8 +16,9 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import from_com, to_com
 from dynid.terms.channel import channel
-from dynid.terms.exports import Column, Of, Scale, Symbol
-from dynid.terms.residual_tests import MISSES_MUCH, Declared, FitAnalysis, Level, Notice
+from dynid.terms.exports import Column, Kind, Of, Scale, Symbol, Traits, empty_panels
+from dynid.terms.forms import energy_form, known_energy, known_momentum, known_torque, momentum_form
+from dynid.terms.residual_tests import MISSES_MUCH, Declared, FitAnalysis, Level, Notice, TermWords
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS, INERTIAL_UNITS, RigidBody
 from dynid.terms.term import Term
 
@@ -27,6 +28,25 @@ UNSURE, UNSURE_CENTRE = 0.3, 0.02
 LOAD_CHANCE, LOAD_SIGNIFICANCE = 1e-6, 2.0
 # Of the distance from the description, what a load has to explain.
 LOAD_EXPLAINED = 0.5
+
+
+def _load_notices(fit: FitAnalysis) -> Iterator[Notice]:
+    """Where a load explains the better part of the way to the bodies of a fit that can be trusted."""
+    if float(np.median(fit.missed)) > MISSES_MUCH:
+        return
+    load = find_load(fit)
+    if load is not None and load.sure and load.explained >= LOAD_EXPLAINED:
+        yield Notice(
+            "payload",
+            Level.DOUBT,
+            f"body '{load.body}' looks about {load.mass:.2g} +- {2 * load.std:.1g} kg heavier than its "
+            "description (a tool or a load)",
+            "the bodies of the description",
+            "leave it where the model is to hold it; else take it off, or declare it (a [[fixed]] part, a link "
+            "of the description, or known_payload)",
+            declared=Declared(load=fit.robot.body_names.index(load.body)),
+            lesser=Level.WARNING,
+        )
 
 
 @dataclass(frozen=True)
@@ -41,8 +61,8 @@ class KnownPayload(Term):
     body: str = ""
     trajectories: str = "*"
     name: str = "known_payload"
-    of_log = True
-    scale = Scale.FIXES
+    traits = Traits(Kind.LOG, scale=Scale.FIXES)
+    words = TermWords(against_description=_load_notices)
 
     def __post_init__(self) -> None:
         if len(self.inertia) != 10 or not np.isfinite(self.inertia).all():
@@ -52,73 +72,61 @@ class KnownPayload(Term):
                 expected="ten finite numbers: m, mcx, ..., Izz",
             )
 
-    @classmethod
-    def against_description(cls, fit: FitAnalysis) -> Iterator[Notice]:
-        """Where a load explains the better part of the way to the bodies of a fit that can be trusted."""
-        if float(np.median(fit.missed)) > MISSES_MUCH:
-            return
-        load = find_load(fit)
-        if load is not None and load.sure and load.explained >= LOAD_EXPLAINED:
-            yield Notice(
-                "payload",
-                Level.DOUBT,
-                f"body '{load.body}' looks about {load.mass:.2g} +- {2 * load.std:.1g} kg heavier than its "
-                "description (a tool or a load)",
-                "the bodies of the description",
-                "leave it where the model is to hold it; else take it off, or declare it (a [[fixed]] part, a link "
-                "of the description, or known_payload)",
-                declared=Declared(load=fit.robot.body_names.index(load.body)),
-                lesser=Level.WARNING,
-            )
-
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """None: everything is known."""
         return ()
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Empty."""
-        return Panels(
-            columns=tuple(np.zeros(0, dtype=np.int64) for _ in range(robot.n)),
-            values=tuple(np.zeros((0, len(samples))) for _ in range(robot.n)),
-        )
-
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """Inverse dynamics of the load alone."""
-        inertia = self._inertia(robot, samples)
-        if inertia is None:
-            return None
-        q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
-        return np.ascontiguousarray(inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection)
-
-    def known_momentum(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
-        """Momentum of the load alone, and the rest of its torque."""
-        inertia = self._inertia(robot, samples)
-        if inertia is None:
-            return None
-        columns = np.asarray(inertia.ravel() != 0)
-        P, R = RigidBody().momentum_form(robot, samples, columns)
-        return _applied(P, inertia.ravel()), _applied(R, inertia.ravel())
-
-    def known_energy(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
-        """Energy of the load alone."""
-        inertia = self._inertia(robot, samples)
-        if inertia is None:
-            return None
-        columns = np.asarray(inertia.ravel() != 0)
-        h, _ = RigidBody().energy_form(robot, samples, columns)
-        return inertia.ravel()[columns] @ h, np.zeros((len(samples), robot.n))
+        return empty_panels(robot, samples)
 
     def _inertia(self, robot: RobotModel, samples: Samples) -> Float | None:
         if not fnmatchcase(samples.trajectory, self.trajectories):
             return None
-        if self.body and self.body not in robot.body_names:
-            raise UsageError(
-                "unknown-body", found=f"body '{self.body}'", expected="one of " + ", ".join(robot.body_names)
-            )
-        index = robot.body_names.index(self.body) if self.body else robot.n_bodies - 1
         inertia = np.zeros((robot.n_bodies, 10))
-        inertia[index] = self.inertia
+        inertia[_carrier(robot, self.body)] = self.inertia
         return inertia
+
+
+@known_torque.register(KnownPayload)
+def _(term: KnownPayload, robot: RobotModel, samples: Samples) -> Float | None:
+    """Inverse dynamics of the load alone."""
+    inertia = term._inertia(robot, samples)
+    if inertia is None:
+        return None
+    q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+    return np.ascontiguousarray(inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection)
+
+
+@known_momentum.register(KnownPayload)
+def _(term: KnownPayload, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
+    """Momentum of the load alone, and the rest of its torque."""
+    inertia = term._inertia(robot, samples)
+    if inertia is None:
+        return None
+    columns = np.asarray(inertia.ravel() != 0)
+    P, R = momentum_form(RigidBody(), robot, samples, columns)
+    return _applied(P, inertia.ravel()), _applied(R, inertia.ravel())
+
+
+@known_energy.register(KnownPayload)
+def _(term: KnownPayload, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
+    """Energy of the load alone."""
+    inertia = term._inertia(robot, samples)
+    if inertia is None:
+        return None
+    columns = np.asarray(inertia.ravel() != 0)
+    h, _ = energy_form(RigidBody(), robot, samples, columns)
+    return inertia.ravel()[columns] @ h, np.zeros((len(samples), robot.n))
+
+
+def _carrier(robot: RobotModel, body: str) -> int:
+    # Index of the body that carries a load; the last one for "".
+    if body and body not in robot.body_names:
+        raise UsageError(
+            "unknown-body", found=f"body '{body}'", expected="one of " + ", ".join(robot.body_names)
+        )
+    return robot.body_names.index(body) if body else robot.n_bodies - 1
 
 
 def _applied(panels: Panels, values: Float) -> Float:
@@ -233,10 +241,12 @@ class HeldLoad(Term):
     held: float = 1.0
     empty: float = 0.0
     name: str = "held_load"
-    of_log = True
-    symbols = tuple(
-        Symbol(f"held_{symbol}", f"held {symbol}", "", f"{symbol} of the load that is held at times")
-        for symbol in INERTIAL_SYMBOLS
+    traits = Traits(Kind.LOG)
+    words = TermWords(
+        symbols=tuple(
+            Symbol(f"held_{symbol}", f"held {symbol}", "", f"{symbol} of the load that is held at times")
+            for symbol in INERTIAL_SYMBOLS
+        )
     )
 
     def __post_init__(self) -> None:
@@ -247,13 +257,9 @@ class HeldLoad(Term):
                 expected="two different values of the channel: with the load and without it",
             )
 
-    def channels(self) -> tuple[str, ...]:
-        """The one channel."""
-        return (self.channel_name,)
-
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Ten parameters about the joint frame of the body."""
-        body = self._body(robot)
+        body = _carrier(robot, self.body)
         return tuple(
             Column(
                 f"held_{symbol}{body + 1}",
@@ -268,7 +274,7 @@ class HeldLoad(Term):
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Columns of the body while the load is held."""
-        first = 10 * self._body(robot)
+        first = 10 * _carrier(robot, self.body)
         own = np.zeros(10 * robot.n_bodies, dtype=np.bool_)
         own[first : first + 10] = wanted
         share = (channel(samples, self.channel_name) - self.empty) / (self.held - self.empty)
@@ -277,10 +283,3 @@ class HeldLoad(Term):
             tuple(columns - first for columns in panels.columns),
             tuple(values * share for values in panels.values),
         )
-
-    def _body(self, robot: RobotModel) -> int:
-        if self.body and self.body not in robot.body_names:
-            raise UsageError(
-                "unknown-body", found=f"body '{self.body}'", expected="one of " + ", ".join(robot.body_names)
-            )
-        return robot.body_names.index(self.body) if self.body else robot.n_bodies - 1

@@ -9,12 +9,27 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import LogFacts, Role
-from dynid.terms.residual_tests import Feature, FeatureGroup, Remains, Words
-from dynid.terms.term import Column, Proposal, Term, proposal_by_joint
+from dynid.terms.exports import Role, panels_of
+from dynid.terms.residual_tests import Feature, FeatureGroup, Remains, TermWords, Words
+from dynid.terms.term import Column, Selection, Term, by_joint
 
 # Of slow functions of position; waves with more periods a turn are ripple.
 HARMONICS = 3
+
+
+def _position_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
+    """The first three harmonics of the joint's own angle, or the first three powers of a slide's position."""
+    q = remains.motion.q[:, joint]
+    words = Words(
+        "residual follows position",
+        "A slow function of this joint's position explains {figures}.",
+        "Check gravity and [base] in the robot file; a spring of the joint is a torsion_spring, a counterbalance "
+        "between links a spring or gas_spring, a cable or hose of known torque a channel, friction that varies "
+        "over the turn position_friction.",
+        "slow function of position",
+    )
+    columns = slow_features(q, bool(remains.robot.prismatic[joint]))
+    return (Feature(columns, lambda *_: words, q, f"position, {remains.angle(joint)}"),)
 
 
 @dataclass(frozen=True)
@@ -26,47 +41,26 @@ class PositionWaves(Term):
 
     count: int = 2
     name: str = "position_waves"
-    role = Role.SHIELD
-    group = FeatureGroup(
-        "follows-position",
-        "residual against position",
+    selection = Selection(Role.SHIELD, proposed=by_joint("position"))
+    words = TermWords(
+        group=FeatureGroup(
+            "follows-position",
+            "residual against position",
+        ),
+        features=_position_features,
     )
-
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """The first three harmonics of the joint's own angle, or the first three powers of a slide's position."""
-        q = remains.motion.q[:, joint]
-        words = Words(
-            "residual follows position",
-            "A slow function of this joint's position explains {figures}.",
-            "Check gravity and [base] in the robot file; a spring of the joint is a torsion_spring, a counterbalance "
-            "between links a spring or gas_spring, a cable or hose of known torque a channel, friction that varies "
-            "over the turn position_friction.",
-            "slow function of position",
-        )
-        columns = slow_features(q, bool(remains.robot.prismatic[joint]))
-        return (Feature(columns, lambda *_: words, q, f"position, {remains.angle(joint)}"),)
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Joint by joint, so that nothing else stands for it."""
-        return (proposal_by_joint(robot, cls(), "position", "position"),)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """2 count a joint."""
         return tuple(
-            Column(f"wq{j + 1}_{k + 1}", "N" if robot.prismatic[j] else "N m", self.name, j)
+            Column(f"wq{j + 1}_{k + 1}", "N" if robot.prismatic[j] else "N m", self.name, j, moved_by=(j,))
             for j in range(robot.n)
             for k in range(2 * self.count)
         )
 
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Those of the joints that moved."""
-        return np.repeat(np.asarray(moved), 2 * self.count)
-
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Each wave on its own joint."""
-        columns, values = [], []
+        found = {}
         for j in range(robot.n):
             q, first = samples.q[:, j], 2 * self.count * j
             orders = range(1, self.count + 1)
@@ -75,10 +69,9 @@ class PositionWaves(Term):
                 if robot.prismatic[j]
                 else [f(k * q) for k in orders for f in (np.sin, np.cos)]
             )
-            own = [i for i in range(len(lines)) if wanted[first + i]]
-            columns.append(np.array([first + i for i in own], dtype=np.int64))
-            values.append(np.array([lines[i] for i in own]).reshape(len(own), len(samples)))
-        return Panels(columns=tuple(columns), values=tuple(values))
+            keep = np.flatnonzero(wanted[first : first + 2 * self.count])
+            found[j] = first + keep, np.array(lines)[keep]
+        return panels_of(robot, samples, found)
 
 
 def slow_features(q: Float, prismatic: bool) -> Float:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.spatial.algebra import rotation_about
+from dynid.terms.exports import Symbol
 
 # Where the steep part of dry friction ends, as a share of a joint's usual top speed, and the share of speeds below it.
 STEEP, USUAL = 0.02, 0.95
@@ -362,3 +363,33 @@ class Held:
     seconds: float
     torque: Float
     shows_later: Callable[[float, Sequence[int]], bool] = lambda seconds, joints: True
+
+
+def _nothing(*_: Any) -> tuple[Any, ...]:
+    return ()
+
+
+@dataclass(frozen=True, eq=False)
+class TermWords:
+    """How a term is written, what its lack looks like, and what its size means.
+
+    symbols: of its parameters.
+    group: of the features that it leaves in residuals, None = it leaves none.
+    features: of the residual of one joint, in the group, where a model lacks it.
+    lacking: what residuals say of it on the whole robot.
+    against_description: what it would explain of the way in which a fit differs from the description.
+    notices: what its sizes in a fitted model mean to whoever recorded the log.
+    cause: its lack as a cause of bodies that are not physically consistent; with {joint}, that of single joints.
+    cause_of_kind: the same of all joints of one kind of drive, which the description tells by the greatest effort.
+    explanations: of a plug-in's codes; dynid's are in docs/findings.
+    """
+
+    symbols: tuple[Symbol, ...] = ()
+    group: FeatureGroup | None = None
+    features: Callable[[Remains, int], tuple[Feature, ...]] = _nothing
+    lacking: Callable[[FitAnalysis], Iterable[Notice]] = _nothing
+    against_description: Callable[[FitAnalysis], Iterable[Notice]] = _nothing
+    notices: Callable[[Any, Held], Iterable[Notice]] = _nothing
+    cause: str = ""
+    cause_of_kind: str = ""
+    explanations: tuple[Explanation, ...] = ()

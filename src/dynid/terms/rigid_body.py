@@ -22,7 +22,9 @@ from dynid.kernel.adjoint import torque_jacobian
 from dynid.robot.model import RobotModel
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Part
+from dynid.terms.exports import Kind, Part, Traits
+from dynid.terms.forms import energy_form, exported_parts, filtered_regressor, momentum_form, torque_of
+from dynid.terms.residual_tests import TermWords
 from dynid.terms.term import Column, Of, Symbol, Term, empty_panels
 
 INERTIAL_SYMBOLS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
@@ -40,12 +42,14 @@ class RigidBody(Term):
     """
 
     name: str = "rigid_body"
-    of_bodies = True
-    symbols = (
-        Symbol("m", "m", "", "mass"),
-        *(Symbol(f"mc{k}", "mc", k, f"first moment of mass along {k}") for k in "xyz"),
-        *(Symbol(f"I{k}", "I", k, f"inertia {k} about the joint frame") for k in ("xx", "xy", "yy")),
-        *(Symbol(f"I{k}", "I", k, f"inertia {k} about the joint frame") for k in ("xz", "yz", "zz")),
+    traits = Traits(Kind.BODIES)
+    words = TermWords(
+        symbols=(
+            Symbol("m", "m", "", "mass"),
+            *(Symbol(f"mc{k}", "mc", k, f"first moment of mass along {k}") for k in "xyz"),
+            *(Symbol(f"I{k}", "I", k, f"inertia {k} about the joint frame") for k in ("xx", "xy", "yy")),
+            *(Symbol(f"I{k}", "I", k, f"inertia {k} about the joint frame") for k in ("xz", "yz", "zz")),
+        )
     )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
@@ -58,44 +62,56 @@ class RigidBody(Term):
         panels = torque_regressor(robot.tree, q, dq, ddq, columns=wanted)
         return _project(robot, panels) if robot.has_mimic else panels
 
-    def filtered_regressor(
-        self,
-        robot: RobotModel,
-        samples: Samples,
-        wanted: Bool,
-        further: Sequence[Float],
-        parallel: ParallelFilter,
-        joints: Bool | None = None,
-    ) -> Panels:
-        """The kernel's panels, which it filters as it writes them down when there are no mimic joints."""
-        found = None
-        if not robot.has_mimic:
-            found = parallel.torque_panels(robot.tree, samples, wanted, further, joints)
-        return found or super().filtered_regressor(robot, samples, wanted, further, parallel, joints)
 
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """Nothing beside the bodies themselves."""
-        return ()
+@filtered_regressor.register(RigidBody)
+def _(
+    term: RigidBody,
+    robot: RobotModel,
+    samples: Samples,
+    wanted: Bool,
+    further: Sequence[Float],
+    parallel: ParallelFilter,
+    joints: Bool | None = None,
+) -> Panels:
+    """The kernel's panels, which it filters as it writes them down when there are no mimic joints."""
+    found = None
+    if not robot.has_mimic:
+        found = parallel.torque_panels(robot.tree, samples, wanted, further, joints)
+    return found or filtered_regressor.dispatch(object)(
+        term, robot, samples, wanted, further, parallel, joints
+    )
 
-    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """Generalised momentum P pi = M dq and R pi = -C' dq + g."""
-        q, dq, _ = robot.tree_motion(samples.q, samples.dq, samples.ddq)
-        P = momentum_regressor(robot.tree, q, dq, columns=wanted)
-        R = momentum_rate_regressor(robot.tree, q, dq, columns=wanted)
-        return (_project(robot, P), _project(robot, R)) if robot.has_mimic else (P, R)
 
-    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-        """Kinetic and potential energy; nothing is lost."""
-        q, dq, _ = robot.tree_motion(samples.q, samples.dq, samples.ddq)
-        kinetic = kinetic_energy_regressor(robot.tree, q, dq, columns=wanted)
-        potential = potential_energy_regressor(robot.tree, q, columns=wanted)
-        return kinetic + potential, empty_panels(robot, samples)
+@exported_parts.register(RigidBody)
+def _(term: RigidBody, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """Nothing beside the bodies themselves."""
+    return ()
 
-    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
-        """The kernel's inverse dynamics, projected when there are mimic joints."""
-        q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
-        tree_torque = inverse_dynamics(robot.tree, theta, q, dq, ddq)
-        return tree_torque @ robot.projection if robot.has_mimic else tree_torque
+
+@momentum_form.register(RigidBody)
+def _(term: RigidBody, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+    """Generalised momentum P pi = M dq and R pi = -C' dq + g."""
+    q, dq, _ = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+    P = momentum_regressor(robot.tree, q, dq, columns=wanted)
+    R = momentum_rate_regressor(robot.tree, q, dq, columns=wanted)
+    return (_project(robot, P), _project(robot, R)) if robot.has_mimic else (P, R)
+
+
+@energy_form.register(RigidBody)
+def _(term: RigidBody, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
+    """Kinetic and potential energy; nothing is lost."""
+    q, dq, _ = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+    kinetic = kinetic_energy_regressor(robot.tree, q, dq, columns=wanted)
+    potential = potential_energy_regressor(robot.tree, q, columns=wanted)
+    return kinetic + potential, empty_panels(robot, samples)
+
+
+@torque_of.register(RigidBody)
+def _(term: RigidBody, robot: RobotModel, samples: Samples, theta: Float) -> Float:
+    """The kernel's inverse dynamics, projected when there are mimic joints."""
+    q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
+    tree_torque = inverse_dynamics(robot.tree, theta, q, dq, ddq)
+    return tree_torque @ robot.projection if robot.has_mimic else tree_torque
 
 
 def _project(robot: RobotModel, tree_panels: Panels) -> Panels:

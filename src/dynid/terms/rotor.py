@@ -12,9 +12,11 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels, reference
 from dynid.robot.model import Mounting, RobotModel, unit_vectors
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Column, LogFacts, MotionBasis, Question, Role, Side, Symbol
-from dynid.terms.term import JointTerm, Proposal, Term, empty_panels, proposal_by_joint
-from dynid.terms.transmission import motors_moved
+from dynid.terms.exports import Column, Kind, MotionBasis, Question, Role, Side, Symbol, Traits
+from dynid.terms.forms import energy_form, momentum_form, motor_momentum_form, motor_regressor, motor_work
+from dynid.terms.residual_tests import TermWords
+from dynid.terms.term import JointTerm, Selection, Term, by_joint, empty_panels
+from dynid.terms.transmission import moving_joints
 
 
 @dataclass(frozen=True)
@@ -23,19 +25,19 @@ class RotorInertia(JointTerm):
 
     name: str = "rotor_inertia"
     symbol = "Ia"
-    symbols = (Symbol("Ia", "I", "a", "rotor inertia seen at the joint"),)
+    words = TermWords(
+        symbols=(Symbol("Ia", "I", "a", "rotor inertia seen at the joint"),),
+        cause="rotors, which the model lacks",
+    )
     unit_revolute = "kg m^2"
     unit_prismatic = "kg"
     lower = 0.0
-    of_rotors = True
-    exports_as = MotionBasis.ACCELERATION
-    role, question = Role.PLAIN, Question("rotors", words="rotor inertia", certain=True)
-    as_cause = "rotors, which the model lacks"
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """All rotors or none."""
-        return (proposal_by_joint(robot, cls(), "rotor", "rotors", build=lambda places: cls()),)
+    traits = Traits(Kind.ROTORS, Side.MOTOR, basis=MotionBasis.ACCELERATION)
+    selection = Selection(
+        Role.PLAIN,
+        Question("rotors", words="rotor inertia", certain=True),
+        by_joint("rotor", "rotors", build=lambda _: RotorInertia()),
+    )
 
     def prior(self, robot: RobotModel) -> Float:
         """Reflected rotor inertia of the drive."""
@@ -45,13 +47,17 @@ class RotorInertia(JointTerm):
         """Joint acceleration."""
         return samples.ddq
 
-    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """P = dq_j, R = 0."""
-        return self.panels(robot, samples.dq, wanted), empty_panels(robot, samples)
 
-    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-        """Kinetic energy h = dq_j^2 / 2; nothing is lost."""
-        return np.ascontiguousarray(0.5 * samples.dq.T[wanted] ** 2), empty_panels(robot, samples)
+@momentum_form.register(RotorInertia)
+def _(term: RotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+    """P = dq_j, R = 0."""
+    return term.panels(robot, samples, samples.dq, wanted), empty_panels(robot, samples)
+
+
+@energy_form.register(RotorInertia)
+def _(term: RotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
+    """Kinetic energy h = dq_j^2 / 2; nothing is lost."""
+    return np.ascontiguousarray(0.5 * samples.dq.T[wanted] ** 2), empty_panels(robot, samples)
 
 
 # Rotors that spin on links that move, with the gyroscopic torque on these links.
@@ -83,9 +89,8 @@ class SpinningRotor(Term):
     )
     name: str = "spinning_rotor"
     symbol = "Ia"
-    covers = ("rotor",)
-    of_rotors = True
-    side = Side.BOTH
+    selection = Selection(covers=("rotor",))
+    traits = Traits(Kind.ROTORS, Side.BOTH)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", unit_vectors(self.axes))
@@ -101,18 +106,10 @@ class SpinningRotor(Term):
                 owner=i,
                 prior=float(prior[i]),
                 lower=0.0,
+                moved_by=moving_joints(robot, i),
             )
             for i in range(robot.n)
         )
-
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Motors that turned."""
-        return motors_moved(robot, moved)
-
-    def motor_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """On what the motors move: their own acceleration and that of the carrying links about the motors' axes."""
-        push = _Rotors.of(self, robot, samples).push
-        return _panels(self._on_motors(robot, samples, push), _driven(robot), wanted)
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The motors' lines and, on the joints that move a carrying link, what the rotor does to that link."""
@@ -125,48 +122,63 @@ class SpinningRotor(Term):
                 lines[:, i] += robot.projection[ancestor][:, None] * (turning * moment).sum(axis=0)
         return _panels(lines, rotors.present(robot), wanted)
 
-    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """P = dT/d(dq, dtheta), R = -dT/dq of both sides; through a linkage, whose ratio changes, the torque itself."""
-        if robot.drive.linkages:
-            return super().momentum_form(robot, samples, wanted)
-        rotors = _Rotors.of(self, robot, samples)
-        P = self._on_motors(robot, samples, rotors.spin)
-        R = np.zeros_like(P)
-        for i, body, axis in rotors.carried():
-            rate = rotors.speed[:, i] / rotors.ratio[i]
-            turned = np.zeros((3, len(samples)))
-            for ancestor in sorted(rotors.links.axes[body]):
-                own = rotors.links.axes[body][ancestor][0]
-                turned = turned + own * (samples.dq @ robot.projection[ancestor])
-                turn = np.cross(turned.T, own.T) @ axis
-                P[:, i] += robot.projection[ancestor][:, None] * (rate * (axis @ own))
-                R[:, i] -= robot.projection[ancestor][:, None] * (rate * turn)
-        present = rotors.present(robot)
-        return _panels(P, present, wanted), _panels(R, present, wanted)
-
-    def motor_momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """P = s + z . w / r by the rows of the transmission, and no R: no position occurs in it."""
-        if robot.drive.linkages:
-            return super().motor_momentum_form(robot, samples, wanted)
-        spin = self._on_motors(robot, samples, _Rotors.of(self, robot, samples).spin)
-        return _panels(spin, _driven(robot), wanted), empty_panels(robot, samples)
-
-    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-        """Kinetic energy h = s^2 / 2 + s z . w / r beside that of the links; nothing is lost."""
-        rotors = _Rotors.of(self, robot, samples)
-        h = rotors.speed * (rotors.spin - 0.5 * rotors.speed)
-        return np.ascontiguousarray(h.T[wanted]), empty_panels(robot, samples)
-
-    def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Nothing: what the motor gives to its rotor is stored."""
-        return empty_panels(robot, samples)
-
     def _on_motors(self, robot: RobotModel, samples: Samples, values: Float) -> Float:
         # (joint, motor, T): values (T, m) of the motors, mapped to the joints by their transmission over r.
         J = robot.drive.jacobian(samples.motor.q) / robot.drive.own_ratio[:, None]
         return np.asarray(
             np.einsum("tmn,tm->nmt", np.broadcast_to(J, (len(samples), robot.n, robot.n)), values)
         )
+
+
+@motor_regressor.register(SpinningRotor)
+def _(term: SpinningRotor, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+    """On what the motors move: their own acceleration and that of the carrying links about the motors' axes."""
+    push = _Rotors.of(term, robot, samples).push
+    return _panels(term._on_motors(robot, samples, push), _driven(robot), wanted)
+
+
+@momentum_form.register(SpinningRotor)
+def _(term: SpinningRotor, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+    """P = dT/d(dq, dtheta), R = -dT/dq of both sides; through a linkage, whose ratio changes, the torque itself."""
+    if robot.drive.linkages:
+        return empty_panels(robot, samples), term.torque_regressor(robot, samples, wanted)
+    rotors = _Rotors.of(term, robot, samples)
+    P = term._on_motors(robot, samples, rotors.spin)
+    R = np.zeros_like(P)
+    for i, body, axis in rotors.carried():
+        rate = rotors.speed[:, i] / rotors.ratio[i]
+        turned = np.zeros((3, len(samples)))
+        for ancestor in sorted(rotors.links.axes[body]):
+            own = rotors.links.axes[body][ancestor][0]
+            turned = turned + own * (samples.dq @ robot.projection[ancestor])
+            turn = np.cross(turned.T, own.T) @ axis
+            P[:, i] += robot.projection[ancestor][:, None] * (rate * (axis @ own))
+            R[:, i] -= robot.projection[ancestor][:, None] * (rate * turn)
+    present = rotors.present(robot)
+    return _panels(P, present, wanted), _panels(R, present, wanted)
+
+
+@motor_momentum_form.register(SpinningRotor)
+def _(term: SpinningRotor, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+    """P = s + z . w / r by the rows of the transmission, and no R: no position occurs in it."""
+    if robot.drive.linkages:
+        return empty_panels(robot, samples), motor_regressor(term, robot, samples, wanted)
+    spin = term._on_motors(robot, samples, _Rotors.of(term, robot, samples).spin)
+    return _panels(spin, _driven(robot), wanted), empty_panels(robot, samples)
+
+
+@energy_form.register(SpinningRotor)
+def _(term: SpinningRotor, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
+    """Kinetic energy h = s^2 / 2 + s z . w / r beside that of the links; nothing is lost."""
+    rotors = _Rotors.of(term, robot, samples)
+    h = rotors.speed * (rotors.spin - 0.5 * rotors.speed)
+    return np.ascontiguousarray(h.T[wanted]), empty_panels(robot, samples)
+
+
+@motor_work.register(SpinningRotor)
+def _(term: SpinningRotor, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+    """Nothing: what the motor gives to its rotor is stored."""
+    return empty_panels(robot, samples)
 
 
 @dataclass(frozen=True, eq=False)

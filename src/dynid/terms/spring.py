@@ -15,8 +15,9 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Column, JointSpring, LogFacts, Part, Question, Role
-from dynid.terms.term import Proposal, Term, proposal_of_robot
+from dynid.terms.exports import Column, JointSpring, LogFacts, Part, Question, Role, Traits, panels_of
+from dynid.terms.forms import balanced_joints, exported_parts, known_torque
+from dynid.terms.term import Proposal, Selection, Term, joint_indices, proposal_of_robot
 
 # Where a spring is mounted: its length as a function of the joints, and by how much each joint changes it.
 
@@ -166,11 +167,7 @@ def lever_to_options(lever: Lever) -> dict[str, Any]:
 
 def named_joint(robot: RobotModel, name: str) -> int:
     """Index of a joint; raises UsageError if there is none of that name."""
-    if name not in robot.joint_names:
-        raise UsageError(
-            "unknown-joint", found=f"joint '{name}'", expected="one of " + ", ".join(robot.joint_names)
-        )
-    return robot.joint_names.index(name)
+    return joint_indices(robot, (name,))[0]
 
 
 def carried(
@@ -192,17 +189,10 @@ def carried(
     return p + R @ point, axes
 
 
-def lever_panels(robot: RobotModel, joints: Int, lines: Float, wanted: tuple[bool, ...]) -> Panels:
+def lever_panels(robot: RobotModel, samples: Samples, joints: Int, lines: Float, wanted: Bool) -> Panels:
     """Panels of torque lines (c, T, n) that act on some joints alone; wanted: (c,)."""
-    chosen = np.flatnonzero(wanted).astype(np.int64)
-    nothing = np.zeros((0, lines.shape[1]))
-    here = set(joints.tolist())
-    return Panels(
-        columns=tuple(chosen if j in here else chosen[:0] for j in range(robot.n)),
-        values=tuple(
-            np.ascontiguousarray(lines[chosen, :, j]) if j in here else nothing for j in range(robot.n)
-        ),
-    )
+    chosen = np.flatnonzero(wanted)
+    return panels_of(robot, samples, {j: (chosen, lines[chosen, :, j]) for j in joints.tolist()})
 
 
 def _turn(axis: Float, angle: Float) -> Float:
@@ -250,7 +240,7 @@ class Spring(Term):
     stiffness: float | None = None
     preload: float | None = None
     name: str = "spring"
-    passive: ClassVar[bool] = True
+    traits = Traits(passive=True)
 
     def __post_init__(self) -> None:
         check_label(self.label)
@@ -264,10 +254,6 @@ class Spring(Term):
         c = Column(f"c_{self.label}", "N", self.name, owner, prior=_known(self.preload))
         return (k, c) if self.free_length is None else (k,)
 
-    def balances(self, robot: RobotModel) -> Bool:
-        """The joints between the two links."""
-        return np.isin(np.arange(robot.n), self.geometry.joints(robot))
-
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """L dl/dq and dl/dq on the joints between the two links."""
         length, slopes = self.geometry.length(robot, samples.q)
@@ -275,7 +261,40 @@ class Spring(Term):
             lines = np.stack([length[:, None] * slopes, slopes])
         else:
             lines = ((length - self.free_length)[:, None] * slopes)[None]
-        return lever_panels(robot, self.geometry.joints(robot), lines, tuple(wanted))
+        return lever_panels(robot, samples, self.geometry.joints(robot), lines, wanted)
+
+
+@balanced_joints.register(Spring)
+def _(term: Spring, robot: RobotModel) -> Bool:
+    """The joints between the two links."""
+    return np.isin(np.arange(robot.n), term.geometry.joints(robot))
+
+
+def _spring_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """Over each joint of which the description says nothing, as a hose, a cable or a balancer makes one."""
+    return tuple(
+        proposal_of_robot(
+            robot,
+            term := _of_joint(robot, j),
+            "spring",
+            "{count} spring{s} on {joints}",
+            places=(j,) * len(term.columns(robot)),
+            positive=True,
+            shield="position",
+        )
+        for j in (() if log.both_sides else range(robot.n))
+        if np.isnan(robot.spring_prior[j, 0])
+    )
+
+
+def _described_by_robot(robot: RobotModel) -> tuple[Term, ...]:
+    """Over each joint that has one in the description."""
+    known = np.flatnonzero(np.isfinite(robot.spring_prior[:, 0]))
+    return tuple(_of_joint(robot, j) for j in known.tolist())
+
+
+def _of_joint(robot: RobotModel, joint: int) -> TorsionSpring:
+    return TorsionSpring((robot.joint_names[joint],), label=f"joint{joint + 1}")
 
 
 @dataclass(frozen=True)
@@ -296,36 +315,9 @@ class TorsionSpring(Term):
     weights: tuple[float, ...] = ()
     stiffness: float | None = None
     name: str = "torsion_spring"
-    passive: ClassVar[bool] = True
+    traits = Traits(passive=True)
 
-    role, question = Role.ROBOT, Question("springs")
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Over each joint of which the description says nothing, as a hose, a cable or a balancer makes one."""
-        return tuple(
-            proposal_of_robot(
-                robot,
-                term := cls._of_joint(robot, j),
-                "spring",
-                "{count} spring{s} on {joints}",
-                places=(j,) * len(term.columns(robot)),
-                positive=True,
-                shield="position",
-            )
-            for j in (() if log.both_sides else range(robot.n))
-            if np.isnan(robot.spring_prior[j, 0])
-        )
-
-    @classmethod
-    def described(cls, robot: RobotModel) -> tuple[Term, ...]:
-        """Over each joint that has one in the description."""
-        known = np.flatnonzero(np.isfinite(robot.spring_prior[:, 0]))
-        return tuple(cls._of_joint(robot, j) for j in known.tolist())
-
-    @classmethod
-    def _of_joint(cls, robot: RobotModel, joint: int) -> TorsionSpring:
-        return cls((robot.joint_names[joint],), label=f"joint{joint + 1}")
+    selection = Selection(Role.ROBOT, Question("springs"), _spring_proposals, _described_by_robot)
 
     def __post_init__(self) -> None:
         check_label(self.label)
@@ -355,19 +347,11 @@ class TorsionSpring(Term):
         k, c = robot.spring_prior[j]
         return (float(k / w[j] ** 2), float(c / w[j])) if k >= 0 else (np.nan, np.nan)
 
-    def balances(self, robot: RobotModel) -> Bool:
-        """The spanned joints."""
-        return np.asarray(self._weights(robot) != 0)
-
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The spanned angle and one, on the spanned joints."""
         w = self._weights(robot)
         lines = np.stack([np.outer(samples.q @ w, w), np.outer(np.ones(len(samples)), w)])
-        return lever_panels(robot, np.flatnonzero(w).astype(np.int64), lines, tuple(wanted))
-
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """A spring over the joints."""
-        return (JointSpring(self.name, self._weights(robot), float(theta[0]), float(theta[1])),)
+        return lever_panels(robot, samples, np.flatnonzero(w).astype(np.int64), lines, wanted)
 
     def _weights(self, robot: RobotModel) -> Float:
         w = np.zeros(robot.n)
@@ -377,6 +361,18 @@ class TorsionSpring(Term):
             found = f"weights {self.weights}"
             raise UsageError("spring-weights", found=found, expected="a weight other than zero")
         return w
+
+
+@balanced_joints.register(TorsionSpring)
+def _(term: TorsionSpring, robot: RobotModel) -> Bool:
+    """The spanned joints."""
+    return np.asarray(term._weights(robot) != 0)
+
+
+@exported_parts.register(TorsionSpring)
+def _(term: TorsionSpring, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """A spring over the joints."""
+    return (JointSpring(term.name, term._weights(robot), float(theta[0]), float(theta[1])),)
 
 
 def is_spring_stiffness(column: Column) -> bool:
@@ -426,8 +422,49 @@ def _owner(geometry: Lever, robot: RobotModel) -> int:
 LEAST_VOLUME = 0.01
 
 
+class GainedTorque(Term):
+    """A torque that is known but for a gain s with the prior 1, which is estimated, or 1.
+
+    Subclasses have the fields `free`, whether s is estimated, and `label`: the parameter is s_LABEL.
+    """
+
+    free: bool
+    label: str
+    traits = Traits(passive=True)
+
+    @abstractmethod
+    def acting(self, robot: RobotModel) -> Int:
+        """Indices of the joints that it acts on, ascending."""
+
+    @abstractmethod
+    def whole(self, robot: RobotModel, samples: Samples) -> Float:
+        """The torque (T, n) at s = 1."""
+
+    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
+        """The gain, if it is estimated."""
+        owner = int(self.acting(robot)[-1])
+        return (Column(f"s_{self.label}", "1", self.name, owner, prior=1.0, lower=0.0),) if self.free else ()
+
+    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
+        """The whole torque, at s = 1."""
+        lines = self.whole(robot, samples)[None] if self.free else np.zeros((0, *samples.q.shape))
+        return lever_panels(robot, samples, self.acting(robot), lines, wanted)
+
+
+@balanced_joints.register(GainedTorque)
+def _(term: GainedTorque, robot: RobotModel) -> Bool:
+    """The joints that it acts on."""
+    return np.isin(np.arange(robot.n), term.acting(robot))
+
+
+@known_torque.register(GainedTorque)
+def _(term: GainedTorque, robot: RobotModel, samples: Samples) -> Float | None:
+    """The whole torque when the gain is not estimated."""
+    return None if term.free else term.whole(robot, samples)
+
+
 @dataclass(frozen=True)
-class GasSpring(Term):
+class GasSpring(GainedTorque):
     """A gas or hydro-pneumatic counterbalance: tau_j = s F dl/dq_j.
 
         F = A p,    p = p0 (V0 / V)^n,    V = V0 - (l - l0) A
@@ -454,7 +491,6 @@ class GasSpring(Term):
     free: bool = True
     label: str = "gas"
     name: str = "gas_spring"
-    passive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_label(self.label)
@@ -464,13 +500,9 @@ class GasSpring(Term):
                     "gas-spring", found=f"{key} = {getattr(self, key)}", expected="a number > 0, SI"
                 )
 
-    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """The gain, if it is estimated."""
-        return _gain(self.label, self.name, self.geometry.joints(robot)) if self.free else ()
-
-    def balances(self, robot: RobotModel) -> Bool:
-        """The joints that it is mounted over."""
-        return np.isin(np.arange(robot.n), self.geometry.joints(robot))
+    def acting(self, robot: RobotModel) -> Int:
+        """Those that it is mounted over."""
+        return self.geometry.joints(robot)
 
     def force(self, length: Float) -> Float:
         """F of lengths (T,) in m, N; positive pulls."""
@@ -479,16 +511,8 @@ class GasSpring(Term):
         volume = np.maximum(volume, LEAST_VOLUME * self.volume)
         return np.asarray(sign * self.area * self.pressure * (self.volume / volume) ** self.exponent)
 
-    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The whole torque, at s = 1."""
-        lines = self._torque(robot, samples)[None] if self.free else np.zeros((0, *samples.q.shape))
-        return lever_panels(robot, self.geometry.joints(robot), lines, tuple(wanted))
-
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """The whole torque when the gain is not estimated."""
-        return None if self.free else self._torque(robot, samples)
-
-    def _torque(self, robot: RobotModel, samples: Samples) -> Float:
+    def whole(self, robot: RobotModel, samples: Samples) -> Float:
+        """The force on its lever."""
         length, slopes = self.geometry.length(robot, samples.q)
         return np.asarray(self.force(length)[:, None] * slopes)
 
@@ -506,7 +530,7 @@ def register_function(name: str, function: TorqueFunction) -> None:
 
 
 @dataclass(frozen=True)
-class FunctionTorque(Term):
+class FunctionTorque(GainedTorque):
     """Torque of a function of one's own, times a gain: tau_j = s f(l) dl/dq_j, or tau = s f(q) without a geometry.
 
     function: name that it was registered by (`register_function`); no code is ever read from a file.
@@ -521,32 +545,16 @@ class FunctionTorque(Term):
     free: bool = True
     label: str = "function"
     name: str = "function"
-    passive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_label(self.label)
 
-    def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """The gain, if it is estimated."""
-        return _gain(self.label, self.name, self._joints(robot)) if self.free else ()
-
-    def balances(self, robot: RobotModel) -> Bool:
-        """The joints that it acts on."""
-        return np.isin(np.arange(robot.n), self._joints(robot))
-
-    def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The whole torque, at s = 1."""
-        lines = self._torque(robot, samples)[None] if self.free else np.zeros((0, *samples.q.shape))
-        return lever_panels(robot, self._joints(robot), lines, tuple(wanted))
-
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """The whole torque when the gain is not estimated."""
-        return None if self.free else self._torque(robot, samples)
-
-    def _joints(self, robot: RobotModel) -> Int:
+    def acting(self, robot: RobotModel) -> Int:
+        """All of them, or those that it is mounted over."""
         return np.arange(robot.n) if self.geometry is None else self.geometry.joints(robot)
 
-    def _torque(self, robot: RobotModel, samples: Samples) -> Float:
+    def whole(self, robot: RobotModel, samples: Samples) -> Float:
+        """What the function says."""
         if self.function not in FUNCTIONS:
             raise InputError(
                 "unknown-function",
@@ -570,7 +578,3 @@ class FunctionTorque(Term):
                 expected=f"finite numbers of shape {shape}",
             )
         return found
-
-
-def _gain(label: str, term: str, joints: Int) -> tuple[Column, ...]:
-    return (Column(f"s_{label}", "1", term, int(joints[-1]), prior=1.0, lower=0.0),)

@@ -5,40 +5,45 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, replace
-from functools import cached_property
-from typing import Any, ClassVar, Self, TypeVar, cast
+from functools import cached_property, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from dynid.base.arrays import Bool, Float, Int
-from dynid.base.diagnostics import Explanation
+from dynid.base.arrays import Bool, Float
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.base.registry import Registry, meant
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
-from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import POSE_RATE, Samples
+from dynid.terms import forms
 from dynid.terms.exports import (
     EVERYWHERE,
     Column,
     Extent,
+    Kind,
     LogFacts,
     MotionBasis,
     Of,
     OnJoint,
     Part,
     Question,
+    Reads,
     Role,
     Scale,
     Side,
     Symbol,
+    Traits,
+    empty_panels,
     joined,
+    panels_of,
     side_by_side,
     split,
 )
-from dynid.terms.residual_tests import Feature, FeatureGroup, FitAnalysis, Held, Notice, Remains
+from dynid.terms.residual_tests import TermWords
 
 __all__ = [
     "CATALOGUE",
@@ -56,7 +61,28 @@ __all__ = [
 ]
 
 
-MomentumForm = Callable[[RobotModel, Samples, Bool], tuple[Panels, Panels]]
+MomentumForm = Callable[[Any, RobotModel, Samples, Bool], tuple[Panels, Panels]]
+
+
+def _nothing(*_: Any) -> tuple[Any, ...]:
+    return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """How the automatic choice of the model tries a term.
+
+    role: None = it has none.    question: of the choice, that it answers.
+    proposed: the proposals for a log, from the class of the term; () = it is not tried.
+    described: terms for what a robot's description says that it has, which the choice keeps; () = nothing.
+    covers: labels of plain effects that have no place beside it.
+    """
+
+    role: Role | None = None
+    question: Question = Question("")
+    proposed: Callable[[type[Any], RobotModel, LogFacts], tuple[Proposal, ...]] = _nothing
+    described: Callable[[RobotModel], tuple[Term, ...]] = _nothing
+    covers: tuple[str, ...] = ()
 
 
 class Term(ABC):
@@ -65,253 +91,69 @@ class Term(ABC):
     A new effect is one small file: a frozen dataclass with `columns` and `torque_regressor`
     (or a JointTerm with `basis`), named in dynid.terms.catalogue to be reachable from an experiment file.
 
-    side: where the effect acts. A term on the motor's side is given the motors' reflected motion in place of the
-    links' where both were measured; with one encoder the two are the same.
+    traits: what it is to programs that use it.
+    words: how it is written, what its lack looks like, what its size means.
+    selection: how the automatic choice tries it.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     name: str
-    remembers: ClassVar[bool] = False  # whether it reads Samples.past
-    reads_rate: ClassVar[bool] = False  # whether it differentiates along time
-    is_friction: ClassVar[bool] = False
-    knows_friction: ClassVar[bool] = (
-        False  # whether friction estimated beside it is what its own lacks, of either sign
-    )
-    side: ClassVar[Side] = Side.LINK
-    symbols: ClassVar[tuple[Symbol, ...]] = ()
-    of_log: ClassVar[bool] = False  # whether it describes the log or its load, and not the robot
-    linearised: ClassVar[bool] = False  # whether it is linear about a model known beforehand
-    role: ClassVar[Role | None] = None  # in the automatic choice, None = it has none
-    question: ClassVar[Question] = Question("")  # the question of the automatic choice that it answers
-    group: ClassVar[FeatureGroup | None] = None  # of the features that it leaves in residuals
-    explanations: ClassVar[tuple[Explanation, ...]] = ()  # of a plug-in's codes; dynid's are in docs/findings
-    steps: ClassVar[bool] = False  # whether it is friction with a step at rest
-    loaded: ClassVar[bool] = False  # whether it is friction that grows with the torque of the bodies
-    hides_wiring: ClassVar[bool] = False  # whether it could take up exchanged joints or a wrong sign
-    # Its lack as a cause of bodies that are not physically consistent, in words; with {joint}, that of single joints.
-    as_cause: ClassVar[str] = ""
-    # The same of all joints of one kind of drive, which the description tells by the greatest effort.
-    as_cause_of_kind: ClassVar[str] = ""
-    scale: ClassVar[Scale] = Scale.KEEPS  # what it does to the size of all torques
-    passive: ClassVar[bool] = (
-        False  # whether a parameter that is negative beyond doubt is a mistake of the input
-    )
-    of_bodies: ClassVar[bool] = (
-        False  # whether its parameters are the ten inertial ones of each body, in order
-    )
-    of_rotors: ClassVar[bool] = False  # whether its parameters are rotor inertias as the joints see them
-    either_side: ClassVar[bool] = False  # whether it may sit at the motors as well as at the joints
-    covers: ClassVar[tuple[str, ...]] = ()  # labels of plain effects that have no place beside it
+    traits: ClassVar[Traits] = Traits()
+    words: ClassVar[TermWords] = TermWords()
+    selection: ClassVar[Selection] = Selection()
 
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """How the automatic choice tries this effect on a log; () = not at all."""
-        return ()
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__module__.partition(".")[0] != "dynid":
+            _old_interface().adapt(cls)
 
-    @classmethod
-    def described(cls, robot: RobotModel) -> tuple[Term, ...]:
-        """Terms for what the description says that the robot has, which the automatic choice keeps; () = nothing."""
-        return ()
+    if not TYPE_CHECKING:  # a checker of types is to know none of them
 
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """What the lack of this effect leaves of a joint's residual, in the class's `group`; () = nothing specific."""
-        return ()
-
-    @classmethod
-    def lacking(cls, fit: FitAnalysis) -> Iterator[Notice]:
-        """What residuals say of this effect on the whole robot; what they say of single joints is in `features`."""
-        yield from ()
-
-    @classmethod
-    def against_description(cls, fit: FitAnalysis) -> Iterator[Notice]:
-        """What this effect would explain of the way in which a fit differs from the description."""
-        yield from ()
-
-    def notices(self, held: Held) -> Iterator[Notice]:
-        """What the sizes of this effect in a fitted model mean to whoever recorded the log."""
-        yield from ()
-
-    @property
-    def along_time(self) -> bool:
-        """Whether it is not a function of each sample alone: it has a memory, or differentiates along time."""
-        return self.remembers or self.reads_rate
-
-    def without_memory(self) -> Term:
-        """What stands for it, with the same parameters, where single samples are looked at; itself unless it remembers.
-
-        Motions are designed with it: samples of a design lie farther apart than a memory reaches.
-        """
-        return self
-
-    @property
-    def is_open(self) -> bool:
-        """Whether its form, a nonlinear parameter or the bodies that it reads are still to be found."""
-        return False
-
-    @property
-    def needs_bodies(self) -> bool:
-        """Whether a first fit without it has to give the bodies."""
-        return False
-
-    def with_bodies(self, inertia: tuple[float, ...]) -> Self:
-        """Itself with the bodies of a first fit, ten numbers each."""
-        return self
-
-    def load_slope(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
-        """By how much its torque grows with that of the bodies, (T, n), for parameters theta (p,)."""
-        return np.zeros_like(samples.dq)
-
-    def alternatives(self, joints: tuple[str, ...]) -> Mapping[str, Terms]:
-        """Models for these joints that are compared in its place, the plainest first; none for a term as it is."""
-        return {}
+        def __getattr__(self, name):
+            # Members of the interface of dynid 0.1, which are attributes once its module is loaded.
+            if name in OLD_MEMBERS and _old_interface():
+                return getattr(self, name)
+            raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
 
     @abstractmethod
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The parameters that this term adds for this robot."""
 
-    def parameter_count(self, robot: RobotModel) -> int:
-        """How many these are."""
-        return len(self.columns(robot))
-
     @abstractmethod
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """Returns, per joint, the wanted columns of Y in tau = Y theta; indices count within the term."""
 
-    def motion_slopes(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """Derivatives (3, n, R, T) of all R lines of `torque_regressor`, joint after joint, by q, dq, ddq of joints.
-
-        None: they are found by differences, which is as good, and slower.
-        """
-        return None
-
-    def filtered_regressor(
-        self,
-        robot: RobotModel,
-        samples: Samples,
-        wanted: Bool,
-        further: Sequence[Float],
-        parallel: ParallelFilter,
-        joints: Bool | None = None,
-    ) -> Panels:
-        """Returns `torque_regressor` and, after it, further lines (e, T) of each joint through the parallel filter.
-
-        joints: (n,) that get columns, None = all.
-        """
-        own = side_by_side(
-            robot, ((self.torque_regressor, samples, len(wanted)),), samples, wanted, None, joints
-        )
-        panels = (np.concatenate(pair) for pair in zip(own.values, further, strict=True))
-        return Panels(own.columns, tuple(parallel.apply(panel, samples)[0] for panel in panels))
-
-    def motor_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Returns the part of `torque_regressor` that acts on the motors, whose equations elastic joints add.
-
-        A term on the motor's side gives all of it, one on the link's side nothing.
-        """
-        if self.side is Side.MOTOR:
-            return self.torque_regressor(robot, samples, wanted)
-        return empty_panels(robot, samples)
-
-    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """Returns (P, R) with Y theta = d(P theta)/dt + R theta, for equations without acceleration.
-
-        A term that reads no acceleration is all R, which is what a new term inherits.
-        """
-        return empty_panels(robot, samples), self.torque_regressor(robot, samples, wanted)
-
-    def motor_momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """Returns the part of `momentum_form` that acts on the motors."""
-        if self.side is Side.MOTOR:
-            return self.momentum_form(robot, samples, wanted)
-        return empty_panels(robot, samples), self.motor_regressor(robot, samples, wanted)
-
-    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-        """Returns (h, W) with dq' Y theta = d(h theta)/dt + dq' W theta: stored energy, and torque that does work.
-
-        h: (w, T), a line a wanted column.    W: as `torque_regressor`. A term that stores nothing is all W.
-        """
-        return np.zeros((int(wanted.sum()), len(samples))), self.torque_regressor(robot, samples, wanted)
-
-    def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Returns the part of the working torque W of `energy_form` that acts on the motors."""
-        if self.side is Side.MOTOR:
-            return self.energy_form(robot, samples, wanted)[1]
-        return self.motor_regressor(robot, samples, wanted)
-
-    def known_momentum(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
-        """`known_torque` as (P, R), (T, n) each, tau_known = dP/dt + R; None for no known torque."""
-        known = self.known_torque(robot, samples)
-        return None if known is None else (np.zeros_like(known), known)
-
-    def known_energy(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
-        """`known_torque` as (h, W): stored energy (T,) and torque that does work (T, n); None for no known torque."""
-        known = self.known_torque(robot, samples)
-        return None if known is None else (np.zeros(len(samples)), known)
-
-    def seen(self, samples: Samples) -> Samples:
-        """The samples as this term is given them: with the motion of its side."""
-        return samples.motor if self.side is Side.MOTOR else samples
-
-    def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
-        """Returns Y theta, (T, n), for values (p,) of the parameters; a faster way may override it."""
-        panels = self.torque_regressor(robot, samples, theta != 0)
-        total = np.zeros((len(samples), robot.n))
-        for joint, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
-            total[:, joint] = theta[columns] @ values
-        return total
-
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """Returns joint torque (T, n) that this term contributes without any unknown, or None."""
-        return None
-
-    def within(self, robot: RobotModel, extent: Extent) -> Self:
-        """The same effect, knowing how fast and far joints went in the log that it is fitted to.
-
-        Friction that grows faster than the speed goes on in proportion to it beyond those speeds, and friction that
-        varies with position stays as it is at their border, in predictions, plots and exported code alike.
-        """
-        return self
-
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """The pieces of an exported model that stand for this effect with parameters theta (p,).
-
-        None for an effect that other programs cannot hold, () for one that is not the robot's.
-        """
-        return () if self.of_log else None
-
-    def zeros(self, robot: RobotModel, theta: Float) -> Float:
-        """What this effect says that the joints' positions (n,) are above the logged ones, rad (m).
-
-        Exported robots have it in the origins of their joints.
-        """
-        return np.zeros(robot.n)
-
-    def channels(self) -> tuple[str, ...]:
-        """Names of the extra log channels that this term reads."""
-        return ()
-
-    def clock(self) -> tuple[float, float] | None:
-        """First and last time, s, that it is of; None = any."""
-        return None
-
-    def balances(self, robot: RobotModel) -> Bool:
-        """Joints (n,) whose gravity this effect may carry, so that bodies alone do not give their torque."""
-        return np.zeros(robot.n, dtype=np.bool_)
-
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Which parameters (p,) a log can determine in which only some joints (n,) moved."""
-        return np.ones(len(self.columns(robot)), dtype=np.bool_)
-
     def __add__(self, other: Term | Terms) -> Terms:
         return Terms((self,)) + other
+
+
+# Members of the interface of dynid 0.1, so that its module is loaded for these alone.
+OLD_MEMBERS = frozenset(
+    (
+        *("against_description", "alive", "alternatives", "as_cause", "as_cause_of_kind", "balances"),
+        *("c_texts", "channels", "clock", "covers", "described", "either_side", "energy_form"),
+        *("explanations", "exported", "exports_as", "features", "filtered_regressor", "followed"),
+        *("group", "hides_wiring", "is_friction", "is_open", "known_energy", "known_momentum"),
+        *("known_torque", "knows_friction", "label", "lacking", "linearised", "load_slope", "loaded"),
+        *("momentum_form", "motion_slopes", "motor_momentum_form", "motor_regressor", "motor_work"),
+        *("needs_bodies", "notices", "of_bodies", "of_log", "of_rotors", "option", "parameter_count"),
+        *("passive", "proposed", "question", "range_of", "reads_rate", "remembers", "rival", "role"),
+        *("scale", "side", "starts", "steps", "symbols", "torque", "tried", "tried_on", "with_bodies"),
+        *("within", "without_memory", "zeros"),
+    )
+)
+
+
+def _old_interface() -> Any:
+    # By its name, as kinds of the catalogue are loaded: it builds on this module.
+    return import_module("dynid.terms.old")
 
 
 def _batch_by_batch(term: Term, batches: Sequence[Samples]) -> Callable[[RobotModel, Samples, Bool], Panels]:
     """A regressor of several batches of which the term sees each by itself."""
 
     def regressor(robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        parts = [term.torque_regressor(robot, term.seen(batch), wanted) for batch in batches]
+        parts = [term.torque_regressor(robot, forms.seen_by(term, batch), wanted) for batch in batches]
         values = zip(*(part.values for part in parts), strict=True)
         return Panels(parts[0].columns, tuple(np.concatenate(lines, axis=1) for lines in values))
 
@@ -340,7 +182,7 @@ class Terms:
 
         Friction has its lower bounds unless another term knows friction: what that lacks may have either sign.
         """
-        known = any(term.knows_friction for term in self.terms)
+        known = any(term.traits.kind is Kind.COMPENSATION for term in self.terms)
         columns = tuple(
             replace(column, lower=-np.inf) if known and _is_friction(term) else column
             for term in self.terms
@@ -358,11 +200,11 @@ class Terms:
 
     def channels(self) -> tuple[str, ...]:
         """Extra log channels that the terms read, each once."""
-        return tuple(dict.fromkeys(name for term in self.terms for name in term.channels()))
+        return tuple(dict.fromkeys(name for term in self.terms for name in forms.channels_of(term)))
 
     def clock(self) -> tuple[float, float] | None:
         """First and last time, s, that any term is of; None = all are of any time."""
-        known = [times for term in self.terms if (times := term.clock()) is not None]
+        known = [times for term in self.terms if (times := forms.clock_of(term)) is not None]
         return (min(start for start, _ in known), max(end for _, end in known)) if known else None
 
     def torque_regressor(
@@ -382,8 +224,8 @@ class Terms:
         counts = self._counts(robot)
         parts = (
             (
-                _batch_by_batch(term, batches) if batches and term.along_time else term.torque_regressor,
-                term.seen(samples),
+                _batch_by_batch(term, batches) if batches and term.traits.reads else term.torque_regressor,
+                forms.seen_by(term, samples),
                 n,
             )
             for term, n in zip(self.terms, counts, strict=True)
@@ -396,7 +238,8 @@ class Terms:
         """Returns the part of Y that acts on the motors, in the form of `torque_regressor`."""
         counts = self._counts(robot)
         parts = (
-            (term.motor_regressor, term.seen(samples), n) for term, n in zip(self.terms, counts, strict=True)
+            (partial(forms.motor_regressor, term), forms.seen_by(term, samples), n)
+            for term, n in zip(self.terms, counts, strict=True)
         )
         return side_by_side(robot, parts, samples, wanted, target)
 
@@ -404,13 +247,13 @@ class Terms:
         # Numbers of parameters; filters and simulations ask for the same robot's thousands of times.
         latest: tuple[RobotModel, tuple[int, ...]] | None = self.__dict__.get("_latest_counts")
         if latest is None or latest[0] is not robot:
-            latest = robot, tuple(term.parameter_count(robot) for term in self.terms)
+            latest = robot, tuple(forms.parameter_count(term, robot) for term in self.terms)
             self.__dict__["_latest_counts"] = latest
         return latest[1]
 
     def within(self, robot: RobotModel, extent: Extent) -> Terms:
         """The same terms, knowing how fast and far joints went in the log that they are fitted to."""
-        return Terms(tuple(term.within(robot, extent) for term in self.terms))
+        return Terms(tuple(forms.within_extent(term, robot, extent) for term in self.terms))
 
     def friction_columns(self, robot: RobotModel) -> Bool:
         """Mask (p,) of the parameters of friction, of whatever form."""
@@ -420,38 +263,43 @@ class Terms:
     @property
     def remembers(self) -> bool:
         """Whether some term reads the motion before the samples at hand."""
-        return any(term.remembers for term in self.terms)
+        return any(Reads.PAST in term.traits.reads for term in self.terms)
 
     @property
     def reads_rate(self) -> bool:
         """Whether some term differentiates along time."""
-        return any(term.reads_rate for term in self.terms)
+        return any(Reads.RATE in term.traits.reads for term in self.terms)
 
     @property
     def along_time(self) -> bool:
         """Whether some term is not a function of each sample alone."""
-        return any(term.along_time for term in self.terms)
+        return any(term.traits.reads for term in self.terms)
+
+    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
+        """Which parameters (p,) a log can determine in which only some joints (n,) moved."""
+        return np.concatenate(
+            [np.zeros(0, dtype=np.bool_), *(forms.alive_columns(term, robot, moved) for term in self.terms)]
+        )
 
     def balances(self, robot: RobotModel) -> Bool:
         """Joints (n,) whose gravity some term other than the bodies may carry."""
         carried = np.zeros(robot.n, dtype=np.bool_)
         for term in self.terms:
-            carried |= term.balances(robot)
+            carried |= forms.balanced_joints(term, robot)
         return carried
 
     def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
         """Momentum P and its rate's other part R of all terms side by side, Y theta = d(P theta)/dt + R theta."""
-        return self._momentum([term.momentum_form for term in self.terms], robot, samples, wanted)
+        return self._momentum(forms.momentum_form, robot, samples, wanted)
 
     def motor_momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
         """The part of `momentum_form` that acts on the motors."""
-        return self._momentum([term.motor_momentum_form for term in self.terms], robot, samples, wanted)
+        return self._momentum(forms.motor_momentum_form, robot, samples, wanted)
 
     def _momentum(
-        self, forms: list[MomentumForm], robot: RobotModel, samples: Samples, wanted: Bool
+        self, form: MomentumForm, robot: RobotModel, samples: Samples, wanted: Bool
     ) -> tuple[Panels, Panels]:
-        each = self._each(robot, samples, wanted)
-        parts = [form(robot, seen, own) for form, (_, seen, own) in zip(forms, each, strict=True)]
+        parts = [form(term, robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)]
         P, R = (self._joined(robot, samples, [part[i] for part in parts]) for i in range(2))
         return P, R
 
@@ -460,51 +308,56 @@ class Terms:
     ) -> Iterator[tuple[Term, Samples, Bool]]:
         # Every term with its samples, and with its part of a mask (p,).
         for term, own in zip(self.terms, split(wanted, self._counts(robot)), strict=True):
-            yield term, term.seen(samples), own
+            yield term, forms.seen_by(term, samples), own
 
     def _joined(self, robot: RobotModel, samples: Samples, parts: list[Panels]) -> Panels:
         return joined(robot, parts, self._counts(robot), samples)
 
     def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
         """Stored energy h (w, T) and working torque W of all terms, dq' Y theta = d(h theta)/dt + dq' W theta."""
-        parts = [term.energy_form(robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)]
+        parts = [
+            forms.energy_form(term, robot, seen, own)
+            for term, seen, own in self._each(robot, samples, wanted)
+        ]
         stored = np.concatenate([np.zeros((0, len(samples))), *(part[0] for part in parts)])
         return stored, self._joined(robot, samples, [part[1] for part in parts])
 
     def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """The part of the working torque of `energy_form` that acts on the motors."""
-        parts = [term.motor_work(robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)]
+        parts = [
+            forms.motor_work(term, robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)
+        ]
         return self._joined(robot, samples, parts)
 
     @property
     def of_motors(self) -> Terms:
         """The terms on the motors' side."""
-        return Terms(tuple(term for term in self.terms if term.side is Side.MOTOR))
+        return Terms(tuple(term for term in self.terms if term.traits.side is Side.MOTOR))
 
     def known_momentum(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
         """`known_torque` as dP/dt + R, (T, n) each."""
-        P, R = np.zeros((len(samples), robot.n)), np.zeros((len(samples), robot.n))
-        for term in self.terms:
-            known = term.known_momentum(robot, term.seen(samples))
-            if known is not None:
-                P, R = P + known[0], R + known[1]
-        return P, R
+        return self._known_form(forms.known_momentum, np.zeros((len(samples), robot.n)), robot, samples)
 
     def known_energy(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
         """`known_torque` as stored energy (T,) and torque that does work (T, n)."""
-        h, W = np.zeros(len(samples)), np.zeros((len(samples), robot.n))
+        return self._known_form(forms.known_energy, np.zeros(len(samples)), robot, samples)
+
+    def _known_form(
+        self, form: Callable[..., Any], stored: Float, robot: RobotModel, samples: Samples
+    ) -> tuple[Float, Float]:
+        rest = np.zeros((len(samples), robot.n))
         for term in self.terms:
-            known = term.known_energy(robot, term.seen(samples))
+            known = form(term, robot, forms.seen_by(term, samples))
             if known is not None:
-                h, W = h + known[0], W + known[1]
-        return h, W
+                stored, rest = stored + known[0], rest + known[1]
+        return stored, rest
 
     def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
         """Joint torque of the model for parameter values theta (p,), known torque included, (T, n)."""
         total = self.known_torque(robot, samples)
         for term, own in self.with_values(robot, theta):
             if own.any():
-                total += term.torque(robot, term.seen(samples), own)
+                total += forms.torque_of(term, robot, forms.seen_by(term, samples), own)
         return total
 
     def with_values(self, robot: RobotModel, theta: Float) -> Iterator[tuple[Term, Float]]:
@@ -519,13 +372,15 @@ class Terms:
 
     def known_motor_torque(self, robot: RobotModel, samples: Samples) -> Float:
         """The part of `known_torque` that acts on the motors, (T, n)."""
-        return self._known(robot, samples, tuple(term for term in self.terms if term.side is Side.MOTOR))
+        return self._known(
+            robot, samples, tuple(term for term in self.terms if term.traits.side is Side.MOTOR)
+        )
 
     @staticmethod
     def _known(robot: RobotModel, samples: Samples, terms: tuple[Term, ...]) -> Float:
         total = np.zeros((len(samples), robot.n))
         for term in terms:
-            known = term.known_torque(robot, term.seen(samples))
+            known = forms.known_torque(term, robot, forms.seen_by(term, samples))
             if known is not None:
                 total += known
         return total
@@ -581,22 +436,16 @@ def proposal_of_robot(robot: RobotModel, term: Term, label: str, option: str, **
     """A candidate that is chosen for the whole robot.    build: the term for a model.    more: further fields."""
     places = (EVERYWHERE,) * len(term.columns(robot))
     fields: dict[str, Any] = {"variants": (term,), "places": places, "build": lambda _: term}
-    return Proposal(label, term.role or Role.ROBOT, term.question, option=option, **(fields | more))
+    chosen = term.selection
+    return Proposal(label, chosen.role or Role.ROBOT, chosen.question, option=option, **(fields | more))
 
 
 # The terms of experiments and run folders by name, filled by dynid.terms.catalogue.
 CATALOGUE: Registry[type[Term]] = Registry("term", "dynid.terms", {})
 
 
-def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
-    """Panels without a column."""
-    nothing = np.zeros((0, len(samples)))
-    return Panels(tuple(np.zeros(0, dtype=np.int64) for _ in range(robot.n)), (nothing,) * robot.n)
-
-
 def _is_friction(term: Term) -> bool:
-    inner = getattr(term, "of", None)
-    return term.is_friction or (isinstance(inner, Term) and inner.is_friction)
+    return term.traits.kind is Kind.FRICTION
 
 
 # Motion states that a user hands over: one (n,) or many (T, n).
@@ -665,8 +514,6 @@ def _channel(values: npt.ArrayLike, T: int, name: str) -> Float:
 
 # Terms with one parameter a joint, and terms that are kept to some joints.
 
-_NO_COLUMN: Int = np.zeros(0, dtype=np.int64)
-
 
 class JointTerm(Term):
     """A term with one parameter a joint, which acts on that joint alone: tau_j = theta_j basis_j(samples).
@@ -680,25 +527,10 @@ class JointTerm(Term):
     unit_revolute: str
     unit_prismatic: str
     lower: float = -np.inf
-    side = Side.MOTOR
+    traits = Traits(side=Side.MOTOR)
     needs_motion: ClassVar[bool] = True
-    exports_as: ClassVar[MotionBasis | None] = None
     width: float = 0.0  # of the sign that it exports as, rad/s (m/s), 0 = plain
-    label: ClassVar[str] = ""  # in the automatic choice
-    option: ClassVar[str] = ""  # its name among the answers of its question
     joints: tuple[str, ...] = ()
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Itself, joint by joint, where it has a role and a label."""
-        if cls.role is None or not cls.label:
-            return ()
-        return (proposal_by_joint(robot, cls.tried_on(log), cls.label, cls.option or cls.label),)
-
-    @classmethod
-    def tried_on(cls, log: LogFacts) -> JointTerm:
-        """The term that the automatic choice tries on a log."""
-        return cls()
 
     @abstractmethod
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
@@ -719,35 +551,31 @@ class JointTerm(Term):
                 owner=joint,
                 prior=float(prior[joint]),
                 lower=self.lower,
+                moved_by=(joint,) if self.needs_motion else (),
             )
             for joint in joint_indices(robot, self.joints)
         )
 
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Those of the joints that moved, where the term needs motion at all."""
-        acting = list(joint_indices(robot, self.joints))
-        return moved[acting] if self.needs_motion else np.ones(len(acting), dtype=np.bool_)
-
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         """One line a wanted joint."""
-        return self.panels(robot, self.basis(robot, samples), wanted)
+        return self.panels(robot, samples, self.basis(robot, samples), wanted)
 
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """One line a joint, where the basis is one that other programs know; its width is that of the term."""
-        basis = self.exports_as
-        if basis is None:
-            return super().exported(robot, theta)
-        acting = joint_indices(robot, self.joints)
-        return tuple(OnJoint(j, float(x), basis, self.width) for j, x in zip(acting, theta, strict=True))
-
-    def panels(self, robot: RobotModel, basis: Float, wanted: Bool) -> Panels:
+    def panels(self, robot: RobotModel, samples: Samples, basis: Float, wanted: Bool) -> Panels:
         """Column j of a basis (T, n) as the one line of joint j, for wanted joints."""
-        columns, values = [_NO_COLUMN] * robot.n, [np.zeros((0, len(basis)))] * robot.n
-        lines = np.ascontiguousarray(basis.T)
-        for i, joint in enumerate(joint_indices(robot, self.joints)):
-            if wanted[i]:
-                columns[joint], values[joint] = np.array([i]), lines[joint : joint + 1]
-        return Panels(columns=tuple(columns), values=tuple(values))
+        lines, acting = np.ascontiguousarray(basis.T), joint_indices(robot, self.joints)
+        return panels_of(
+            robot, samples, {j: ([i], lines[j : j + 1]) for i, j in enumerate(acting) if wanted[i]}
+        )
+
+
+@forms.exported_parts.register(JointTerm)
+def _(term: JointTerm, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """One line a joint, where the basis is one that other programs know; its width is that of the term."""
+    basis = term.traits.basis
+    if basis is None:
+        return forms.exported_parts.dispatch(object)(term, robot, theta)
+    acting = joint_indices(robot, term.joints)
+    return tuple(OnJoint(j, float(x), basis, term.width) for j, x in zip(acting, theta, strict=True))
 
 
 TermOnJoints = TypeVar("TermOnJoints", bound=Term)
@@ -759,7 +587,7 @@ def sharpened(terms: Terms, width: float) -> Terms:
     return Terms(
         tuple(
             replace(term, width=width)
-            if isinstance(term, JointTerm) and term.exports_as is MotionBasis.SIGN and term.width > width
+            if isinstance(term, JointTerm) and term.traits.basis is MotionBasis.SIGN and term.width > width
             else term
             for term in terms
         )
@@ -818,4 +646,28 @@ def proposal_by_joint(robot: RobotModel, term: Term, label: str, option: str, **
         "places": tuple(column.owner for column in term.columns(robot)),
         "build": lambda places: on_joints(term, named_joints(robot, places)),
     }
-    return Proposal(label, term.role or Role.ROBOT, term.question, option=option, **(fields | more))
+    chosen = term.selection
+    return Proposal(label, chosen.role or Role.ROBOT, chosen.question, option=option, **(fields | more))
+
+
+def by_joint(
+    label: str, option: str = "", make: Callable[[LogFacts], Term | None] | None = None, **more: Any
+) -> Callable[[type[Term], RobotModel, LogFacts], tuple[Proposal, ...]]:
+    """A term's `Selection.proposed`: itself, joint by joint.
+
+    Parameters
+    ----------
+    label, option : str
+        As of a `Proposal`; the option is the label unless it is given.
+    make : callable, optional
+        The term on all joints for a log, None where it is not tried; the class without options otherwise.
+    **more
+        Further fields of the proposal.
+
+    """
+
+    def proposed(kind: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+        term = kind() if make is None else make(log)
+        return () if term is None else (proposal_by_joint(robot, term, label, option or label, **more),)
+
+    return proposed

@@ -13,8 +13,8 @@ from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import LogFacts, Question, Role
-from dynid.terms.nominal import NominalTerm, check_nominal, slope
+from dynid.terms.exports import Kind, LogFacts, Question, Reads, Role
+from dynid.terms.nominal import NominalTerm, slope
 from dynid.terms.residual_tests import (
     FRICTION_FORM,
     AlikeTest,
@@ -27,13 +27,16 @@ from dynid.terms.residual_tests import (
     Notice,
     Remains,
     Rival,
+    TermWords,
     Words,
 )
 from dynid.terms.term import (
     Column,
     Of,
     Proposal,
+    Selection,
     Symbol,
+    Term,
     joint_indices,
     named_joints,
     proposal_by_joint,
@@ -56,6 +59,101 @@ LATE_TORQUE = FeatureGroup(
 )
 
 
+def _late_torque(remains: Remains, joint: int) -> tuple[Feature, ...]:
+    """Torque that is late by d leaves -d dtau/dt.
+
+    At reversals friction that builds up on the way does, too; away from them only torque that is late itself.
+    """
+    column, x = -remains.slope[:, [joint]], remains.slope[:, joint]
+    title = f"change of the predicted torque, {remains.unit(joint)}/s"
+    delay = (
+        'a filter or a clock of its drive: align its channels, or add { term = "torque_delay", each = true }'
+    )
+
+    def words(seconds: Float, std: Float, turns: bool = False) -> Words:
+        late, way = float(seconds[0]), "late" if seconds[0] > 0 else "early"
+        return Words(
+            f"torque turns round {way}" if turns else f"torque comes {way}",
+            f"By {1e3 * abs(late):.2g} +- {2e3 * float(std[0]):.1g} ms against the motion, which explains "
+            "{figures}.",
+            f'Friction that builds up on the way: try {{ term = "friction" }}; or {delay}.'
+            if turns
+            else f"{delay[0].upper()}{delay[1:]}.",
+            f"torque that is {way}",
+            f"other friction that builds up on the way; or {delay}." if turns else "",
+        )
+
+    away = np.where(remains.reverses[:, [joint]], 0.0, column)
+    clear = Feature(away, words, x, title)
+    return (Feature(column, partial(words, turns=True), x, title, clear=clear),)
+
+
+def _lag_notices(fit: FitAnalysis) -> Iterator[Notice]:
+    """Over one sample of the log, over five 95 % interval included it is doubted."""
+    # A long lag is no small change of the torque, which is all that the residuals of a fit can show.
+    long = find_long_lag(fit)
+    if abs(long) * fit.source_rate > DOUBT_SAMPLES:
+        yield lag_notice(long, 0.5 / fit.rate, fit.source_rate, " on every joint")
+        return
+    delay = proven_delay(fit)
+    if delay is None or abs(delay.factor) * fit.source_rate <= WARN_SAMPLES:
+        return
+    yield lag_notice(delay.factor, 2.0 * delay.std, fit.source_rate, " on every joint")
+
+
+def _delay_notices(term: TorqueDelay, held: Held) -> Iterator[Notice]:
+    """Over one sample of the log, 95 % interval included; of all joints together over five it is doubted.
+
+    Joints that are late alike are named together.
+    """
+    late: list[_Late] = []
+    for column in term.columns(held.robot):
+        value, half = held.sizes.get(column.name, (0.0, 0.0))
+        if (abs(value) - half) * held.rate <= WARN_SAMPLES:
+            continue
+        # Soft friction delays the reversals alone; a lag is there between them, too.
+        joints = range(held.robot.n) if column.of is Of.ROBOT else (column.owner,)
+        if not held.shows_later(value, joints):
+            continue
+        if column.of is Of.ROBOT:
+            yield lag_notice(value, half, held.rate, "; the model contains it")
+            continue
+        late.append(_Late(held.robot.joint_names[column.owner], value, half))
+    for group in _alike(late, WARN_SAMPLES / held.rate):
+        yield _joints_notice(group, held)
+
+
+def _delay_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """One delay of all joints, and one of each joint by itself.
+
+    Joints that are late together are so by about the same time; friction that is missing looks late by any time.
+    """
+    together = log.found.get("delay", 0.0)
+    alone = {f"delay{j + 1}": together + log.found.get(f"delay{j + 1}", 0.0) for j in range(robot.n)}
+    whole, each = TorqueDelay(log.inertia, log.drives), TorqueDelay(log.inertia, log.drives, each=True)
+    return (
+        proposal_of_robot(
+            robot,
+            whole.near(robot, log.found),
+            "delay",
+            "delayed",
+            build=lambda places: whole,
+            measured=True,
+            alike="lag",
+        ),
+        proposal_by_joint(
+            robot,
+            each.near(robot, alone),
+            "lag",
+            "delayed on {joints}",
+            build=lambda places: replace(each, joints=named_joints(robot, places)),
+            measured=True,
+            instead_of=("delay",),
+            moving=True,
+        ),
+    )
+
+
 @dataclass(frozen=True)
 class TorqueDelay(NominalTerm):
     """Torque that is logged late by `delay` seconds: tau(t - delay) = tau - delay dtau/dt, tau of a nominal model.
@@ -72,110 +170,20 @@ class TorqueDelay(NominalTerm):
     joints: tuple[str, ...] = ()
     about: tuple[float, ...] = ()
     name: str = "torque_delay"
-    reads_rate = True
-    of_log = True
-    hides_wiring = True
-    role, question = Role.LOG, Question("time", "in step", "torque")
-    symbols = (Symbol("delay", "Δt", "", "delay of the torque behind the motion"),)
+    traits = replace(NominalTerm.traits, kind=Kind.LOG, reads=Reads.RATE, hides_wiring=True)
+    selection = Selection(Role.LOG, Question("time", "in step", "torque"), _delay_proposals)
+    words = TermWords(
+        symbols=(Symbol("delay", "Δt", "", "delay of the torque behind the motion"),),
+        group=LATE_TORQUE,
+        features=_late_torque,
+        lacking=_lag_notices,
+        notices=_delay_notices,
+    )
 
     def __post_init__(self) -> None:
-        check_nominal(self.inertia, self.drives)
+        super().__post_init__()
         if not np.isfinite(self.about).all():
             raise UsageError("delay-about", found=f"about = {list(self.about)}", expected="finite seconds")
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """One delay of all joints, and one of each joint by itself.
-
-        Joints that are late together are so by about the same time; friction that is missing looks late by any time.
-        """
-        together = log.found.get("delay", 0.0)
-        alone = {f"delay{j + 1}": together + log.found.get(f"delay{j + 1}", 0.0) for j in range(robot.n)}
-        whole, each = cls(log.inertia, log.drives), cls(log.inertia, log.drives, each=True)
-        return (
-            proposal_of_robot(
-                robot,
-                whole.near(robot, log.found),
-                "delay",
-                "delayed",
-                build=lambda places: whole,
-                measured=True,
-                alike="lag",
-            ),
-            proposal_by_joint(
-                robot,
-                each.near(robot, alone),
-                "lag",
-                "delayed on {joints}",
-                build=lambda places: replace(each, joints=named_joints(robot, places)),
-                measured=True,
-                instead_of=("delay",),
-                moving=True,
-            ),
-        )
-
-    group = LATE_TORQUE
-
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """Torque that is late by d leaves -d dtau/dt.
-
-        At reversals friction that builds up on the way does, too; away from them only torque that is late itself.
-        """
-        column, x = -remains.slope[:, [joint]], remains.slope[:, joint]
-        title = f"change of the predicted torque, {remains.unit(joint)}/s"
-        delay = 'a filter or a clock of its drive: align its channels, or add { term = "torque_delay", each = true }'
-
-        def words(seconds: Float, std: Float, turns: bool = False) -> Words:
-            late, way = float(seconds[0]), "late" if seconds[0] > 0 else "early"
-            return Words(
-                f"torque turns round {way}" if turns else f"torque comes {way}",
-                f"By {1e3 * abs(late):.2g} +- {2e3 * float(std[0]):.1g} ms against the motion, which explains "
-                "{figures}.",
-                f'Friction that builds up on the way: try {{ term = "friction" }}; or {delay}.'
-                if turns
-                else f"{delay[0].upper()}{delay[1:]}.",
-                f"torque that is {way}",
-                f"other friction that builds up on the way; or {delay}." if turns else "",
-            )
-
-        away = np.where(remains.reverses[:, [joint]], 0.0, column)
-        clear = Feature(away, words, x, title)
-        return (Feature(column, partial(words, turns=True), x, title, clear=clear),)
-
-    @classmethod
-    def lacking(cls, fit: FitAnalysis) -> Iterator[Notice]:
-        """Over one sample of the log, over five 95 % interval included it is doubted."""
-        # A long lag is no small change of the torque, which is all that the residuals of a fit can show.
-        long = find_long_lag(fit)
-        if abs(long) * fit.source_rate > DOUBT_SAMPLES:
-            yield lag_notice(long, 0.5 / fit.rate, fit.source_rate, " on every joint")
-            return
-        delay = proven_delay(fit)
-        if delay is None or abs(delay.factor) * fit.source_rate <= WARN_SAMPLES:
-            return
-        yield lag_notice(delay.factor, 2.0 * delay.std, fit.source_rate, " on every joint")
-
-    def notices(self, held: Held) -> Iterator[Notice]:
-        """Over one sample of the log, 95 % interval included; of all joints together over five it is doubted.
-
-        Joints that are late alike are named together.
-        """
-        late: list[_Late] = []
-        for column in self.columns(held.robot):
-            value, half = held.sizes.get(column.name, (0.0, 0.0))
-            if (abs(value) - half) * held.rate <= WARN_SAMPLES:
-                continue
-            # Soft friction delays the reversals alone; a lag is there between them, too.
-            joints = range(held.robot.n) if column.of is Of.ROBOT else (column.owner,)
-            if not held.shows_later(value, joints):
-                continue
-            if column.of is Of.ROBOT:
-                yield lag_notice(value, half, held.rate, "; the model contains it")
-                continue
-            late.append(_Late(held.robot.joint_names[column.owner], value, half))
-        for group in _alike(late, WARN_SAMPLES / held.rate):
-            yield _joints_notice(group, held)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The delay, or one a joint."""

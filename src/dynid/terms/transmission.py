@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Self
 
 import numpy as np
 
@@ -15,12 +12,13 @@ from dynid.base.records import dataclass
 from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.curve import Shape, ShapedTerm
+from dynid.terms import forms
+from dynid.terms.curve import ShapedTerm, followed, motor_name
 from dynid.terms.exports import (
     Column,
     Extent,
-    JointMotion,
     JointSpring,
+    Kind,
     LeftOut,
     LogFacts,
     Mixed,
@@ -30,12 +28,14 @@ from dynid.terms.exports import (
     Question,
     Role,
     Side,
+    Traits,
+    panels_of,
 )
 from dynid.terms.friction import WIDTH, Coulomb, Viscous, direction
 from dynid.terms.term import (
     Proposal,
+    Selection,
     Term,
-    Terms,
     empty_panels,
     joint_indices,
     joints_of,
@@ -44,6 +44,12 @@ from dynid.terms.term import (
 )
 
 MOTORS = Question("motors")
+
+
+def _rotor_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """At motors that move several joints."""
+    motors = () if log.both_sides else shared_motors(robot)
+    return tuple(at_motor(robot, MotorInertia(joints=(robot.joint_names[i],)), i) for i in motors)
 
 
 @dataclass(frozen=True)
@@ -57,19 +63,21 @@ class MotorInertia(Term):
 
     joints: tuple[str, ...] = ()
     name: str = "motor_inertia"
-    side = Side.MOTOR
-    role, question = Role.ROBOT, MOTORS
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """At motors that move several joints."""
-        motors = () if log.both_sides else shared_motors(robot)
-        return tuple(at_motor(robot, cls(joints=(robot.joint_names[i],)), i) for i in motors)
+    traits = Traits(side=Side.MOTOR)
+    selection = Selection(Role.ROBOT, MOTORS, _rotor_proposals)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """One column a motor."""
         return tuple(
-            Column(f"Im{i + 1}", "kg m^2", self.name, i, prior=float(robot.drive.rotor_inertia[i]), lower=0.0)
+            Column(
+                f"Im{i + 1}",
+                "kg m^2",
+                self.name,
+                i,
+                prior=float(robot.drive.rotor_inertia[i]),
+                lower=0.0,
+                moved_by=moving_joints(robot, i),
+            )
             for i in joint_indices(robot, self.joints)
         )
 
@@ -78,46 +86,54 @@ class MotorInertia(Term):
         acceleration = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[2]
         return from_motors(robot, samples, self._at_motors(robot, samples, acceleration, wanted))
 
-    def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """P = J' dtheta_m, R = -(dJ/dt)' dtheta_m, which is zero without linkages."""
-        own = self._at_motors(
-            robot, samples, robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1], wanted
-        )
-        P = from_motors(robot, samples, own)
-        if not robot.drive.linkages:
-            return P, empty_panels(robot, samples)
-        R = through(robot, own, -robot.drive.linkage_bends(samples.q) * samples.dq)
-        return P, R
-
-    def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-        """Kinetic energy h = dtheta_m^2 / 2; nothing is lost."""
-        speed = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1]
-        own = speed.T[list(joint_indices(robot, self.joints))]
-        return np.ascontiguousarray(0.5 * own[wanted] ** 2), empty_panels(robot, samples)
-
     def _at_motors(self, robot: RobotModel, samples: Samples, lines: Float, wanted: Bool) -> Panels:
         # A line (T, m) of every wanted motor.
-        place = {i: k for k, i in enumerate(joint_indices(robot, self.joints)) if wanted[k]}
-        return Panels(
-            columns=tuple(np.array([place[i]] if i in place else [], dtype=np.int64) for i in range(robot.n)),
-            values=tuple(
-                lines[None, :, i] if i in place else np.zeros((0, len(samples))) for i in range(robot.n)
-            ),
-        )
+        acting = enumerate(joint_indices(robot, self.joints))
+        return panels_of(robot, samples, {i: ([k], lines[None, :, i]) for k, i in acting if wanted[k]})
 
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """One line a motor; None through linkages."""
-        N = robot.drive.transmission
-        if robot.drive.linkages:
-            return None
-        return tuple(
-            Mixed(self.name, float(x), MotionBasis.ACCELERATION, N[i], N[i])
-            for x, i in zip(theta, joint_indices(robot, self.joints), strict=True)
-        )
 
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Motors that turned."""
-        return motors_moved(robot, moved)[list(joint_indices(robot, self.joints))]
+@forms.momentum_form.register(MotorInertia)
+def _(term: MotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
+    """P = J' dtheta_m, R = -(dJ/dt)' dtheta_m, which is zero without linkages."""
+    own = term._at_motors(
+        robot, samples, robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1], wanted
+    )
+    P = from_motors(robot, samples, own)
+    if not robot.drive.linkages:
+        return P, empty_panels(robot, samples)
+    R = through(robot, own, -robot.drive.linkage_bends(samples.q) * samples.dq)
+    return P, R
+
+
+@forms.energy_form.register(MotorInertia)
+def _(term: MotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
+    """Kinetic energy h = dtheta_m^2 / 2; nothing is lost."""
+    speed = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1]
+    own = speed.T[list(joint_indices(robot, term.joints))]
+    return np.ascontiguousarray(0.5 * own[wanted] ** 2), empty_panels(robot, samples)
+
+
+@forms.exported_parts.register(MotorInertia)
+def _(term: MotorInertia, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """One line a motor; None through linkages."""
+    N = robot.drive.transmission
+    if robot.drive.linkages:
+        return None
+    return tuple(
+        Mixed(term.name, float(x), MotionBasis.ACCELERATION, N[i], N[i])
+        for x, i in zip(theta, joint_indices(robot, term.joints), strict=True)
+    )
+
+
+def _friction_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """Viscous and Coulomb friction of motors that move several joints, felt by all of these."""
+    found = []
+    for i in () if log.both_sides else shared_motors(robot):
+        own = (robot.joint_names[i],)
+        ratio = float(np.abs(robot.drive.transmission[i]).max()) * log.slowness
+        for term in (Viscous(joints=own), Coulomb(WIDTH * ratio, joints=own)):
+            found.append(at_motor(robot, OnMotor(term), i))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -134,106 +150,16 @@ class OnMotor(ShapedTerm):
 
     of: Term
     name: str = "on_motor"
-    side = Side.MOTOR
-    role, question = Role.ROBOT, MOTORS
-
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Viscous and Coulomb friction of motors that move several joints, felt by all of these."""
-        found = []
-        for i in () if log.both_sides else shared_motors(robot):
-            own = (robot.joint_names[i],)
-            ratio = float(np.abs(robot.drive.transmission[i]).max()) * log.slowness
-            for term in (Viscous(joints=own), Coulomb(WIDTH * ratio, joints=own)):
-                found.append(at_motor(robot, cls(term), i))
-        return tuple(found)
+    traits = Traits(side=Side.MOTOR)
+    selection = Selection(Role.ROBOT, MOTORS, _friction_proposals)
 
     def __post_init__(self) -> None:
         if isinstance(self.of, OnMotor) or not isinstance(self.of, Term):
             raise UsageError("on-motor", found=f"on_motor of {self.of}", expected="a term of the joints")
-        object.__setattr__(self, "remembers", self.of.remembers)
-        object.__setattr__(self, "reads_rate", self.of.reads_rate)
+        inner = self.of.traits
+        kind = Kind.FRICTION if inner.kind is Kind.FRICTION else Kind.EFFECT
+        object.__setattr__(self, "traits", Traits(kind, Side.MOTOR, inner.reads, inner.dry))
         object.__setattr__(self, "joints", joints_of(self.of))
-
-    def without_memory(self) -> OnMotor:
-        """That of the term, at the motors."""
-        return replace(self, of=self.of.without_memory())
-
-    @property
-    def _shaped(self) -> ShapedTerm:
-        if not isinstance(self.of, ShapedTerm):
-            raise UsageError("on-motor", found=f"shapes of '{self.of.name}'", expected="a term with shapes")
-        return self.of
-
-    @property
-    def shapes(self) -> tuple[Shape, ...]:
-        """Those of the term."""
-        return self.of.shapes if isinstance(self.of, ShapedTerm) else ()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the term is."""
-        return self.of.is_open
-
-    @property
-    def subject(self) -> str:
-        """The term's name, and where it acts."""
-        return f"{self.of.name} at the motor"
-
-    def shape_table(self, robot: RobotModel) -> Float:
-        """That of the term."""
-        return self._shaped.shape_table(robot)
-
-    def with_shape_table(self, table: Float) -> Self:
-        """With other shapes of the term."""
-        return replace(self, of=self._shaped.with_shape_table(table))
-
-    def of_joints(self, robot: RobotModel, joints: Sequence[int]) -> Self:
-        """At some of the motors."""
-        return replace(self, of=self._shaped.of_joints(robot, joints))
-
-    def range_of(self, motion: JointMotion) -> Float:
-        """Of the term, for a motor's motion."""
-        return self._shaped.range_of(motion)
-
-    def starts(self, motion: JointMotion) -> Float:
-        """Of the term, for a motor's motion."""
-        return self._shaped.starts(motion)
-
-    def tried(self, motion: JointMotion) -> Float:
-        """Of the term, for a motor's motion."""
-        return self._shaped.tried(motion)
-
-    def rival(self, joints: tuple[str, ...]) -> Terms:
-        """The term's own, at the motors."""
-        return Terms(tuple(OnMotor(term) for term in self._shaped.rival(joints)))
-
-    def followed(self, robot: RobotModel, samples: Samples) -> tuple[Samples, Float]:
-        """The motors' motion; a motor's unit is its largest ratio of a joint's."""
-        return at_motors(robot, self.seen(samples)), np.abs(robot.drive.transmission).max(axis=1)
-
-    def shape_name(self, k: int, joint: int) -> str:
-        """The term's, at a motor."""
-        return motor_name(self._shaped.shape_name(k, joint))
-
-    def shape_unit(self, robot: RobotModel, k: int, joint: int) -> str:
-        """As if every joint turned: motors do."""
-        return self.shapes[k].unit_revolute
-
-    def within(self, robot: RobotModel, extent: Extent) -> OnMotor:
-        """The term with the speeds and positions that the motors can have had, where no linkage is between."""
-        if robot.drive.linkages:
-            return self
-        N = robot.drive.transmission
-        middle = N @ (0.5 * (extent.low + extent.high))
-        half = np.abs(N) @ (0.5 * (extent.high - extent.low))
-        return replace(
-            self, of=self.of.within(robot, Extent(np.abs(N) @ extent.peak, middle - half, middle + half))
-        )
-
-    def channels(self) -> tuple[str, ...]:
-        """Those of the term."""
-        return self.of.channels()
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The term's columns; a prior at the joint says nothing about a motor of another ratio."""
@@ -245,6 +171,7 @@ class OnMotor(ShapedTerm):
                 unit=unit,
                 term=self.name,
                 prior=float(self._prior(robot, column)),
+                moved_by=moving_joints(robot, *column.moved_by),
             )
             for column, unit in zip(self.of.columns(robot), turning, strict=True)
         )
@@ -253,38 +180,62 @@ class OnMotor(ShapedTerm):
         """The term's lines at the motors, on the joints that they move."""
         return from_motors(robot, samples, self.of.torque_regressor(robot, at_motors(robot, samples), wanted))
 
-    def known_torque(self, robot: RobotModel, samples: Samples) -> Float | None:
-        """The term's known torque at the motors, mapped."""
-        known = self.of.known_torque(robot, at_motors(robot, samples))
-        return None if known is None else robot.drive.joint_torque(samples.q, known)
-
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """The term's lines and springs at the motors; None for a term that is more, and through linkages."""
-        own = self.of.exported(robot, theta)
-        if robot.drive.linkages or own is None:
-            return None
-        N = robot.drive.transmission
-        lines = [one for one in own if isinstance(one, OnJoint)]
-        springs = [
-            replace(one, term=self.name, weights=one.weights @ N)
-            for one in own
-            if isinstance(one, JointSpring)
-        ]
-        left = [one for one in own if isinstance(one, LeftOut)]
-        if len(lines) + len(springs) + len(left) < len(own):
-            return None
-        mixed = (Mixed(self.name, x.value, x.basis, N[x.joint], N[x.joint], x.width) for x in lines)
-        return (*mixed, *springs, *left)
-
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """The term's parameters whose motors turned."""
-        return self.of.alive(robot, motors_moved(robot, moved))
-
     def _prior(self, robot: RobotModel, column: Column) -> float:
         same = np.zeros(robot.n)
         same[column.owner] = robot.drive.transmission[column.owner, column.owner]
         alone = np.array_equal(robot.drive.transmission[column.owner], same)
         return column.prior if alone and abs(same[column.owner]) == 1.0 else np.nan
+
+
+@forms.without_memory.register(OnMotor)
+def _(term: OnMotor) -> OnMotor:
+    """That of the term, at the motors."""
+    return replace(term, of=forms.without_memory(term.of))
+
+
+@forms.within_extent.register(OnMotor)
+def _(term: OnMotor, robot: RobotModel, extent: Extent) -> OnMotor:
+    """The term with the speeds and positions that the motors can have had, where no linkage is between."""
+    if robot.drive.linkages:
+        return term
+    N = robot.drive.transmission
+    middle = N @ (0.5 * (extent.low + extent.high))
+    half = np.abs(N) @ (0.5 * (extent.high - extent.low))
+    return replace(
+        term,
+        of=forms.within_extent(term.of, robot, Extent(np.abs(N) @ extent.peak, middle - half, middle + half)),
+    )
+
+
+@followed.register(OnMotor)
+def _(term: OnMotor, robot: RobotModel, samples: Samples) -> tuple[Samples, Float]:
+    """The motors' motion; a motor's unit is its largest ratio of a joint's."""
+    return at_motors(robot, forms.seen_by(term, samples)), np.abs(robot.drive.transmission).max(axis=1)
+
+
+@forms.known_torque.register(OnMotor)
+def _(term: OnMotor, robot: RobotModel, samples: Samples) -> Float | None:
+    """The term's known torque at the motors, mapped."""
+    known = forms.known_torque(term.of, robot, at_motors(robot, samples))
+    return None if known is None else robot.drive.joint_torque(samples.q, known)
+
+
+@forms.exported_parts.register(OnMotor)
+def _(term: OnMotor, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """The term's lines and springs at the motors; None for a term that is more, and through linkages."""
+    own = forms.exported_parts(term.of, robot, theta)
+    if robot.drive.linkages or own is None:
+        return None
+    N = robot.drive.transmission
+    lines = [one for one in own if isinstance(one, OnJoint)]
+    springs = [
+        replace(one, term=term.name, weights=one.weights @ N) for one in own if isinstance(one, JointSpring)
+    ]
+    left = [one for one in own if isinstance(one, LeftOut)]
+    if len(lines) + len(springs) + len(left) < len(own):
+        return None
+    mixed = (Mixed(term.name, x.value, x.basis, N[x.joint], N[x.joint], x.width) for x in lines)
+    return (*mixed, *springs, *left)
 
 
 def placed_at(term: Term, motors: bool, ratio: float = 1.0) -> Term:
@@ -293,7 +244,7 @@ def placed_at(term: Term, motors: bool, ratio: float = 1.0) -> Term:
     ratio: of motor to joint velocity, by which the width of a smoothed sign is turned.
     """
     inner = term.of if isinstance(term, OnMotor) else term
-    if not inner.either_side or isinstance(term, OnMotor) == motors:
+    if not inner.traits.either_side or isinstance(term, OnMotor) == motors:
         return term
     factor = ratio if motors else 1.0 / ratio
     wide = any(field.name == "width" for field in fields(inner))
@@ -322,14 +273,9 @@ def replace_units(term: Term, robot: RobotModel) -> tuple[str, ...]:
     return tuple(turning or column.unit for column in term.columns(robot))
 
 
-def motor_name(name: str) -> str:
-    """The name of a joint's parameter at the motor: fv3 -> fvm3."""
-    return re.sub(r"(\d*)$", r"m\1", name, count=1)
-
-
-def motors_moved(robot: RobotModel, moved: Bool) -> Bool:
-    """Which motors turned (m,), for the joints that moved (n,)."""
-    return np.asarray(((robot.drive.transmission != 0) & moved).any(axis=1))
+def moving_joints(robot: RobotModel, *motors: int) -> tuple[int, ...]:
+    """Joints whose motion turns some motors."""
+    return tuple(np.flatnonzero(np.any(robot.drive.transmission[list(motors)] != 0, axis=0)).tolist())
 
 
 def at_motors(robot: RobotModel, samples: Samples) -> Samples:
@@ -372,6 +318,24 @@ _UNITS = {
 }
 
 
+def _coupling_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """Pair by pair of neighbours, where the equations do not hold the motors apart."""
+    if log.both_sides:
+        return ()
+    width = WIDTH * log.slowness
+    term = JointCoupling(width=width)
+    pairs = term.pairs(robot)
+
+    def build(places: tuple[int, ...]) -> Term:
+        own, names = [pairs[i] for i in places], robot.joint_names
+        return JointCoupling(tuple(names[j] for j, _ in own), tuple(names[k] for _, k in own), width)
+
+    places = tuple(np.repeat(np.arange(len(pairs)), len(_KINDS)).tolist())
+    return (
+        proposal_by_joint(robot, term, "coupling", "{count} coupled pair{s}", build=build, places=places),
+    )
+
+
 @dataclass(frozen=True)
 class JointCoupling(Term):
     """Torque on joint j from the motion of joint k: fv_jk dq_k + fc_jk s(dq_k) + Ia_jk ddq_k, s = tanh(dq / width).
@@ -386,9 +350,8 @@ class JointCoupling(Term):
     others: tuple[str, ...] = ()
     width: float = 0.02
     name: str = "joint_coupling"
-    side = Side.MOTOR
-    hides_wiring = True
-    role, question = Role.ROBOT, Question("coupling")
+    traits = Traits(side=Side.MOTOR, hides_wiring=True)
+    selection = Selection(Role.ROBOT, Question("coupling"), _coupling_proposals)
 
     def __post_init__(self) -> None:
         pairs = list(zip(self.joints, self.others, strict=False))
@@ -399,36 +362,12 @@ class JointCoupling(Term):
                 expected="as many others as joints, each another joint, and a width >= 0",
             )
 
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Pair by pair of neighbours, where the equations do not hold the motors apart."""
-        if log.both_sides:
-            return ()
-        width = WIDTH * log.slowness
-        term = cls(width=width)
-        pairs = term.pairs(robot)
-
-        def build(places: tuple[int, ...]) -> Term:
-            own, names = [pairs[i] for i in places], robot.joint_names
-            return cls(tuple(names[j] for j, _ in own), tuple(names[k] for _, k in own), width)
-
-        places = tuple(np.repeat(np.arange(len(pairs)), len(_KINDS)).tolist())
-        return (
-            proposal_by_joint(robot, term, "coupling", "{count} coupled pair{s}", build=build, places=places),
-        )
-
     def pairs(self, robot: RobotModel) -> tuple[tuple[int, int], ...]:
         """(j, k) of every coupling."""
         if not self.joints:
             n = robot.n
             return tuple((j, k) for j in range(n) for k in (j - 1, j + 1) if 0 <= k < n)
-        for name in (*self.joints, *self.others):
-            if name not in robot.joint_names:
-                raise UsageError(
-                    "unknown-joint",
-                    found=f"joint '{name}'",
-                    expected="one of " + ", ".join(robot.joint_names),
-                )
+        joint_indices(robot, (*self.joints, *self.others))
         index = robot.joint_names.index
         return tuple((index(a), index(b)) for a, b in zip(self.joints, self.others, strict=True))
 
@@ -436,23 +375,9 @@ class JointCoupling(Term):
         """Three a pair, named by both joints."""
         slides = [bool(one) for one in robot.prismatic]
         return tuple(
-            Column(f"{symbol}{j + 1}_{k + 1}", unit, self.name, j)
+            Column(f"{symbol}{j + 1}_{k + 1}", unit, self.name, j, moved_by=(k,))
             for j, k in self.pairs(robot)
             for symbol, unit in zip(_KINDS, _UNITS[slides[j], slides[k]], strict=True)
-        )
-
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Those whose other joint moved."""
-        return np.repeat(np.asarray(moved)[[k for _, k in self.pairs(robot)]], len(_KINDS))
-
-    def exported(self, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-        """Velocity, sign and acceleration of the other joint."""
-        unit = np.eye(robot.n)
-        kinds = ((MotionBasis.SPEED, 0.0), (MotionBasis.SIGN, self.width), (MotionBasis.ACCELERATION, 0.0))
-        return tuple(
-            Mixed(self.name, float(theta[3 * i + c]), basis, unit[j], unit[k], width)
-            for i, (j, k) in enumerate(self.pairs(robot))
-            for c, (basis, width) in enumerate(kinds)
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
@@ -469,3 +394,15 @@ class JointCoupling(Term):
             columns=tuple(np.array(c, dtype=np.int64) for c in columns),
             values=tuple(np.array(v).reshape(len(v), len(samples)) for v in values),
         )
+
+
+@forms.exported_parts.register(JointCoupling)
+def _(term: JointCoupling, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """Velocity, sign and acceleration of the other joint."""
+    unit = np.eye(robot.n)
+    kinds = ((MotionBasis.SPEED, 0.0), (MotionBasis.SIGN, term.width), (MotionBasis.ACCELERATION, 0.0))
+    return tuple(
+        Mixed(term.name, float(theta[3 * i + c]), basis, unit[j], unit[k], width)
+        for i, (j, k) in enumerate(term.pairs(robot))
+        for c, (basis, width) in enumerate(kinds)
+    )

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import LogFacts, Question, Role
-from dynid.terms.nominal import NominalTerm, check_nominal
+from dynid.terms.exports import Kind, LogFacts, Part, Question, Role, ZeroShift
+from dynid.terms.forms import exported_parts
+from dynid.terms.nominal import NominalTerm
 from dynid.terms.residual_tests import (
     Declared,
     Feature,
@@ -23,9 +24,19 @@ from dynid.terms.residual_tests import (
     Notice,
     Remains,
     Rival,
+    TermWords,
     Words,
 )
-from dynid.terms.term import Column, Proposal, Symbol, Term, joint_indices, named_joints, proposal_by_joint
+from dynid.terms.term import (
+    Column,
+    Proposal,
+    Selection,
+    Symbol,
+    Term,
+    joint_indices,
+    named_joints,
+    proposal_by_joint,
+)
 
 # rad or m, over which torque is differentiated, and less than which an offset that is known counts as none.
 STEP = 1e-4
@@ -35,6 +46,74 @@ ROUNDING = 1e-11
 WARN, WARN_SLIDE = float(np.radians(0.5)), 1e-3
 # From here on no encoder is mounted askew: either the description's zero is another or the effect is none.
 LARGE, LARGE_SLIDE = float(np.radians(10.0)), 2e-2
+
+
+def _zero_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
+    """The change of all joints' torque with the joint's position."""
+    robot, motion = remains.robot, remains.motion
+    if remains.bodies is None:
+        return ()
+    term = ZeroOffset(tuple(remains.bodies.ravel().tolist()), joints=(robot.joint_names[joint],))
+    (line,) = term.lines(robot, motion)
+    if not line.any():
+        return ()
+    unit, factor = ("mm", 1e3) if robot.prismatic[joint] else ("degrees", 180.0 / np.pi)
+
+    def words(size: Float, _: Float) -> Words:
+        return Words(
+            "its zero is off",
+            f"By {factor * float(size[0]):.2g} {unit} beyond the log's position, which explains {{figures}}.",
+            'Calibrate it, correct position.offset under [log], or add the term "zero_offset" for this joint.',
+            "a joint that stands elsewhere",
+        )
+
+    title = f"position, {remains.angle(joint)}"
+    return (Feature(line.T[:, :, None], words, motion.q[:, joint], title),)
+
+
+def _zero_notices(term: ZeroOffset, held: Held) -> Iterator[Notice]:
+    """Over half a degree or a millimetre, 95 % interval included; what is not proven is a warning."""
+    for j in joint_indices(held.robot, term.joints):
+        value, half = held.sizes.get(f"zq{j + 1}", (0.0, 0.0))
+        slides = held.robot.prismatic[j]
+        if abs(value) - half <= (WARN_SLIDE if slides else WARN):
+            continue
+        name = held.robot.joint_names[j]
+        unit, factor = ("mm", 1e3) if slides else ("degrees", 180.0 / np.pi)
+        large = abs(value) - half > (LARGE_SLIDE if slides else LARGE)
+        do = (
+            f"calibrate the joint, or add {value:.4g} {'m' if slides else 'rad'} to its position.offset under "
+            "[log] (in the unit declared there)"
+        )
+        if large:
+            do += (
+                ". No encoder is mounted so far off: if the description's zero is the robot's, something that the "
+                "model lacks looks like it; name the terms of the model without zero_offset then"
+            )
+        yield Notice(
+            "zero-offset",
+            Level.DOUBT,
+            f"joint '{name}' that stands {factor * value:.2g} +- {factor * half:.1g} {unit} further than "
+            "its logged position",
+            "positions that are zero where the description has them so",
+            do=do,
+            joint=name,
+            declared=Declared(zeros={j: value}),
+            lesser=Level.WARNING,
+            rivals=(Rival.POSITION,),
+            held="; the model contains it, and exported robots have it in the joint's origin",
+        )
+
+
+def _zero_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """Joint by joint."""
+    term = ZeroOffset(log.inertia)
+
+    def build(places: tuple[int, ...]) -> Term:
+        return replace(term, joints=named_joints(robot, places))
+
+    near = term.near(robot, log.found)
+    return (proposal_by_joint(robot, near, "zero", "off on {joints}", build=build, measured=True),)
 
 
 @dataclass(frozen=True)
@@ -53,104 +132,30 @@ class ZeroOffset(NominalTerm):
     joints: tuple[str, ...] = ()
     about: tuple[float, ...] = ()
     name: str = "zero_offset"
-    of_log = True
-    hides_wiring = True
-    role, question = Role.LOG, Question("zeros", "as logged")
-    group = FeatureGroup("zero-offset", "residual against torque of joints that stand elsewhere")
-    symbols = (Symbol("zq", "δq", "", "zero offset of the joint's position"),)
+    traits = replace(NominalTerm.traits, kind=Kind.LOG, hides_wiring=True)
+    selection = Selection(Role.LOG, Question("zeros", "as logged"), _zero_proposals)
+    words = TermWords(
+        symbols=(Symbol("zq", "δq", "", "zero offset of the joint's position"),),
+        group=FeatureGroup("zero-offset", "residual against torque of joints that stand elsewhere"),
+        features=_zero_features,
+        notices=_zero_notices,
+    )
 
     def __post_init__(self) -> None:
-        check_nominal(self.inertia, self.drives)
+        super().__post_init__()
         if not np.isfinite(self.about).all():
             raise UsageError("zero-about", found=f"about = {list(self.about)}", expected="finite positions")
 
-    @classmethod
-    def proposed(cls, robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-        """Joint by joint."""
-        term = cls(log.inertia)
-
-        def build(places: tuple[int, ...]) -> Term:
-            return replace(term, joints=named_joints(robot, places))
-
-        near = term.near(robot, log.found)
-        return (proposal_by_joint(robot, near, "zero", "off on {joints}", build=build, measured=True),)
-
-    @classmethod
-    def features(cls, remains: Remains, joint: int) -> tuple[Feature, ...]:
-        """The change of all joints' torque with the joint's position."""
-        robot, motion = remains.robot, remains.motion
-        if remains.bodies is None:
-            return ()
-        term = cls(tuple(remains.bodies.ravel().tolist()), joints=(robot.joint_names[joint],))
-        (line,) = term.lines(robot, motion)
-        if not line.any():
-            return ()
-        unit, factor = ("mm", 1e3) if robot.prismatic[joint] else ("degrees", 180.0 / np.pi)
-
-        def words(size: Float, _: Float) -> Words:
-            return Words(
-                "its zero is off",
-                f"By {factor * float(size[0]):.2g} {unit} beyond the log's position, which explains {{figures}}.",
-                'Calibrate it, correct position.offset under [log], or add the term "zero_offset" for this joint.',
-                "a joint that stands elsewhere",
-            )
-
-        title = f"position, {remains.angle(joint)}"
-        return (Feature(line.T[:, :, None], words, motion.q[:, joint], title),)
-
-    def notices(self, held: Held) -> Iterator[Notice]:
-        """Over half a degree or a millimetre, 95 % interval included; what is not proven is a warning."""
-        for j in joint_indices(held.robot, self.joints):
-            value, half = held.sizes.get(f"zq{j + 1}", (0.0, 0.0))
-            slides = held.robot.prismatic[j]
-            if abs(value) - half <= (WARN_SLIDE if slides else WARN):
-                continue
-            name = held.robot.joint_names[j]
-            unit, factor = ("mm", 1e3) if slides else ("degrees", 180.0 / np.pi)
-            large = abs(value) - half > (LARGE_SLIDE if slides else LARGE)
-            do = (
-                f"calibrate the joint, or add {value:.4g} {'m' if slides else 'rad'} to its position.offset under "
-                "[log] (in the unit declared there)"
-            )
-            if large:
-                do += (
-                    ". No encoder is mounted so far off: if the description's zero is the robot's, something that the "
-                    "model lacks looks like it; name the terms of the model without zero_offset then"
-                )
-            yield Notice(
-                "zero-offset",
-                Level.DOUBT,
-                f"joint '{name}' that stands {factor * value:.2g} +- {factor * half:.1g} {unit} further than "
-                "its logged position",
-                "positions that are zero where the description has them so",
-                do=do,
-                joint=name,
-                declared=Declared(zeros={j: value}),
-                lesser=Level.WARNING,
-                rivals=(Rival.POSITION,),
-                held="; the model contains it, and exported robots have it in the joint's origin",
-            )
-
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """One a joint."""
+        """One a joint, moved or not: weight that is not where the log says shows on other joints, too."""
         return tuple(
             Column(f"zq{j + 1}", "m" if robot.prismatic[j] else "rad", self.name, j, prior=0.0)
             for j in joint_indices(robot, self.joints)
         )
 
-    def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """All of them: weight that is not where the log says shows on other joints, too."""
-        return np.ones(len(joint_indices(robot, self.joints)), dtype=np.bool_)
-
     def near(self, robot: RobotModel, found: Mapping[str, float]) -> ZeroOffset:
         """The same about offsets by name, rad (m); 0 for those that are not named."""
         return replace(self, about=tuple(found.get(column.name, 0.0) for column in self.columns(robot)))
-
-    def zeros(self, robot: RobotModel, theta: Float) -> Float:
-        """The offsets themselves."""
-        found = np.zeros(robot.n)
-        found[list(joint_indices(robot, self.joints))] = theta
-        return found
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """Central differences, or secants, at offsets of the joints before."""
@@ -186,3 +191,11 @@ class ZeroOffset(NominalTerm):
             found.append(change / (ends[1] - ends[0]))
             before[j] = about
         return tuple(found)
+
+
+@exported_parts.register(ZeroOffset)
+def _(term: ZeroOffset, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
+    """The offsets themselves."""
+    positions = np.zeros(robot.n)
+    positions[list(joint_indices(robot, term.joints))] = theta
+    return (ZeroShift(positions),)

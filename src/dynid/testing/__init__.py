@@ -1,12 +1,12 @@
 """Contract suites for plug-in authors, and the random robots, motions and equations that they run on.
 
-A suite is a class of pytest functions. Derive from it in a test module, say what is to be tested, run pytest:
+A suite is a class of pytest functions. Derive from it in a test module, name what is to be tested, and run pytest:
 
     class TestStribeck(TermContract):
         def term(self) -> Term:
             return Stribeck()
 
-Every suite names its hooks: methods and attributes to override. A broken law raises AssertionError.
+Every suite lists the methods and attributes to override. A violation raises AssertionError.
 
 `dynid.testing.plants` simulates published robots with effects that the default model lacks; `dynid.testing.machines`
 and `dynid.testing.faults` have robots with wrong models, and logs with one known fault each.

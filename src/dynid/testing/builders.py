@@ -1,4 +1,4 @@
-"""Robots, samples, logs and regressions made up for tests."""
+"""Synthetic robots, samples, logs and regressions for tests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dynid.signals.samples import Samples
 from dynid.terms.exports import Column
 from dynid.terms.term import Terms
 
-# Random trees for tests: branches, revolute and prismatic joints in any orientation.
+# Random trees: branches, revolute and prismatic joints in any orientation.
 
 
 def random_tree(seed: int, n: int, branching: float = 0.3) -> Tree:
-    """A tree of n bodies, each on the one before it, or with probability `branching` on any earlier one."""
+    """Tree of n links, each on the one before it, or with probability `branching` on any earlier one."""
     rng = np.random.default_rng(seed)
     parent = np.array(
         [-1] + [int(rng.integers(-1, j)) if rng.random() < branching else j - 1 for j in range(1, n)]
@@ -44,7 +44,7 @@ def random_tree(seed: int, n: int, branching: float = 0.3) -> Tree:
 
 
 def random_inertia(seed: int, n: int) -> Float:
-    """Physically consistent inertial parameters, (n, 10): bodies of random point masses."""
+    """Physically consistent inertial parameters, (n, 10), of links made of random point masses."""
     rng = np.random.default_rng(seed)
     inertia = np.zeros((n, 10))
     for j in range(n):
@@ -58,18 +58,34 @@ def random_inertia(seed: int, n: int) -> Float:
 
 
 def random_motion(seed: int, T: int, n: int) -> tuple[Float, Float, Float]:
-    """Random q, dq, ddq, each (T, n)."""
+    """Random q, dq and ddq, (T, n) each."""
     rng = np.random.default_rng(seed)
     return rng.uniform(-3, 3, (T, n)), rng.normal(0, 2, (T, n)), rng.normal(0, 4, (T, n))
 
 
+# Ratio and offset of the mimic joint, with no special value.
 RATIO, SHIFT = -0.7, 0.2
 
 
 def random_robot(seed: int, n: int = 4, branching: float = 0.3, mimic: bool = False) -> RobotModel:
-    """A robot of n bodies with random placements, axes, joint types and physically consistent bodies.
+    """Robot with random placements, axes, joint types and physically consistent links.
 
-    mimic: whether the last body's joint follows the first one, q_n = -0.7 q_1 + 0.2.
+    Parameters
+    ----------
+    seed : int
+        Seed.
+    n : int
+        Number of links.
+    branching : float
+        Probability of a branch, see `random_tree`.
+    mimic : bool
+        Whether the last joint follows the first one, q_n = -0.7 q_1 + 0.2.
+
+    Returns
+    -------
+    RobotModel
+        Robot.
+
     """
     tree = random_tree(seed, n, branching)
     placement = np.repeat(np.eye(4)[None], n, axis=0)
@@ -111,7 +127,27 @@ def smooth_samples(
     rate: float = 1000.0,
     channels: Sequence[str] = (),
 ) -> Samples:
-    """Samples of a motion of three sines a joint, exact in every derivative; torque and channels random."""
+    """Samples of a motion of three sines per joint, exact in every derivative, with random torque and channels.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    count : int
+        Number of samples.
+    seed : int
+        Seed.
+    rate : float, Hz
+        Sampling rate.
+    channels : sequence of str
+        Names of channels to include.
+
+    Returns
+    -------
+    Samples
+        Samples.
+
+    """
     rng = np.random.default_rng(seed)
     t = np.arange(count) / rate
     frequency = 2 * np.pi * rng.uniform(0.3, 2.0, 3)
@@ -125,7 +161,7 @@ def smooth_samples(
 
 
 def piece_of(samples: Samples, part: slice) -> Samples:
-    """Consecutive samples of a batch, as a batch of their own."""
+    """Consecutive samples of a batch, as a batch."""
     start, stop, _ = part.indices(len(samples))
     return samples.part(start, stop)
 
@@ -141,9 +177,32 @@ def simulated_log(
     noise: float = 0.01,
     seed: int = 0,
 ) -> Path:
-    """Writes a log of a smooth motion with the torque of known parameters theta (p,); returns its path.
+    """Write a log of a smooth motion with the torque of known parameters.
 
-    noise: standard deviation of the torque's white noise, as a share of each joint's root mean square.
+    Parameters
+    ----------
+    path : Path
+        File to write.
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    theta : ndarray, shape (p,)
+        Parameters.
+    seconds : float, s
+        Duration.
+    rate : float, Hz
+        Sampling rate.
+    noise : float
+        Standard deviation of white torque noise, as a share of each joint's root mean square.
+    seed : int
+        Seed.
+
+    Returns
+    -------
+    Path
+        The file.
+
     """
     samples = smooth_samples(robot, round(seconds * rate), seed, rate)
     tau = terms.torque(robot, samples, theta)
@@ -154,13 +213,23 @@ def simulated_log(
 
 @dataclass(frozen=True, eq=False)
 class Synthetic:
-    """A regression whose truth is known, with the dense equations behind its factors.
+    """Regression with known truth, and the dense equations behind its factors.
 
-    regression: what an estimator works on.
-    theta: (p,) true parameters.    beta: (b,) true base parameters.
-    X, y: by group, (T, b) and (T,); a group lacks some of the base parameters, whose columns are zero. Empty where the
-        equations come from motion.
-    size: (b,) of a parameter that makes up the whole target.    seconds: length of the motion.
+    Attributes
+    ----------
+    regression : Regression
+        Input of an estimator.
+    theta : ndarray, shape (p,)
+        True parameters.
+    beta : ndarray, shape (b,)
+        True base parameters.
+    X, y : tuple of ndarray, shapes (T, b) and (T,)
+        Equations by group; columns of missing base parameters are zero. Empty if the equations come from motion.
+    size : ndarray, shape (b,), or float
+        Value of a parameter that makes up the whole target.
+    seconds : float, s
+        Duration of the motion.
+
     """
 
     regression: Regression
@@ -174,9 +243,17 @@ class Synthetic:
 
 @dataclass(frozen=True, eq=False)
 class DenseSource:
-    """Dense equations as a source: pieces of all of them, at times 0, 1, 2 and so on.
+    """Dense equations as a source, in one piece, at times 0, 1, 2 and so on.
 
-    noise: by group, (w, w) covariance of errors in the columns, None = not known.
+    Attributes
+    ----------
+    columns : tuple of ndarray of int
+        Columns by group.
+    X, y : tuple of ndarray
+        Equations by group.
+    noise : tuple of ndarray, shape (w, w), optional
+        Covariance by group of errors in the columns; None = unknown.
+
     """
 
     columns: tuple[Int, ...]
@@ -187,8 +264,8 @@ class DenseSource:
     def pieces(self, wanted: Bool) -> Iterator[Piece]:
         """One piece with all equations."""
         panels = tuple(
-            np.ascontiguousarray(np.column_stack([A[:, own], b]).T)
-            for A, b, own in zip(self.X, self.y, self.columns, strict=True)
+            np.ascontiguousarray(np.column_stack([A[:, indices], b]).T)
+            for A, b, indices in zip(self.X, self.y, self.columns, strict=True)
         )
         times = tuple(np.arange(len(b), dtype=np.float64) for b in self.y)
         yield Piece(0, times, self.columns, panels)
@@ -196,7 +273,7 @@ class DenseSource:
     def column_noise(
         self, wanted: Bool, position: float | Sequence[float] | None = None
     ) -> tuple[Float, ...] | None:
-        """What was given."""
+        """The given noise."""
         return self.noise
 
 
@@ -212,12 +289,32 @@ def synthetic_regression(
     spread: Float | None = None,
     with_source: bool = True,
 ) -> Synthetic:
-    """Random equations in two or more groups of unlike noise, cut into blocks of time.
+    """Random equations in two or more groups with different noise, cut into blocks of time.
 
-    count: equations a group.    noise: standard deviation by group.
-    base: number of base parameters b >= 3; two more parameters have no column of their own.
-    correlation: of the residual (and of the columns) between neighbouring samples, AR(1); 0 = white.
-    prior, spread: (b + 2,), None = 0 and 1.    with_source: whether the equations can be walked one by one.
+    Parameters
+    ----------
+    seed : int
+        Seed.
+    count : int
+        Equations per group.
+    blocks : int
+        Number of blocks.
+    noise : sequence of float
+        Standard deviation by group.
+    correlation : float
+        AR(1) correlation of residual and columns between neighbouring samples; 0 = white.
+    base : int
+        Number of base parameters b >= 3; two more parameters have no column of their own.
+    prior, spread : ndarray, shape (b + 2,), optional
+        Prior and spread; None = 0 and 1.
+    with_source : bool
+        Whether single equations are available.
+
+    Returns
+    -------
+    Synthetic
+        Regression and truth.
+
     """
     rng = np.random.default_rng(seed)
     p = base + 2
@@ -255,31 +352,53 @@ def synthetic_regression(
 def factors_of(
     X: Sequence[Float], y: Sequence[Float], columns: Sequence[Int], parameter_count: int, blocks: int
 ) -> Factors:
-    """Factors of dense equations, by group X[g] (T, b) and y[g] (T,), in equal blocks of consecutive rows."""
+    """Factors of dense equations in equal blocks of consecutive rows.
+
+    Parameters
+    ----------
+    X : sequence of ndarray, shape (T, b)
+        Columns by group.
+    y : sequence of ndarray, shape (T,)
+        Target by group.
+    columns : sequence of ndarray of int
+        Indices of the columns by group.
+    parameter_count : int
+        Number of parameters.
+    blocks : int
+        Number of blocks.
+
+    Returns
+    -------
+    Factors
+        Factors.
+
+    """
     parts = np.array_split(np.arange(len(y[0])), blocks)
-    made = [
+    block_list = [
         Block(
             trajectory="synthetic",
             segment=0,
             start=float(rows[0]),
             end=float(rows[-1]),
             groups=tuple(
-                Factor.from_panel(own, np.ascontiguousarray(np.column_stack([A[rows][:, own], b[rows]]).T))
-                for A, b, own in zip(X, y, columns, strict=True)
+                Factor.from_panel(
+                    indices, np.ascontiguousarray(np.column_stack([A[rows][:, indices], b[rows]]).T)
+                )
+                for A, b, indices in zip(X, y, columns, strict=True)
             ),
         )
         for rows in parts
     ]
-    return Factors(tuple(f"group{g + 1}" for g in range(len(X))), parameter_count, tuple(made))
+    return Factors(tuple(f"group{g + 1}" for g in range(len(X))), parameter_count, tuple(block_list))
 
 
 def _correlated(rng: np.random.Generator, shape: tuple[int, int], correlation: float) -> Float:
-    # AR(1) along the first axis with unit variance from the first sample on.
+    # AR(1) along the first axis, with unit variance from the first sample.
     white = rng.normal(0, 1, shape)
     if correlation == 0:
         return white
-    found = white.copy()
+    noise = white.copy()
     fresh = np.sqrt(1 - correlation**2)
     for i in range(1, shape[0]):
-        found[i] = correlation * found[i - 1] + fresh * white[i]
-    return found
+        noise[i] = correlation * noise[i - 1] + fresh * white[i]
+    return noise

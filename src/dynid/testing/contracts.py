@@ -1,4 +1,4 @@
-"""What every term, row scheme and log reader must do, as suites to inherit from."""
+"""Contract tests of terms, row schemes, log readers, constraints and diagnoses: suites to inherit from."""
 
 from __future__ import annotations
 
@@ -24,19 +24,22 @@ from dynid.robot.model import RobotModel
 from dynid.rows.rows import Rows
 from dynid.signals.samples import Samples
 from dynid.terms.catalogue import terms_from_spec, terms_to_spec
-from dynid.terms.exports import Column
+from dynid.terms.curve import CurveTerm
+from dynid.terms.exports import Column, Symbol, Traits
+from dynid.terms.forms import channels_of, known_torque, parameter_count, torque_of
 from dynid.terms.friction import Offset, Viscous
+from dynid.terms.residual_tests import TermWords
 from dynid.terms.rigid_body import RigidBody
-from dynid.terms.term import CATALOGUE, Term, Terms
+from dynid.terms.term import CATALOGUE, Selection, Term, Terms, joint_indices
 from dynid.testing.builders import piece_of, random_robot, smooth_samples
 from dynid.testing.lab import TrueMotion, analysis_of, small_arm
 
 
 class TermContract(ABC):
-    """Laws of every term.
+    """Contract of every term.
 
-    Hooks: `term` (required); `robots` it is tried on; `channels` that the samples bring besides those the
-    term announces; `torque`, the term's formula written down a second time, as an oracle.
+    Override `term` (required), `robots` to test on, `channels` that samples contain in addition to those of the term,
+    and `torque`, the formula of the term written a second time as an oracle.
     """
 
     @abstractmethod
@@ -48,40 +51,67 @@ class TermContract(ABC):
         return random_robot(1, 3, 0.0), random_robot(2, 5, 0.6), random_robot(3, 4, mimic=True)
 
     def channels(self) -> tuple[str, ...]:
-        """Further extra channels of the samples."""
+        """Further channels of the samples."""
         return ()
 
     def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float | None:
-        """The torque (T, n) for parameters theta (p,), independent of the term; None = no oracle."""
+        """Torque (T, n) for parameters theta (p,), independent of the term; None = no oracle."""
         return None
 
     def samples(self, robot: RobotModel) -> Samples:
         """A batch of samples with every channel that the term reads."""
-        return smooth_samples(robot, 150, seed=4, channels=self.term().channels() + self.channels())
+        return smooth_samples(robot, 150, seed=4, channels=channels_of(self.term()) + self.channels())
 
     def test_columns_describe_the_parameters(self) -> None:
-        """Names are unique, indices and bounds make sense, and asking twice gives the same."""
+        """Names are unique, indices and bounds are valid, and a second call returns the same."""
         term = self.term()
         for robot in self.robots():
             columns = term.columns(robot)
-            _law(columns == term.columns(robot) or _has_nan(columns), "columns differ when asked for twice")
-            count = term.parameter_count(robot)
-            _law(count == len(columns), f"parameter_count says {count}, and there are {len(columns)} columns")
+            _law(columns == term.columns(robot) or _has_nan(columns), "a second call returns other columns")
+            count = parameter_count(term, robot)
+            _law(count == len(columns), f"parameter_count is {count}, but there are {len(columns)} columns")
             names = [column.name for column in columns]
             _law(len(set(names)) == len(names), f"two parameters share a name: {names}")
             for column in columns:
                 owners = max(robot.n, robot.n_bodies)
-                _law(column.term == term.name, f"{column.name} says it belongs to '{column.term}'")
+                _law(column.term == term.name, f"{column.name} has the term '{column.term}'")
                 _law(bool(column.name) and bool(column.unit), f"{column} lacks a name or a unit")
                 _law(0 <= column.owner < owners, f"{column.name} is owned by {column.owner} of {owners}")
                 _law(column.lower < column.upper, f"{column.name} has bounds {column.lower}..{column.upper}")
+                _law(
+                    set(column.moved_by) <= set(range(robot.n)),
+                    f"{column.name} is moved by {column.moved_by}",
+                )
+
+    def test_data_say_what_it_is(self) -> None:
+        """Traits, words and selection are of their kinds, and symbols are of parameters that it has."""
+        term = self.term()
+        data = ((term.traits, Traits), (term.words, TermWords), (term.selection, Selection))
+        for value, kind in data:
+            _law(isinstance(value, kind), f"{kind.__name__} expected, and there is {value!r}")
+        _law(
+            all(isinstance(symbol, Symbol) and symbol.name for symbol in term.words.symbols),
+            f"symbols {term.words.symbols}",
+        )
+
+    def test_a_curve_has_a_line_for_each_coefficient(self) -> None:
+        """Of a curve alone: (c, T) for a joint and a value of its shapes."""
+        term = self.term()
+        if not isinstance(term, CurveTerm):
+            return
+        for robot in self.robots():
+            samples = self.samples(robot)
+            shape = np.array([shape.typical for shape in term.shapes])
+            for joint in joint_indices(robot, term.joints):
+                lines = np.shape(term.curve(robot, samples, joint, shape))
+                _law(lines == (len(term.coefficients), len(samples)), f"lines of shape {lines}")
 
     def test_panels_have_the_announced_form(self) -> None:
-        """Per joint: ascending column indices inside the term, one finite contiguous line each."""
+        """Each joint has ascending column indices of the term, with one finite contiguous line each."""
         for robot in self.robots():
             samples, p = self.samples(robot), len(self.term().columns(robot))
             panels = self.term().torque_regressor(robot, samples, np.ones(p, dtype=np.bool_))
-            _law(len(panels.columns) == len(panels.values) == robot.n, "one panel a joint is needed")
+            _law(len(panels.columns) == len(panels.values) == robot.n, "there must be one panel per joint")
             for columns, values in zip(panels.columns, panels.values, strict=True):
                 _law(np.issubdtype(columns.dtype, np.integer), f"column indices are {columns.dtype}")
                 _law(bool((np.diff(columns) > 0).all()), f"column indices {columns} do not ascend")
@@ -91,18 +121,18 @@ class TermContract(ABC):
                 _law(bool(np.isfinite(values).all()), "a line with nan or inf")
 
     def test_a_mask_leaves_columns_out(self) -> None:
-        """With a mask the same lines come, less those that are not wanted."""
+        """A mask returns the same lines without unwanted columns."""
         for robot in self.robots():
             samples, p = self.samples(robot), len(self.term().columns(robot))
             whole = self.term().torque_regressor(robot, samples, np.ones(p, dtype=np.bool_)).dense(p)
             wanted = np.random.default_rng(0).random(p) < 0.5
             part = self.term().torque_regressor(robot, samples, wanted)
             for columns in part.columns:
-                _law(bool(wanted[columns].all()), "a column came that was not wanted")
+                _law(bool(wanted[columns].all()), "a column outside the mask was returned")
             np.testing.assert_allclose(part.dense(p), whole * wanted, rtol=1e-12, atol=1e-12)
 
     def test_samples_do_not_know_each_other(self) -> None:
-        """Logs are cut into chunks: each sample's line must depend on that sample alone."""
+        """Each sample's line depends on that sample only, since logs are processed in chunks."""
         for robot in self.robots():
             samples, term = self.samples(robot), self.term()
             p = len(term.columns(robot))
@@ -112,55 +142,55 @@ class TermContract(ABC):
             whole = term.torque_regressor(robot, samples, every).dense(p)[part]
             alone = term.torque_regressor(robot, piece, every).dense(p)
             np.testing.assert_allclose(alone, whole, rtol=1e-12, atol=1e-12)
-            known, known_alone = term.known_torque(robot, samples), term.known_torque(robot, piece)
+            known, known_alone = known_torque(term, robot, samples), known_torque(term, robot, piece)
             if known is not None and known_alone is not None:
                 np.testing.assert_allclose(known_alone, known[part], rtol=1e-12, atol=1e-12)
 
     def test_torque_is_regressor_times_parameters(self) -> None:
-        """Term.torque, which may be overridden with a faster way, gives the columns' sum."""
+        """torque_of, for which a faster method may be registered, equals the regressor times the parameters."""
         for robot in self.robots():
             samples, p = self.samples(robot), len(self.term().columns(robot))
             theta = np.random.default_rng(2).normal(0, 1, p)
             theta[::3] = 0.0
             Y = self.term().torque_regressor(robot, samples, np.ones(p, dtype=np.bool_)).dense(p)
-            wanted, found = Y @ theta, self.term().torque(robot, samples, theta)
-            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
+            wanted, torque = Y @ theta, torque_of(self.term(), robot, samples, theta)
+            np.testing.assert_allclose(torque, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
 
     def test_known_torque_has_the_form_of_torque(self) -> None:
-        """None, or finite joint torque (T, n)."""
+        """Known torque is None or finite joint torque (T, n)."""
         for robot in self.robots():
             samples = self.samples(robot)
-            known = self.term().known_torque(robot, samples)
+            known = known_torque(self.term(), robot, samples)
             if known is not None:
                 _law(known.shape == samples.tau.shape, f"known torque of shape {known.shape}")
                 _law(bool(np.isfinite(known).all()), "known torque with nan or inf")
 
     def test_torque_is_that_of_the_formula(self) -> None:
-        """Regressor times parameters plus known torque is what the oracle says."""
+        """Regressor times parameters plus known torque equals the oracle."""
         for robot in self.robots():
             samples, p = self.samples(robot), len(self.term().columns(robot))
             theta = np.random.default_rng(1).normal(0, 1, p)
             wanted = self.torque(robot, samples, theta)
             if wanted is not None:
-                found = Terms((self.term(),)).torque(robot, samples, theta)
-                np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
+                torque = Terms((self.term(),)).torque(robot, samples, theta)
+                np.testing.assert_allclose(torque, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
 
     def test_channels_are_announced(self) -> None:
-        """A term that reads extra channels says so, and refuses samples that lack them."""
+        """A term that reads channels declares them, and rejects samples without them."""
         robot = self.robots()[0]
-        if not self.term().channels():
+        if not channels_of(self.term()):
             return
         bare = smooth_samples(robot, 20)
         p = len(self.term().columns(robot))
         try:
             self.term().torque_regressor(robot, bare, np.ones(p, dtype=np.bool_))
-            self.term().known_torque(robot, bare)
+            known_torque(self.term(), robot, bare)
         except UnfitDataError:
             return
-        raise AssertionError("a missing channel went unnoticed")
+        raise AssertionError("a missing channel raised no UnfitDataError")
 
     def test_term_is_frozen_and_survives_plain_data(self) -> None:
-        """Terms are frozen dataclasses; a registered one comes back from plain data as it was."""
+        """Terms are frozen dataclasses; a registered term is unchanged after conversion to plain data and back."""
         term = self.term()
         _law(is_dataclass(term), "a term must be a dataclass")
         first = fields(term)[0].name
@@ -173,15 +203,15 @@ class TermContract(ABC):
         if CATALOGUE.get(term.name) is type(term):
             _law(
                 terms_from_spec(terms_to_spec(Terms((term,)))) == Terms((term,)),
-                "plain data changes the term",
+                "conversion to plain data and back changes the term",
             )
 
 
 class RowsContract(ABC):
-    """Laws of every row scheme.
+    """Contract of every row scheme.
 
-    Hooks: `rows` (required); `robots`; `terms`; `tolerance` of the equations' residual relative to their
-    largest part, for schemes that integrate or differentiate along time.
+    Override `rows` (required), `robots`, `terms`, and `tolerance`, the relative residual of the equations, for schemes
+    that integrate or differentiate in time.
     """
 
     tolerance: float = 1e-9
@@ -199,43 +229,52 @@ class RowsContract(ABC):
         return RigidBody() + Viscous() + Offset()
 
     def exact(self, robot: RobotModel) -> tuple[Samples, Float]:
-        """Samples of a smooth motion with exactly the torque of some parameters, and those parameters."""
+        """Samples of a smooth motion with the exact torque of some parameters, and those parameters."""
         motion = smooth_samples(robot, 400, seed=2)
         p = len(self.terms().columns(robot))
         theta = np.random.default_rng(3).normal(0, 1, p)
         return replace(motion, tau=self.terms().torque(robot, motion, theta)), theta
 
     def test_groups_are_named(self) -> None:
-        """A name, and at least one group with a name of its own."""
+        """The scheme has a name, and at least one group with a unique name."""
         _law(bool(self.rows().name), "a row scheme needs a name")
         for robot in self.robots():
             groups = self.rows().groups(robot)
             _law(len(set(groups)) == len(groups) > 0, f"groups {groups}")
 
     def test_equations_have_the_announced_form(self) -> None:
-        """A group: ascending columns, a line each and the target, all of equal length and finite."""
+        """Each group has ascending columns, with one line each and one for the target, finite and of equal length."""
         for robot in self.robots():
             samples, theta = self.exact(robot)
-            found = self.rows().equations(robot, self.terms(), samples, np.ones(len(theta), dtype=np.bool_))
-            _law(len(found.columns) == len(self.rows().groups(robot)), "one panel a group is needed")
-            for columns, panel in zip(found.columns, found.panels, strict=True):
+            equations = self.rows().equations(
+                robot, self.terms(), samples, np.ones(len(theta), dtype=np.bool_)
+            )
+            _law(
+                len(equations.columns) == len(self.rows().groups(robot)), "there must be one panel per group"
+            )
+            for columns, panel in zip(equations.columns, equations.panels, strict=True):
                 _law(bool((np.diff(columns) > 0).all()), f"columns {columns} do not ascend")
                 _law(not len(columns) or 0 <= columns[0] <= columns[-1] < len(theta), f"columns {columns}")
                 _law(panel.shape == (len(columns) + 1, len(samples)), f"panel of shape {panel.shape}")
                 _law(bool(np.isfinite(panel).all()), "a panel with nan or inf")
 
     def test_exact_motion_fulfils_the_equations(self) -> None:
-        """Where the torque is the model's own, the left side is the right side."""
+        """With exact torque both sides of the equations are equal."""
         for robot in self.robots():
             samples, theta = self.exact(robot)
-            found = self.rows().equations(robot, self.terms(), samples, np.ones(len(theta), dtype=np.bool_))
-            for columns, panel in zip(found.columns, found.panels, strict=True):
+            equations = self.rows().equations(
+                robot, self.terms(), samples, np.ones(len(theta), dtype=np.bool_)
+            )
+            for columns, panel in zip(equations.columns, equations.panels, strict=True):
                 error = np.abs(panel[:-1].T @ theta[columns] - panel[-1]).max()
                 size = np.abs(panel[-1]).max() + np.abs(panel[:-1].T * theta[columns]).max(initial=0.0)
-                _law(error <= self.tolerance * size, f"equations miss by {error:.3g} of {size:.3g}")
+                _law(
+                    error <= self.tolerance * size,
+                    f"both sides of the equations differ by {error:.3g} of {size:.3g}",
+                )
 
     def test_a_mask_leaves_columns_out(self) -> None:
-        """With a mask the target stays and only wanted columns come."""
+        """A mask keeps the target and the wanted columns only."""
         for robot in self.robots():
             samples, theta = self.exact(robot)
             wanted = np.random.default_rng(0).random(len(theta)) < 0.5
@@ -244,15 +283,18 @@ class RowsContract(ABC):
             for all_columns, lines, columns, panel in zip(
                 whole.columns, whole.panels, part.columns, part.panels, strict=True
             ):
-                _law(np.array_equal(columns, all_columns[wanted[all_columns]]), "wrong columns left")
+                _law(
+                    np.array_equal(columns, all_columns[wanted[all_columns]]),
+                    "the columns are not those of the mask",
+                )
                 kept = lines[np.append(wanted[all_columns], True)]
                 np.testing.assert_allclose(panel, kept, rtol=1e-12, atol=1e-12)
 
 
 class LogReaderContract(ABC):
-    """Laws of every log reader.
+    """Contract of every log reader.
 
-    Hooks: `write`, `can_read` and `open` (required); `suffix` of the files; `text`, whether the format holds
+    Override `write`, `can_read` and `open` (required), `suffix` of the files, and `text`, whether the format contains
     columns of text.
     """
 
@@ -261,80 +303,80 @@ class LogReaderContract(ABC):
 
     @abstractmethod
     def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
-        """Writes a file of this format without the reader's help; nan is a missing number."""
+        """Write a file of this format without the help of the reader; nan is a missing number."""
 
     @abstractmethod
     def can_read(self, path: Path) -> bool:
-        """Whether the reader takes the file."""
+        """Whether the reader accepts the file."""
 
     @abstractmethod
     def open(self, path: Path) -> Table:
-        """Opens the file with the reader."""
+        """Open the file with the reader."""
 
     def columns(self) -> dict[str, Float | Sequence[str]]:
-        """What is written: 1003 rows with all sizes of number, missing ones, and names."""
+        """Data to write: 1003 rows with numbers of all sizes, missing numbers, and names."""
         rng = np.random.default_rng(0)
         t = np.arange(1003) / 250.0
         q = rng.normal(0, 1, 1003) * 10.0 ** rng.integers(-12, 12, 1003)
         q[[0, 17, 1002]] = np.nan
-        found: dict[str, Float | Sequence[str]] = {"t": t, "q one": q, "tau": -q[::-1]}
+        columns: dict[str, Float | Sequence[str]] = {"t": t, "q one": q, "tau": -q[::-1]}
         if self.text:
-            found["traj"] = ["first"] * 400 + ["second, with comma"] * 603
-        return found
+            columns["traj"] = ["first"] * 400 + ["second, with comma"] * 603
+        return columns
 
     def test_own_files_are_taken_and_others_not(self, tmp_path: Path) -> None:
-        """The reader knows its files by their first bytes."""
+        """The reader recognises its files by their first bytes."""
         self.write(tmp_path / f"own{self.suffix}", self.columns())
-        _law(self.can_read(tmp_path / f"own{self.suffix}"), "the reader refuses its own file")
+        _law(self.can_read(tmp_path / f"own{self.suffix}"), "the reader rejects its own file")
         other = tmp_path / f"other{self.suffix}"
         other.write_bytes(bytes(range(256)) * 8)
-        _law(not self.can_read(other), "the reader takes a file of random bytes")
+        _law(not self.can_read(other), "the reader accepts a file of random bytes")
 
     def test_columns_and_rows_are_known(self, tmp_path: Path) -> None:
-        """Names in order; the number of rows is right or None."""
+        """Column names are in order; the number of rows is right or None."""
         table = self._table(tmp_path)
         _law(table.column_names == tuple(self.columns()), f"columns {table.column_names}")
         _law(table.row_count in (None, 1003), f"{table.row_count} rows")
 
     def test_every_number_comes_back(self, tmp_path: Path) -> None:
-        """Bit by bit, in batches of any size, again and again."""
+        """Numbers are read bit by bit, in batches of any size, repeatedly."""
         table = self._table(tmp_path)
         for rows in (97, 1003, 100000):
             for _ in range(2):
-                found = self._read(table, ("t", "q one", "tau"), rows)
-                for name, values in found.items():
+                columns = self._read(table, ("t", "q one", "tau"), rows)
+                for name, values in columns.items():
                     np.testing.assert_array_equal(values, self.columns()[name])
 
     def test_batches_keep_their_size_and_columns(self, tmp_path: Path) -> None:
-        """At most `rows` rows, never none, and the asked columns only."""
+        """A batch has 1 to `rows` rows and the requested columns only."""
         for batch in self._table(tmp_path).batches(("tau", "t"), 100):
             lengths = {len(values.codes if isinstance(values, Text) else values) for values in batch.values()}
             _law(set(batch) == {"tau", "t"}, f"columns {sorted(batch)}")
             _law(len(lengths) == 1 and 0 < lengths.pop() <= 100, "a batch of unequal or wrong length")
 
     def test_a_range_of_rows(self, tmp_path: Path) -> None:
-        """Start and stop are row numbers; an empty range yields nothing."""
+        """Start and stop are row numbers; an empty range returns nothing."""
         table = self._table(tmp_path)
         for start, stop in ((0, 1), (399, 401), (500, None), (1002, 1003), (900, 5000)):
-            found = self._read(table, ("q one",), 64, start, stop)["q one"]
-            np.testing.assert_array_equal(found, np.asarray(self.columns()["q one"])[start:stop])
-        _law(not list(table.batches(("t",), 10, 7, 7)), "an empty range yields rows")
-        _law(not list(table.batches(("t",), 10, 1003)), "rows behind the end")
+            values = self._read(table, ("q one",), 64, start, stop)["q one"]
+            np.testing.assert_array_equal(values, np.asarray(self.columns()["q one"])[start:stop])
+        _law(not list(table.batches(("t",), 10, 7, 7)), "an empty range returns rows")
+        _law(not list(table.batches(("t",), 10, 1003)), "rows after the end of the file")
 
     def test_text_is_coded(self, tmp_path: Path) -> None:
-        """Text comes as codes into the batch's names."""
+        """Text is returned as codes into the names of the batch."""
         if not self.text:
             return
         names: list[str] = []
         for batch in self._table(tmp_path).batches(("traj",), 64):
             column = batch["traj"]
             if not isinstance(column, Text):
-                raise AssertionError("a column of text came as numbers")
+                raise AssertionError("a text column was read as numbers")
             names += [column.names[code] for code in column.codes]
-        _law(names == list(self.columns()["traj"]), "names came back changed")
+        _law(names == list(self.columns()["traj"]), "text was changed by reading")
 
     def test_damage_is_an_error_of_ours(self, tmp_path: Path) -> None:
-        """A file cut off anywhere reads short or raises DynidError, nothing else."""
+        """A truncated file is read in part or raises DynidError, nothing else."""
         self.write(tmp_path / f"whole{self.suffix}", self.columns())
         whole = (tmp_path / f"whole{self.suffix}").read_bytes()
         for share in (0.1, 0.5, 0.9, 0.999):
@@ -358,9 +400,9 @@ class LogReaderContract(ABC):
             for name in columns:
                 values = batch[name]
                 if isinstance(values, Text):
-                    raise AssertionError(f"column '{name}' came as text")
+                    raise AssertionError(f"column '{name}' was read as text")
                 parts[name].append(values)
-        return {name: np.concatenate(found) for name, found in parts.items()}
+        return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
 
 def _law(holds: bool, broken: str) -> None:
@@ -372,13 +414,13 @@ def _has_nan(columns: Sequence[Column]) -> bool:
     return any(np.isnan(column.prior) for column in columns)
 
 
-# What every convex constraint must do, as a suite to inherit from.
+# Contract of convex constraints.
 
 
 class ConstraintContract(ABC):
-    """Laws of every convex constraint.
+    """Contract of every convex constraint.
 
-    Hooks: `constraint` (required); `robot` it is tried on.
+    Override `constraint` (required), and `robot` to test on.
     """
 
     @abstractmethod
@@ -390,42 +432,47 @@ class ConstraintContract(ABC):
         return random_robot(1, 3, 0.0)
 
     def test_conditions_have_the_announced_form(self) -> None:
-        """Each has a name and a finite block with one column a parameter."""
-        found, p = self._conditions()
-        _constraints_law(bool(found), "no condition")
-        for one in found:
+        """Each condition has a name and a finite block with one column per parameter."""
+        conditions, p = self._conditions()
+        _constraints_law(bool(conditions), "no condition")
+        for condition in conditions:
             _constraints_law(
-                bool(one.name), "a condition needs a name: it appears where it is in conflict with others"
+                bool(condition.name),
+                "a condition needs a name for the message of a conflict",
             )
             _constraints_law(
-                one.block.matrix.shape == (len(one.block.offset), p), f"a block {one.block.matrix.shape}"
+                condition.block.matrix.shape == (len(condition.block.offset), p),
+                f"a block {condition.block.matrix.shape}",
             )
-            _constraints_law(bool(np.isfinite(one.block.matrix).all()), "a block with nan or inf")
+            _constraints_law(bool(np.isfinite(condition.block.matrix).all()), "a block with nan or inf")
 
     def test_it_is_convex(self) -> None:
-        """Between two parameter vectors it holds as well as at the worse of them."""
-        found, p = self._conditions()
+        """Between two parameter vectors the constraint is fulfilled as well as at the worse of them."""
+        conditions, p = self._conditions()
         rng = np.random.default_rng(0)
-        for one in found:
+        for condition in conditions:
             for _ in range(20):
                 a, b = rng.normal(0, 1, (2, p))
-                ends = min(slack(one.block, a), slack(one.block, b))
-                _constraints_law(slack(one.block, (a + b) / 2) >= ends - 1e-9, f"'{one.name}' is not convex")
+                ends = min(slack(condition.block, a), slack(condition.block, b))
+                _constraints_law(
+                    slack(condition.block, (a + b) / 2) >= ends - 1e-9, f"'{condition.name}' is not convex"
+                )
 
     def test_it_is_frozen_and_survives_an_experiment(self) -> None:
-        """Constraints are frozen dataclasses; a registered one comes back from plain data as it was."""
-        one = self.constraint()
-        _constraints_law(is_dataclass(one), "a constraint must be a dataclass")
-        first = fields(one)[0].name  # type: ignore[arg-type]  # it is one
+        """Constraints are frozen dataclasses; a registered one is unchanged after conversion to plain data and back."""
+        constraint = self.constraint()
+        _constraints_law(is_dataclass(constraint), "a constraint must be a dataclass")
+        first = fields(constraint)[0].name  # type: ignore[arg-type]  # it is one
         try:
-            setattr(one, first, getattr(one, first))
+            setattr(constraint, first, getattr(constraint, first))
         except FrozenInstanceError:
             pass
         else:
             raise AssertionError("a constraint must be frozen")
-        if type(one) in CONSTRAINTS.values():
+        if type(constraint) in CONSTRAINTS.values():
             _constraints_law(
-                constraint_from_spec(constraint_to_spec(one)) == one, "an experiment changes the constraint"
+                constraint_from_spec(constraint_to_spec(constraint)) == constraint,
+                "conversion to plain data and back changes the constraint",
             )
 
     def _conditions(self) -> tuple[list[Condition], int]:
@@ -438,14 +485,14 @@ def _constraints_law(holds: bool, broken: str) -> None:
         raise AssertionError(broken)
 
 
-# What every diagnosis must do, as a suite to inherit from.
+# Contract of diagnoses.
 
 
 class DiagnosisContract(ABC):
-    """Laws of every diagnosis.
+    """Contract of every diagnosis.
 
-    Hooks: `diagnosis` and `effect` (required), the torque of what it looks for; `joint` that shows it, "" = none in
-    particular; `robot`; `speed` of the motion, as a share of the limits.
+    Override `diagnosis` and `effect` (required), the torque of the effect it detects, `joint` with the effect ("" =
+    none in particular), `robot`, and `speed` of the motion as a share of the limits.
     """
 
     joint: str = "shoulder"
@@ -458,45 +505,49 @@ class DiagnosisContract(ABC):
 
     @abstractmethod
     def effect(self, motion: TrueMotion, rng: np.random.Generator) -> Float:
-        """Torque (T, n) of the effect that it looks for."""
+        """Torque (T, n) of the effect to detect."""
 
     def robot(self) -> RobotModel:
-        """The robot that shows it."""
+        """Robot with the effect."""
         return small_arm()
 
     def look(self, analysis: ResidualAnalysis) -> tuple[ResidualFinding, ...]:
-        """Its findings."""
+        """Findings of the diagnosis."""
         return diagnose(analysis, (self.diagnosis(),))
 
     def test_its_effect_is_found_where_it_is(self) -> None:
-        """The joint with the effect is named, and no other one."""
+        """The joint with the effect is found, and no other one."""
         for seed in self.seeds:
-            found = self.look(analysis_of(self.robot(), self.effect, seed, speed=self.speed))
-            _diagnoses_law(bool(found), f"the effect went unnoticed (seed {seed})")
-            names = {finding.joint for finding in found}
-            _diagnoses_law(names == {self.joint}, f"{names} named in place of '{self.joint}' (seed {seed})")
+            findings = self.look(analysis_of(self.robot(), self.effect, seed, speed=self.speed))
+            _diagnoses_law(bool(findings), f"the effect was not detected (seed {seed})")
+            names = {finding.joint for finding in findings}
+            _diagnoses_law(names == {self.joint}, f"found on {names} instead of '{self.joint}' (seed {seed})")
 
     def test_clean_logs_are_silent(self) -> None:
-        """Noise of any colour is no finding."""
+        """Noise of any colour gives no finding."""
         for seed in self.seeds:
             for correlation in (0.0, 0.97):
                 clean = analysis_of(self.robot(), seed=seed, correlation=correlation, speed=self.speed)
                 _diagnoses_law(
-                    not self.look(clean), f"a false alarm (seed {seed}, correlation {correlation})"
+                    not self.look(clean),
+                    f"a finding without the effect (seed {seed}, correlation {correlation})",
                 )
 
     def test_findings_are_complete(self) -> None:
-        """Words, figures and curves that a reader can use, and that survive a run folder."""
-        one = self.diagnosis()
+        """Findings have texts, figures and curves for a reader, and are unchanged after a run folder."""
+        diagnosis = self.diagnosis()
         _diagnoses_law(
-            bool(one.identifier) and bool(one.looks_at), "a diagnosis needs an identifier and a description"
+            bool(diagnosis.identifier) and bool(diagnosis.looks_at),
+            "a diagnosis needs an identifier and a description",
         )
         analysis = analysis_of(self.robot(), self.effect, self.seeds[0], speed=self.speed)
         for finding in self.look(analysis):
-            _diagnoses_law(finding.identifier == one.identifier, f"a finding of '{finding.identifier}'")
+            _diagnoses_law(finding.identifier == diagnosis.identifier, f"a finding of '{finding.identifier}'")
             _diagnoses_law(finding.level in ("note", "warning"), f"level '{finding.level}'")
             _diagnoses_law(finding.joint in ("", *analysis.robot.joint_names), f"joint '{finding.joint}'")
-            _diagnoses_law(all((finding.title, finding.text, finding.advice)), "a finding without words")
+            _diagnoses_law(
+                all((finding.title, finding.text, finding.advice)), "a finding without title, text or advice"
+            )
             _diagnoses_law(
                 0 <= finding.share <= 1 and 0 <= finding.p_value <= 1, f"{finding.share}, {finding.p_value}"
             )
@@ -505,7 +556,10 @@ class DiagnosisContract(ABC):
                 curve is None or bool(np.isfinite(curve.x).all() and np.isfinite(curve.y).all()), "nan"
             )
             back = finding_to_dict(finding_from_dict(finding_to_dict(finding)))
-            _diagnoses_law(str(back) == str(finding_to_dict(finding)), "plain data changes the finding")
+            _diagnoses_law(
+                str(back) == str(finding_to_dict(finding)),
+                "conversion to plain data and back changes the finding",
+            )
             first = fields(finding)[0].name
             try:
                 setattr(finding, first, getattr(finding, first))
@@ -514,7 +568,7 @@ class DiagnosisContract(ABC):
             raise AssertionError("a finding must be frozen")
 
     def test_little_data_are_no_finding(self) -> None:
-        """A handful of samples, none at all, an exact fit and joints at rest go by without a word."""
+        """Few samples, none at all, an exact fit and joints at rest give no finding."""
         analysis = analysis_of(self.robot(), self.effect, 0, speed=self.speed)
         r = analysis.residuals
         for count in (0, 1, 2, 30):
@@ -525,10 +579,11 @@ class DiagnosisContract(ABC):
                 not self.look(replace(analysis, residuals=replace(r, **arrays))), f"{count} samples"
             )
         _diagnoses_law(
-            not self.look(replace(analysis, residuals=replace(r, predicted=r.measured))), "an exact fit"
+            not self.look(replace(analysis, residuals=replace(r, predicted=r.measured))),
+            "a finding for an exact fit",
         )
         still = replace(r, q=np.zeros_like(r.q), dq=np.zeros_like(r.dq))
-        _diagnoses_law(not self.look(replace(analysis, residuals=still)), "a robot at rest")
+        _diagnoses_law(not self.look(replace(analysis, residuals=still)), "a finding for a robot at rest")
 
 
 def _diagnoses_law(holds: bool, otherwise: str) -> None:

@@ -1,4 +1,4 @@
-"""Logs of a small arm with one effect in its torque, fitted: evidence for diagnoses under test."""
+"""Logs of a small arm with one effect in its torque, and their fit: test data of diagnoses."""
 
 from __future__ import annotations
 
@@ -29,13 +29,15 @@ from dynid.spatial.inertia import from_com
 from dynid.terms.term import Terms
 from dynid.trajectories.trajectory import FourierTrajectory
 
+# Hz: sampling rate, and cutoff frequency of the equations.
 RATE, CUTOFF = 200.0, 8.0
+# s: time left out at both ends; and rad/s: speed below which samples count as rest.
 EDGE, REST = 0.5, 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class TrueMotion:
-    """What a simulated robot does, without noise; t (T,), the rest (T, n)."""
+    """Motion and torque of a simulated robot without noise; t (T,), the others (T, n)."""
 
     t: Float
     q: Float
@@ -44,7 +46,7 @@ class TrueMotion:
 
     @property
     def size(self) -> Float:
-        """Root mean square torque by joint, (n,)."""
+        """Root mean square torque per joint, (n,)."""
         return np.asarray(np.sqrt(np.mean(self.tau**2, axis=0)))
 
 
@@ -52,7 +54,7 @@ AddedTorque = Callable[[TrueMotion, np.random.Generator], Float]
 
 
 def small_arm() -> RobotModel:
-    """A column that turns, a shoulder and an elbow that lift, with friction and limits."""
+    """Arm with a vertical first joint, a shoulder and an elbow, with friction and limits."""
     T = np.tile(np.eye(4), (3, 1, 1))
     T[0, 2, 3], T[1, 2, 3], T[2, 0, 3] = 0.3, 0.2, 0.4
     bodies = [
@@ -80,7 +82,7 @@ def small_arm() -> RobotModel:
 
 
 def nothing(motion: TrueMotion, rng: np.random.Generator) -> Float:
-    """No torque besides the model's."""
+    """No additional torque."""
     return np.zeros_like(motion.tau)
 
 
@@ -96,10 +98,34 @@ def analysis_of(
     speed: float = 1.0,
     truth: RobotModel | None = None,
 ) -> ResidualAnalysis:
-    """Simulates a random motion whose torque holds something besides the model, fits the terms, keeps what is left.
+    """Simulate a random motion with additional torque, fit the terms, and return the residuals.
 
-    noise: standard deviation of measured torque, as a share of each joint's.    correlation: of it between samples.
-    speed: share of the joints' speed limits.    truth: the robot that moves, None = as described.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot of the model.
+    added : callable
+        Additional torque of a motion.
+    seed : int
+        Seed.
+    seconds : float, s
+        Duration.
+    terms : Terms
+        Terms to fit.
+    noise : float
+        Standard deviation of measured torque, as a share of each joint's.
+    correlation : float
+        Correlation of the noise between samples.
+    speed : float
+        Share of the joints' speed limits.
+    truth : RobotModel, optional
+        Robot that moves; None = `robot`.
+
+    Returns
+    -------
+    ResidualAnalysis
+        Residuals of the fit.
+
     """
     real = truth or robot
     rng = np.random.default_rng([seed, 77])

@@ -1,4 +1,4 @@
-"""Regressions from simulated motion, with the samples behind them and noise as encoders make it."""
+"""Regressions from simulated motion, with their samples and encoder noise."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ from dynid.terms.rotor import RotorInertia
 from dynid.terms.term import Terms
 from dynid.testing.builders import Synthetic, random_robot
 
+# Hz: sampling rate, and cutoff frequency of the equations.
 RATE, CUTOFF = 200.0, 20.0
+# Without and with elastic joints: relative torque noise, and position noise in rad.
 NOISE = {False: (0.02, 1e-4), True: (0.005, 2e-5)}
+# Noise almost without effect: relative for torque, and in rad.
 QUIET = 1e-9
 
 
@@ -47,13 +50,36 @@ def measured_regression(
     rows: Rows | None = None,
     motion: int | None = None,
 ) -> Synthetic:
-    """A robot of two joints on a motion of sines, with white noise on positions (rad, filtered) and torque.
+    """Robot with two joints on a motion of sines, with white noise on positions (rad, filtered) and torque.
 
-    quiet: noise of a billionth only.    elastic: springs between motors and links, both measured.
-    torque_noise: share of each joint's root mean square; None = 2 %, 0.5 % with elastic joints.
-    position_noise: None = 1e-4 rad, 2e-5 with elastic joints.    friction: dry friction, too.
-    spoiled_from: share of the time after which the torque is random; 1 = never.    rows: None = torque or elastic ones.
-    motion: seed of the motion, None = that of the noise.
+    Parameters
+    ----------
+    seed : int
+        Seed.
+    quiet : bool
+        Noise of 1e-9 only.
+    elastic : bool
+        Springs between motors and links, both measured.
+    seconds : float, s
+        Duration.
+    position_noise : float, rad, optional
+        Standard deviation; None = 1e-4, or 2e-5 with elastic joints.
+    torque_noise : float, optional
+        Share of each joint's root mean square; None = 2 %, or 0.5 % with elastic joints.
+    spoiled_from : float
+        Share of the time after which torque is random; 1 = never.
+    friction : bool
+        Whether there is dry friction.
+    rows : Rows, optional
+        Row scheme; None = torque or elastic rows.
+    motion : int, optional
+        Seed of the motion; None = that of the noise.
+
+    Returns
+    -------
+    Synthetic
+        Regression and truth.
+
     """
     robot = two_joints(elastic)
     terms = RigidBody() + Viscous() + Offset()
@@ -80,7 +106,7 @@ def measured_regression(
         assembly,
         [measured],
         noise_of=lambda given: noise if given is None else encoder_noise(robot.n, given),
-        commands=lambda trajectory: told(robot, replace(exact, tau=tau)),
+        commands=lambda trajectory: commands_of(robot, replace(exact, tau=tau)),
     )
     regression = regression_of(robot, terms, structural, factors, source)
     base = regression.base
@@ -89,7 +115,7 @@ def measured_regression(
 
 
 def two_joints(elastic: bool = False) -> RobotModel:
-    """A random robot of two turning joints under position controllers; elastic: with rotors behind gears."""
+    """Random robot with two revolute joints under position control; elastic: with rotors behind gears."""
     servo = Servo(
         np.full(2, 300.0), np.full(2, 60.0), np.full(2, np.inf), np.zeros(2), delay=0.0075, hold=0.005
     )
@@ -101,8 +127,8 @@ def two_joints(elastic: bool = False) -> RobotModel:
     return replace(robot, drive=replace(drive, servo=servo))
 
 
-def told(robot: RobotModel, exact: Samples) -> Commands:
-    """What the drives are told for this motion and torque: where to be, and the torque of a lag later fed forward."""
+def commands_of(robot: RobotModel, exact: Samples) -> Commands:
+    """Commands of the drives for this motion: positions, and the torque one lag ahead as feed-forward."""
     servo = robot.drive.servo
     ahead = 0 if servo is None else round(servo.lag * RATE)
     last = np.repeat(exact.tau[-1:], ahead, axis=0)
@@ -110,18 +136,38 @@ def told(robot: RobotModel, exact: Samples) -> Commands:
 
 
 def true_parameters(robot: RobotModel, terms: Terms) -> Float:
-    """The description's values, and numbers of order one where it has none; springs of 2000 N m/rad."""
+    """Prior values, and numbers of order one where there are none; springs of 2000 N m/rad."""
     chosen = {"viscous": 1.5, "coulomb": 2.0, "offset": 0.7, "stiffness": 2000.0}
     return np.array([c.prior if np.isfinite(c.prior) else chosen[c.term] for c in terms.columns(robot)])
 
 
 def exact_samples(robot: RobotModel, terms: Terms, theta: Float, seconds: float, seed: int) -> Samples:
-    """Samples of a motion of sines with exactly the torque of the model; motors ahead of elastic joints."""
+    """Samples of a motion of sines with the exact torque of the model; motors lead elastic joints.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot.
+    terms : Terms
+        Terms of the model.
+    theta : ndarray, shape (p,)
+        Parameters.
+    seconds : float, s
+        Duration.
+    seed : int
+        Seed.
+
+    Returns
+    -------
+    Samples
+        Samples.
+
+    """
     rng = np.random.default_rng(seed)
     t = np.arange(round(seconds * RATE)) / RATE
     w = 2 * np.pi * rng.uniform(0.2, 1.2, (robot.n, 3, 1))
     phase, size = rng.uniform(0, 6, (robot.n, 3, 1)), rng.uniform(0.3, 0.7, (robot.n, 3, 1))
-    # Derivatives up to the fourth: behind a spring the motor needs those of the link's torque.
+    # Position, velocity and acceleration as exact derivatives of the sines.
     q, dq, ddq = ((size * w**k * np.sin(w * t + phase + k * np.pi / 2)).sum(axis=1).T for k in range(3))
     still = np.abs(dq).max(axis=1) >= 0.02
     plain = replace(Samples.from_motion(q, dq, ddq, rate=RATE), keep=still)
@@ -139,7 +185,7 @@ def _behind_springs(
     sines: tuple[Float, Float, Float],
     plain: Samples,
 ) -> Samples:
-    # The link's torque is that of bodies alone; the motor leads by its share of the spring.
+    # The link torque is that of rigid links; the motor leads by the deflection of the spring.
     w, phase, size = sines
     bodies = Terms((RigidBody(),))
     h = 1e-3
@@ -151,17 +197,17 @@ def _behind_springs(
         moved = Samples.from_motion(q, dq, ddq, rate=RATE)
         return np.asarray(q + bodies.torque(robot, moved, theta[: 10 * robot.n_bodies]) / stiffness)
 
-    far2, far, here, near, near2 = (lead(k * h) for k in (-2, -1, 0, 1, 2))
+    far2, far, now, near, near2 = (lead(k * h) for k in (-2, -1, 0, 1, 2))
     dtheta = (8.0 * (near - far) - (near2 - far2)) / (12.0 * h)
-    ddtheta = (16.0 * (near + far) - (near2 + far2) - 30.0 * here) / (12.0 * h**2)
+    ddtheta = (16.0 * (near + far) - (near2 + far2) - 30.0 * now) / (12.0 * h**2)
     n = robot.n
     start = 10 * robot.n_bodies
     viscous, offset, rotor = theta[start : start + n], theta[start + n : start + 2 * n], theta[-2 * n : -n]
-    tau = stiffness * (here - plain.q) + viscous * dtheta + offset + rotor * ddtheta
-    return replace(plain, tau=tau, theta=here, dtheta=dtheta, ddtheta=ddtheta)
+    tau = stiffness * (now - plain.q) + viscous * dtheta + offset + rotor * ddtheta
+    return replace(plain, tau=tau, theta=now, dtheta=dtheta, ddtheta=ddtheta)
 
 
 def encoder_noise(n: int, position: float | Sequence[float]) -> MotionNoise:
-    """White noise of positions, filtered at the cut-off and differentiated."""
+    """White noise of positions, filtered at the cutoff frequency and differentiated."""
     level = np.broadcast_to(np.asarray(position, dtype=np.float64), (n,))
     return MotionNoise(level, np.zeros(n), level, np.zeros(n), False, RATE, 1, (CUTOFF,) * n, 4)

@@ -1,8 +1,8 @@
-"""Robots on which every effect acts at once: a covering array over what robots have, for tests of laws.
+"""Robots that combine all effects: a covering array of robot features, for tests of laws.
 
-A law that holds on plain arms may fail where two features meet: a payload behind a follower, a known torque beside two
-encoders, a gyroscopic rotor behind a gear of negative ratio. `covering_cases` has every pair of levels of `LEVELS` on
-some robot; nothing on them is 0 or 1 where it could be another number.
+A law that holds on plain arms may fail where two features meet: a payload behind a follower, known torque and two
+encoders, a gyroscopic rotor behind a gear of negative ratio. `covering_cases` contains every pair of levels of
+`LEVELS`; no number is 0 or 1 where it could be another.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ Levels = Mapping[str, str]
 LOAD = (2.0, 0.1, -0.05, 0.2, 0.08, 0.01, 0.09, -0.02, 0.015, 0.05)
 BARS = FourBar(1.1, 0.25, 1.08, 0.3, 1.5)
 CHANNEL = "known"
-# Of the sign of velocity, rad/s (m/s): wide enough for finite differences.
+# rad/s (m/s): width of the sign of velocity, large enough for finite differences.
 WIDTH = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class RobotCase:
-    """A robot, a model of it and true parameters theta (p,).    levels: what the robot has, by the names of LEVELS."""
+    """A robot, a model of it and true parameters theta (p,); levels: its features, by the names of LEVELS."""
 
     name: str
     levels: Levels
@@ -62,9 +62,19 @@ class RobotCase:
     theta: Float
 
     def motion(self, count: int = 60, seed: int = 0, rate: float = 1000.0) -> Samples:
-        """Smooth motion, exact in every derivative, with the channels that the model reads; no torque.
+        """Smooth motion, exact in every derivative, with the channels that the model reads, without torque.
 
-        With two encoders the motors' motion is another one, some hundredths of a radian off.
+        With two encoders the motion of the motors differs by some hundredths of a radian.
+
+        Parameters
+        ----------
+        count : int
+            Number of samples.
+        seed : int
+            Seed.
+        rate : float, Hz
+            Sampling rate.
+
         """
         links = self._within(smooth_samples(self.robot, count, seed, rate, self.terms.channels()))
         if self.levels["encoders"] == "one":
@@ -75,10 +85,20 @@ class RobotCase:
         return replace(links, theta=theta, dtheta=dtheta, ddtheta=ddtheta)
 
     def samples(self, count: int = 60, seed: int = 0, rate: float = 1000.0) -> Samples:
-        """The same motion with the model's torque; springs are stretched by what they carry.
+        """The same motion with the torque of the model; springs are stretched by their load.
 
-        With two encoders the motors' positions follow from the links' equations, so that velocities and accelerations
-        of the motors are their derivatives no more.
+        With two encoders the positions of the motors follow from the links' equations, so their velocities and
+        accelerations are no longer the derivatives.
+
+        Parameters
+        ----------
+        count : int
+            Number of samples.
+        seed : int
+            Seed.
+        rate : float, Hz
+            Sampling rate.
+
         """
         moved = self.motion(count, seed, rate)
         if moved.theta is not None:
@@ -90,40 +110,40 @@ class RobotCase:
         return replace(moved, tau=self.terms.torque(self.robot, moved, self.theta))
 
     def motor_torque(self, samples: Samples) -> Float:
-        """The part of the model's torque that acts on the motors, (T, n)."""
+        """Part of the model's torque that acts on the motors, (T, n)."""
         p = len(self.theta)
         every = np.ones(p, dtype=np.bool_)
         lines = self.terms.motor_regressor(self.robot, samples, every).dense(p)
         return np.asarray(lines @ self.theta + self.terms.known_motor_torque(self.robot, samples))
 
     def _within(self, samples: Samples) -> Samples:
-        # Bars close over a part of the turn only.
+        # Linkages close in a part of the turn only.
         share = 0.35 if self.robot.drive.linkages else 1.0
         return replace(samples, q=share * samples.q, dq=share * samples.dq, ddq=share * samples.ddq)
 
 
 @lru_cache(maxsize=1)
 def covering_cases() -> tuple[RobotCase, ...]:
-    """Robots that have every pair of levels of LEVELS among them, always the same ones."""
+    """Robots with every pair of levels of LEVELS, always the same ones."""
     return tuple(robot_case(levels, seed) for seed, levels in enumerate(covering_array(LEVELS), 1))
 
 
 def covering_array(levels: Mapping[str, Sequence[str]], seed: int = 0) -> tuple[Levels, ...]:
-    """Choices of one level of each factor, in which every pair of levels of two factors occurs.
+    """Choices of one level per factor that contain every pair of levels of two factors.
 
-    Greedy: the next choice is the one of many drawn that has most pairs that are still missing.
+    Greedy: of many random choices, the next one is that with most missing pairs.
     """
     names = tuple(levels)
     missing = {((a, x), (b, y)) for a, b in combinations(names, 2) for x, y in product(levels[a], levels[b])}
     rng = np.random.default_rng(seed)
-    tried = min(200, 4 * prod(len(own) for own in levels.values()))
+    tried = min(200, 4 * prod(len(choices) for choices in levels.values()))
     chosen = []
     while missing:
         best: tuple[int, Levels] = (0, {})
         for _ in range(tried):
-            drawn = {name: own[int(rng.integers(len(own)))] for name, own in levels.items()}
+            drawn = {name: choices[int(rng.integers(len(choices)))] for name, choices in levels.items()}
             count = len(missing & set(combinations(drawn.items(), 2)))
-            best = max(best, (count, drawn), key=lambda one: one[0])
+            best = max(best, (count, drawn), key=lambda counted: counted[0])
         missing -= set(combinations(best[1].items(), 2))
         if best[0]:
             chosen.append(best[1])
@@ -131,7 +151,7 @@ def covering_array(levels: Mapping[str, Sequence[str]], seed: int = 0) -> tuple[
 
 
 def robot_case(levels: Levels, seed: int) -> RobotCase:
-    """The robot, model and parameters of a choice of levels, with random numbers of a seed."""
+    """Robot, model and parameters of a choice of levels, with random numbers of a seed."""
     robot = _robot(levels, seed)
     effects = _effects(robot, levels)
     rng = np.random.default_rng([seed, 19])
@@ -179,23 +199,23 @@ def _robot(levels: Levels, seed: int) -> RobotModel:
     )
 
 
-# So that links hold the rotors that they carry, kg m^2.
+# kg m^2: makes links heavy enough to contain the rotors that they carry.
 _ROTOR_ROOM = np.array([0, 0, 0, 0, 2.0, 0, 2.0, 0, 0, 2.0])
 
 
 def _followers(n: int) -> tuple[Float, Float]:
-    # The third body follows the first joint, the last one the second, at other ratios.
+    # The third link follows the first joint, the last one the second, with other ratios.
     follow = {2: (0, -0.7, 0.2), n - 1: (1, 0.6, -0.3)}
-    own = [i for i in range(n) if i not in follow]
-    P, offset = np.zeros((n, len(own))), np.zeros(n)
-    P[own, np.arange(len(own))] = 1.0
+    leaders = [i for i in range(n) if i not in follow]
+    P, offset = np.zeros((n, len(leaders))), np.zeros(n)
+    P[leaders, np.arange(len(leaders))] = 1.0
     for body, (leader, ratio, shift) in follow.items():
-        P[body, own.index(leader)], offset[body] = ratio, shift
+        P[body, leaders.index(leader)], offset[body] = ratio, shift
     return P, offset
 
 
 def _kinds(n: int, joints: str) -> tuple[JointType, ...]:
-    # The second joint turns: it is the one that bars may move.
+    # The second joint is revolute, since a linkage may move it.
     other = {
         "turning": JointType.REVOLUTE,
         "sliding": JointType.PRISMATIC,
@@ -219,33 +239,38 @@ def _drive(levels: Levels, m: int, rng: np.random.Generator) -> Drive:
 
 
 def _effects(robot: RobotModel, levels: Levels) -> list[tuple[Term, Float]]:
-    # Terms, and what their parameters (n,) are about where the description does not say.
+    # Terms with the size (n,) of their parameters if the robot has no prior.
     n, drive = robot.n, robot.drive
-    one, ratio = np.ones(n), np.abs(drive.gear_ratio)
+    unit_size, ratio = np.ones(n), np.abs(drive.gear_ratio)
     two = levels["encoders"] == "two"
-    found: list[tuple[Term, Float]] = [(RigidBody(), np.ones(robot.n_bodies))]
+    effects: list[tuple[Term, Float]] = [(RigidBody(), np.ones(robot.n_bodies))]
     if drive.coupled or drive.linkages:
-        found += [
-            (MotorInertia(), one),
+        effects += [
+            (MotorInertia(), unit_size),
             (OnMotor(Viscous()), ratio**-2),
             (OnMotor(Coulomb(width=WIDTH)), 1 / ratio),
         ]
     else:
-        found += [
-            (SpinningRotor() if two else RotorInertia(), one),
-            (Viscous(), one),
-            (Coulomb(width=WIDTH), one),
+        effects += [
+            (SpinningRotor() if two else RotorInertia(), unit_size),
+            (Viscous(), unit_size),
+            (Coulomb(width=WIDTH), unit_size),
         ]
-    found.append((Offset(), one))
+    effects.append((Offset(), unit_size))
     if two:
-        found += [(Stiffness(), 2e4 * one), (JointDamping(), one), (LinkViscous(), one), (LinkOffset(), one)]
+        effects += [
+            (Stiffness(), 2e4 * unit_size),
+            (JointDamping(), unit_size),
+            (LinkViscous(), unit_size),
+            (LinkOffset(), unit_size),
+        ]
     if levels["payload"] != "none":
         middle = robot.body_names[robot.n_bodies // 2]
-        found.append((KnownPayload(LOAD, "" if levels["payload"] == "last body" else middle), one))
+        effects.append((KnownPayload(LOAD, "" if levels["payload"] == "last body" else middle), unit_size))
     if levels["known"] != "none":
         known = ChannelTorque(CHANNEL, robot.joint_names[n // 2], free=False)
-        found.append((known if levels["known"] == "at a joint" else OnMotor(known), one))
-    return found
+        effects.append((known if levels["known"] == "at a joint" else OnMotor(known), unit_size))
+    return effects
 
 
 def _state(samples: Samples) -> tuple[Float, Float, Float]:

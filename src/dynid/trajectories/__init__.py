@@ -1,4 +1,4 @@
-"""Motions as functions of time: Fourier series, splines, moves, torque sinusoids, chains of them, and their files."""
+"""Motions as functions of time and their files: Fourier series, splines, moves, torque sinusoids, and chains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Motions that are linear in their coefficients, q(t) = B(t) X: Fourier series and B-splines."""
+"""Motions that are linear in their coefficients, q(t) = B(t) X: Fourier series, B-splines and chains of motions."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.trajectories.trajectory import FourierTrajectory, Trajectory, blend
 
+# Equal control points at each end of a spline: velocity, acceleration and jerk are zero there.
 ENDS_AT_REST = 4
 
 
 class Basis(Protocol):
-    """The seam for families of motions: m functions of time, shared by all joints.
+    """Protocol of families of motions: m functions of time, shared by all joints.
 
-    The first column is the pose at the start (and, where the motion returns, at the end); a motion whose other
-    coefficients are zero stands still there.
+    The first function is the start pose (and the end pose, if the motion returns). If all other coefficients are zero,
+    the robot stays there.
     """
 
     @property
     def duration(self) -> float:
-        """Length of the motion, s."""
+        """Duration of the motion, s."""
         ...
 
     @property
@@ -34,7 +35,7 @@ class Basis(Protocol):
 
     @property
     def highest_frequency(self) -> float:
-        """About the highest frequency in the motion, Hz."""
+        """Approximate highest frequency in the motion, Hz."""
         ...
 
     def values(self, t: Float) -> tuple[Float, Float, Float, Float]:
@@ -44,10 +45,23 @@ class Basis(Protocol):
 
 @dataclass(frozen=True)
 class FourierBasis:
-    """The family of FourierTrajectory: pose, then windowed sines, then windowed cosines.
+    """Basis of FourierTrajectory: pose, then windowed sines, then windowed cosines; m = 1 + 2 N.
 
-    duration, ramp: s.    frequency: of the first harmonic, Hz.    harmonics: N; m = 1 + 2 N.
-    Raises UsageError for numbers that FourierTrajectory refuses.
+    Parameters
+    ----------
+    duration : float, s
+    harmonics : int
+        Number of harmonics N.
+    frequency : float, Hz
+        Frequency of the first harmonic.
+    ramp : float, s
+        Duration of the window's rise and fall.
+
+    Raises
+    ------
+    UsageError
+        For numbers that FourierTrajectory rejects.
+
     """
 
     duration: float
@@ -61,16 +75,16 @@ class FourierBasis:
 
     @property
     def size(self) -> int:
-        """1 + 2 N."""
+        """Number of functions, 1 + 2 N."""
         return 1 + 2 * self.harmonics
 
     @property
     def highest_frequency(self) -> float:
-        """Of the last harmonic or, where it is faster, of the ramps."""
+        """Frequency of the last harmonic or, if higher, of the ramps, Hz."""
         return max(self.frequency * self.harmonics, 0.5 / self.ramp)
 
     def values(self, t: Float) -> tuple[Float, Float, Float, Float]:
-        """Functions and derivatives by Leibniz' rule."""
+        """The functions and their first three derivatives at times t (T,), each (T, m), by Leibniz' rule."""
         t = np.asarray(t, dtype=np.float64)
         omega = 2.0 * np.pi * self.frequency * np.arange(1, self.harmonics + 1)
         s, c = np.sin(t[:, None] * omega), np.cos(t[:, None] * omega)
@@ -79,11 +93,11 @@ class FourierBasis:
         turn = np.tile(omega, 2)
         f = [turn**order * values for order, values in enumerate(f)]
         w = [values[:, None] for values in self._window(t)]
-        one = np.ones((len(t), 1))
+        unit_column = np.ones((len(t), 1))
 
         def derivative(order: int) -> Float:
             product = sum(math.comb(order, k) * w[k] * f[order - k] for k in range(order + 1))
-            return np.concatenate([one * (order == 0), product], axis=1)
+            return np.concatenate([unit_column * (order == 0), product], axis=1)
 
         return derivative(0), derivative(1), derivative(2), derivative(3)
 
@@ -101,14 +115,26 @@ class FourierBasis:
 
 @dataclass(frozen=True)
 class SplineBasis:
-    """B-splines of degree 5 on uniform or given knots, at rest at both ends with three derivatives zero.
+    """Basis of B-splines of degree 5 with three zero derivatives at both ends.
 
-    duration: s.    pieces: number of intervals between uniform knots.
-    breaks: times of the inner knots, ascending within (0, duration); () = uniform.
-    The first and the last four control points of a clamped spline are equal, so m = pieces - 1: start pose shared by
-    both ends, then one free control point each.
-    Raises UsageError if fewer than 6 intervals are left or the knots are out of order.
+    The first four and the last four control points of the clamped spline are the start pose, so that m = pieces - 1.
     Source: Zollo et al. 2014 (fifth-order B-splines as excitation).
+
+    Parameters
+    ----------
+    duration : float, s
+    pieces : int
+        Number of intervals between uniform knots.
+    breaks : tuple of float, s
+        Inner knots, ascending within (0, duration); () = uniform.
+    degree : int
+        5.
+
+    Raises
+    ------
+    UsageError
+        For fewer than 6 intervals, or knots that are not ascending.
+
     """
 
     duration: float
@@ -128,7 +154,7 @@ class SplineBasis:
         if not (good and ordered):
             raise UsageError(
                 "spline-knots",
-                found=f"degree {self.degree}, {len(self._inner) + 1} intervals in {self.duration} s",
+                found=f"a spline of degree {self.degree} with {len(self._inner) + 1} intervals in {self.duration} s",
                 expected="degree 5 and at least 6 intervals between ascending knots",
             )
 
@@ -140,16 +166,16 @@ class SplineBasis:
 
     @property
     def size(self) -> int:
-        """Number of free control points a joint."""
+        """Number of free control points per joint."""
         return len(self._inner) + 1 + self.degree - 2 * ENDS_AT_REST + 1
 
     @property
     def highest_frequency(self) -> float:
-        """Half a period an interval of the shortest length."""
+        """Frequency with half a period in the shortest interval, Hz."""
         return float(0.5 / np.diff([0.0, *self._inner, self.duration]).min())
 
     def values(self, t: Float) -> tuple[Float, Float, Float, Float]:
-        """Functions and derivatives; outside the motion the ends go on."""
+        """The functions and their first three derivatives at times t (T,), each (T, m); constant outside the motion."""
         from scipy.interpolate import BSpline
 
         ends = self.degree + 1
@@ -162,14 +188,23 @@ class SplineBasis:
         for order in range(4):
             full = spline(at) if order == 0 else spline.derivative(order)(at) * inside
             free = full[:, ENDS_AT_REST : count - ENDS_AT_REST]
-            # All functions sum to 1, so with the first one constant the others count from the start pose.
+            # The splines sum to 1. With a constant first function, the others are offsets from the start pose.
             orders.append(np.concatenate([np.full((len(at), 1), float(order == 0)), free], axis=1))
         return orders[0], orders[1], orders[2], orders[3]
 
 
 @dataclass(frozen=True, eq=False)
 class BasisTrajectory:
-    """A motion q = B(t) X of a basis; X: (m, n), rad (m when prismatic)."""
+    """A motion q = B(t) X.
+
+    Parameters
+    ----------
+    basis : Basis
+        The functions B.
+    X : ndarray, shape (m, n), rad (m)
+        Coefficients.
+
+    """
 
     basis: Basis
     X: Float
@@ -179,12 +214,12 @@ class BasisTrajectory:
 
     @property
     def duration(self) -> float:
-        """Length of the motion, s."""
+        """Duration of the motion, s."""
         return self.basis.duration
 
     @property
     def highest_frequency(self) -> float:
-        """About the highest frequency in the motion, Hz."""
+        """Approximate highest frequency in the motion, Hz."""
         return self.basis.highest_frequency
 
     def motion(self, t: Float) -> tuple[Float, Float, Float]:
@@ -197,16 +232,17 @@ class BasisTrajectory:
         return np.asarray(self.basis.values(np.asarray(t, dtype=np.float64))[3] @ self.X)
 
 
-# Several motions one after the other: designed together, recorded together or one by one.
+# Several motions in sequence: designed together, recorded together or one by one.
 
+# rad (m): greatest gap between the end of a motion and the start of the next.
 CONTACT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Motions one after the other, each at rest at both ends.
+    """A sequence of motions that are at rest at both ends.
 
-    Raises UsageError if there is none, or one begins elsewhere than the one before it ended.
+    Raises UsageError for an empty sequence, and for a motion that does not start where the previous one ends.
     """
 
     parts: tuple[Trajectory, ...]
@@ -214,42 +250,55 @@ class Chain:
     def __post_init__(self) -> None:
         if not self.parts:
             raise UsageError("chain", found="no motion", expected="at least one")
-        for one, after in zip(self.parts[:-1], self.parts[1:], strict=True):
-            end = one.motion(np.array([one.duration]))[0]
+        for before, after in zip(self.parts[:-1], self.parts[1:], strict=True):
+            end = before.motion(np.array([before.duration]))[0]
             start = after.motion(np.zeros(1))[0]
             if end.shape != start.shape or np.abs(end - start).max() > CONTACT:
                 raise UsageError(
-                    "chain", found="a motion that begins elsewhere than the last ended", expected="one pose"
+                    "chain",
+                    found="a motion that does not start where the previous one ends",
+                    expected="the same pose",
                 )
 
     @property
     def starts(self) -> Float:
-        """Times at which the parts begin, and the end, s."""
+        """Start times of the parts, and the end of the last one, s."""
         return _starts(self.parts)
 
     @property
     def duration(self) -> float:
-        """Length of all parts, s."""
+        """Duration of all parts, s."""
         return float(self.starts[-1])
 
     def motion(self, t: Float) -> tuple[Float, Float, Float]:
         """Exact q, dq, ddq, each (T, n), at times t (T,)."""
         t = np.asarray(t, dtype=np.float64)
-        part = _part(self.starts, t)
+        part = _part_index(self.starts, t)
         n = self.parts[0].motion(np.zeros(1))[0].shape[1]
         whole = np.zeros((3, len(t), n))
-        for k, one in enumerate(self.parts):
+        for k, trajectory in enumerate(self.parts):
             here = part == k
             if here.any():
-                whole[:, here] = one.motion(t[here] - self.starts[k])
+                whole[:, here] = trajectory.motion(t[here] - self.starts[k])
         return whole[0], whole[1], whole[2]
 
 
 @dataclass(frozen=True)
 class Together:
-    """A family of several motions from one pose and back to it, each of its own family, judged as one.
+    """Basis of several motions in sequence that start and end at the same pose, designed together.
 
-    The first function is the pose of all; then come the other functions of each part, zero outside of their own time.
+    The first function is the common pose. Then come the other functions of each part, which are zero outside its time.
+
+    Parameters
+    ----------
+    parts : tuple of Basis
+        Bases of the motions.
+
+    Raises
+    ------
+    UsageError
+        Without parts.
+
     """
 
     parts: tuple[Basis, ...]
@@ -260,41 +309,54 @@ class Together:
 
     @property
     def starts(self) -> Float:
-        """Times at which the parts begin, and the end, s."""
+        """Start times of the parts, and the end of the last one, s."""
         return _starts(self.parts)
 
     @property
     def duration(self) -> float:
-        """Length of all motions, s."""
+        """Duration of all motions, s."""
         return float(self.starts[-1])
 
     @property
     def size(self) -> int:
-        """One, and the free functions of all parts."""
+        """Number of functions: one, and the free functions of all parts."""
         return 1 + sum(part.size - 1 for part in self.parts)
 
     @property
     def highest_frequency(self) -> float:
-        """Of the quickest part."""
+        """Highest frequency of all parts, Hz."""
         return max(part.highest_frequency for part in self.parts)
 
     def own(self, part: int, X: Float) -> Float:
-        """The coefficients (m_part, n) of one motion among those of all (m, n)."""
-        first = 1 + sum(one.size - 1 for one in self.parts[:part])
+        """Coefficients (m_part, n) of one part, from those of all parts (m, n).
+
+        Parameters
+        ----------
+        part : int
+            Index of the part.
+        X : ndarray, shape (m, n), rad (m)
+            Coefficients of all parts.
+
+        Returns
+        -------
+        ndarray, shape (m_part, n)
+
+        """
+        first = 1 + sum(basis.size - 1 for basis in self.parts[:part])
         return np.concatenate([X[:1], X[first : first + self.parts[part].size - 1]])
 
     def values(self, t: Float) -> tuple[Float, Float, Float, Float]:
-        """The functions and three derivatives, (T, m) each."""
+        """The functions and their first three derivatives at times t (T,), each (T, m)."""
         t = np.asarray(t, dtype=np.float64)
-        part, starts = _part(self.starts, t), self.starts
+        part, starts = _part_index(self.starts, t), self.starts
         orders = np.zeros((4, len(t), self.size))
         orders[0, :, 0] = 1.0
         first = 1
         for k, basis in enumerate(self.parts):
             here, width = np.flatnonzero(part == k), basis.size - 1
             if len(here):
-                own = np.stack(basis.values(t[here] - starts[k]))
-                orders[:, here, first : first + width] = own[:, :, 1:]
+                part_values = np.stack(basis.values(t[here] - starts[k]))
+                orders[:, here, first : first + width] = part_values[:, :, 1:]
             first += width
         return orders[0], orders[1], orders[2], orders[3]
 
@@ -303,5 +365,5 @@ def _starts(parts: tuple[Basis, ...] | tuple[Trajectory, ...]) -> Float:
     return np.concatenate([[0.0], np.cumsum([part.duration for part in parts])])
 
 
-def _part(starts: Float, t: Float) -> Int:
+def _part_index(starts: Float, t: Float) -> Int:
     return np.clip(np.searchsorted(starts, t, side="right") - 1, 0, len(starts) - 2)

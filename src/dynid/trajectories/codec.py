@@ -1,4 +1,4 @@
-"""Motions as JSON text and back, whatever their family; numbers keep every digit."""
+"""Motions of all families as JSON text and back, without loss of digits."""
 
 from __future__ import annotations
 
@@ -17,43 +17,100 @@ from dynid.trajectories.moves import SmoothMoves
 from dynid.trajectories.torque_sines import TorqueMotion, TorqueSinusoids
 from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
 
+# Version of the JSON form.
 FORMAT = 1
+# Bytes: far above the text of any motion.
 LARGEST_BYTES = 16 << 20
 _MOVES = ("poses", "cruise", "ramp", "hold")
 _SINES, _TABLE = ("offset", "amplitude", "frequency", "phase"), ("q", "dq", "ddq")
 
 
 def to_json(trajectory: Trajectory) -> str:
-    """A motion as text.    Raises UsageError for a family that has no text."""
-    return json.dumps(_data(trajectory), indent=1)
+    """Convert a motion to JSON text.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The motion.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    UsageError
+        For a family without a JSON form.
+
+    """
+    return json.dumps(_to_data(trajectory), indent=1)
 
 
 def from_json(text: str) -> Trajectory:
-    """The motion of a text; raises InputError if it holds none."""
+    """Convert JSON text to a motion.
+
+    Parameters
+    ----------
+    text : str
+        Text from `to_json`.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    InputError
+        If the text is not a motion.
+
+    """
     try:
         data: Any = json.loads(text)
-        return _motion(data)
+        return _from_data(data)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, DynidError) as error:
         raise InputError(
             "trajectory-json",
-            found=f"a text that is no trajectory ({type(error).__name__}: {error})",
+            found=f"text that is not a trajectory ({type(error).__name__}: {error})",
             expected='kind = "fourier", "spline", "moves", "torque-sines" or "chain", format = 1, and its numbers',
         ) from error
 
 
 def joints_of(trajectory: Trajectory) -> int:
-    """Number of joints of a motion."""
+    """Return the number of joints of a motion.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The motion.
+
+    Returns
+    -------
+    int
+
+    """
     return int(trajectory.motion(np.zeros(1))[0].shape[1])
 
 
 def parts_of(trajectory: Trajectory) -> tuple[Trajectory, ...]:
-    """The motions that one consists of: several where they were designed together, else itself."""
+    """Split a motion into the motions that were designed together.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The motion.
+
+    Returns
+    -------
+    tuple of Trajectory
+        The motion itself if it was designed alone.
+
+    """
     plain = simplest(trajectory)
     return plain.parts if isinstance(plain, Chain) else (plain,)
 
 
 def simplest(trajectory: Trajectory) -> Trajectory:
-    """The same motion without reference to how it was designed."""
+    """Return the same motion in the simplest form, without the basis of its design."""
     if isinstance(trajectory, BasisTrajectory):
         basis, X = trajectory.basis, trajectory.X
         if isinstance(basis, FourierBasis):
@@ -68,16 +125,31 @@ def simplest(trajectory: Trajectory) -> Trajectory:
 
 @dataclass(frozen=True, eq=False)
 class PlannedMotion:
-    """A motion read from a file.    joints: names in its order, () where the file does not say."""
+    """A motion from a file; joints: their names in the order of the motion, () if the file has none."""
 
     trajectory: Trajectory
     joints: tuple[str, ...] = ()
 
 
 def read_motion(path: str | Path) -> PlannedMotion:
-    """The motion of a JSON file, or of the folder that `dynid excite` wrote.
+    """Read a motion from a JSON file, or from a folder of `dynid excite`.
 
-    Raises InputError with the file for what is none, ResourceError if it cannot be read.
+    Parameters
+    ----------
+    path : str or Path
+        File or folder.
+
+    Returns
+    -------
+    PlannedMotion
+
+    Raises
+    ------
+    InputError
+        With the file, if it is not a motion.
+    ResourceError
+        If it cannot be read.
+
     """
     path = Path(path)
     folder = path.is_dir()
@@ -85,7 +157,7 @@ def read_motion(path: str | Path) -> PlannedMotion:
     joints: tuple[str, ...] = ()
     if folder:
         try:
-            joints = tuple(str(name) for name in json.loads(_text(path / "plan.json"))["joints"])
+            joints = tuple(str(name) for name in json.loads(_read_text(path / "plan.json"))["joints"])
         except (ValueError, LookupError, TypeError) as error:
             raise InputError(
                 "plan-json",
@@ -96,7 +168,7 @@ def read_motion(path: str | Path) -> PlannedMotion:
         if len(joints) != joints_of(trajectory):
             raise InputError(
                 "plan-json",
-                found=f"{len(joints)} names for a motion of {joints_of(trajectory)} joints",
+                found=f"{len(joints)} joint names for a motion of {joints_of(trajectory)} joints",
                 expected="a folder that dynid excite wrote",
                 place=Place(file=str(path)),
             )
@@ -104,8 +176,8 @@ def read_motion(path: str | Path) -> PlannedMotion:
 
 
 def from_file(path: str | Path) -> Trajectory:
-    """The motion of a JSON file; errors name the file."""
-    text = _text(Path(path))
+    """Read a motion from a JSON file; errors name the file."""
+    text = _read_text(Path(path))
     try:
         return from_json(text)
     except InputError as error:
@@ -114,7 +186,7 @@ def from_file(path: str | Path) -> Trajectory:
         ) from error
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return read_bytes(path, "a motion that dynid excite wrote (JSON)", LARGEST_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -126,7 +198,7 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def _data(trajectory: Trajectory) -> dict[str, Any]:
+def _to_data(trajectory: Trajectory) -> dict[str, Any]:
     plain = simplest(trajectory)
     if isinstance(plain, FourierTrajectory):
         return dict(json.loads(plain.to_json()))
@@ -137,7 +209,7 @@ def _data(trajectory: Trajectory) -> dict[str, Any]:
         table = {name: getattr(plain, name).tolist() for name in _TABLE} | {"step": plain.step}
         return {"kind": "torque-sines", "format": FORMAT} | sines | table
     if isinstance(plain, Chain):
-        return {"kind": "chain", "format": FORMAT, "parts": [_data(part) for part in plain.parts]}
+        return {"kind": "chain", "format": FORMAT, "parts": [_to_data(part) for part in plain.parts]}
     if isinstance(plain, BasisTrajectory) and isinstance(plain.basis, SplineBasis):
         basis = plain.basis
         numbers = {"duration": basis.duration, "pieces": basis.pieces, "breaks": list(basis.breaks)}
@@ -149,7 +221,7 @@ def _data(trajectory: Trajectory) -> dict[str, Any]:
     )
 
 
-def _motion(data: Any) -> Trajectory:
+def _from_data(data: Any) -> Trajectory:
     kind = data["kind"]
     if data["format"] != FORMAT:
         raise ValueError(f"format {data['format']!r}")
@@ -163,7 +235,7 @@ def _motion(data: Any) -> Trajectory:
         sines = TorqueSinusoids(offset, amplitude, frequency, phase, float(data["ramp"]))
         return TorqueMotion(sines, float(data["step"]), q, dq, ddq)
     if kind == "chain":
-        return Chain(tuple(_motion(part) for part in data["parts"]))
+        return Chain(tuple(_from_data(part) for part in data["parts"]))
     if kind == "spline":
         breaks = tuple(float(x) for x in data["breaks"])
         basis = SplineBasis(float(data["duration"]), int(data["pieces"]), breaks)
@@ -182,16 +254,31 @@ def _finite(values: Any) -> Any:
     return array
 
 
-# A motion at a share of its speed: the same path, in more time.
+# Slower motions: the same path in more time.
 
 
 def slowed(trajectory: Trajectory, share: float) -> Trajectory:
-    """q(share t): velocities are those of the motion times share, accelerations times share^2.
+    """Slow down a motion to q(share t): velocities are multiplied by share, accelerations by share^2.
 
-    Raises UsageError for a share outside (0, 1], and for torque that is commanded, which moves the arm otherwise then.
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The motion.
+    share : float
+        Share of its speed, 0 < share <= 1.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    UsageError
+        For another share, and for commanded torque, which would move the arm differently.
+
     """
     if not 0 < share <= 1:
-        raise UsageError("stage", found=f"a share of {share}", expected="above 0 and at most 1")
+        raise UsageError("stage", found=f"a share of {share} of the speed", expected="above 0 and at most 1")
     plain = simplest(trajectory)
     if share == 1:
         return plain

@@ -1,4 +1,4 @@
-"""Chains of smooth moves: friction sweeps at constant velocity, and poses approached from both sides."""
+"""Sequences of smooth moves: friction sweeps at constant velocity, and poses approached from both sides."""
 
 from __future__ import annotations
 
@@ -13,20 +13,34 @@ from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.trajectories.trajectory import blend
 
-# No approach is quicker, s: a twitch leaves the arm ringing while its torque is read.
+# s: shortest blend of an approach; a faster one excites vibrations while the static torque is measured.
 GENTLE = 0.25
-# Greatest slope of the septic blend, and greatest size of its second derivative, at x = 1/2 - sqrt(5)/10.
+# Greatest first derivative of the septic blend, and greatest second derivative, at x = 1/2 - sqrt(5)/10.
 _STEEPEST = 140.0 / 64.0
 _SHARPEST = 84.0 * 5.0**0.5 / 25.0
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothMoves:
-    """Straight moves between poses, each with a smooth start, constant velocity and a smooth stop, then a rest.
+    """Straight moves between poses with a smooth start, constant velocity and a smooth stop, each followed by a dwell.
 
-    poses: (K + 1, n) rad (m).    cruise, ramp: (K,) s at constant velocity, and in each of the two blends (> 0).
-    hold: (K,) s at rest after the move.    A move takes cruise + 2 ramp and runs at distance / (cruise + ramp).
-    Raises UsageError for times that are negative or not finite.
+    A move takes cruise + 2 ramp and has the velocity distance / (cruise + ramp).
+
+    Parameters
+    ----------
+    poses : ndarray, shape (K + 1, n), rad (m)
+    cruise : ndarray, shape (K,), s
+        Time at constant velocity.
+    ramp : ndarray, shape (K,), s
+        Time of each of the two blends, > 0.
+    hold : ndarray, shape (K,), s
+        Dwell after the move.
+
+    Raises
+    ------
+    UsageError
+        For times that are negative or not finite.
+
     """
 
     poses: Float
@@ -49,23 +63,23 @@ class SmoothMoves:
         ):
             raise UsageError(
                 "moves",
-                found=f"{K} moves, some time or pose out of range",
-                expected="one move, ramps > 0, times >= 0",
+                found=f"{K} moves with a time or pose out of range",
+                expected="at least one move, finite poses, ramps > 0, other times >= 0",
             )
 
     @property
     def starts(self) -> Float:
-        """Times at which the moves begin, and the end, (K + 1,) s."""
+        """Start times of the moves, and the end of the last one, (K + 1,), s."""
         return np.concatenate([[0.0], np.cumsum(self.cruise + 2 * self.ramp + self.hold)])
 
     @property
     def duration(self) -> float:
-        """Length of the motion, s."""
+        """Duration of the motion, s."""
         return float(self.starts[-1])
 
     @property
     def highest_frequency(self) -> float:
-        """Half a period a ramp, Hz."""
+        """Frequency with half a period in the shortest ramp, Hz."""
         return float(0.5 / self.ramp.min())
 
     def motion(self, t: Float) -> tuple[Float, Float, Float]:
@@ -121,12 +135,38 @@ def friction_sweep(
     margin: float = 0.05,
     jerk: Float | None = None,
 ) -> SmoothMoves:
-    """Every named joint in turn across its range at each speed, forth and back, the others at home.
+    """Plan sweeps for friction: each joint in turn across its range and back at each speed, the others at home.
 
-    velocities: rad/s (m/s), > 0.    home: (n,), None = middle of the limits.
-    acceleration: (n,), None = full speed within 0.25 s.    jerk: (n,), None = no bound.
-    longest: s, a slow sweep covers less of the range.    margin: share of the range left free at both ends.
-    Raises UsageError for a speed above the joint's limit, an unknown joint or a joint without position limits.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    velocities : sequence of float, rad/s (m/s)
+        Speeds > 0.
+    joints : sequence of str
+        Joints that are swept; () = all.
+    home : ndarray, shape (n,), rad (m), optional
+        Pose of the other joints; None = middle of the limits.
+    acceleration : ndarray, shape (n,), rad/s^2 (m/s^2), optional
+        Greatest acceleration; None = full speed within 0.25 s.
+    longest : float, s
+        Longest time of a sweep; slow sweeps cover less of the range.
+    hold : float, s
+        Dwell after each move.
+    margin : float
+        Share of the range that stays free at both ends.
+    jerk : ndarray, shape (n,), rad/s^3 (m/s^3), optional
+        Greatest jerk; None = no bound.
+
+    Returns
+    -------
+    SmoothMoves
+
+    Raises
+    ------
+    UsageError
+        For a speed above the joint's limit, and for an unknown joint.
+
     """
     limits = robot.limits
     names = tuple(joints) or robot.joint_names
@@ -137,7 +177,9 @@ def friction_sweep(
     for name in names:
         if name not in robot.joint_names:
             raise UsageError(
-                "unknown-joint", found=f"joint '{name}'", expected="one of " + ", ".join(robot.joint_names)
+                "unknown-joint",
+                found=f"unknown joint '{name}'",
+                expected="one of " + ", ".join(robot.joint_names),
             )
         j = robot.joint_names.index(name)
         a, sharp = _pushes(robot, acceleration)[j], np.inf if jerk is None else jerk[j]
@@ -146,8 +188,8 @@ def friction_sweep(
             if not 0 < speed <= limits.velocity[j]:
                 raise UsageError(
                     "sweep-velocity",
-                    found=f"{speed:g} for joint '{name}'",
-                    expected=f"a speed above 0 and at most {limits.velocity[j]:g}",
+                    found=f"speed {speed:g} for joint '{name}'",
+                    expected=f"above 0 and at most {limits.velocity[j]:g}",
                 )
             blend_time = max(_STEEPEST * speed / a, math.sqrt(_SHARPEST * speed / sharp))
             half = 0.5 * min(ends[1] - ends[0], speed * (longest + blend_time))
@@ -179,10 +221,34 @@ def static_poses(
     acceleration: Float | None = None,
     jerk: Float | None = None,
 ) -> SmoothMoves:
-    """Poses held at rest, each reached twice: from below and from above in every joint, so that friction averages out.
+    """Plan static poses, each reached from below and from above in every joint, so that friction averages out.
 
-    poses: (P, n).    approach: rad (m) from which the last move comes.    hold: s.    speed: share of the limits.
-    Raises UsageError if a pose or an approach leaves the position limits.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    poses : ndarray, shape (P, n), rad (m)
+        The poses.
+    approach : float, rad (m)
+        Length of the last move to a pose.
+    hold : float, s
+        Dwell at a pose.
+    speed : float
+        Share of the velocity limits.
+    acceleration : ndarray, shape (n,), rad/s^2 (m/s^2), optional
+        Greatest acceleration; None = full speed within 0.25 s.
+    jerk : ndarray, shape (n,), rad/s^3 (m/s^3), optional
+        Greatest jerk; None = no bound.
+
+    Returns
+    -------
+    SmoothMoves
+
+    Raises
+    ------
+    UsageError
+        If a pose or its approach is outside the position limits.
+
     """
     limits = robot.limits
     P = np.atleast_2d(np.asarray(poses, dtype=np.float64))
@@ -192,7 +258,7 @@ def static_poses(
                 raise UsageError(
                     "pose-limits",
                     found=f"pose {i + 1} with {pose[j]:.4g} +- {approach:g} for joint '{name}'",
-                    expected=f"within [{limits.lower[j]:g}, {limits.upper[j]:g}]",
+                    expected=f"positions within [{limits.lower[j]:g}, {limits.upper[j]:g}]",
                 )
     chain = [P[0] - approach]
     holds = []
@@ -213,7 +279,7 @@ def static_poses(
 
 
 def _shortest(distance: float, acceleration: float, jerk: float) -> float:
-    # Of two blends one behind the other.
+    # Duration of each of two consecutive blends over this distance.
     return max(math.sqrt(_STEEPEST * distance / acceleration), float(np.cbrt(_SHARPEST * distance / jerk)))
 
 

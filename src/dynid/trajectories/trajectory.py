@@ -1,4 +1,4 @@
-"""Motions that excite a robot: smooth, exact in every derivative, inside the joints' limits."""
+"""Excitation motions: smooth, with exact derivatives, inside the joint limits."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from dynid.base.errors import InputError, UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import Limits, RobotModel
 
+# Points per period of the highest harmonic at which limits are checked: a sinusoid exceeds them by at most 0.4 %.
 POINTS_PER_CYCLE = 40
+# s: time in which a joint reaches its greatest velocity, if no limit of acceleration is known.
 SPEED_UP_SECONDS = 0.25
 
 
 class Trajectory(Protocol):
-    """The seam for planned motions.
-
-    duration: s, the motion runs from t = 0 to t = duration.
-    """
+    """Protocol of planned motions, from t = 0 to t = duration, s."""
 
     @property
     def duration(self) -> float:
-        """Length of the motion, s."""
+        """Duration of the motion, s."""
         ...
 
     def motion(self, t: Float) -> tuple[Float, Float, Float]:
@@ -36,15 +35,26 @@ class Trajectory(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FourierTrajectory:
-    """Finite Fourier series about a centre, blended in from rest and out to rest.
+    """Finite Fourier series about a centre, from rest to rest.
 
-    q(t) = centre + w(t) sum_k (sine_k sin(2 pi k f t) + cosine_k cos(2 pi k f t)), k = 1..N, with a window w
-    that rises from 0 to 1 within `ramp` seconds, falls likewise at the end, and has three continuous
-    derivatives. Before 0 and after `duration` the robot rests at the centre.
-
-    centre: (n,) rad (m when prismatic).    sine, cosine: (n, N).    frequency: f, Hz.    duration, ramp: s.
-    Raises UsageError if the two ramps do not fit into the duration or a number is out of range.
+    q(t) = centre + w(t) sum_k (sine_k sin(2 pi k f t) + cosine_k cos(2 pi k f t)), k = 1..N. The window w rises from 0
+    to 1 within `ramp`, falls in the same way at the end, and has three continuous derivatives. Before 0 and after
+    `duration`, the robot rests at the centre.
     Source: Swevers et al. 1997 (Fourier series as excitation).
+
+    Parameters
+    ----------
+    centre : ndarray, shape (n,), rad (m)
+    sine, cosine : ndarray, shape (n, N), rad (m)
+    frequency : float, Hz
+        Frequency f of the first harmonic.
+    duration, ramp : float, s
+
+    Raises
+    ------
+    UsageError
+        If two ramps do not fit into the duration, or a number is out of range.
+
     """
 
     centre: Float
@@ -86,10 +96,30 @@ class FourierTrajectory:
         ramp: float = 2.0,
         margin: float = 0.05,
     ) -> FourierTrajectory:
-        """A random motion that uses the robot's limits up to a margin; the same for the same seed.
+        """Draw a random motion that uses the robot's limits up to a margin.
 
-        Coefficients are normal with deviation 1/k, so that every harmonic brings the same speed; acceleration
-        is bounded by what reaches full speed within SPEED_UP_SECONDS.
+        Coefficients of harmonic k are normal with standard deviation 1/k, so that all harmonics have the same speed.
+        Acceleration is limited to the velocity limit per SPEED_UP_SECONDS.
+
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+        duration, ramp : float, s
+            Duration, and duration of the window's rise and fall.
+        harmonics : int
+            Number of harmonics.
+        seed : int
+            Seed of the random numbers; the same seed gives the same motion.
+        frequency : float, Hz
+            Frequency of the first harmonic.
+        margin : float
+            Share of each limit that stays unused.
+
+        Returns
+        -------
+        FourierTrajectory
+
         """
         if harmonics < 1:
             raise UsageError("fourier-numbers", found=f"{harmonics} harmonics", expected="at least 1")
@@ -121,7 +151,7 @@ class FourierTrajectory:
         return self.centre + w * s, dw * s + w * ds, ddw * s + 2.0 * dw * ds + w * dds
 
     def series(self, t: Float) -> tuple[Float, Float, Float]:
-        """The series without centre and window and its two derivatives, each (T, n)."""
+        """The series without centre and window, and its first two derivatives, each (T, n)."""
         omega = 2.0 * np.pi * self.frequency * np.arange(1, self.harmonics + 1)
         phase = np.asarray(t, dtype=np.float64)[:, None] * omega
         s, c = np.sin(phase), np.cos(phase)
@@ -129,22 +159,22 @@ class FourierTrajectory:
         return s @ a + c @ b, (c * omega) @ a - (s * omega) @ b, -(s * omega**2) @ a - (c * omega**2) @ b
 
     def window(self, t: Float) -> tuple[Float, Float, Float]:
-        """w, dw/dt, d2w/dt2, each (T,): septic blends at both ends, 1 between them, 0 outside."""
+        """Window w and its first two derivatives, each (T,): septic blends at both ends, 1 between them, 0 outside."""
         rise = np.clip(np.asarray(t, dtype=np.float64) / self.ramp, 0.0, 1.0)
         fall = np.clip((self.duration - np.asarray(t, dtype=np.float64)) / self.ramp, 0.0, 1.0)
         (u, du, ddu, _), (v, dv, ddv, _) = blend(rise), blend(fall)
-        # The ramps never overlap, so one of the two factors is always constant and the product is a sum.
+        # The ramps do not overlap: one of rise and fall is always 1, so that their product is a sum.
         return u + v - 1.0, (du - dv) / self.ramp, (ddu + ddv) / self.ramp**2
 
     def to_json(self) -> str:
-        """The motion as JSON text; numbers keep every digit."""
+        """The motion as JSON text, without loss of digits."""
         arrays = {name: getattr(self, name).tolist() for name in ("centre", "sine", "cosine")}
         numbers = {name: float(getattr(self, name)) for name in ("frequency", "duration", "ramp")}
         return json.dumps({"kind": "fourier", "format": 1} | arrays | numbers, indent=1)
 
     @staticmethod
     def from_json(text: str) -> FourierTrajectory:
-        """The motion of a JSON text; raises InputError if it is none."""
+        """Convert JSON text to a motion; raises InputError if it is not one."""
         try:
             data: Any = json.loads(text)
             if data["kind"] != "fourier" or data["format"] != 1:
@@ -160,7 +190,7 @@ class FourierTrajectory:
         except (ValueError, KeyError, TypeError, IndexError, UsageError) as error:
             raise InputError(
                 "trajectory-json",
-                found=f"a text that is no trajectory ({type(error).__name__}: {error})",
+                found=f"text that is not a trajectory ({type(error).__name__}: {error})",
                 expected='kind = "fourier", format = 1, centre, sine, cosine, frequency, duration, ramp',
             ) from error
 
@@ -168,20 +198,38 @@ class FourierTrajectory:
 def fit_to_limits(
     trajectory: FourierTrajectory, limits: Limits, margin: float = 0.05, acceleration: Float | None = None
 ) -> FourierTrajectory:
-    """Scales each joint's motion to the tightest of its limits, and centres it between its position limits.
+    """Scale each joint's motion to the tightest of its limits, and centre it between its position limits.
 
-    margin: share of every limit that stays unused.    acceleration: (n,) rad/s^2 (m/s^2), None = no bound.
-    A joint without any finite limit keeps its motion; one without position limits keeps its centre. The
-    limits hold on a grid of POINTS_PER_CYCLE points per period of the highest harmonic, between which a
-    sinusoid exceeds its greatest grid value by at most 0.4 %.
+    A joint without finite limits keeps its motion; one without position limits keeps its centre. Limits are checked on
+    a grid of POINTS_PER_CYCLE points per period of the highest harmonic, between which a sinusoid exceeds its greatest
+    grid value by at most 0.4 %.
 
-    Raises UsageError if the margin is not in (0.004, 1) or the number of joints differs.
+    Parameters
+    ----------
+    trajectory : FourierTrajectory
+        The motion.
+    limits : Limits
+        Limits of the joints.
+    margin : float
+        Share of each limit that stays unused, 0.004 < margin < 1.
+    acceleration : ndarray, shape (n,), rad/s^2 (m/s^2), optional
+        Greatest acceleration; None = no bound.
+
+    Returns
+    -------
+    FourierTrajectory
+
+    Raises
+    ------
+    UsageError
+        For another margin, or another number of joints.
+
     """
     if not 0.004 < margin < 1:
         raise UsageError("limit-margin", found=f"margin = {margin}", expected="a share between 0.004 and 1")
     if len(limits.lower) != trajectory.n:
         raise UsageError(
-            "array-shape", found=f"limits of {len(limits.lower)} joints", expected=f"{trajectory.n}"
+            "array-shape", found=f"limits of {len(limits.lower)} joints", expected=f"{trajectory.n} joints"
         )
     q, dq, ddq = trajectory.motion(limit_grid(trajectory))
     swing = q - trajectory.centre
@@ -213,7 +261,7 @@ def limit_grid(trajectory: FourierTrajectory) -> Float:
 
 
 def blend(x: Float) -> tuple[Float, Float, Float, Float]:
-    """The septic polynomial from 0 to 1 on [0, 1] and its three derivatives, which vanish at both ends."""
+    """Septic polynomial from 0 to 1 on [0, 1] and its first three derivatives, which are zero at both ends."""
     value = x**4 * (35.0 - 84.0 * x + 70.0 * x**2 - 20.0 * x**3)
     rest = x * (1.0 - x)
     return value, 140.0 * rest**3, 420.0 * rest**2 * (1.0 - 2.0 * x), 840.0 * rest * (1.0 - 5.0 * rest)

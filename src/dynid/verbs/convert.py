@@ -13,7 +13,6 @@ from dynid.base.arrays import Float
 from dynid.base.files import FolderKind, staged_folder
 from dynid.base.registry import __version__
 from dynid.base.tables import arrow_array
-from dynid.log.log import ChannelMap
 from dynid.log.read import Log
 from dynid.log.readers.memory import KINDS
 from dynid.log.readers.recording_folder import ABOUT, FORMAT, ROWS
@@ -105,23 +104,20 @@ def _signals(chunk: RawChunk) -> dict[str, Float]:
 
 def _joints(log: Log) -> dict[str, list[str]]:
     """Joints of each kind of signal, in the robot's order."""
-    logged = {kind: getattr(log.mapping, group) for kind, (group, _) in KINDS.items()}
-    if not log.channels.commanded:
-        logged |= {"q_des": {}, "dq_des": {}, "tau_ff": {}}
     names = log.robot.joint_names
-    return {kind: [name for name in names if name in group] for kind, group in logged.items() if group}
+    recorded = {kind: getattr(log.channels, group, frozenset(names)) for kind, (group, _) in KINDS.items()}
+    return {kind: [name for name in names if name in joints] for kind, joints in recorded.items() if joints}
 
 
 def _section(log: Log) -> dict[str, Any]:
     """The [log] table that reads the rows."""
-    mapping: ChannelMap = log.mapping
     section: dict[str, Any] = {"time": {"column": "t", "unit": "s"}, "trajectory": "traj"}
     for kind, joints in _joints(log).items():
         group, unit = KINDS[kind]
         section[group] = {"columns": {joint: f"{kind}_{joint}" for joint in joints}, "unit": unit}
     if "effort" in section:
         section["effort"]["side"] = "link"
-    section["extra"] = {name: {"column": name, "unit": "1"} for name in mapping.extra}
+    section["extra"] = {name: {"column": name, "unit": "1"} for name in log.channels.extra}
     return section
 
 

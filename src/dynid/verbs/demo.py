@@ -1,4 +1,4 @@
-"""The main job on a robot that is known exactly: simulate, log, identify, validate, compare, report."""
+"""Demo on a robot that is known exactly: simulate, log, identify, validate, compare with the truth, report."""
 
 from __future__ import annotations
 
@@ -40,10 +40,29 @@ from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
 
 
 def save(identification: Identification, folder: str | Path, force: bool = False) -> Path:
-    """Writes a run folder as a whole or not at all; returns the path of its report.
+    """Write a run folder as a whole or not at all.
 
-    force: whether the files of a run that is there are replaced; other files in its folder stay.
-    Raises RefusedError if the folder exists, ResourceError if writing fails.
+    Parameters
+    ----------
+    identification : Identification
+        The finished identification.
+    folder : str or Path
+        Run folder.
+    force : bool
+        Whether an existing run is replaced; other files in the folder stay.
+
+    Returns
+    -------
+    Path
+        The report.
+
+    Raises
+    ------
+    RefusedError
+        If the folder exists and may not be replaced.
+    ResourceError
+        If it cannot be written.
+
     """
     with staged_run(folder, force) as scratch:
         write_run(identification, scratch, Path(folder))
@@ -51,22 +70,50 @@ def save(identification: Identification, folder: str | Path, force: bool = False
 
 
 def write_run(identification: Identification, folder: Path, final: Path) -> None:
-    """Writes the files of a run and its report into a folder that is there; final: the folder that it becomes."""
+    """Write the files of a run and its report into an existing folder.
+
+    Parameters
+    ----------
+    identification : Identification
+        The result.
+    folder : Path
+        The folder to write into.
+    final : Path
+        Its place after it is moved.
+
+    """
     write_tables(identification, folder, final)
     write_report(identification, folder / "report.html")
 
 
 # The most informative of several random motions.
 
+# States at which the information of a motion is evaluated; enough for six harmonics.
 GRID = 240
 
 
 def information(robot: RobotModel, terms: Terms, base: BaseMap, trajectory: Trajectory) -> float:
-    """D-optimality: ln det(W'W / T) over the base columns; the greater, the smaller the estimates' ellipsoid.
+    """D-optimality criterion ln det(W'W / T) over the base columns; larger values mean smaller confidence regions.
 
-    Rows count relative to their joint's effort limit, as sensor noise does; joints without one count by 1.
-    Columns are scaled by the base map's own scale, which shifts every motion's figure alike.
-    -inf: some direction is not excited at all.
+    Rows are relative to the effort limit of their joint, to which sensor noise is assumed proportional; without a limit
+    they count by 1. Columns are scaled by the base map, which adds the same constant for all motions.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+    base : BaseMap
+        The base parameters.
+    trajectory : Trajectory
+        The motion.
+
+    Returns
+    -------
+    float
+        -inf if a direction is not excited at all.
+
     """
     t = np.linspace(0.0, trajectory.duration, GRID)
     samples = samples_at(t, *trajectory.motion(t))
@@ -90,26 +137,60 @@ def best_random(
     frequency: float = 0.1,
     ramp: float = 2.0,
 ) -> FourierTrajectory:
-    """The most informative of `candidates` random motions within the robot's limits.
+    """The most informative of several random Fourier motions within the limits of the robot.
 
-    The same seed gives the same motion.
-    Raises UsageError if there is no candidate.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+    duration : float, s
+        Length of the motion.
+    harmonics : int
+        Harmonics per joint.
+    seed : int
+        The same seed gives the same motion.
+    candidates : int
+        Number of random motions.
+    frequency : float, Hz
+        Base frequency.
+    ramp : float, s
+        Time to start and stop the motion.
+
+    Returns
+    -------
+    FourierTrajectory
+
+    Raises
+    ------
+    UsageError
+        If `candidates` is below 1.
+
     """
     if candidates < 1:
         raise UsageError("candidates", found=f"{candidates} candidates", expected="at least 1")
     base = structural_base(robot, terms, TorqueRows(), 0)
     seeds = np.random.SeedSequence(seed).generate_state(candidates)
-    drawn = [FourierTrajectory.random(robot, duration, harmonics, int(one), frequency, ramp) for one in seeds]
-    return max(drawn, key=lambda one: information(robot, terms, base, one))
+    drawn = [
+        FourierTrajectory.random(robot, duration, harmonics, int(draw), frequency, ramp) for draw in seeds
+    ]
+    return max(drawn, key=lambda candidate: information(robot, terms, base, candidate))
 
 
 ROBOT = "arm7"
+# Hz: of the simulated log, and of the comparison with the noise-free torque.
 RATE, COMPARISON_RATE = 1000.0, 100.0
+# s: of the motion to identify and of the one to validate on.
 SECONDS, FAST_SECONDS = (30.0, 15.0), (15.0, 8.0)
+# Harmonics of the motion and its base frequency, Hz.
 HARMONICS, FREQUENCY = 6, 0.2
+# Encoder counts per turn; torque noise relative to the effort limit; steps of the torque sensor over its range.
 ENCODER_COUNTS = 2.0**17
 NOISE_SHARE, TORQUE_STEPS = 0.005, 2.0**14
+# N m: true torque offsets of the joints.
 OFFSETS = (0.8, -1.2, 0.5, 0.6, -0.4, 0.2, -0.15)
+# Range of the relative error of every value of the imprecise robot file.
 PRIOR_ERROR = (0.2, 0.3)
 NUMPY_HINT = (
     "the native kernel is not in use: results are the same, only slower (to build it, install dynid with g++)"
@@ -120,13 +201,31 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True, eq=False)
 class DemoResult:
-    """What the demo found.
+    """Result of the demo.
 
-    held_out: (n,) ||e|| / ||tau|| on the second motion, measured and predicted torque filtered alike.
-    model_error, prior_error: (n,) the same against the noise-free torque of the second motion, without any
-        filter, for the identified model and for the imprecise description that it started from.
-    covered: how many of the `base_count` base parameters have the truth within their 95 % interval.
-    seconds: wall time.    kernel: the one in use.    folder: the run folder.    report: the page to open.
+    Attributes
+    ----------
+    folder : Path
+        The run folder.
+    report : Path
+        The page to open.
+    joint_names : tuple of str
+    held_out : ndarray, shape (n_joints,)
+        ||e|| / ||tau|| on the second motion, with measured and predicted torque filtered in the same way.
+    model_error, prior_error : ndarray, shape (n_joints,)
+        The same relative to the noise-free torque of the second motion, without filters: of the identified model, and
+        of the imprecise robot file that the identification started from.
+    base_count : int
+        Number of base parameters.
+    covered : int
+        Number of those whose 95 % interval contains the true value.
+    motion_seconds : tuple of float, s
+        Length of the two motions.
+    seconds : float, s
+        Wall time.
+    kernel : str
+        The kernel in use.
+
     """
 
     folder: Path
@@ -146,13 +245,14 @@ class DemoResult:
             object.__setattr__(self, name, locked(getattr(self, name), (len(self.joint_names),), name))
 
     def text(self) -> str:
-        """What the command line prints; the last line names the report."""
-        train, unseen = self.motion_seconds
+        """Text for the terminal; the last line names the report."""
+        train, held_out = self.motion_seconds
         lines = [
-            f"{ROBOT}, a simulated arm of {len(self.joint_names)} joints: {train:g} s identified, "
-            f"{unseen:g} s of another motion held out",
+            f"{ROBOT}: simulated arm with {len(self.joint_names)} joints, identified from {train:g} s, "
+            f"validated on {held_out:g} s of another motion",
             "",
-            f"{'relative torque error':<24}{'held-out log':>16}{'noise-free truth':>18}{'truth, before':>18}",
+            f"{'':<24}{'measured torque':>16}{'noise-free torque':>18}{'before':>18}",
+            f"{'relative torque error':<24}{'(held out)':>16}{'(held out)':>18}{'identification':>18}",
         ]
         for name, *errors in zip(
             self.joint_names, self.held_out, self.model_error, self.prior_error, strict=True
@@ -163,8 +263,8 @@ class DemoResult:
             )
         lines += [
             "",
-            f"{self.covered} of {self.base_count} base parameters have the truth within their 95 % interval",
-            f"{self.seconds:.1f} s with kernel {self.kernel}",
+            f"95 % intervals contain the true value of {self.covered} of {self.base_count} base parameters",
+            f"computed in {self.seconds:.1f} s with kernel {self.kernel}",
         ]
         if self.kernel == "numpy":
             lines.append(NUMPY_HINT)
@@ -185,16 +285,35 @@ def run_demo(
     force: bool = False,
     progress: Progress | None = None,
 ) -> DemoResult:
-    """Identifies the simulated arm7 from its log and writes a run folder, as a whole or not at all.
+    """Identify the simulated arm7 from its log and write a run folder, as a whole or not at all.
 
-    Beside the run itself the folder holds logs/train.parquet, logs/validate.parquet and robot.toml, the
-    imprecise description (every mass, centre, inertia, rotor and friction 20 to 30 % off) that the
-    identification was given.
+    The folder also gets logs/train.parquet, logs/validate.parquet and robot.toml: the imprecise robot file (every mass,
+    centre of mass, inertia, rotor and friction 20 to 30 % off) that the identification starts from.
 
-    seed: of motions, noise and the description's errors.    fast: shorter motions.
-    force: replace an earlier run.    progress: called with (stage, seconds of data done).
+    Parameters
+    ----------
+    out : str or Path
+        Folder to write.
+    seed : int
+        Seed of motions, noise and errors of the robot file.
+    fast : bool
+        Whether motions are shorter.
+    force : bool
+        Whether an earlier run is replaced.
+    progress : callable, optional
+        Called with stage and seconds of data done.
 
-    Raises RefusedError if `out` exists already, ResourceError if it cannot be written.
+    Returns
+    -------
+    DemoResult
+
+    Raises
+    ------
+    RefusedError
+        If `out` exists and may not be replaced.
+    ResourceError
+        If it cannot be written.
+
     """
     started, out = time.perf_counter(), Path(out)
     with staged_run(out, force) as scratch:
@@ -204,22 +323,22 @@ def run_demo(
             _report(progress, "simulation", lab.motions[index].duration)
         (scratch / "robot.toml").write_text(lab.description, encoding="utf-8")
         robot = replace(load_robot(scratch / "robot.toml"), source=str(out / "robot.toml"))
-        found = identify(
+        identification = identify(
             robot,
             read_log(scratch / "logs" / "train.parquet", robot),
             validation=read_log(scratch / "logs" / "validate.parquet", robot),
             truth=lab.truth,
             progress=progress,
         )
-        write_run(_renamed(found, str(scratch), str(out)), scratch, out)
-    return lab.result(found, out, time.perf_counter() - started)
+        write_run(_with_final_paths(identification, str(scratch), str(out)), scratch, out)
+    return lab.result(identification, out, time.perf_counter() - started)
 
 
 @dataclass(frozen=True, eq=False)
 class _Lab:
-    """The true robot, how it moves, how it is measured, and what is believed about it beforehand.
+    """The true robot, its motions, its sensors, and the imprecise robot file.
 
-    theta: (p,) true parameters over the columns of DEFAULT_TERMS.
+    theta: true parameters for the columns of DEFAULT_TERMS, shape (p,).
     motions: to identify, and to validate on.
     description: text of the imprecise robot file.
     """
@@ -232,7 +351,7 @@ class _Lab:
 
     @staticmethod
     def prepare(seed: int, seconds: tuple[float, float]) -> _Lab:
-        """Draws motions and description errors from the seed."""
+        """Draw motions and errors of the robot file from the seed."""
         robot = load_example(ROBOT)
         text = (files("dynid.data") / f"{ROBOT}.toml").read_text(encoding="utf-8")
         draws = np.random.SeedSequence(seed).generate_state(3)
@@ -259,7 +378,7 @@ class _Lab:
         return t, q, dq, ddq, inverse(self.robot, DEFAULT_TERMS, self.theta, q, dq, ddq)
 
     def record(self, index: int, path: Path, name: str) -> None:
-        """Writes what encoders and torque sensors see of a motion."""
+        """Write the log of encoders and torque sensors for a motion."""
         rng = np.random.default_rng([self.seed, index])
         effort = self.robot.limits.effort
         encoder = Encoder(np.array([2.0 * np.pi / ENCODER_COUNTS]))
@@ -270,22 +389,22 @@ class _Lab:
         )
         write_log(path, t, columns, name, {"robot": ROBOT, "origin": "simulated", "seed": str(self.seed)})
 
-    def result(self, found: Identification, out: Path, seconds: float) -> DemoResult:
-        """Compares what was found with the truth."""
-        estimate = found.estimate
+    def result(self, identification: Identification, out: Path, seconds: float) -> DemoResult:
+        """Compare the identified model with the truth."""
+        estimate = identification.estimate
         inside = np.abs(estimate.value - estimate.base.reduce(self.theta)) <= estimate.half_width()
         believed = np.array([0.0 if np.isnan(c.prior) else c.prior for c in estimate.columns])
         _, q, dq, ddq, tau = self.motion(1, COMPARISON_RATE)
 
         def error(theta: Float) -> Float:
-            wrong = inverse(found.robot, found.terms, theta, q, dq, ddq) - tau
+            wrong = inverse(identification.robot, identification.terms, theta, q, dq, ddq) - tau
             return np.asarray(np.linalg.norm(wrong, axis=0) / np.linalg.norm(tau, axis=0))
 
         return DemoResult(
             folder=out,
             report=out / "report.html",
             joint_names=self.robot.joint_names,
-            held_out=found.validations[0].scores.relative,
+            held_out=identification.validations[0].scores.relative,
             model_error=error(estimate.parameters),
             prior_error=error(believed),
             base_count=estimate.base.rank,
@@ -297,7 +416,7 @@ class _Lab:
 
 
 def _imprecise(description: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
-    # Bodies stay physical: mass and inertia about the centre of mass are scaled as wholes.
+    # Links stay physically consistent: the inertia about the centre of mass is scaled as a whole.
     def off(value: float) -> float:
         return float(f"{value * (1.0 + rng.choice([-1.0, 1.0]) * rng.uniform(*PRIOR_ERROR)):.6g}")
 
@@ -319,7 +438,7 @@ def _imprecise(description: Mapping[str, Any], rng: np.random.Generator) -> dict
 
 def _description(data: Mapping[str, Any]) -> str:
     lines = [
-        f"# {data['name']} as it may be known before measuring: geometry exact, all else 20 to 30 % off.",
+        f"# {data['name']} as it may be known before measuring: geometry exact, everything else 20 to 30 % off.",
         *(f"{key} = {_value(value)}" for key, value in data.items() if key != "joint"),
     ]
     for joint in data["joint"]:
@@ -333,8 +452,8 @@ def _value(value: Any) -> str:
     return json.dumps(value)
 
 
-def _renamed(found: Identification, scratch: str, out: str) -> Identification:
-    # The files are moved after the run is complete; the report must name them where they will be.
+def _with_final_paths(identification: Identification, scratch: str, out: str) -> Identification:
+    # The files are moved after the run is complete, so the report must name their final place.
     def moved(value: Any) -> Any:
         if isinstance(value, str):
             return value.replace(scratch, out)
@@ -342,16 +461,16 @@ def _renamed(found: Identification, scratch: str, out: str) -> Identification:
             return {moved(key): moved(part) for key, part in value.items()}
         return [moved(part) for part in value] if isinstance(value, list | tuple) else value
 
-    def placed(one: Diagnostic) -> Diagnostic:
-        file = one.place.file
-        place = one.place if file is None else replace(one.place, file=moved(file))
-        return replace(one, text=moved(one.text), place=place)
+    def placed(diagnostic: Diagnostic) -> Diagnostic:
+        file = diagnostic.place.file
+        place = diagnostic.place if file is None else replace(diagnostic.place, file=moved(file))
+        return replace(diagnostic, text=moved(diagnostic.text), place=place)
 
     return replace(
-        found,
-        provenance=moved(found.provenance),
-        log_summary=moved(found.log_summary),
-        diagnostics=Diagnostics([placed(one) for one in found.diagnostics]),
+        identification,
+        provenance=moved(identification.provenance),
+        log_summary=moved(identification.log_summary),
+        diagnostics=Diagnostics([placed(diagnostic) for diagnostic in identification.diagnostics]),
     )
 
 

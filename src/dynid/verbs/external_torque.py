@@ -13,17 +13,24 @@ from dynid.dynamics import Dynamics
 from dynid.dynamics.observer import CUTOFF, MomentumObserver, Thresholds
 from dynid.log.read import Log
 
-# Lags of the observer after which its beginning at zero is forgotten.
+# Time constants of the observer after which its start at zero has decayed.
 _SETTLED = 5.0
-# Parts of a log, at least, that are predicted by the others.
+# Fewest parts of a log; each is predicted from the others.
 _PARTS = 5
 
 
 @dataclass(frozen=True, eq=False)
 class ExternalTorque:
-    """What an observer finds along one trajectory of a log.
+    """External torque along one trajectory of a log, estimated by an observer.
 
-    t: (T,) s.    torque: (T, n) N m (N), from outside on the joints.    dq: (T, n) rad/s (m/s).
+    Attributes
+    ----------
+    trajectory : str
+    joint_names : tuple of str
+    t : ndarray, shape (n_samples,), s
+    torque : ndarray, shape (n_samples, n_joints), N m (N)
+    dq : ndarray, shape (n_samples, n_joints), rad/s (m/s)
+
     """
 
     trajectory: str
@@ -43,14 +50,32 @@ class ExternalTorque:
             f"{name} {x:.3g}"
             for name, x in zip(self.joint_names, np.abs(self.torque).max(axis=0), strict=True)
         )
-        return f"External torque in '{self.trajectory}', {len(self.t)} samples; greatest, N m (N): {peaks}"
+        return f"External torque in '{self.trajectory}', {len(self.t)} samples; largest, N m (N): {peaks}"
 
 
 def external_torque(model: Dynamics, log: Log, cutoff: float = CUTOFF) -> tuple[ExternalTorque, ...]:
-    """The observer's torque along every trajectory of a log, on the log's own rows.
+    """Estimate the external torque along every trajectory of a log by a momentum observer.
 
     Rows with a missing value are left out. Velocity that was not logged is the difference of positions.
-    cutoff: Hz.    Raises UsageError for a log of other joints or without effort.
+
+    Parameters
+    ----------
+    model : Dynamics
+        The model.
+    log : Log
+        The log.
+    cutoff : float, Hz
+        Bandwidth of the observer.
+
+    Returns
+    -------
+    tuple of ExternalTorque
+
+    Raises
+    ------
+    UsageError
+        For a log of other joints, or without effort.
+
     """
     if log.robot.joint_names != model.robot.joint_names:
         raise UsageError(
@@ -58,28 +83,47 @@ def external_torque(model: Dynamics, log: Log, cutoff: float = CUTOFF) -> tuple[
             found=f"a log of the joints {', '.join(log.robot.joint_names)}",
             expected=", ".join(model.robot.joint_names),
         )
-    return tuple(_found(model, log, cutoff))
+    return tuple(_along_trajectories(model, log, cutoff))
 
 
 def thresholds(model: Dynamics, log: Log, rate: float, cutoff: float = CUTOFF) -> Thresholds:
-    """Thresholds that a share `rate` of the samples of a log of free motion crosses.
+    """Thresholds that a given share of the samples of a log of free motion exceeds.
 
-    Raises UnfitDataError for a log that is too short for the rate.
+    Parameters
+    ----------
+    model : Dynamics
+        The model.
+    log : Log
+        A log without contact.
+    rate : float
+        Share of the samples, 0 to 1.
+    cutoff : float, Hz
+        Bandwidth of the observer.
+
+    Returns
+    -------
+    Thresholds
+
+    Raises
+    ------
+    UnfitDataError
+        For a log that is too short for this share.
+
     """
     lag = 1.0 / MomentumObserver(model, cutoff).gain
     parts: list[tuple[Float, Float]] = []
-    found = external_torque(model, log, cutoff)
-    pieces = max(1, -(-_PARTS // max(len(found), 1)))
-    for one in found:
-        settled = one.t - one.t[0] > _SETTLED * lag
-        cuts = (np.array_split(x[settled], pieces) for x in (one.torque, one.dq))
+    torques = external_torque(model, log, cutoff)
+    pieces = max(1, -(-_PARTS // max(len(torques), 1)))
+    for trajectory in torques:
+        settled = trajectory.t - trajectory.t[0] > _SETTLED * lag
+        cuts = (np.array_split(x[settled], pieces) for x in (trajectory.torque, trajectory.dq))
         parts += zip(*cuts, strict=True)
     return Thresholds.of_free_motion(
         [part for part in parts if len(part[0])], rate, cutoff, *model.friction_at_rest()
     )
 
 
-def _found(model: Dynamics, log: Log, cutoff: float) -> Iterator[ExternalTorque]:
+def _along_trajectories(model: Dynamics, log: Log, cutoff: float) -> Iterator[ExternalTorque]:
     for trajectory in log.trajectories:
         raw = log.read(trajectory)
         if raw.tau is None:
@@ -94,5 +138,5 @@ def _found(model: Dynamics, log: Log, cutoff: float) -> Iterator[ExternalTorque]
         if len(t) < 2:
             continue
         dq = np.gradient(q, t, axis=0) if raw.dq is None else raw.dq[sound]
-        found = model.external_torque(t, q, dq, tau, cutoff=cutoff)
-        yield ExternalTorque(trajectory.name, log.robot.joint_names, t, found, dq)
+        torque = model.external_torque(t, q, dq, tau, cutoff=cutoff)
+        yield ExternalTorque(trajectory.name, log.robot.joint_names, t, torque, dq)

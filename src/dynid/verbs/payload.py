@@ -1,4 +1,4 @@
-"""The payload of an identified robot: mass, centre and inertia from a log with it mounted, as one consistent body."""
+"""Payload of an identified robot: mass, centre of mass and inertia from a log with the payload mounted."""
 
 from __future__ import annotations
 
@@ -31,34 +31,42 @@ from dynid.verbs.payload_fit import (
     estimate_load,
 )
 
-# A payload that was found: its body with intervals, which numbers are determined, in words and as plain
-# data.
+# The identified payload with intervals, and which of its values are determined; in words and as plain data.
 
-# Share of a variance that the logs take away where they determine nothing: as of links.
+# A value counts as undetermined if the logs reduce its prior variance by less than this share, as for links.
 UNDETERMINED = 0.1
-# Components of the centre that moments and products of inertia about it depend on.
+# Coordinates of the centre of mass that each moment or product of inertia about it depends on.
 _CENTRES = ((1, 2), (0, 1), (0, 2), (0, 2), (1, 2), (0, 1))
 OPEN = "not determined by these motions"
 NAMES = ("mass", "centre x", "centre y", "centre z", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 UNITS = ("kg", *("m",) * 3, *("kg m^2",) * 6)
 MOMENTS = ("mass", "m cx", "m cy", "m cz", *NAMES[4:])
 MOMENT_UNITS = ("kg", *("kg m",) * 3, *UNITS[4:])
-# Of either ten, those that are not negative: mass and moments of inertia.
+# Indices of values that cannot be negative: mass and moments of inertia.
 _POSITIVE = (0, 4, 6, 9)
 RULES = {
     ScaleRule.GAINS: "declared gains",
-    ScaleRule.DESCRIPTION: "the description's masses",
+    ScaleRule.DESCRIPTION: "the masses of the robot file",
 }
-# One of ten numbers: name, unit, value, half width, (from, to), whether the logs determine it.
+# One of the ten values: name, unit, value, half width, (from, to), whether the logs determine it.
 _Row = tuple[str, str, float, float, Float, bool]
 
 
 @dataclass(frozen=True, eq=False)
 class TorqueScale:
-    """What fixes the size of all torques: true over declared torque of every joint, with 95 % half widths.
+    """The scale of all torques: true over declared torque of every joint, with 95 % half widths.
 
-    described: relative error of the description's inertias that the log bears; nan where gains are the rule.
-    reference: of a known load by which all was scaled, kg; nan = none.
+    Attributes
+    ----------
+    rule : ScaleRule
+        What fixes the scale.
+    joint_names : tuple of str
+    factor, half_width : ndarray, shape (n_joints,)
+    described : float
+        Relative error of the inertias of the robot file that fits the log; nan if gains fix the scale.
+    reference : float, kg
+        Mass of a known load that fixes the scale; nan = none.
+
     """
 
     rule: ScaleRule
@@ -71,14 +79,31 @@ class TorqueScale:
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """A physically consistent load on the last body, with 95 % intervals.
+    """A physically consistent payload on the last link, with 95 % intervals.
 
-    parameters: (10,) m, mcx, ..., Izz about the joint frame of `body`.
-    covariance: (10, 10), of the residuals' noise, the scale of torque (`by_scale`), drift of gains, friction, lean,
-    torque by position, and of how far consistency moved the load.
-    blocks: of time in the loaded log.    standstills: that count.    views: mass (kg) and half width by view.
-    relative, relative_without: torque error of the loaded log with the load in the model, and without it.
-    before: (10,) variances of the parameters before the logs.
+    Attributes
+    ----------
+    body : str
+        Name of the last link.
+    parameters : ndarray, shape (10,)
+        m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the joint frame of `body`; kg, kg m, kg m^2.
+    covariance : ndarray, shape (10, 10)
+        From the noise of the residuals, the torque scale, drift of gains, friction, base tilt, position-dependent
+        torque, and the change that physical consistency required.
+    noise, by_scale : ndarray, shape (10, 10)
+        Parts of the covariance from the noise and from the torque scale.
+    blocks : int
+        Blocks of time in the loaded log.
+    standstills : int
+        Standstills that were used.
+    scale : TorqueScale
+    views : tuple of (View, float, float)
+        Mass, kg, and 95 % half width of each view.
+    relative, relative_without : float
+        Torque error of the loaded log with and without the payload in the model.
+    before : ndarray, shape (10,)
+        Prior variances of the parameters.
+
     """
 
     body: str
@@ -105,13 +130,13 @@ class Payload:
     def _repr_html_(self) -> str:
         rows = tuple(
             (name, f"{value:.4g}", f"{low:.4g}", f"{high:.4g}", unit) if known else (name, OPEN, "", "", unit)
-            for name, unit, value, _, (low, high), known in _of_properties(self)
+            for name, unit, value, _, (low, high), known in _property_rows(self)
         )
         return Overview(
-            f"Payload at body '{self.body}'",
+            f"Payload at link '{self.body}'",
             (
                 ("torque scale", scale_text(self.scale)),
-                ("share of the scale", f"{self.scale_half_width():.2g} kg"),
+                ("part of the torque scale", f"+- {self.scale_half_width():.2g} kg"),
             ),
             ("", "value", "from", "to", "unit"),
             rows,
@@ -139,10 +164,10 @@ class Payload:
 
     @property
     def determined(self) -> Bool:
-        """(10,) which of `properties` the logs determine: they take away UNDETERMINED of its variance or more.
+        """Which of `properties` the logs determine, shape (10,): their variance is reduced by UNDETERMINED or more.
 
-        A centre is no better known than the mass by which moments are divided, inertia about it no better than the
-        centre. What is not determined is that of a small body at the centre.
+        A centre of mass is determined only if the mass is, and an inertia only if the centre of mass is. Values that
+        are not determined are those of a small body at the centre of mass.
         """
         J = _slopes(self.parameters)
         before = np.where(J == 0.0, 0.0, J**2 * self.before).sum(axis=1)
@@ -154,37 +179,37 @@ class Payload:
 
     @property
     def moments_determined(self) -> Bool:
-        """(10,) which of `parameters`, mass and moments about the joint frame, the logs determine."""
+        """Which of `parameters`, mass and moments about the joint frame, the logs determine, shape (10,)."""
         return np.asarray(np.diag(self.covariance) < (1.0 - UNDETERMINED) * self.before)
 
     def half_width(self, level: float = 0.95) -> Float:
-        """Half widths of `properties`, (10,), linearised; Student's t, its freedom after Satterthwaite."""
+        """Half widths of `properties`, shape (10,), linearised; Student's t with freedom by Satterthwaite."""
         return self._half_width(_slopes(self.parameters), level)
 
     def _half_width(self, J: Float, level: float) -> Float:
-        # (k,) of J parameters.
+        # Half widths (k,) of the k sums J @ parameters.
         total, noise = (np.maximum(np.diag(J @ C @ J.T), 0.0) for C in (self.covariance, self.noise))
         share = np.clip(noise / np.maximum(total, np.finfo(float).tiny), 1e-3, 1.0)
         return np.asarray(stdtrit((self.blocks - 1) / share**2, 0.5 + level / 2) * np.sqrt(total))
 
     def interval(self, level: float = 0.95) -> Float:
-        """(10, 2) from and to, of `properties`; masses and moments of inertia are not negative."""
+        """Intervals of `properties`, shape (10, 2); masses and moments of inertia are not negative."""
         return _between(self.properties, self.half_width(level))
 
     def moment_half_width(self, level: float = 0.95) -> Float:
-        """Half widths of `parameters`, (10,)."""
+        """Half widths of `parameters`, shape (10,)."""
         return self._half_width(np.eye(10), level)
 
     def moment_interval(self, level: float = 0.95) -> Float:
-        """(10, 2) from and to, of `parameters`, as `interval`."""
+        """Intervals of `parameters`, shape (10, 2), as `interval`."""
         return _between(self.parameters, self.moment_half_width(level))
 
     def scale_half_width(self) -> float:
-        """Half width of the mass that the scale of torque alone leaves, kg."""
+        """Half width of the mass due to the torque scale alone, kg."""
         return float(stdtrit(np.inf, 0.975) * np.sqrt(self.by_scale[0, 0]))
 
     def explaining(self, mass: float) -> tuple[float, float, float]:
-        """By what factor all torques would have to be greater for a load of this mass (kg), and its 95 % interval.
+        """Factor on all torques that would explain a payload of this mass (kg), and its 95 % interval.
 
         Raises UsageError for a mass that is not positive.
         """
@@ -194,11 +219,29 @@ class Payload:
         return mass / self.mass, mass / high, mass / low if low > 0 else np.inf
 
     def calibrated(self, reference: Payload, mass: float) -> Payload:
-        """The payload with all torques scaled so that a known load is found with its mass.
+        """Scale all torques such that a known payload gets its true mass.
 
-        s = mass / reference.mass scales the load; the reference's uncertainty that is not of the scale stands in place
-        of the scale's.
-        Raises UsageError for a mass that is not positive, UnfitDataError for a reference without mass.
+        The payload is scaled by s = mass / reference.mass. The uncertainty of the torque scale is replaced by the
+        uncertainty of the reference without its own scale part.
+
+        Parameters
+        ----------
+        reference : Payload
+            The known payload, as identified.
+        mass : float, kg
+            Its true mass.
+
+        Returns
+        -------
+        Payload
+
+        Raises
+        ------
+        UsageError
+            For a mass that is not positive.
+        UnfitDataError
+            For a reference whose mass is not determined.
+
         """
         if not mass > 0:
             raise UsageError("reference-mass", found=f"a mass of {mass} kg", expected="a mass > 0")
@@ -211,13 +254,13 @@ class Payload:
         if reference.half_width()[0] >= reference.mass:
             raise UnfitDataError(
                 "no-payload",
-                found=f"a known payload of {mass:g} kg found as {reference.mass:.3g} kg",
+                found=f"a known payload of {mass:g} kg with an estimated mass of {reference.mass:.3g} kg",
                 expected="a log with that payload mounted",
             )
         s = mass / reference.mass
-        own = float((reference.covariance - reference.by_scale)[0, 0]) / reference.mass**2
+        variance = float((reference.covariance - reference.by_scale)[0, 0]) / reference.mass**2
         scaled = s * self.parameters
-        by_scale = max(own, 0.0) * np.outer(scaled, scaled)
+        by_scale = max(variance, 0.0) * np.outer(scaled, scaled)
         return replace(
             self,
             parameters=scaled,
@@ -227,116 +270,116 @@ class Payload:
             by_scale=by_scale,
             blocks=min(self.blocks, reference.blocks),
             scale=replace(self.scale, factor=s * self.scale.factor, reference=mass),
-            views=tuple((view, s * found, s * half) for view, found, half in self.views),
+            views=tuple((view, s * view_mass, s * half) for view, view_mass, half in self.views),
         )
 
 
 def scale_text(scale: TorqueScale) -> str:
-    """What fixes the scale, and the factors by joint."""
+    """Source of the torque scale, and the factors per joint, in words."""
     if np.isfinite(scale.reference):
         return f"a known load of {scale.reference:g} kg"
     factors = ", ".join(
         f"{name} {with_interval(value, half)}"
         for name, value, half in zip(scale.joint_names, scale.factor, scale.half_width, strict=True)
     )
-    taken = (
-        f", each taken to be right to {100 * scale.described:.0f} % (one standard deviation)"
+    deviation = (
+        f" (standard deviation {100 * scale.described:.0f} % each)"
         if np.isfinite(scale.described)
-        else f", each taken to be right to {100 * Nuisances().gain:.0f} % (one standard deviation)"
+        else f" (standard deviation {100 * Nuisances().gain:.0f} % each)"
     )
-    return f"{RULES[scale.rule]}{taken}; true over logged torque: {factors}"
+    return f"{RULES[scale.rule]}{deviation}; true over logged torque: {factors}"
 
 
-def payload_lines(found: Payload, expected: float | None = None) -> list[str]:
-    """The payload in words, a line a number with its 95 % interval; beside it a mass that was expected, kg."""
-    known = found.determined
+def payload_lines(result: Payload, expected: float | None = None) -> list[str]:
+    """The payload in words, one line per value with its 95 % interval; expected: a mass to compare with, kg."""
+    known = result.determined
     lines = [
-        f"payload at body '{found.body}', centre in its joint frame, inertia about the centre, 95 % intervals:"
+        f"payload at link '{result.body}' (centre in its joint frame, inertia about the centre, 95 % intervals):"
     ]
-    lines += [_line(row) for row in _of_properties(found)]
-    if not known[0] and (moments := [_line(row) for row in _of_moments(found) if row[-1]]):
-        lines += ["moments about the joint frame, which need no mass:", *moments]
+    lines += [_line(row) for row in _property_rows(result)]
+    if not known[0] and (moments := [_line(row) for row in _moment_rows(result) if row[-1]]):
+        lines += ["moments about the joint frame, which do not require the mass:", *moments]
     if not known.all():
-        lines.append("what is not determined is taken of a small body wherever a whole one is handed on")
+        lines.append("exports and --tool use the values of a small body for whatever is not determined")
     if known[0]:
-        scale, own = found.scale_half_width(), found.half_width()[0]
+        scale, half_width = result.scale_half_width(), result.half_width()[0]
         lines.append(
-            f"mass {with_interval(found.mass, own)} kg, of which the scale of torque +- {scale:.2g} kg; scale by "
-            + scale_text(found.scale)
+            f"mass {with_interval(result.mass, half_width)} kg, of which the torque scale +- {scale:.2g} kg; "
+            f"scale from {scale_text(result.scale)}"
         )
         lines.append(
-            "the same by parts of the evidence: "
-            + ", ".join(f"{view} {with_interval(mass, half)} kg" for view, mass, half in found.views)
-            + (f" ({found.standstills} standstills)" if found.standstills else "")
+            "mass from separate parts of the data: "
+            + ", ".join(f"{view} {with_interval(mass, half)} kg" for view, mass, half in result.views)
+            + (f" ({result.standstills} standstills)" if result.standstills else "")
         )
     else:
-        lines.append("scale by " + scale_text(found.scale))
+        lines.append("torque scale from " + scale_text(result.scale))
     if expected is not None and not known[0]:
-        lines.append(f"expected {expected:g} kg: the mass is {OPEN}, so that nothing can be said of it")
+        lines.append(f"expected {expected:g} kg: cannot be compared, because the mass is {OPEN}")
     elif expected is not None:
-        factor, least, most = found.explaining(expected)
+        factor, least, most = result.explaining(expected)
         lines.append(
-            f"expected {expected:g} kg: torques {factor:.3g} ({least:.3g} to {most:.3g}) times as great "
-            "would explain it"
+            f"expected {expected:g} kg: this would need torques {factor:.3g} ({least:.3g} to {most:.3g}) times "
+            "as large"
         )
     return [
         *lines,
-        f"torque error of the loaded log: {100 * found.relative:.3g} % with it, "
-        f"{100 * found.relative_without:.3g} % without",
+        f"torque error of the loaded log: {100 * result.relative:.3g} % with the payload, "
+        f"{100 * result.relative_without:.3g} % without",
     ]
 
 
-def payload_data(found: Payload, expected: float | None = None) -> dict[str, Any]:
-    """The payload as plain data; `ten_parameters` are what the term `known_payload` takes."""
-    scale, known = found.scale, found.determined
+def payload_data(result: Payload, expected: float | None = None) -> dict[str, Any]:
+    """The payload as plain data; `ten_parameters` are the options of the term `known_payload`."""
+    scale, known = result.scale, result.determined
     data: dict[str, Any] = {
-        "body": found.body,
-        "found": _data(_of_properties(found)),
-        "moments": _data(_of_moments(found)),
-        "ten_parameters": found.parameters.tolist(),
-        "centre": found.centre.tolist(),
-        "inertia_about_centre": found.inertia.tolist(),
+        "body": result.body,
+        "found": _data(_property_rows(result)),
+        "moments": _data(_moment_rows(result)),
+        "ten_parameters": result.parameters.tolist(),
+        "centre": result.centre.tolist(),
+        "inertia_about_centre": result.inertia.tolist(),
         "scale": {
             "rule": "reference" if np.isfinite(scale.reference) else scale.rule.value,
             "true_over_logged": dict(zip(scale.joint_names, scale.factor.tolist(), strict=True)),
             "half_width95": dict(zip(scale.joint_names, scale.half_width.tolist(), strict=True)),
-            "mass_half_width95": found.scale_half_width() if known[0] else None,
+            "mass_half_width95": result.scale_half_width() if known[0] else None,
         },
         "views": {
             view.value: {"mass": mass, "half_width95": half} if known[0] else None
-            for view, mass, half in found.views
+            for view, mass, half in result.views
         },
-        "standstills": found.standstills,
-        "relative": found.relative,
-        "relative_without": found.relative_without,
+        "standstills": result.standstills,
+        "relative": result.relative,
+        "relative_without": result.relative_without,
     }
     if expected is not None and not known[0]:
         data["expected"] = {"mass": expected, "torque_factor": None, "from": None, "to": None}
     elif expected is not None:
-        factor, least, most = found.explaining(expected)
+        factor, least, most = result.explaining(expected)
         data["expected"] = {"mass": expected, "torque_factor": factor, "from": least, "to": most}
         if not np.isfinite(most):
             data["expected"]["to"] = None
     return data
 
 
-def _of_properties(found: Payload) -> list[_Row]:
+def _property_rows(result: Payload) -> list[_Row]:
     return list(
         zip(
             NAMES,
             UNITS,
-            found.properties,
-            found.half_width(),
-            found.interval(),
-            found.determined,
+            result.properties,
+            result.half_width(),
+            result.interval(),
+            result.determined,
             strict=True,
         )
     )
 
 
-def _of_moments(found: Payload) -> list[_Row]:
-    half, interval, known = found.moment_half_width(), found.moment_interval(), found.moments_determined
-    return list(zip(MOMENTS, MOMENT_UNITS, found.parameters, half, interval, known, strict=True))
+def _moment_rows(result: Payload) -> list[_Row]:
+    half, interval, known = result.moment_half_width(), result.moment_interval(), result.moments_determined
+    return list(zip(MOMENTS, MOMENT_UNITS, result.parameters, half, interval, known, strict=True))
 
 
 def _line(row: _Row) -> str:
@@ -345,7 +388,7 @@ def _line(row: _Row) -> str:
 
 
 def _data(rows: Sequence[_Row]) -> dict[str, dict[str, Any]]:
-    # Null where the logs do not determine them.
+    # Values that the logs do not determine are null in JSON.
     return {
         name: {
             "value": float(value) if known else None,
@@ -360,7 +403,7 @@ def _data(rows: Sequence[_Row]) -> dict[str, dict[str, Any]]:
 
 
 def _between(value: Float, half: Float) -> Float:
-    # (10, 2), what is not negative from zero on.
+    # Intervals (10, 2), cut at zero for values that cannot be negative.
     low = value - half
     low[list(_POSITIVE)] = np.maximum(low[list(_POSITIVE)], 0.0)
     return np.column_stack([low, value + half])
@@ -374,7 +417,7 @@ def _properties(pi: Float) -> Float:
 
 
 def _slopes(pi: Float) -> Float:
-    # (10, 10) derivatives of the properties.
+    # Jacobian (10, 10) of the properties, by central differences.
     J = np.empty((10, 10))
     for k in range(10):
         step = np.zeros(10)
@@ -383,16 +426,31 @@ def _slopes(pi: Float) -> Float:
     return J
 
 
-# A payload in the form that robots' controllers take: mass, centre in the flange's frame, inertia about the
-# centre.
+# A payload in the form of robot controllers: mass, centre of mass in the flange frame, inertia about the centre.
 
 
-def tool_text(found: Payload, form: str, flange: Sequence[float] = (0.0,) * 6) -> str:
-    """The lines that a controller, or its programmer, takes.
+def tool_text(result: Payload, form: str, flange: Sequence[float] = (0.0,) * 6) -> str:
+    """The payload as a command or record of a robot controller.
 
-    form: a key of FORMS.    flange: x, y, z (m), roll, pitch, yaw (rad, about fixed axes as in URDF) of the flange's
-    frame in the joint frame of the load's body.
-    Raises UsageError for an unknown form or a flange that is not six finite numbers.
+    Parameters
+    ----------
+    result : Payload
+        The payload.
+    form : str
+        A key of FORMS: ur, franka, abb or kuka.
+    flange : sequence of six float
+        Pose of the flange in the joint frame of the last link: x, y, z in m; roll, pitch, yaw in rad, about fixed axes
+        as in URDF.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    UsageError
+        For an unknown form, or a flange that is not six finite numbers.
+
     """
     if form not in FORMS:
         raise UsageError("payload-tool", found=f"form '{form}'", expected="one of " + ", ".join(FORMS))
@@ -405,7 +463,7 @@ def tool_text(found: Payload, form: str, flange: Sequence[float] = (0.0,) * 6) -
     x, y, z = np.eye(3)
     roll, pitch, yaw = flange[3:]
     R = rotation_about(z, yaw) @ rotation_about(y, pitch) @ rotation_about(x, roll)
-    mass, centre, inertia = to_com(found.parameters)
+    mass, centre, inertia = to_com(result.parameters)
     return FORMS[form](mass, R.T @ (centre - np.array(flange[:3])), R.T @ inertia @ R)
 
 
@@ -443,7 +501,7 @@ def _kuka(mass: float, centre: Float, inertia: Float) -> str:
 
 
 def _principal(inertia: Float) -> tuple[Float, Float]:
-    # Moments and axes as columns of a rotation, each axis as near as can be to that of the flange with its number.
+    # Principal moments, and axes as columns of a rotation; each axis is the closest one to its axis of the flange.
     values, axes = np.linalg.eigh(inertia)
     order = np.zeros(3, dtype=np.int64)
     left = [0, 1, 2]
@@ -457,7 +515,7 @@ def _principal(inertia: Float) -> tuple[Float, Float]:
 
 
 def _quaternion(R: Float) -> Float:
-    # Of Bar-Itzhack's symmetric matrix: no case is singular.
+    # By Bar-Itzhack's symmetric matrix, which has no singular case.
     K = np.array(
         [
             [R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[2, 1] - R[1, 2]],
@@ -487,14 +545,14 @@ FORMS: dict[str, Callable[[float, Float, Float], str]] = {
 }
 
 
-# A model of the same arm explains most of a loaded log; another arm's does not.
+# Torque error of a loaded log above which it is probably a log of another robot.
 FOREIGN = 0.5
-# Rounds in which lean and friction by load are linearised anew about the load that was found.
+# Rounds of linearisation of base tilt and load-dependent friction about the estimated load; two suffice.
 ROUNDS = 2
 
 
 def scale_rule(robot: RobotModel) -> ScaleRule:
-    """Declared drive gains where every joint has one; else the description's masses; else torque as it is logged."""
+    """Default rule for the torque scale: declared gains if all joints have one, else the masses of the robot file."""
     if np.isfinite(robot.drive.drive_gain).all():
         return ScaleRule.GAINS
     described = np.isfinite(robot.inertia_prior).all() and (robot.inertia_prior[:, 0] > 0).any()
@@ -511,27 +569,53 @@ def find_payload(
     threads: int | None = None,
     diagnostics: Diagnostics | None = None,
 ) -> Payload:
-    """The payload at the last body of an identified robot, from a log with it mounted; see `payload`.
+    """Identify the payload at the last link of an identified robot; see `payload`.
 
-    unloaded: the log without the load; None = the run's own, if it is still there.    scale: None = `scale_rule`.
-    Raises UsageError for a run without rigid bodies or without equations by joint, or a scale by a description without
-    masses; UnfitDataError if the log is too short. Claims: other-arm, where the model with a load misses half of it.
+    Parameters
+    ----------
+    run : Identification
+        The identified run.
+    log : Log
+        With the payload mounted.
+    unloaded : Log, optional
+        Without the payload; None = the log of the run, if it still exists.
+    scale : ScaleRule, optional
+        None = `scale_rule`.
+    nuisances : Nuisances, optional
+        Standard deviations of the disturbances.
+    threads : int, optional
+        Number of threads; results do not depend on it.
+    diagnostics : Diagnostics, optional
+        Gets the doubt other-arm if the best payload leaves more than half of the torque unexplained.
+
+    Returns
+    -------
+    Payload
+
+    Raises
+    ------
+    UsageError
+        For a run without rigid bodies or without equations per joint, or if masses of a robot file that has none
+        should fix the scale.
+    UnfitDataError
+        If the log is too short.
+
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     rule = scale or scale_rule(run.robot)
     if rule is ScaleRule.DESCRIPTION and not np.isfinite(run.robot.inertia_prior).all():
         raise UsageError(
             "payload-scale",
-            found="a description without masses",
+            found="a robot file without masses",
             expected="the mass and inertia of every link",
-            do="take --scale gains",
+            do="use --scale gains",
         )
     alone = unloaded if unloaded is not None else training_log(run, sink)
     if alone is None:
         sink.warn(
             "unloaded-log-gone",
-            "the log without the load is not there any more, or was changed: a lean of the base and friction by load "
-            "are estimated in the loaded log alone",
+            "the log without the load is missing or was changed, so base tilt and load-dependent friction are "
+            "estimated from the loaded log alone",
         )
     logs = LoadLogs(run, log, alone, sink, pass_threads(threads))
     load = np.zeros(10)
@@ -545,7 +629,7 @@ def find_payload(
         estimate_load(equations, rule, View.STATICS, nuisances),
     )
     moved = load - joint.parameters
-    found = Payload(
+    result = Payload(
         body=run.robot.body_names[-1],
         parameters=load,
         covariance=joint.covariance + np.outer(moved, moved),
@@ -554,13 +638,13 @@ def find_payload(
         blocks=len(equations.moving.blocks),
         standstills=0 if equations.resting is None else len(equations.resting.blocks),
         scale=_scale(run.robot, rule, joint),
-        views=tuple(_view(one, len(equations.moving.blocks)) for one in (joint, *others)),
+        views=tuple(_view(view_estimate, len(equations.moving.blocks)) for view_estimate in (joint, *others)),
         relative=joint.relative,
         relative_without=joint.relative_without,
         before=joint.before,
     )
-    _judge(found, sink)
-    return found
+    _judge(result, sink)
+    return result
 
 
 def payload(
@@ -575,18 +659,43 @@ def payload(
     diagnostics: Diagnostics | None = None,
     accept: Sequence[str] = (),
 ) -> Payload:
-    """The payload at the last body of an identified robot, from a log with it mounted: one consistent body.
+    """Identify the payload at the last link of an identified robot, from a log with the payload mounted.
 
-    Motion and standstills are fitted together; gains, friction, its growth with the load, hoses and a lean of the
-    base are nuisances with plausible sizes, which the intervals hold.
-    log, unloaded: a Log or a data frame, with the load and without; unloaded None = the run's own log.
-    scale: "gains" or "description", what fixes the size of all torques; None = declared gains, else the description's
-    masses.
-    reference, reference_mass: a log with a load of known mass (kg), which fixes the scale instead.
-    accept: codes of claims that are to warn, not to stop, beside those accepted in the run.
+    Motion and standstills are fitted together. Errors of gains, friction, load-dependent friction, hoses and a tilt of
+    the base are disturbances of plausible size, which the intervals include.
 
-    Raises UsageError for one of reference and reference_mass alone, an unknown scale or an accepted code that is not
-    found, and as `find_payload`.
+    Parameters
+    ----------
+    run : Identification
+        The identified run.
+    log : Log or data frame
+        With the payload mounted.
+    unloaded : Log or data frame, optional
+        Without the payload; None = the log of the run.
+    scale : {"gains", "description"}, optional
+        What fixes the torque scale; None = declared gains if all joints have one, else the masses of the robot file.
+    reference : Log or data frame, optional
+        With a known payload, which fixes the torque scale instead.
+    reference_mass : float, kg, optional
+        Mass of the known payload.
+    threads : int, optional
+        Number of threads; results do not depend on it.
+    diagnostics : Diagnostics, optional
+        Collects warnings and notes.
+    accept : sequence of str
+        Codes of doubts to accept, in addition to those accepted in the run.
+
+    Returns
+    -------
+    Payload
+        Physically consistent.
+
+    Raises
+    ------
+    UsageError
+        For only one of reference and reference_mass, an unknown scale, or an accepted code that does not occur; also
+        as `find_payload`.
+
     """
     if (reference is None) != (reference_mass is None):
         raise UsageError(
@@ -596,7 +705,9 @@ def payload(
         )
     if scale is not None and scale not in {rule.value for rule in ScaleRule}:
         raise UsageError(
-            "payload-scale", found=f"scale = '{scale}'", expected="gains or description, or none for the rule"
+            "payload-scale",
+            found=f"scale = '{scale}'",
+            expected="gains or description; leave it out for the default",
         )
     rule = None if scale is None else ScaleRule(scale)
     sink = diagnostics if diagnostics is not None else Diagnostics()
@@ -604,15 +715,15 @@ def payload(
     channels = run.terms.channels()
     alone = None if unloaded is None else as_log(unloaded, run.robot, channels)
 
-    def found_in(one: Any) -> Payload:
-        opened = as_log(one, run.robot, channels)
+    def payload_in(data: Any) -> Payload:
+        opened = as_log(data, run.robot, channels)
         return find_payload(run, opened, unloaded=alone, scale=rule, threads=threads, diagnostics=sink)
 
-    found = found_in(log)
+    result = payload_in(log)
     if reference is not None and reference_mass is not None:
-        found = found.calibrated(found_in(reference), reference_mass)
+        result = result.calibrated(payload_in(reference), reference_mass)
     sink.require_found(accept)
-    return found
+    return result
 
 
 def _scale(robot: RobotModel, rule: ScaleRule, joint: LoadEstimate) -> TorqueScale:
@@ -622,37 +733,38 @@ def _scale(robot: RobotModel, rule: ScaleRule, joint: LoadEstimate) -> TorqueSca
 
 
 def _view(estimate: LoadEstimate, blocks: int) -> tuple[View, float, float]:
-    # The joint fit's own scale counts with the others, too, so that their intervals can be compared.
+    # Each view includes the uncertainty of the torque scale, so that their intervals can be compared.
     load = consistent_load(estimate)
     moved = load[0] - estimate.parameters[0]
     half = float(stdtrit(blocks - 1, 0.975) * np.sqrt(estimate.covariance[0, 0] + moved**2))
     return estimate.view, float(load[0]), half
 
 
-def _judge(found: Payload, diagnostics: Diagnostics) -> None:
-    if found.relative > FOREIGN:
+def _judge(result: Payload, diagnostics: Diagnostics) -> None:
+    if result.relative > FOREIGN:
         diagnostics.claim(
             "other-arm",
-            found=f"a torque error of {100 * found.relative:.0f} % with the best payload",
-            expected="the log of the arm that the run is about, with a payload",
-            do="check which robot, mapping and units the log belongs to",
+            found=f"a torque error of {100 * result.relative:.0f} % with the best payload",
+            expected="a log of the robot of this run, with a payload",
+            do="check the robot, the mapping and the units of the log",
         )
-    if not found.determined[0]:
+    if not result.determined[0]:
         diagnostics.warn(
             "payload-open",
-            f"the mass is {OPEN}: neither its weight nor its acceleration loads a joint, or much less than the noise",
+            f"the mass is {OPEN}: its weight and acceleration load no joint by more than the noise",
         )
         return
-    low, high = found.interval()[0]
+    low, high = result.interval()[0]
     if low <= 0:
         diagnostics.warn(
-            "no-payload", f"a mass of {found.mass:.3g} kg does not differ from none; at most {high:.3g} kg"
+            "no-payload",
+            f"a mass of {result.mass:.3g} kg is not distinguishable from zero (at most {high:.3g} kg)",
         )
-    (_, mass, half), *others = found.views
+    (_, mass, half), *others = result.views
     for view, other, wide in others:
         if abs(other - mass) > half + wide:
             diagnostics.warn(
                 "payload-views",
-                f"{view} says {with_interval(other, wide)} kg, beside {with_interval(mass, half)} kg: the model "
-                "lacks an effect that looks like a load",
+                f"{view} gives {with_interval(other, wide)} kg, the joint fit {with_interval(mass, half)} kg: the "
+                "model lacks an effect that resembles a load",
             )

@@ -1,4 +1,4 @@
-"""One estimate of a load from statics and dynamics, with gains, friction, hoses and a lean of the base beside it."""
+"""Estimate a payload from statics and dynamics, together with gains, friction, hoses and a tilt of the base."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from dynid.terms.rigid_body import INERTIAL_SYMBOLS, RigidBody
 from dynid.terms.term import Terms
 from dynid.verbs.statics import find_poses
 
-# What the unknowns of an estimate of a load make of the coefficients of one joint's equations.
+# How the unknowns of the payload estimate enter the coefficients of one joint's equations.
 
-# Coefficients in these columns are the unknowns at these places, in torque of which so many unknowns are logs.
+# Columns of the coefficients, places of their unknowns, and places of the unknown log gains that scale their torque.
 Part = tuple[Int, Int, Sequence[int]]
 
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """c[row] = sum of x[place] exp(-sum of x[logs]) over entries, in torque of declared units.
+    """Coefficients c[row] = sum of x[place] exp(-sum of x[logs]) over entries, in torque of declared units.
 
-    width: number of coefficients.    used: (m,) places of the unknowns that appear, ascending.
-    row, place, column: (entries,) which coefficient, which unknown, and where it is in `used`.    part: (entries,)
-    line of logs.    logs, log_columns: (parts, most) places of logs and where they are in `used`, filled up with one
-    more than the unknowns, and with m.
+    width: number of coefficients.    used: places of the m unknowns that appear, ascending.
+    row, place, column: (n_entries,), coefficient, unknown, and position of the unknown in `used`.
+    part: (n_entries,), row of `logs`.    logs, log_columns: (n_parts, most), places of log gains and their positions in
+    `used`, padded with the number of unknowns and with m.
     """
 
     width: int
@@ -61,12 +61,12 @@ class Coefficients:
 
     @staticmethod
     def of(parts: Sequence[Part], columns: Int, count: int) -> Coefficients:
-        """Of equations with these columns (w,), and so many unknowns; what is in none of them is left out."""
+        """Coefficients of equations with these columns (w,) and `count` unknowns; other columns are left out."""
         rows = {int(column): k for k, column in enumerate(columns)}
         entries = [
             (rows[column], place, k)
-            for k, (own, places, _) in enumerate(parts)
-            for column, place in zip(own.tolist(), places.tolist(), strict=True)
+            for k, (part_columns, places, _) in enumerate(parts)
+            for column, place in zip(part_columns.tolist(), places.tolist(), strict=True)
             if column in rows
         ]
         row, place, part = np.array(entries, dtype=np.int64).reshape(-1, 3).T
@@ -82,11 +82,11 @@ class Coefficients:
         return size, size * x[self.place]
 
     def values(self, x: Float) -> Float:
-        """(w,) at unknowns (count,)."""
+        """Values (w,) at unknowns x, shape (count,)."""
         return np.asarray(np.bincount(self.row, self._entries(x)[1], self.width), dtype=np.float64)
 
     def slopes(self, x: Float) -> Float:
-        """(w, m) by the unknowns that appear."""
+        """Derivatives (w, m) with respect to the unknowns that appear."""
         size, values = self._entries(x)
         J = np.zeros((self.width, len(self.used) + 1))
         J[self.row, self.column] = size
@@ -95,29 +95,31 @@ class Coefficients:
         return J[:, :-1]
 
 
-# The equations of a robot with and without a load: factors of both logs, at rest and in motion.
+# Equations of a robot with and without payload: factors of both logs, at rest and in motion.
 
-# Fewer blocks leave intervals without a meaning.
+# Fewer blocks do not give valid intervals.
 LEAST_BLOCKS = 3
-# Standstills that two nuisances a joint leave something of.
+# Fewer standstills are explained by the two disturbances per joint alone.
 LEAST_POSES = 6
+# Changes of friction between the logs: viscous, Coulomb, load-dependent, offset.
 CHANGES = ("fv", "fc", "fl", "fo")
-# Of a smooth torque by the position of its joint, which a hose or a cable makes: a spring, and harmonics of a turn.
+# Position-dependent torque of a hose or cable: a spring, and harmonics of a turn.
 HARMONICS = (1, 2)
 POSITION = ("spring", *(f"{wave}{k}" for k in HARMONICS for wave in ("sin", "cos")))
+# Parameters with an effect on gravity torque: m, mcx, mcy, mcz.
 GRAVITY = 4
 
 
 @dataclass(frozen=True)
 class LoadedLog(NominalTerm):
-    """What a loaded log has beside the run's model and the load's inertia, each effect linear in its parameters.
+    """Effects in a loaded log besides the run's model and the payload's inertia, each linear in its parameters.
 
-    By joint, changes of friction, fv dq + fc sign(dq) + fl |tau_rigid| sign(dq) + fo, and torque by the position,
-    k q + sum_k (s_k sin(k q) + c_k cos(k q)), which both logs have. Of the base, a lean by small
-    angles about two horizontal axes a, b: dG(a x g), dG(b x g). Of the load, the gravity of a mass and first moments
-    that its accelerations do not have, (dm, dmcx, dmcy, dmcz): the weight apart from the inertia.
-    inertia: ten numbers a body, of tau_rigid and G.
-    Source of the friction by load: Bittencourt and Gunnarsson 2012.
+    Per joint: changes of friction, fv dq + fc sign(dq) + fl |tau_rigid| sign(dq) + fo, and position-dependent torque in
+    both logs, k q + sum_k (s_k sin(k q) + c_k cos(k q)). Of the base: a tilt by small angles about two horizontal axes
+    a, b, dG(a x g) and dG(b x g). Of the payload: gravity of a mass and first moments independent of its inertial
+    forces, (dm, dmcx, dmcy, dmcz).
+    inertia: ten parameters per link, for tau_rigid and G.
+    Source of the load-dependent friction: Bittencourt and Gunnarsson 2012.
     """
 
     inertia: tuple[float, ...] = ()
@@ -126,7 +128,7 @@ class LoadedLog(NominalTerm):
     of_log = True
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """4 n of friction, 5 n of the position, two of the lean, four of the weight."""
+        """4 n columns of friction, 5 n of the position, two of the tilt, four of the weight."""
         units = ("N m s/rad", "N m", "1", "N m")
         friction = [
             Column(f"load_{kind}{j + 1}", unit, self.name, j)
@@ -146,16 +148,16 @@ class LoadedLog(NominalTerm):
         return (*friction, *position, *lean, *weight)
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
-        """Torque of one unit each."""
-        own = np.eye(robot.n)
+        """Torque of one unit of each parameter."""
+        identity = np.eye(robot.n)
         sign = direction(samples, WIDTH)
         still = np.zeros_like(samples.q)
         nominal = Nominal(self.inertia)
         carried = np.abs(nominal.rigid(robot, samples.q, samples.dq, samples.ddq))
         kinds = (samples.dq, sign, carried * sign, np.ones_like(sign))
-        friction = [kind * own[j] for j in range(robot.n) for kind in kinds]
+        friction = [kind * identity[j] for j in range(robot.n) for kind in kinds]
         turns = [wave(k * samples.q) for k in HARMONICS for wave in (np.sin, np.cos)]
-        position = [kind * own[j] for j in range(robot.n) for kind in (samples.q, *turns)]
+        position = [kind * identity[j] for j in range(robot.n) for kind in (samples.q, *turns)]
         lean = [
             nominal.rigid(replace(robot, gravity=np.cross(axis, robot.gravity)), samples.q, still, still)
             for axis in level_axes(robot.gravity)
@@ -171,24 +173,24 @@ class LoadedLog(NominalTerm):
 
 
 def own_columns(n: int) -> int:
-    """Columns of `LoadedLog` for n joints."""
+    """Number of columns of `LoadedLog` for n joints."""
     return (len(CHANGES) + len(POSITION)) * n + 2 + GRAVITY
 
 
 def level_axes(gravity: Float) -> Float:
-    """(2, 3) the axes of the base frame that lie most across gravity; a robot without weight has the first two."""
+    """The two axes of the base frame most perpendicular to gravity, shape (2, 3); the first two without gravity."""
     across = np.linalg.norm(np.cross(np.eye(3), gravity), axis=1)
     return np.eye(3)[np.sort(np.argsort(-across, kind="stable")[:2])]
 
 
 @dataclass(frozen=True, eq=False)
 class LoadEquations:
-    """Factors of the equations of the robot alone and with its load.
+    """Factors of the equations of the robot without and with its payload.
 
-    Columns: the run's p parameters, then those of `LoadedLog`, then two a joint at rest: stiction by the side that a
-    pose was reached from, and a constant torque.
-    alone: of the log without the load, by joint.    moving, resting: of the loaded log; None without standstills.
-    last: (10,) columns of the load's body.    bodies, friction: (p,) which parameters are of bodies, of friction.
+    Columns: the p parameters of the run, those of `LoadedLog`, and two per joint at rest: stiction by direction of
+    approach, and a constant torque.
+    alone: of the log without payload, per joint.    moving, resting: of the loaded log; None without standstills.
+    last: columns of the ten payload parameters.    bodies, friction: masks (p,) of link and friction parameters.
     """
 
     run: Identification
@@ -201,61 +203,61 @@ class LoadEquations:
 
     @property
     def p(self) -> int:
-        """Parameters of the run's model."""
+        """Number of parameters of the run's model."""
         return len(self.bodies)
 
     @property
     def n(self) -> int:
-        """Joints."""
+        """Number of joints."""
         return self.run.robot.n
 
     @property
     def count(self) -> int:
-        """All columns."""
+        """Number of all columns."""
         return self.p + own_columns(self.n) + 2 * self.n
 
     @property
     def changes(self) -> Int:
-        """(n, 4) columns of friction, as in CHANGES."""
+        """Columns of friction, shape (n_joints, 4), as in CHANGES."""
         return np.asarray(self.p + np.arange(4 * self.n).reshape(self.n, 4))
 
     @property
     def position(self) -> Int:
-        """(n, 5) columns of torque by the position, as in POSITION."""
+        """Columns of position-dependent torque, shape (n_joints, 5), as in POSITION."""
         first = self.p + len(CHANGES) * self.n
         return np.asarray(first + np.arange(len(POSITION) * self.n).reshape(self.n, len(POSITION)))
 
     @property
     def lean(self) -> Int:
-        """(2,) columns of the lean."""
+        """Columns of the tilt, shape (2,)."""
         return np.asarray(self.p + (len(CHANGES) + len(POSITION)) * self.n + np.arange(2))
 
     @property
     def weight(self) -> Int:
-        """(4,) columns of the weight apart from the inertia."""
+        """Columns of the weight independent of the inertia, shape (4,)."""
         return np.asarray(self.lean[-1] + 1 + np.arange(GRAVITY))
 
     @property
     def rest(self) -> Int:
-        """(n, 2) columns of stiction and constant torque at rest."""
+        """Columns of stiction and constant torque at rest, shape (n_joints, 2)."""
         return np.asarray(self.count - 2 * self.n + np.arange(2 * self.n).reshape(self.n, 2))
 
     @cached_property
     def torque_rms(self) -> Float:
-        """(n,) of the loaded log."""
+        """RMS torque of the loaded log, shape (n_joints,)."""
         return np.array([np.sqrt(f.target_square / max(f.count, 1)) for f in self.moving.total])
 
     @cached_property
     def column_rms(self) -> Float:
-        """(n, count) of the loaded log's columns at each joint; 0 where it has none."""
-        found = np.zeros((self.n, self.count))
+        """RMS of the loaded log's columns at each joint, shape (n_joints, count); 0 for columns it does not have."""
+        rms = np.zeros((self.n, self.count))
         for j, f in enumerate(self.moving.total):
-            found[j, f.columns] = np.linalg.norm(f.R[:, :-1], axis=0) / np.sqrt(max(f.count, 1))
-        return found
+            rms[j, f.columns] = np.linalg.norm(f.R[:, :-1], axis=0) / np.sqrt(max(f.count, 1))
+        return rms
 
     @cached_property
     def friction_rms(self) -> Float:
-        """(n,) torque of the run's friction in the loaded log; at least a hundredth of all torque."""
+        """RMS friction torque in the loaded log, shape (n_joints,); at least 1 % of the torque."""
         theta = np.zeros(self.count)
         theta[: self.p] = np.where(self.friction, self.run.estimate.full_vector, 0.0)
         sizes = [
@@ -267,9 +269,9 @@ class LoadEquations:
 
 @dataclass(frozen=True, eq=False)
 class LoadLogs:
-    """A run, a log with its robot loaded, and the one without, from which equations are made.
+    """A run, a log with payload and a log without, from which the equations are made.
 
-    alone: None = the run's own factors, which know no lean and no friction by load.
+    alone: None = the factors of the run, which have no tilt and no load-dependent friction.
     """
 
     run: Identification
@@ -279,9 +281,9 @@ class LoadLogs:
     threads: int
 
     def equations(self, load: Float) -> LoadEquations:
-        """The equations, with lean and friction by load linearised about the run's bodies and a load (10,).
+        """The equations, with tilt and load-dependent friction linearised about the run's links and a payload (10,).
 
-        Raises UsageError for a run without rigid bodies or whose rows are not by joint, UnfitDataError for a log that
+        Raises UsageError for a run without rigid bodies or without equations per joint, UnfitDataError for a log that
         is too short.
         """
         run, robot = self.run, self.run.robot
@@ -295,8 +297,8 @@ class LoadLogs:
         inertia = np.array(run.estimate.parameters[bodies]).reshape(-1, 10)
         carried = inertia.copy()
         carried[-1] += load
-        own = run.estimate.base.mask
-        with_load = own.copy()
+        identified = run.estimate.base.mask
+        with_load = identified.copy()
         with_load[last] = True
         every = np.ones(own_columns(robot.n), dtype=np.bool_)
         moving, _ = self._factors(self.loaded, carried, np.concatenate([with_load, every]))
@@ -304,14 +306,14 @@ class LoadLogs:
             raise UnfitDataError(
                 "too-few-blocks",
                 found=f"{len(moving.blocks)} block(s) of loaded data",
-                expected=f"at least {LEAST_BLOCKS}, or intervals mean nothing",
+                expected=f"at least {LEAST_BLOCKS} blocks, for valid intervals",
                 do="record a longer motion with the payload",
             )
         return LoadEquations(
             run,
-            self._alone(inertia, own),
+            self._factors_without_payload(inertia, identified),
             moving,
-            self._resting(carried, with_load & bodies),
+            self._standstill_factors(carried, with_load & bodies),
             last,
             bodies,
             run.terms.friction_columns(robot),
@@ -321,24 +323,24 @@ class LoadLogs:
         terms = self.run.terms + LoadedLog(tuple(inertia.ravel().tolist()))
         return torque_factors(self.run, log, wanted, self.diagnostics, self.threads, terms), terms
 
-    def _alone(self, inertia: Float, own: Bool) -> Factors:
+    def _factors_without_payload(self, inertia: Float, identified: Bool) -> Factors:
         run = self.run
         if self.alone is not None:
             friction = np.array([kind == "fl" for kind in CHANGES] * run.robot.n)
             position = [True] * (len(POSITION) * run.robot.n)
             also = np.concatenate([friction, position, [True, True], [False] * GRAVITY])
-            return self._factors(self.alone, inertia, np.concatenate([own, also]))[0]
+            return self._factors(self.alone, inertia, np.concatenate([identified, also]))[0]
         if run.factors.group_names != run.robot.joint_names:
             raise UsageError(
                 "payload-rows",
-                found=f"a run with the equations {', '.join(run.factors.group_names)}, and its log is not there",
-                expected="equations by joint",
+                found=f"a run with the equations {', '.join(run.factors.group_names)}, whose log is missing",
+                expected="equations per joint",
                 do="give the log without the load, --without LOG",
             )
         return run.factors
 
-    def _resting(self, inertia: Float, wanted: Bool) -> Factors | None:
-        """Standstills as equations of gravity, each a block; None if they are too few or motors move several joints."""
+    def _standstill_factors(self, inertia: Float, wanted: Bool) -> Factors | None:
+        """Gravity equations of standstills, one block each; None if there are too few or motors move several joints."""
         run, robot, n = self.run, self.run.robot, self.run.robot.n
         if robot.drive.coupled or run.terms.channels() or robot.has_mimic:
             return None
@@ -368,36 +370,36 @@ class LoadLogs:
         return Factors(robot.joint_names, count + 2 * n, tuple(blocks))
 
 
-# Gauss-Newton steps and the relative gain that ends them; rounds of weights about them.
+# Gauss-Newton steps, the relative gain that ends them, and rounds of reweighting.
 STEPS, SETTLED, ROUNDS = 20, 1e-7, 7
-# Errors of a description's inertias that are compared, relative; CAD leaves out cables, grease and tolerances.
+# Candidate relative errors of the inertias of a robot file; CAD omits cables, grease and tolerances.
 DESCRIBED = (0.05, 0.1, 0.2)
 # Eigenvalues of a correlation matrix below this are rounding.
 ROUNDING = 1e-14
 # Shortest step of the search along a Gauss-Newton direction.
 SHORTEST = 1e-4
-# Standard deviation of what is held.
+# Standard deviation of parameters that are fixed.
 HELD = 1e-6
-# Share of the torque below which that of a parameter is rounding, in a load as large as makes all of it.
+# Share of the torque below which the effect of a parameter is rounding, for a payload that makes the whole torque.
 UNFELT = 1e-6
-# Powers of length in the load's ten parameters.
+# Powers of length in the ten parameters of the payload.
 DEGREES = np.array([0, 1, 1, 1, 2, 2, 2, 2, 2, 2])
 LOAD_FRICTION = CHANGES.index("fl")
 
 
 class ScaleRule(StrEnum):
-    """What fixes the size of all torques, and with it that of the load's mass."""
+    """What fixes the scale of all torques, and thereby of the payload mass."""
 
     GAINS = "gains"
     DESCRIPTION = "description"
 
 
 class View(StrEnum):
-    """Which part of the evidence an estimate rests on.
+    """Part of the data that an estimate uses.
 
-    JOINT: motion of both logs and standstills.    DIFFERENCE: the loaded log beside the torque that the run predicts,
-    at the scale of the joint fit.    STATICS: the weight alone, the torque of the load's accelerations being explained
-    by ten parameters of their own.
+    JOINT: motion of both logs and standstills.    DIFFERENCE: the loaded log minus the torque predicted by the run, at
+    the scale of the joint fit.    STATICS: the weight alone; the torque of the payload's accelerations has ten separate
+    parameters.
     """
 
     JOINT = "joint fit"
@@ -407,16 +409,27 @@ class View(StrEnum):
 
 @dataclass(frozen=True)
 class Nuisances:
-    """How far what is not estimated may be off, as standard deviations.
+    """Standard deviations of the disturbances.
 
-    gain: of a declared gain, relative: torque constants are known to a few per cent.
-    common: of all gains together, relative, where the description fixes the scale.
-    drift: of a gain between two logs, relative: magnets lose 0.1 % of their flux a kelvin.
-    lean: rad; floors and tables are level to half a degree.
-    friction: of a joint between two logs, in its own size: temperature alone makes so much.
-    load_friction: share of the load's torque that is lost in the gear; 5 to 10 % in harmonic drives.
-    position: torque by a joint's position, of each kind, in the joint's torque: hoses and cables make 1 to 2 %.
-    loose: of what nothing is known of, in sizes of the whole torque.
+    Attributes
+    ----------
+    gain : float
+        Relative, of a declared gain: torque constants are known to a few percent.
+    common : float
+        Relative, of all gains together if the robot file fixes the scale.
+    drift : float
+        Relative, of a gain between two logs: magnets lose 0.1 % of their flux per kelvin.
+    lean : float, rad
+        Tilt of the base: floors and tables are level to half a degree.
+    friction : float
+        Relative, of a joint's friction between two logs: temperature alone causes this change.
+    load_friction : float
+        Share of the payload torque that is lost in the gear: 5 to 10 % in harmonic drives.
+    position : float
+        Position-dependent torque of each kind, relative to the joint's torque: hoses and cables cause 1 to 2 %.
+    loose : float
+        Of unknown parameters, relative to a value that makes the whole torque.
+
     """
 
     gain: float = 0.05
@@ -431,13 +444,13 @@ class Nuisances:
 
 @dataclass(frozen=True, eq=False)
 class LoadEstimate:
-    """The load's ten parameters before they are made consistent.
+    """The ten payload parameters before physical consistency is enforced.
 
-    covariance: (10, 10) = noise (of the residuals, by blocks) + by_scale (of what fixes the scale) + other nuisances.
-    log_scale: (n,) log of true over declared torque, with log_scale_covariance (n, n).
-    described: relative error of the description's inertias; nan where gains are the rule.
-    relative, relative_without: torque error of the loaded log with the load and without it.
-    before: (10,) variances of the parameters before the logs.
+    covariance: (10, 10) = noise (of the residuals, by blocks) + by_scale (torque scale) + other disturbances.
+    log_scale: (n_joints,), log of true over declared torque, with log_scale_covariance (n_joints, n_joints).
+    described: relative error of the inertias of the robot file; nan if gains fix the scale.
+    relative, relative_without: torque error of the loaded log with and without payload.
+    before: prior variances of the parameters, shape (10,).
     """
 
     view: View
@@ -455,9 +468,9 @@ class LoadEstimate:
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Equations of one joint in one log, its blocks counted from `first` on.
+    """Equations of one joint in one log, with blocks numbered from `first`.
 
-    held: a Gaussian of the run's base parameters in place of equations, of no joint.
+    given: a Gaussian distribution of the run's base parameters instead of equations of a joint.
     """
 
     joint: int
@@ -465,18 +478,18 @@ class _Group:
     total: Factor
     blocks: tuple[Factor, ...] = ()
     first: int = 0
-    held: bool = False
+    given: bool = False
     poses: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """The nonlinear least squares of a view.
+    """The nonlinear least-squares problem of a view.
 
-    Unknowns: log gains (n), log of their common factor, base parameters in torque of that factor, load (10), drift of
-    gains (n), friction (4 n), torque by position (5 n), lean (2), rest (2 n), and in the statics the weight (4), at
-    the places `at`.
-    scale: mean (n,) and covariance (n, n) of the log scale where it is known.
+    Unknowns, at the places `at`: log gains (n), log of their common factor, base parameters in torque of that factor,
+    payload (10), drift of gains (n), friction (4 n), position-dependent torque (5 n), tilt (2), rest (2 n), and for
+    statics the weight (4).
+    scale: mean (n,) and covariance (n, n) of the log scale if it is known.
     """
 
     eq: LoadEquations
@@ -497,7 +510,7 @@ class _Problem:
             self.at[name] = slice(first, first + size)
             first += size
         if self.view is View.DIFFERENCE:
-            self._take(_held(self.eq))
+            self._append(_base_prior(self.eq))
         else:
             self._add(self.eq.alone, loaded=False)
         self._add(self.eq.moving, loaded=True)
@@ -506,24 +519,24 @@ class _Problem:
 
     @property
     def count(self) -> int:
-        """Unknowns."""
+        """Number of unknowns."""
         return int(max(place.stop for place in self.at.values()))
 
     @property
     def blocks(self) -> int:
-        """Blocks of all logs."""
+        """Number of blocks of all logs."""
         return max(group.first + len(group.blocks) for group in self.groups)
 
     def _add(self, factors: Factors, loaded: bool, poses: bool = False) -> None:
         first = max((group.first + len(group.blocks) for group in self.groups), default=0)
         for j, total in enumerate(factors.total):
-            own = tuple(block.groups[j] for block in factors.blocks)
-            self._take(_Group(j, loaded, total, own, first, poses=poses))
+            blocks = tuple(block.groups[j] for block in factors.blocks)
+            self._append(_Group(j, loaded, total, blocks, first, poses=poses))
 
-    def _take(self, group: _Group) -> None:
+    def _append(self, group: _Group) -> None:
         self.groups.append(group)
-        own = Coefficients.of(list(self._parts(group)), group.total.columns, self.count)
-        self.coefficients.append(own)
+        coefficients = Coefficients.of(list(self._parts(group)), group.total.columns, self.count)
+        self.coefficients.append(coefficients)
 
     def _parts(self, group: _Group) -> Iterator[Part]:
         eq, at, j = self.eq, self.at, group.joint
@@ -531,17 +544,17 @@ class _Problem:
         def of(name: str) -> Int:
             return np.arange(at[name].start, at[name].stop)
 
-        own, robot = eq.run.estimate.base.independent, of("robot")
-        if group.held:
-            yield own, robot, ()
+        independent, robot = eq.run.estimate.base.independent, of("robot")
+        if group.given:
+            yield independent, robot, ()
             return
         drift = [at["drift"].start + j] if group.loaded else []
         gain = [at["scale"].start + j, *drift]
         scaled = [*gain, at["common"].start]
-        # The load alone is in true units: the robot is what the common factor makes of it, friction in declared torque.
-        body = eq.bodies[own]
-        yield own[~body], robot[~body], ()
-        yield own[body], robot[body], drift if self.view is View.DIFFERENCE else gain
+        # Only the payload is in true units: the common factor scales the robot, and friction is in declared torque.
+        body = eq.bodies[independent]
+        yield independent[~body], robot[~body], ()
+        yield independent[body], robot[body], drift if self.view is View.DIFFERENCE else gain
         yield eq.lean, of("lean"), gain
         yield eq.position[j], of("position").reshape(-1, len(POSITION))[j], ()
         friction = of("friction").reshape(-1, len(CHANGES))
@@ -556,9 +569,10 @@ class _Problem:
 
     @cached_property
     def load_std(self) -> Float:
-        """(10,) of the load's parameters before the data: `loose` sizes of what makes the whole torque.
+        """Prior standard deviations of the payload, shape (10,): `loose` times a value that makes the whole torque.
 
-        What no joint feels is as large as in the load M L^k that makes the whole torque at the typical length L.
+        A parameter without effect on any joint gets the value of the payload M L^k that makes the whole torque at the
+        typical length L.
         """
         eq = self.eq
         with np.errstate(divide="ignore"):
@@ -569,34 +583,34 @@ class _Problem:
         return np.asarray(self.sd.loose * np.where(felt, whole, mass * size))
 
     def prior(self, described: float, factor: float) -> tuple[Float, Float, Float]:
-        """Mean (unknowns,), what of it goes with the common factor (unknowns,), and precision (unknowns, unknowns).
+        """Prior mean, its part that scales with the common factor, both (n_unknowns,), and precision matrix.
 
-        described: relative error of the description's inertias; factor: declared over true torque, about.
+        described: relative error of the inertias of the robot file; factor: approximate declared over true torque.
         """
-        mean, described_mean, precision, loose = self._loosely
-        base, own, covariance = self.eq.run.estimate.base, self.at["robot"], loose.copy()
-        for ten, _, relative in self._described:
+        mean, described_mean, precision, loose = self._prior_parts
+        base, place, covariance = self.eq.run.estimate.base, self.at["robot"], loose.copy()
+        for ten, _, relative in self._scaling_links:
             covariance[np.ix_(ten, ten)] = (described * factor) ** 2 * relative
         precision = precision.copy()
-        precision[own, own] = np.linalg.inv(base.B @ covariance @ base.B.T)
+        precision[place, place] = np.linalg.inv(base.B @ covariance @ base.B.T)
         return mean, described_mean, precision
 
     @cached_property
-    def _described(self) -> list[tuple[Int, Float, Float]]:
-        """Bodies whose description scales the torque: columns (10,), parameters (10,), `relative_covariance`."""
-        found: list[tuple[Int, Float, Float]] = []
+    def _scaling_links(self) -> list[tuple[Int, Float, Float]]:
+        """Links whose prior fixes the torque scale: columns (10,), parameters (10,), `relative_covariance`."""
+        described: list[tuple[Int, Float, Float]] = []
         columns = self.eq.run.estimate.columns
         for ten in body_columns(columns) if self._by_description else ():
             body = np.array([columns[i].prior for i in ten])
             if is_described(body):
-                # Inertias of exporters are often a little impossible: the mass is known all the same.
+                # Exported robot files often have slightly impossible inertias, but their masses are still usable.
                 body = nearest_possible(body, THINNEST)
-                found.append((ten, body, relative_covariance(body)))
-        return found
+                described.append((ten, body, relative_covariance(body)))
+        return described
 
     @cached_property
-    def _loosely(self) -> tuple[Float, Float, Float, Float]:
-        """What `prior` starts from: mean, described mean, precision, and covariance (p, p) of what is loosely known."""
+    def _prior_parts(self) -> tuple[Float, Float, Float, Float]:
+        """Start of `prior`: mean, its scaled part, precision, and covariance (p, p) of weakly known parameters."""
         eq, at, sd = self.eq, self.at, self.sd
         mean, described_mean, std = np.zeros(self.count), np.zeros(self.count), np.ones(self.count)
         rms = eq.column_rms
@@ -609,8 +623,8 @@ class _Problem:
         friction = np.array([sd.friction * share[j] * whole[j, eq.changes[j]] for j in range(eq.n)])
         friction[:, LOAD_FRICTION] = sd.load_friction
         std[at["friction"]] = friction.ravel()
-        own = np.array([sd.position * whole[j, eq.position[j]] for j in range(eq.n)])
-        std[at["position"]] = own.ravel()
+        position = np.array([sd.position * whole[j, eq.position[j]] for j in range(eq.n)])
+        std[at["position"]] = position.ravel()
         std[at["rest"]] = np.repeat(sd.loose * eq.torque_rms, 2)
         std[at["load"]] = self.load_std
         if "weight" in at:
@@ -624,7 +638,7 @@ class _Problem:
         spread = parameter_spread(eq.run.robot, columns, np.where(influence > 0, influence, np.nan))
         if self._by_description:
             prior = np.zeros(eq.p)
-            for ten, body, _ in self._described:
+            for ten, body, _ in self._scaling_links:
                 prior[ten] = body
             described_mean[at["robot"]] = base.B @ prior
         return mean, described_mean, precision, np.diag((sd.loose * spread) ** 2)
@@ -634,7 +648,7 @@ class _Problem:
         return self.rule is ScaleRule.DESCRIPTION and self.view is not View.DIFFERENCE
 
     def prior_at(self, x: Float, described: float, factor: float) -> tuple[Float, Float, Float]:
-        """Distance x - mean(x), its Jacobian (unknowns, unknowns), and precision."""
+        """Distance x - mean(x), its Jacobian (n_unknowns, n_unknowns), and precision."""
         mean, described_mean, precision = self.prior(described, factor)
         common = self.at["common"].start
         scaled = float(np.exp(-x[common])) * described_mean
@@ -643,12 +657,12 @@ class _Problem:
         return x - mean - scaled, J, precision
 
     def residual(self, x: Float, i: int) -> Float:
-        """Residual y - X c of a group's triangle."""
+        """Residual y - X c of the triangle of a group."""
         R = self.groups[i].total.R
         return np.asarray(R[:, -1] - R[:, :-1] @ self.coefficients[i].values(x))
 
     def solve(self, x: Float, described: float, factor: float, weights: Float) -> tuple[Float, Float, float]:
-        """Gauss-Newton from x with halved steps: unknowns, information, cost."""
+        """Gauss-Newton steps from x with step halving; returns unknowns, information matrix and cost."""
         mean, described_mean, precision = self.prior(described, factor)
         common = self.at["common"].start
 
@@ -664,57 +678,57 @@ class _Problem:
             J = np.eye(self.count)
             J[:, common] += float(np.exp(-x[common])) * described_mean
             A, g = J.T @ precision @ J, -J.T @ precision @ away(x)
-            for i, (own, weight) in enumerate(zip(self.coefficients, weights, strict=True)):
-                X = self.groups[i].total.R[:, :-1] @ own.slopes(x)
-                A[np.ix_(own.used, own.used)] += weight * (X.T @ X)
-                g[own.used] += weight * (X.T @ self.residual(x, i))
-            found = lowered(cost, x, _solved(A, g), best)
-            if found is None:
+            for i, (coefficients, weight) in enumerate(zip(self.coefficients, weights, strict=True)):
+                X = self.groups[i].total.R[:, :-1] @ coefficients.slopes(x)
+                A[np.ix_(coefficients.used, coefficients.used)] += weight * (X.T @ X)
+                g[coefficients.used] += weight * (X.T @ self.residual(x, i))
+            improved = lowered(cost, x, _solved(A, g), best)
+            if improved is None:
                 break
-            gained = best - found[1]
-            x, best = found
+            gained = best - improved[1]
+            x, best = improved
             if gained < SETTLED * best:
                 break
         return x, A, best
 
     def mean_squares(self, x: Float) -> Float:
-        """(groups,) of the residuals; of a few poses, at least as sure as friction at rest allows."""
-        found = np.ones(len(self.groups))
+        """Mean square residual of each group; for few poses it includes friction at rest as a lower bound."""
+        squares = np.ones(len(self.groups))
         for i, group in enumerate(self.groups):
-            if not group.held:
+            if not group.given:
                 e = self.residual(x, i)
                 square = float(e @ e) + 1e-24 * group.total.target_square + np.finfo(float).tiny
                 known = float(self.eq.friction_rms[group.joint] ** 2) if group.poses else 0.0
-                found[i] = (square + known) / max(group.total.count, 1)
-        return found
+                squares[i] = (square + known) / max(group.total.count, 1)
+        return squares
 
     def correlation(self, x: Float, weights: Float, inverse: Float) -> Float:
-        """(groups,) how much more the blocks' scores vary than those of independent residuals would."""
-        found = np.ones(len(self.groups))
+        """Ratio of the variance of the blocks' scores to that of independent residuals, for each group."""
+        ratios = np.ones(len(self.groups))
         for i, (group, weight) in enumerate(zip(self.groups, weights, strict=True)):
-            if group.held:
+            if group.given:
                 continue
-            own = self.coefficients[i]
-            value, K = own.values(x), own.slopes(x) @ inverse[own.used]
+            coefficients = self.coefficients[i]
+            value, K = coefficients.values(x), coefficients.slopes(x) @ inverse[coefficients.used]
             X = group.total.R[:, :-1] @ K
             square = 0.0
             for factor in group.blocks:
                 R = factor.R
                 score = K.T @ (R[:, :-1].T @ (R[:, -1] - R[:, :-1] @ value))
                 square += float(score @ score)
-            found[i] = weight * square / max(float(np.sum(X**2)), np.finfo(float).tiny)
-        return found
+            ratios[i] = weight * square / max(float(np.sum(X**2)), np.finfo(float).tiny)
+        return ratios
 
     def noise(self, x: Float, weights: Float, inverse: Float) -> Float:
-        """Covariance of the unknowns that the residuals leave, by leaving out blocks; of the run's, by its own."""
+        """Covariance of the unknowns from the residuals, by leaving out blocks; for the run's parameters, its own."""
         f = inverse.shape[1]
         H, s = np.zeros((self.blocks, f, f)), np.zeros((self.blocks, f))
-        held = np.zeros((f, f))
-        for group, own, weight in zip(self.groups, self.coefficients, weights, strict=True):
-            value, K = own.values(x), own.slopes(x) @ inverse[own.used]
-            if group.held:
+        fixed = np.zeros((f, f))
+        for group, coefficients, weight in zip(self.groups, self.coefficients, weights, strict=True):
+            value, K = coefficients.values(x), coefficients.slopes(x) @ inverse[coefficients.used]
+            if group.given:
                 X = group.total.R[:, :-1] @ K
-                held += X.T @ X
+                fixed += X.T @ X
             for m, factor in enumerate(group.blocks, group.first):
                 R = factor.R
                 X = R[:, :-1] @ K
@@ -722,10 +736,10 @@ class _Problem:
                 s[m] += weight * X.T @ (R[:, -1] - R[:, :-1] @ value)
         scores = BlockScores(inverse, H, s, np.zeros(len(s), dtype=np.int64))
         D = scores.jackknifed()
-        return scores.covariance(shrunk(D.T @ D, scores) + held)
+        return scores.covariance(shrunk(D.T @ D, scores) + fixed)
 
     def relative(self, x: Float) -> float:
-        """Error of the loaded motion's torque, of its size."""
+        """Relative torque error of the loaded motion."""
         loaded = [i for i, group in enumerate(self.groups) if group.loaded and not group.poses]
         missed = sum(float(e @ e) for e in (self.residual(x, i) for i in loaded))
         whole = sum(self.groups[i].total.target_square for i in loaded)
@@ -739,13 +753,30 @@ def estimate_load(
     nuisances: Nuisances | None = None,
     scale: tuple[Float, Float] | None = None,
 ) -> LoadEstimate:
-    """The load by maximum posterior density, min sum_g ||y_g - X_g c_g(x)||^2 / (s_g^2 t_g) + (x - m)' P (x - m).
+    """Estimate the payload by maximum posterior density.
 
-    s_g^2: mean square residual of joint and log, t_g >= 1: by how much more the blocks' scores vary than independent
-    residuals' would, so that residuals and priors are weighed against each other as they deserve. P: see Nuisances;
-    with `DESCRIPTION` each body of the description is taken to be off by a share of its size, that of DESCRIBED with
-    the greatest evidence, and the gains by a common factor beside.
-    scale: log scale (n,) and covariance (n, n) where they are known.
+    Minimises sum_g ||y_g - X_g c_g(x)||^2 / (s_g^2 t_g) + (x - m)' P (x - m). s_g^2: mean square residual of joint and
+    log. t_g >= 1: ratio of the variance of the blocks' scores to that of independent residuals, which balances data and
+    prior. P: see Nuisances; with `DESCRIPTION`, each link of the robot file has a relative error, the one of DESCRIBED
+    with the largest evidence, and all gains have a common factor.
+
+    Parameters
+    ----------
+    equations : LoadEquations
+        Equations with and without payload.
+    rule : ScaleRule
+        What fixes the torque scale.
+    view : View
+        Part of the data to use.
+    nuisances : Nuisances, optional
+        Standard deviations of the disturbances.
+    scale : tuple of ndarray, optional
+        Log scale (n_joints,) and covariance (n_joints, n_joints) if they are known.
+
+    Returns
+    -------
+    LoadEstimate
+
     """
     problem = _Problem(equations, rule, view, nuisances or Nuisances(), scale)
     at, described, factor = problem.at, DESCRIBED[0], 1.0
@@ -797,27 +828,29 @@ def estimate_load(
 
 
 def _evidence(problem: _Problem, x: Float, described: float, factor: float, weights: Float) -> float:
-    # Laplace's approximation of the log marginal likelihood.
+    # Laplace approximation of the log marginal likelihood.
     _, A, cost = problem.solve(x, described, factor, weights)
-    own = problem.at["robot"]
+    robot_place = problem.at["robot"]
     precision = problem.prior(described, factor)[2]
-    return float(0.5 * (np.linalg.slogdet(precision[own, own])[1] - cost - np.linalg.slogdet(A)[1]))
+    return float(
+        0.5 * (np.linalg.slogdet(precision[robot_place, robot_place])[1] - cost - np.linalg.slogdet(A)[1])
+    )
 
 
-def _held(eq: LoadEquations) -> _Group:
+def _base_prior(eq: LoadEquations) -> _Group:
     estimate = eq.run.estimate
     values, vectors = np.linalg.eigh(estimate.covariance)
     root = (vectors / np.sqrt(np.maximum(values, ROUNDING * values[-1]))).T
     b = len(estimate.value)
     R = np.zeros((b + 1, b + 1))
     R[:b, :b], R[:b, b] = root, root @ estimate.value
-    return _Group(-1, False, Factor(estimate.base.independent, R, b, np.zeros(b + 1), 0.0), held=True)
+    return _Group(-1, False, Factor(estimate.base.independent, R, b, np.zeros(b + 1), 0.0), given=True)
 
 
 def lowered(cost: Callable[[Float], float], x: Float, step: Float, best: float) -> tuple[Float, float] | None:
-    """The first of the step and its halves that lowers the cost below `best`, and its cost; None if none does.
+    """First of the step and its halves that lowers the cost below `best`, with its cost; None if none does.
 
-    A long step may leave what exponentials of gains can be: its cost is infinite, or no number at all.
+    The exponentials of gains overflow for a long step, so its cost may be infinite or nan.
     """
     length = 1.0
     while length > SHORTEST:
@@ -842,29 +875,29 @@ def _root(A: Float) -> Float:
     return np.asarray(d[:, None] * np.linalg.inv(L).T)
 
 
-# The physically consistent load nearest to an estimate of its ten parameters.
+# The physically consistent payload closest to an estimate of its ten parameters.
 
-# Radius of gyration over the distance of the centre, of the body that unexcited directions are drawn to.
+# Radius of gyration of the small body used for unexcited directions, relative to the distance of its centre of mass.
 SMALL = 0.3
-# How much that body weighs: at 1 masses of benchmarks/payload.py come out 2.6 % too small, at 0.1 not.
+# Weight of that body: 1 makes the masses of benchmarks/payload.py 2.6 % too small, 0.1 does not.
 PULL = 0.1
-# Least eigenvalue of the load's pseudo-inertia, kg m^2 and kg.
+# Smallest eigenvalue of the pseudo-inertia of the payload, kg m^2 and kg.
 MARGIN = 1e-8
-# Directions of the covariance that are determined so much better than the worst count no more than this.
+# Lower bound for eigenvalues of the correlation matrix relative to the largest, for a well-conditioned metric.
 SHARPEST = 1e-7
 
 
 def consistent_load(estimate: LoadEstimate) -> Float:
-    """The consistent body (10,) nearest to an estimate in the metric of its covariance.
+    """The physically consistent payload (10,) closest to an estimate in the metric of its covariance C.
 
-    min (pi - found)' C^-1 (pi - found) + PULL d(pi, small), pseudo-inertia >= MARGIN; d: the entropic distance to a
-    small body at the found centre, which decides what the log says nothing of.
-    Raises SolverError if the solver gives no checked answer.
+    Minimises (pi - estimate)' C^-1 (pi - estimate) + PULL d(pi, small) with pseudo-inertia >= MARGIN. d is the entropic
+    distance to a small body at the estimated centre of mass, which fixes values that the log does not determine.
+    Raises SolverError if the solver does not return a verified answer.
     """
-    found, C = estimate.parameters, estimate.covariance
-    mass = float(max(found[0], np.sqrt(C[0, 0]), 1e-3))
-    centre = found[1:4] / mass
-    # A column's size keeps units apart.
+    estimated, C = estimate.parameters, estimate.covariance
+    mass = float(max(estimated[0], np.sqrt(C[0, 0]), 1e-3))
+    centre = estimated[1:4] / mass
+    # Scaled by standard deviations, because the parameters have different units.
     size = np.sqrt(np.diag(C))
     values, vectors = np.linalg.eigh(C / np.outer(size, size))
     whiten = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
@@ -875,12 +908,19 @@ def consistent_load(estimate: LoadEstimate) -> Float:
     prior = from_com(mass, centre, mass * small**2 * np.eye(3))
     try:
         answer = feasible_parameters(
-            whiten, whiten @ found, columns, [PhysicalBodies(MARGIN)], prior, spread, PULL, Distance.ENTROPIC
+            whiten,
+            whiten @ estimated,
+            columns,
+            [PhysicalBodies(MARGIN)],
+            prior,
+            spread,
+            PULL,
+            Distance.ENTROPIC,
         )
     except SolverError as error:
         raise SolverError(
             error.identifier,
-            found=f"no consistent load near the fit's: {error.found}",
+            found=f"no physically consistent load near the estimate: {error.found}",
             expected=error.expected,
             do="check units and mapping of both logs, and record a longer motion with the load",
         ) from error

@@ -1,4 +1,4 @@
-"""The regressor of a robot in one line: tau = Y(q, dq, ddq) theta, its columns by name, its base parameters."""
+"""The regressor of a robot, tau = Y(q, dq, ddq) theta, with names of its columns and its base parameters."""
 
 from __future__ import annotations
 
@@ -9,21 +9,31 @@ import numpy as np
 import numpy.typing as npt
 
 from dynid.base.arrays import Float
+from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.factor.base import BaseMap, structural_base
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
+from dynid.terms.exports import Reads
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Column, Term, Terms, states
 
-_SHOWN = 12  # columns that are named
+_SHOWN = 12  # columns named in the representation
 
 
 @dataclass(frozen=True, eq=False)
 class Regressor:
-    """Y of tau = Y theta for given states, with what its columns stand for.
+    """Y of tau = Y theta for given states, with the meaning of its columns.
 
-    Y: (T, n, p) for states (T, n), (n, p) for one state (n,).    columns: (p,) name, unit and prior of the parameters.
+    Attributes
+    ----------
+    robot : RobotModel
+    terms : Terms
+    Y : ndarray, shape (n_samples, n_joints, p)
+        (n_joints, p) for a single state.
+    columns : tuple of Column
+        Name, unit and prior of the p parameters.
+
     """
 
     robot: RobotModel
@@ -36,27 +46,27 @@ class Regressor:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """(p,) names of the parameters: symbol and number of the body or joint, from 1."""
+        """Names of the p parameters: symbol and number of the link or joint, from 1."""
         return tuple(column.name for column in self.columns)
 
     @property
     def units(self) -> tuple[str, ...]:
-        """(p,) units of the parameters."""
+        """Units of the p parameters."""
         return tuple(column.unit for column in self.columns)
 
     @property
     def prior(self) -> Float:
-        """(p,) values of the robot's description; nan = unknown."""
+        """Values of the robot file, shape (p,); nan = unknown."""
         return np.array([column.prior for column in self.columns])
 
     @cached_property
     def base(self) -> BaseMap:
-        """The b base parameters that any motion can determine, beta = B theta: `base.B`, `base.formulas()`."""
+        """Base parameters beta = B theta that any motion can determine: see `base.B` and `base.formulas()`."""
         return structural_base(self.robot, self.terms, TorqueRows())
 
     @property
     def Y_base(self) -> Float:
-        """The columns of the base parameters, (..., n, b): Y theta = Y_base beta."""
+        """Columns of the base parameters, shape (..., n_joints, n_base): Y theta = Y_base beta."""
         return self.Y[..., self.base.independent]
 
 
@@ -70,18 +80,47 @@ def regressor(
     rate: float | None = None,
     extra: Mapping[str, npt.ArrayLike] | None = None,
 ) -> Regressor:
-    """Y of tau = Y(q, dq, ddq) theta, for all states at once.
+    """Regressor Y of tau = Y(q, dq, ddq) theta, for all states at once.
 
-    q, dq, ddq: (T, n), or (n,) for one state, in SI units.    terms: the model; None = rigid bodies alone, ten inertial
-    parameters a body: m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about its joint's frame.
-    rate: Hz, for terms that read the motion in time.    extra: channels (T,) that terms read, by name.
-    Torque that terms contribute without a parameter is no part of Y.
+    Torque that terms contribute without a parameter is not part of Y.
 
-    Raises UsageError for arrays of another shape, or without what the terms read.
-    Source: Atkeson, An and Hollerbach 1986; base parameters: Gautier 1991.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    q, dq, ddq : array_like, shape (n_samples, n_joints) or (n_joints,), SI units
+        States.
+    terms : Terms or Term, optional
+        The model; None = rigid bodies, with ten inertial parameters per link about its joint frame: m, mcx, mcy, mcz,
+        Ixx, Ixy, Iyy, Ixz, Iyz, Izz.
+    rate : float, Hz, optional
+        Sampling rate, for terms that use the history of the motion.
+    extra : mapping of str to array_like, shape (n_samples,), optional
+        Channels that the terms read.
+
+    Returns
+    -------
+    Regressor
+
+    Raises
+    ------
+    UsageError
+        For arrays of another shape, or if an input of a term is missing.
+
+    References
+    ----------
+    Atkeson, An and Hollerbach 1986; base parameters: Gautier 1991.
+
     """
     chosen = RigidBody() if terms is None else terms
     model = chosen if isinstance(chosen, Terms) else Terms((chosen,))
+    if rate is None and model.reads_rate:
+        needing = [term.name for term in model.terms if Reads.RATE in term.traits.reads]
+        raise UsageError(
+            "no-rate",
+            found=f"states without their rate for the term {', '.join(needing)}",
+            expected="rate = samples per second of consecutive states",
+        )
     samples, shape = states(robot, model, q, dq, ddq, rate=rate, extra=extra)
     columns = model.columns(robot)
     Y = model.torque_regressor(robot, samples).dense(len(columns))

@@ -36,22 +36,33 @@ from dynid.simulation.open_loop import OpenLoop, first_stretch, open_loop
 from dynid.terms.term import CATALOGUE, Terms
 from dynid.terms.transmission import placed_at
 
-# On which side of a coupled transmission friction sits, by comparing what both models make of unseen
-# blocks.
+# Side of a coupled transmission on which friction acts, by comparing both models on held-out blocks.
 
 SIDES = ("joint", "motor", "both")
+# Standard errors by which one side must be better.
 DECISIVE = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class SideComparison:
-    """Friction at the joints against friction at the motors.
+    """Friction at the joints compared with friction at the motors.
 
-    side: "joint", "motor", or "undecided".    joint, motor: both fits.
-    relative: (2, n) relative error by joint on held-out blocks, joint side first.
-    difference: sum over held-out blocks of (squared errors of the joint-side fit - those of the motor-side fit),
-        each joint's in units of its noise; positive speaks for the motors.    std: of that difference over blocks.
-    text: the answer in words.
+    Attributes
+    ----------
+    side : str
+        "joint", "motor" or "undecided".
+    joint, motor : Identification
+        Both fits.
+    relative : ndarray, shape (2, n_joints)
+        Relative error on held-out blocks, joint side first.
+    difference : float
+        Sum over held-out blocks of the squared errors of the joint-side fit minus those of the motor-side fit, in units
+        of each joint's noise; positive values favour the motors.
+    std : float
+        Standard deviation of that difference over blocks.
+    text : str
+        The answer in words.
+
     """
 
     side: str
@@ -64,9 +75,26 @@ class SideComparison:
 
 
 def friction_on(terms: Terms, side: str, robot: RobotModel | None = None) -> Terms:
-    """The same model with its plain friction on the "joint" or the "motor" side.
+    """The same model with its friction on the other side of the transmission.
 
-    robot: if given, widths of smoothed signs are turned from joint to motor velocities, or back, by the median ratio.
+    Parameters
+    ----------
+    terms : Terms
+        The model.
+    side : {"joint", "motor"}
+        Where friction acts.
+    robot : RobotModel, optional
+        If given, widths of smoothed signs are converted by its median gear ratio.
+
+    Returns
+    -------
+    Terms
+
+    Raises
+    ------
+    UsageError
+        For another side.
+
     """
     if side not in ("joint", "motor"):
         raise UsageError("friction-side", found=f"side '{side}'", expected="'joint' or 'motor'")
@@ -77,20 +105,42 @@ def friction_on(terms: Terms, side: str, robot: RobotModel | None = None) -> Ter
 def on_side(
     robot: RobotModel, log: Log, settings: Settings, side: str, diagnostics: Diagnostics
 ) -> tuple[Settings, SideComparison | None]:
-    """Settings with friction at the joints, at the motors, or (side "both") where unseen blocks of the log want it.
+    """Settings with friction at the joints, at the motors, or (side "both") where held-out blocks are predicted better.
 
-    With "both" the comparison is returned as well and noted; undecided, the settings stay as they are.
-    Raises UsageError for another side, and what `compare_sides` raises.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    log : Log
+        The log.
+    settings : Settings
+        Settings of the identification.
+    side : {"joint", "motor", "both"}
+        With "both", undecided settings stay unchanged.
+    diagnostics : Diagnostics
+        Collects warnings and notes.
+
+    Returns
+    -------
+    Settings
+    SideComparison or None
+        The comparison for "both".
+
+    Raises
+    ------
+    UsageError
+        For another side; also as `compare_sides`.
+
     """
     if side not in SIDES:
         raise UsageError("friction-side", found=f"side '{side}'", expected=", ".join(SIDES))
-    found = compare_sides(robot, log, settings) if side == "both" else None
-    if found is not None:
-        diagnostics.note("friction-side", found.text)
-        side = found.side
+    comparison = compare_sides(robot, log, settings) if side == "both" else None
+    if comparison is not None:
+        diagnostics.note("friction-side", comparison.text)
+        side = comparison.side
     if side == "undecided":
-        return settings, found
-    return replace(settings, terms=friction_on(settings.model, side, robot)), found
+        return settings, comparison
+    return replace(settings, terms=friction_on(settings.model, side, robot)), comparison
 
 
 def compare_sides(
@@ -100,36 +150,59 @@ def compare_sides(
     *,
     diagnostics: Diagnostics | None = None,
 ) -> SideComparison:
-    """Fits both models to a log and says which one the data prefer, by blocks that were held out of each fit.
+    """Fit friction at the joints and at the motors to a log, and compare both on held-out blocks.
 
-    Where no motor moves several joints the two are one model, and the answer is "undecided".
-    Raises UsageError if the model holds none of the friction terms, UnfitDataError if the log is too short to hold
-    blocks out.
+    If no motor moves several joints, both are the same model and the answer is "undecided".
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    log : Log
+        The log.
+    settings : Settings, optional
+        Settings of the identification.
+    diagnostics : Diagnostics, optional
+        Collects warnings and notes.
+
+    Returns
+    -------
+    SideComparison
+
+    Raises
+    ------
+    UsageError
+        If the model has no friction term.
+    UnfitDataError
+        If the log is too short to hold blocks out.
+
     """
-    # Models are compared by estimates that no constraint bends.
     chosen = settings or Settings()
-    # What is accepted for one of two models need not be found with the other.
+    # A doubt that is accepted for one model need not occur with the other.
     sink = diagnostics if diagnostics is not None else Diagnostics()
     sink.accept(chosen.accept)
     other = Diagnostics(accepting=sink.accepting)
+    # Constraints would bias both estimates, so the comparison is without them.
     chosen = replace(chosen, accept=(), estimator=unconstrained(chosen.estimator))
     models = {side: friction_on(chosen.model, side, robot) for side in ("joint", "motor")}
     if models["joint"] == models["motor"]:
-        movable = ", ".join(name for name, kind in CATALOGUE.items() if kind.either_side)
-        raise UsageError("no-friction", found=f"a model without {movable}", expected="one of them")
+        movable = ", ".join(name for name, kind in CATALOGUE.items() if kind.traits.either_side)
+        raise UsageError(
+            "no-friction", found=f"a model without {movable}", expected="a model with one of these terms"
+        )
     joint, motor = (
-        identify(robot, log, replace(chosen, terms=models[side]), diagnostics=own)
-        for side, own in (("joint", sink), ("motor", other))
+        identify(robot, log, replace(chosen, terms=models[side]), diagnostics=collector)
+        for side, collector in (("joint", sink), ("motor", other))
     )
-    # Either fit may have left out times that spoilt it: errors are paired on the blocks that both have whole.
-    places = [{_equations(block): m for m, block in enumerate(one.factors.blocks)} for one in (joint, motor)]
+    # A fit may have masked some times, so errors are paired only on blocks that are complete in both fits.
+    places = [{_block_key(block): m for m, block in enumerate(run.factors.blocks)} for run in (joint, motor)]
     common = [place for place in places[0] if place in places[1]]
     if len(common) < LEAST_BLOCKS:
         raise too_few_blocks(len(common))
     errors = np.stack(
         [
-            _held_out_squares(one, chosen)[[place[key] for key in common]]
-            for one, place in zip((joint, motor), places, strict=True)
+            _held_out_squares(run, chosen)[[place[key] for key in common]]
+            for run, place in zip((joint, motor), places, strict=True)
         ]
     )
     blocks = [joint.factors.blocks[places[0][key]] for key in common]
@@ -137,31 +210,31 @@ def compare_sides(
     torque = np.array([[f.target_square for f in block.groups] for block in blocks]).sum(axis=0)
     noise = errors.sum(axis=1).min(axis=0) / counts.sum(axis=0)
     judged = [
-        Candidate(side, one.estimate.base.rank, (squares / np.maximum(noise, 1e-300)).sum(axis=1))
-        for side, one, squares in zip(("joint", "motor"), (joint, motor), errors, strict=True)
+        Candidate(side, run.estimate.base.rank, (squares / np.maximum(noise, 1e-300)).sum(axis=1))
+        for side, run, squares in zip(("joint", "motor"), (joint, motor), errors, strict=True)
     ]
-    found = compare(judged, counts.sum(axis=1), errors=DECISIVE)
+    comparison = compare(judged, counts.sum(axis=1), errors=DECISIVE)
     difference = float((judged[0].squares - judged[1].squares).sum())
-    std = float(found.excess_std.max())
+    std = float(comparison.excess_std.max())
     relative = np.sqrt(errors.sum(axis=1) / np.maximum(torque, 1e-300))
     side = "undecided"
-    if (robot.drive.coupled or robot.drive.linkages) and not found.within.all():
-        side = found.winner.name
+    if (robot.drive.coupled or robot.drive.linkages) and not comparison.within.all():
+        side = comparison.winner.name
     return SideComparison(
         side, joint, motor, relative, difference, std, _text(side, robot, relative, difference, std)
     )
 
 
-def _equations(block: Block) -> tuple[object, ...]:
+def _block_key(block: Block) -> tuple[object, ...]:
     return block.trajectory, block.segment, block.start, *(group.count for group in block.groups)
 
 
-def _held_out_squares(found: Identification, settings: Settings) -> Float:
-    # (blocks, groups) squared errors of each block by a fit that has not seen it.
-    base = found.estimate.base
-    factors = found.factors.select(base.mask)
-    columns = found.estimate.columns
-    spread = parameter_spread(found.robot, columns, influence(found.factors))
+def _held_out_squares(identification: Identification, settings: Settings) -> Float:
+    # Squared errors (n_blocks, n_groups) of each block by a fit without it.
+    base = identification.estimate.base
+    factors = identification.factors.select(base.mask)
+    columns = identification.estimate.columns
+    spread = parameter_spread(identification.robot, columns, influence(identification.factors))
     squares = np.zeros((len(factors.blocks), len(factors.group_names)))
     folds = folds_of(factors, settings.folds)
     if not folds:
@@ -177,26 +250,26 @@ def _held_out_squares(found: Identification, settings: Settings) -> Float:
 def _text(side: str, robot: RobotModel, relative: Float, difference: float, std: float) -> str:
     worst = int(np.argmax(np.abs(relative[0] - relative[1])))
     figures = (
-        f"joint '{robot.joint_names[worst]}' differs most: {100 * relative[0, worst]:.3g} % missed with friction at "
-        f"the joints, {100 * relative[1, worst]:.3g} % with friction at the motors"
+        f"largest difference at joint '{robot.joint_names[worst]}': error {100 * relative[0, worst]:.3g} % with "
+        f"friction at the joints, {100 * relative[1, worst]:.3g} % at the motors"
     )
     if side != "undecided":
-        return f"friction sits at the {side}s ({abs(difference) / std:.3g} standard deviations); {figures}"
+        return f"friction acts at the {side}s ({abs(difference) / std:.3g} standard deviations); {figures}"
     if not robot.drive.coupled and not robot.drive.linkages:
         return "no motor moves several joints: friction at joints and motors is the same model"
-    return f"these data do not separate joint-side from motor-side friction; {figures}"
+    return f"this log does not separate joint-side from motor-side friction; {figures}"
 
 
-# Seconds that a model is driven by measured torque alone.
+# s: a model is driven by measured torque alone for this time.
 OPEN_LOOP = 5.0
 SCHEMES: tuple[Rows, ...] = (TorqueRows(), MomentumRows(), EnergyRows(), PowerRows(), FilteredPowerRows())
 
 
 @dataclass(frozen=True, eq=False)
 class SchemeResult:
-    """One scheme: its identification, or why there is none; its model driven open loop by measured torque.
+    """One scheme of equations: its identification or failure, and its model driven open loop by measured torque.
 
-    open_loop: None where the model cannot be driven, as with terms that read a log channel.
+    open_loop: None if the model cannot be driven, as with terms that read a log channel.
     """
 
     name: str
@@ -214,12 +287,32 @@ def compare_schemes(
     threads: int | None = None,
     schemes: Sequence[Rows] = SCHEMES,
 ) -> tuple[SchemeResult, ...]:
-    """Identifies with each scheme in turn, everything else alike; a scheme that fails is reported, not hidden.
+    """Identify with each scheme of equations and otherwise equal settings; failures are part of the result.
 
     Each model is then driven by the measured torque of the first OPEN_LOOP seconds of the held-out log, or of the log.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    log : Log
+        The log.
+    settings : Settings, optional
+        Settings of the identification.
+    validation : Log, optional
+        Held-out log.
+    threads : int, optional
+        Number of threads; results do not depend on it.
+    schemes : sequence of Rows
+        The schemes to compare.
+
+    Returns
+    -------
+    tuple of SchemeResult
+
     """
     chosen = settings or Settings()
-    found = []
+    results = []
     for rows in schemes:
         try:
             result = identify(
@@ -230,21 +323,21 @@ def compare_schemes(
                 threads=threads,
                 diagnostics=Diagnostics(accepting=frozenset(chosen.accept)),
             )
-            found.append(SchemeResult(rows.name, result, open_loop=_driven(result, validation or log)))
+            results.append(SchemeResult(rows.name, result, open_loop=_driven(result, validation or log)))
         except DynidError as error:
-            found.append(SchemeResult(rows.name, None, str(error)))
-    return tuple(found)
+            results.append(SchemeResult(rows.name, None, str(error)))
+    return tuple(results)
 
 
 def compare_on_unseen(results: Sequence[SchemeResult]) -> Comparison | None:
-    """The schemes compared on blocks of a held-out log, each joint's error by the least that any scheme leaves of it.
+    """Compare schemes on blocks of a held-out log, with errors relative to the smallest of each joint.
 
-    None without a held-out log, or where fewer than two schemes were scored on the same samples of enough blocks.
+    None without a held-out log, or if fewer than two schemes were scored on the same samples of enough blocks.
     """
     scored = [
-        (one.name, one.identification, one.identification.validations[0].residuals)
-        for one in results
-        if one.identification is not None and one.identification.validations
+        (result.name, result.identification, result.identification.validations[0].residuals)
+        for result in results
+        if result.identification is not None and result.identification.validations
     ]
     runs = [(name, run, r) for name, run, r in scored if r is not None]
     if len(runs) < 2 or any(not np.array_equal(r.t, runs[0][2].t) for _, _, r in runs):
@@ -273,9 +366,28 @@ def compare_on_unseen(results: Sequence[SchemeResult]) -> Comparison | None:
 
 
 def drive(identification: Identification, log: Log, seconds: float) -> OpenLoop:
-    """Drives an identified model by the torque of a log's first seconds, prepared as in the identification.
+    """Drive an identified model by the measured torque of the first seconds of a log.
 
-    Raises UnfitDataError for a log without a stretch of motion, UsageError for terms that cannot be driven.
+    Parameters
+    ----------
+    identification : Identification
+        The finished identification.
+    log : Log
+        Prepared as in the identification.
+    seconds : float, s
+        Length of the simulation.
+
+    Returns
+    -------
+    OpenLoop
+
+    Raises
+    ------
+    UnfitDataError
+        For a log without motion.
+    UsageError
+        For terms that cannot be simulated.
+
     """
     settings: Any = identification.preparation["settings"]
     preparation = replace(Preparation(**settings), rate=None)
@@ -296,30 +408,31 @@ def _driven(result: Identification, log: Log) -> OpenLoop | None:
 
 
 def scheme_lines(results: Sequence[SchemeResult]) -> list[str]:
-    """A table of schemes, their open-loop errors by joint, and their parameters.
-
-    The table has errors of torque, base parameters and how well they are known, and ||q_error||_2 over all joints.
-    """
+    """Lines of text: torque errors, base parameters and open-loop errors ||q_error||_2 of each scheme."""
     lines = [
         f"{'rows':<16}{'held-out':>10}{'training':>10}{'base':>6}{'condition':>11}{'median std':>12}{'open loop':>18}"
     ]
-    for one in results:
-        if one.identification is None:
-            lines.append(f"{one.name:<16}{one.failure}")
+    for result in results:
+        if result.identification is None:
+            lines.append(f"{result.name:<16}{result.failure}")
             continue
-        run = one.identification
+        run = result.identification
         held_out = run.validations[0].scores.total_relative if run.validations else np.nan
         lines.append(
-            f"{one.name:<16}{100 * held_out:>8.2f} %{100 * run.training.scores.total_relative:>8.2f} %"
+            f"{result.name:<16}{100 * held_out:>8.2f} %{100 * run.training.scores.total_relative:>8.2f} %"
             f"{run.estimate.base.rank:>6}{run.estimate.base.condition:>11.3g}"
-            f"{100 * float(np.median(run.estimate.relative_std)):>10.2g} %{_open_loop_cell(one.open_loop):>18}"
+            f"{100 * float(np.median(run.estimate.relative_std)):>10.2g} %{_open_loop_cell(result.open_loop):>18}"
         )
-    unseen = compare_on_unseen(results)
-    if unseen is not None:
-        equal = [one.name for one, within in zip(unseen.candidates, unseen.within, strict=True) if within]
-        lines += ["", f"as good as the best on unseen motion, within one standard error: {', '.join(equal)}"]
+    comparison = compare_on_unseen(results)
+    if comparison is not None:
+        equal = [
+            result.name
+            for result, within in zip(comparison.candidates, comparison.within, strict=True)
+            if within
+        ]
+        lines += ["", f"within one standard error of the best on held-out motion: {', '.join(equal)}"]
     lines += _open_loop_lines(results)
-    return lines + _parameter_lines([one for one in results if one.identification is not None])
+    return lines + _parameter_lines([result for result in results if result.identification is not None])
 
 
 def _open_loop_cell(run: OpenLoop | None) -> str:
@@ -331,12 +444,12 @@ def _open_loop_cell(run: OpenLoop | None) -> str:
 
 
 def _open_loop_lines(results: Sequence[SchemeResult]) -> list[str]:
-    runs = [(one.name, one.open_loop) for one in results if one.open_loop is not None]
+    runs = [(result.name, result.open_loop) for result in results if result.open_loop is not None]
     if not runs:
         return []
     first = runs[0][1]
     seconds = float(first.t[-1] - first.t[0])
-    lines = ["", f"||q_error||_2 by joint, driven open loop for {seconds:.3g} s ({len(first.t)} samples)"]
+    lines = ["", f"||q_error||_2 per joint, driven open loop for {seconds:.3g} s ({len(first.t)} samples)"]
     lines.append(f"{'rows':<16}" + "".join(f"{name:>14.13}" for name in first.joint_names))
     for name, run in runs:
         lines.append(f"{name:<16}" + "".join(f"{x:>14.4g}" for x in run.norm))
@@ -345,12 +458,12 @@ def _open_loop_lines(results: Sequence[SchemeResult]) -> list[str]:
 
 def _parameter_lines(results: Sequence[SchemeResult]) -> list[str]:
     tables = []
-    for one in results:
-        if one.identification is not None:
-            e = one.identification.estimate
+    for result in results:
+        if result.identification is not None:
+            e = result.identification.estimate
             tables.append(dict(zip(e.names, zip(e.value, e.half_width(), strict=True), strict=True)))
     names = dict.fromkeys(name for table in tables for name in table)
-    lines = ["", "".join(f"{one.name:<24}" for one in results) + "base parameter"]
+    lines = ["", "".join(f"{result.name:<24}" for result in results) + "base parameter"]
     for name in names:
         cells = [with_interval(*t[name]) if name in t else "-" for t in tables]
         lines.append("".join(f"{cell:<24}" for cell in cells) + name)

@@ -1,4 +1,4 @@
-"""What an identification recovers where its model is true: the run's model at its log's own motion, fitted again."""
+"""Self-test: simulate the model of a run on the motion of its log, identify it again, and compare."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ from dynid.signals.settings import Preparation
 from dynid.terms.exports import Column, Of
 from dynid.verbs.demo import NUMPY_HINT, run_demo
 
-# Whether this installation works: versions, kernel, packages, and a robot identified on the spot.
+# Check of the installation: versions, kernel, packages, and a trial identification.
 
-# What the extras are for; those of developers are not looked for.
+# Purpose of each extra; those for developers are not checked.
 EXTRAS = {
-    "app": "the local page, dynid app",
+    "app": "dynid app, the local web page",
     "bags": "ROS bags and MCAP",
-    "collision": "clearances of designed motions, checked by coal",
-    "excel": "Excel's workbooks",
-    "fleet": "fleets on Dask",
+    "collision": "collision checks of planned motions",
+    "excel": "Excel workbooks",
+    "fleet": "dynid fleet on a Dask cluster",
     "hdf5": "HDF5 and MATLAB 7.3 logs",
-    "plot": "a result's figure in notebooks, by plotly",
+    "plot": "plots of a result in notebooks",
     "usd": "USD robots",
     "xacro": "xacro robots",
 }
-# A fitted model misses less of the noise-free torque than this share of what the imprecise description misses.
+# The torque error of the trial must be below this share of the error of the imprecise prior.
 BETTER = 0.5
-# 95 % intervals of the trial's base parameters may miss the truth for so many: one in a thousand installations more.
+# Share of true base parameters within their 95 % intervals; a correct installation is below it once in a thousand.
 COVERED = 0.8
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at.    works: None = absent, and needed only for what `text` names."""
+    """Result of one check; works: None = absent, and needed only for the purpose in `text`."""
 
     name: str
     works: bool | None
@@ -73,11 +73,11 @@ class Check:
 
 
 def examine(trial: bool = True) -> tuple[Check, ...]:
-    """Looks at Python, kernel, packages, extras, plug-ins and the disk, and identifies a simulated arm.
+    """Check Python, kernel, packages, extras, plug-ins and disk, and identify a simulated arm.
 
-    trial: whether an arm is identified, by the kernel in use.
+    trial: whether the arm is identified (with the kernel in use).
     """
-    found = [
+    checks = [
         Check("dynid", True, f"{__version__}, Python {platform.python_version()}, {platform.platform()}"),
         _kernel(),
         Check("processors", True, f"{os.cpu_count()}, of which {default_threads()} are used"),
@@ -86,7 +86,7 @@ def examine(trial: bool = True) -> tuple[Check, ...]:
         _plugins(),
         _disk(),
     ]
-    return (*found, _trial()) if trial else tuple(found)
+    return (*checks, _trial()) if trial else tuple(checks)
 
 
 def _kernel() -> Check:
@@ -94,25 +94,25 @@ def _kernel() -> Check:
     return Check("kernel", True, name, NUMPY_HINT if name == "numpy" else "")
 
 
-def _needed() -> dict[str, list[str]]:
-    # Packages by extra, "" = always.
+def _required_packages() -> dict[str, list[str]]:
+    # Required packages by extra; "" = always required.
     try:
         lines = requires("dynid") or []
     except PackageNotFoundError:  # run from a source tree that was not installed
         lines = []
-    found: dict[str, list[str]] = {}
+    packages: dict[str, list[str]] = {}
     for line in lines:
         name, marker = _NAME.match(line), re.search(r"extra == ['\"]([^'\"]+)", line)
         if name is not None:
-            found.setdefault(marker.group(1) if marker else "", []).append(name.group())
-    return found
+            packages.setdefault(marker.group(1) if marker else "", []).append(name.group())
+    return packages
 
 
 def _packages() -> list[Check]:
-    names = _needed().get("", [])
+    names = _required_packages().get("", [])
     if not names:
         return [Check("packages", None, "not known: dynid runs from a source tree", "pip install .")]
-    there, missing = _sorted_out(names)
+    there, missing = _installed_and_missing(names)
     checks = [Check("packages", True, ", ".join(there))] if there else []
     if missing:
         checks.append(
@@ -122,11 +122,11 @@ def _packages() -> list[Check]:
 
 
 def _extras() -> list[Check]:
-    needed, checks = _needed(), []
+    needed, checks = _required_packages(), []
     for extra, use in EXTRAS.items():
         if extra not in needed:
             continue
-        there, missing = _sorted_out(needed[extra])
+        there, missing = _installed_and_missing(needed[extra])
         if missing:
             checks.append(Check(extra, None, f"not installed: {use}", f"pip install 'dynid[{extra}]'"))
         else:
@@ -134,7 +134,7 @@ def _extras() -> list[Check]:
     return checks
 
 
-def _sorted_out(names: list[str]) -> tuple[list[str], list[str]]:
+def _installed_and_missing(names: list[str]) -> tuple[list[str], list[str]]:
     there, missing = [], []
     for name in names:
         try:
@@ -146,24 +146,24 @@ def _sorted_out(names: list[str]) -> tuple[list[str], list[str]]:
 
 def _plugins() -> Check:
     groups = entry_points().groups
-    found = sorted(
-        f"{one.name} ({one.group.removeprefix('dynid.')}"
-        + (f" of {one.dist.name})" if one.dist is not None else ")")
+    names = sorted(
+        f"{entry.name} ({entry.group.removeprefix('dynid.')}"
+        + (f" of {entry.dist.name})" if entry.dist is not None else ")")
         for group in groups
         if group.startswith("dynid.")
-        for one in entry_points(group=group)
+        for entry in entry_points(group=group)
     )
     broken = [
-        one.module
+        entry.module
         for group in groups
         if group.startswith("dynid.")
-        for one in entry_points(group=group)
-        if one.module.partition(".")[0] not in sys.modules
-        and importlib.util.find_spec(one.module.partition(".")[0]) is None
+        for entry in entry_points(group=group)
+        if entry.module.partition(".")[0] not in sys.modules
+        and importlib.util.find_spec(entry.module.partition(".")[0]) is None
     ]
     if broken:
-        return Check("plug-ins", False, f"without their package: {', '.join(broken)}", "install them again")
-    return Check("plug-ins", True, ", ".join(found) or "none")
+        return Check("plug-ins", False, f"package missing: {', '.join(broken)}", "install the plug-ins again")
+    return Check("plug-ins", True, ", ".join(names) or "none")
 
 
 def _disk() -> Check:
@@ -173,20 +173,20 @@ def _disk() -> Check:
             return Check("temporary files", True, str(folder))
     except OSError as error:
         return Check(
-            "temporary files", False, f"{folder}: {error.strerror}", "set TMPDIR to a folder to write to"
+            "temporary files", False, f"{folder}: {error.strerror}", "set TMPDIR to a writable folder"
         )
 
 
 def _trial() -> Check:
     name = "trial"
     with tempfile.TemporaryDirectory(prefix="dynid-") as scratch, using(backend().partition(" ")[0]):
-        found = run_demo(Path(scratch) / "run", fast=True)
-    before, after = float(found.prior_error.mean()), float(found.model_error.mean())
+        result = run_demo(Path(scratch) / "run", fast=True)
+    before, after = float(result.prior_error.mean()), float(result.model_error.mean())
     text = (
-        f"a simulated arm identified in {found.seconds:.1f} s: {100 * after:.2g} % of its torque missed, "
-        f"{100 * before:.2g} % before; {found.covered} of {found.base_count} base parameters inside their intervals"
+        f"a simulated arm identified in {result.seconds:.1f} s: torque error {100 * after:.2g} %, before "
+        f"{100 * before:.2g} %; {result.covered} of {result.base_count} base parameters within their 95 % intervals"
     )
-    works = after < BETTER * before and found.covered >= COVERED * found.base_count
+    works = after < BETTER * before and result.covered >= COVERED * result.base_count
     return Check(
         name,
         works,
@@ -200,10 +200,10 @@ _ORDER = (Of.BODY, Of.JOINT, Of.ROBOT)
 
 @dataclass(frozen=True)
 class Recovered:
-    """How base parameters of one link, or of one joint's friction and drive, came out.
+    """How well the base parameters of one link, or of one joint's friction and drive, were recovered.
 
-    count: of parameters.    inside: of those whose true value lies in the 95 % interval.
-    worst: greatest error, in half widths of the interval.
+    count: number of parameters.    inside: number of true values within their 95 % intervals.
+    worst: largest error, in half widths of the interval.
     """
 
     group: str
@@ -214,11 +214,20 @@ class Recovered:
 
 @dataclass(frozen=True, eq=False)
 class SelfTest:
-    """A run's model, simulated and identified.
+    """The model of a run, simulated and identified again.
 
-    refit: the identification.    truth: (b,) true values of its base parameters.
-    missing: parameters of the run's model that the refit left out.
-    torque_error: (n,) r.m.s. error of its torque over that of the true torque, without noise, on the same motion.
+    Attributes
+    ----------
+    run : Identification
+    refit : Identification
+        The identification of the simulated log.
+    truth : ndarray, shape (n_base,)
+        True values of its base parameters.
+    missing : tuple of str
+        Parameters of the run's model that the refit left out.
+    torque_error : ndarray, shape (n_joints,)
+        RMS error of its torque relative to the true torque, without noise, on the same motion.
+
     """
 
     run: Identification
@@ -229,28 +238,28 @@ class SelfTest:
 
     @property
     def missed(self) -> Float:
-        """(b,) distance from the true values, in half widths of the 95 % intervals."""
+        """Distance from the true values in half widths of the 95 % intervals, shape (n_base,)."""
         estimate = self.refit.estimate
         half = np.maximum(estimate.half_width(), np.finfo(np.float64).tiny)
         return np.abs(estimate.value - self.truth) / half
 
     @property
     def share(self) -> float:
-        """Share of true values inside their 95 % intervals."""
+        """Share of true values within their 95 % intervals."""
         return float((self.missed <= 1.0).mean())
 
     @property
     def groups(self) -> tuple[Recovered, ...]:
-        """Base parameters by link, then by joint; each counts where its leading parameter belongs."""
+        """Base parameters by link, then by joint; each belongs to the owner of its leading parameter."""
         estimate, missed = self.refit.estimate, self.missed
-        found: dict[str, list[float]] = {}
+        by_group: dict[str, list[float]] = {}
         leading = [estimate.columns[place] for place in estimate.base.independent]
         order = sorted(range(len(leading)), key=lambda k: (_ORDER.index(leading[k].of), leading[k].owner))
         for k in order:
-            found.setdefault(self._group(leading[k]), []).append(float(missed[k]))
+            by_group.setdefault(self._group(leading[k]), []).append(float(missed[k]))
         return tuple(
-            Recovered(group, len(own), sum(one <= 1.0 for one in own), max(own))
-            for group, own in found.items()
+            Recovered(group, len(distances), sum(distance <= 1.0 for distance in distances), max(distances))
+            for group, distances in by_group.items()
         )
 
     def _group(self, column: Column) -> str:
@@ -264,27 +273,28 @@ class SelfTest:
     def lines(self) -> list[str]:
         """The result in words."""
         groups = self.groups
-        width = max(len(one.group) for one in groups)
-        inside = sum(one.inside for one in groups)
+        width = max(len(group.group) for group in groups)
+        inside = sum(group.inside for group in groups)
         rows = [
-            f"  {one.group:<{width}}  {one.inside:3d} of {one.count:<3d}  {one.worst:6.2f}" for one in groups
+            f"  {group.group:<{width}}  {group.inside:3d} of {group.count:<3d}  {group.worst:6.2f}"
+            for group in groups
         ]
         errors = ", ".join(
-            f"{name} {100 * one:.3g} %"
-            for name, one in zip(self.refit.robot.joint_names, self.torque_error.tolist(), strict=True)
+            f"{name} {100 * error:.3g} %"
+            for name, error in zip(self.refit.robot.joint_names, self.torque_error.tolist(), strict=True)
         )
         lines = [
-            f"the model of '{self.run.robot.name}', simulated at its log's own motion with the noise of its residuals "
-            "and positions, and identified as the run was:",
-            f"  {'':<{width}}  inside their 95 % intervals; greatest error in half widths",
+            f"the model of '{self.run.robot.name}' was simulated on the motion of its log, with the noise of its "
+            "residuals and positions, and identified like the run:",
+            f"  {'':<{width}}  true values within their 95 % intervals; largest error in half widths",
             *rows,
-            f"all: {inside} of {len(self.truth)} true values inside their 95 % intervals ({100 * self.share:.0f} %)",
-            f"error on data that were not fitted: {100 * _error(self.refit):.3g} % "
+            f"all: {inside} of {len(self.truth)} true values within their 95 % intervals ({100 * self.share:.0f} %)",
+            f"torque error on held-out data: {100 * _error(self.refit):.3g} % "
             f"(the run: {100 * _error(self.run):.3g} %)",
-            f"error of the torque without noise: {errors}",
+            f"torque error without noise: {errors}",
         ]
         if self.missing:
-            lines.append(f"not in the model that was chosen: {', '.join(self.missing)}")
+            lines.append(f"parameters missing in the chosen model: {', '.join(self.missing)}")
         return lines
 
 
@@ -297,28 +307,51 @@ def selftest(
     progress: Progress | None = None,
     diagnostics: Diagnostics | None = None,
 ) -> SelfTest:
-    """Simulates a run's model along its log's filtered motion, adds noise, and identifies as the run's experiment says.
+    """Simulate the model of a run on the filtered motion of its log, add noise, and identify it like the run.
 
-    Torque noise is made of blocks of the run's own residuals: as strong, as coloured, as alike between joints. Noise
-    of positions, and of velocities where these were measured, is white and as strong as in the log.
-    log: that of the run, or another of the same robot; None = the run's, if its files are there and unchanged.
+    Torque noise consists of blocks of the run's residuals, so it has their size, spectrum and correlation between
+    joints. Noise of positions, and of measured velocities, is white and as large as in the log.
 
-    Raises UsageError where there is no log, or one with motors' encoders, of which torque alone says too little;
-    UnfitDataError for a run without residuals.
+    Parameters
+    ----------
+    run : Identification
+        The identified run.
+    log : Log, optional
+        The log of the run, or another of the same robot; None = the log of the run, if its files are unchanged.
+    seed : int
+        Seed of all random draws.
+    threads : int, optional
+        Number of threads; results do not depend on it.
+    progress : Progress, optional
+        Called with stage and seconds of data done.
+    diagnostics : Diagnostics, optional
+        Collects warnings and notes.
+
+    Returns
+    -------
+    SelfTest
+
+    Raises
+    ------
+    UsageError
+        If there is no log, or a log with motor encoders, whose motion cannot be simulated from torque alone.
+    UnfitDataError
+        For a run without residuals.
+
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     log = log if log is not None else training_log(run, sink)
     if log is None:
         raise UsageError(
             "no-log",
-            found="a run whose log is not there any more",
-            expected="its log",
-            do="name one after the run",
+            found="a run whose log is missing or was changed",
+            expected="the log that was identified",
+            do="name a log after the run",
         )
     residuals = run.training.residuals
     if residuals is None:
         raise UnfitDataError(
-            "no-residuals", found="a run without residuals", expected="those of its training data"
+            "no-residuals", found="a run without residuals", expected="residuals of its training data"
         )
     log = log.of_robot(run.robot)
     settings: Any = run.preparation["settings"]
@@ -326,14 +359,14 @@ def selftest(
     batches = WithPast(
         ordered_map(prepared.process, prepared.windows(), pass_threads(threads)), run.robot.drive
     )
-    motion = [_whole(own) for own in _by_segment(batches)]
+    motion = [_joined(parts) for parts in _by_segment(batches)]
     if any(samples.theta is not None for samples in motion):
         raise UsageError(
-            "selftest-elastic", found="a log with encoders at the motors", expected="one encoder a joint"
+            "selftest-elastic", found="a log with encoders at the motors", expected="one encoder per joint"
         )
     theta = run.estimate.consistent if len(run.estimate.consistent) else run.estimate.parameters
     torque = [run.terms.torque(run.robot, samples, theta) for samples in motion]
-    block = float(np.median([one.length for one in run.factors.blocks]))
+    block = float(np.median([factor_block.length for factor_block in run.factors.blocks]))
     simulated = _log(run.robot, residuals, block, prepared, motion, torque, np.random.default_rng(seed))
     refit = identify(
         run.robot,
@@ -345,7 +378,7 @@ def selftest(
     )
     true = {column.name: value for column, value in zip(run.estimate.columns, theta.tolist(), strict=True)}
     names = [column.name for column in refit.estimate.columns]
-    # What the run's model does not have is zero there.
+    # Parameters that the run's model does not have are zero in the simulation.
     values = np.array([true.get(name, 0.0) for name in names])
     error, size = np.zeros((2, run.robot.n))
     for samples, exact in zip(motion, torque, strict=True):
@@ -363,29 +396,29 @@ def _error(run: Identification) -> float:
 
 
 def _by_segment(batches: WithPast) -> Iterator[list[Samples]]:
-    own: list[Samples] = []
+    parts: list[Samples] = []
     for samples in batches:
-        if own and own[-1].segment != samples.segment:
-            yield own
-            own = []
-        own.append(samples)
-    if own:
-        yield own
+        if parts and parts[-1].segment != samples.segment:
+            yield parts
+            parts = []
+        parts.append(samples)
+    if parts:
+        yield parts
 
 
-def _whole(parts: Sequence[Samples]) -> Samples:
-    """The batches of a segment as one; those of a log begin where the one before has ended."""
+def _joined(parts: Sequence[Samples]) -> Samples:
+    """Join the batches of a segment; consecutive batches do not overlap."""
     first = parts[0]
     if len(parts) == 1:
         return first
     arrays: dict[str, Any] = {
-        name: np.concatenate([getattr(one, name) for one in parts])
+        name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("t", "q", "dq", "ddq", "tau", "keep")
     }
     for name in ("theta", "dtheta", "ddtheta", "temperature"):
         if getattr(first, name) is not None:
-            arrays[name] = np.concatenate([getattr(one, name) for one in parts])
-    extra = {key: np.concatenate([one.extra[key] for one in parts]) for key in first.extra}
+            arrays[name] = np.concatenate([getattr(part, name) for part in parts])
+    extra = {key: np.concatenate([part.extra[key] for part in parts]) for key in first.extra}
     return replace(first, **arrays, extra=extra, gate=None, left_out={})
 
 
@@ -398,31 +431,35 @@ def _log(
     torque: Sequence[Float],
     rng: np.random.Generator,
 ) -> Log:
-    """The log of the simulated robot, a trajectory a segment."""
+    """The log of the simulated robot, one trajectory per segment."""
     noise = MotionNoise.of(prepared)
-    q = [one.q + noise.position * rng.standard_normal(one.q.shape) for one in motion]
-    dq = [one.dq + noise.velocity * rng.standard_normal(one.dq.shape) for one in motion]
-    tau = [exact + _drawn(residuals, block, one.t, rng) for one, exact in zip(motion, torque, strict=True)]
-    names = [np.full(len(one), f"segment {k}") for k, one in enumerate(motion)]
-    temperature = [one.temperature for one in motion if one.temperature is not None]
+    q = [samples.q + noise.position * rng.standard_normal(samples.q.shape) for samples in motion]
+    dq = [samples.dq + noise.velocity * rng.standard_normal(samples.dq.shape) for samples in motion]
+    tau = [
+        exact + _drawn_noise(residuals, block, samples.t, rng)
+        for samples, exact in zip(motion, torque, strict=True)
+    ]
+    names = [np.full(len(samples), f"segment {k}") for k, samples in enumerate(motion)]
+    temperature = [samples.temperature for samples in motion if samples.temperature is not None]
     return Log.from_arrays(
         robot,
-        np.concatenate([one.t for one in motion]),
+        np.concatenate([samples.t for samples in motion]),
         np.concatenate(q),
         np.concatenate(tau),
         np.concatenate(dq) if noise.measured else None,
         temperature=np.concatenate(temperature) if len(temperature) == len(motion) else None,
-        extra={key: np.concatenate([one.extra[key] for one in motion]) for key in motion[0].extra},
+        extra={key: np.concatenate([samples.extra[key] for samples in motion]) for key in motion[0].extra},
         trajectory=np.concatenate(names),
         name="selftest",
     )
 
 
-def _drawn(residuals: Residuals, block: float, t: Float, rng: np.random.Generator) -> Float:
-    """Noise (T, n) at times t, made of blocks of the residuals, each from a random place and of a random sign.
+def _drawn_noise(residuals: Residuals, block: float, t: Float, rng: np.random.Generator) -> Float:
+    """Noise (n_samples, n_joints) at times t, from random blocks of the residuals with random signs.
 
-    All joints alike: what they have in common stays so. The fit took from the residuals what the motion's columns
-    explain, which repeats itself with a periodic motion; random signs bring it back, where a shift would not.
+    All joints use the same blocks, which keeps their correlation. The fit removed from the residuals whatever the
+    regressor columns explain. A periodic motion repeats these columns, so shifted blocks alone would contain none of
+    it; random signs restore it.
     Source: Liu 1988 (random signs), Künsch 1989 (blocks).
     """
     error = np.nan_to_num(residuals.error_counted)

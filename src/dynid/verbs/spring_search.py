@@ -1,4 +1,4 @@
-"""Where a spring is mounted, found from data: bounded search over its geometry, all linear parameters eliminated."""
+"""Estimate the mounting geometry of a spring: bounded search with all linear parameters eliminated."""
 
 from __future__ import annotations
 
@@ -27,21 +27,35 @@ from dynid.signals.samples import Samples
 from dynid.terms.spring import Lever, Points, Triangle, lever_to_options
 from dynid.terms.term import Term, Terms
 
+# Rows per joint for the search; more change nothing in the result but take longer.
 ROWS_A_JOINT = 2000
+# Distance from a bound, relative to the range, within which a value counts as at its bound.
 AT_BOUND = 1e-3
+# Relative difference of the cost up to which a start counts as agreeing with the best.
 AGREES = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class GeometrySearch:
-    """A spring whose geometry was estimated.
+    """A spring with estimated geometry.
 
-    term: the spring with the geometry that was found.    names, values, lower, upper: the numbers that were estimated.
-    std: of the values, from the residuals' curvature, as if they were independent.
-    at_bound: (g,) whether a value lies at its bound, where it says little.
-    misfit: root mean square of the residuals over that of the torque, each joint by its own noise.
-    misfit_without: the same without the spring.
-    agreeing: share of the starts that ended as well as the best, to 1 %: few mean several valleys.
+    Attributes
+    ----------
+    term : Term
+        The spring with its estimated geometry.
+    names : tuple of str
+        The estimated values.
+    values, std, lower, upper : ndarray, shape (n_values,)
+        Estimates, standard deviations (which assume independent residuals), and bounds.
+    at_bound : tuple of bool
+        Whether a value is at its bound, where it is not meaningful.
+    misfit : float
+        RMS residual relative to the RMS torque, each joint weighted by its noise.
+    misfit_without : float
+        The same without the spring.
+    agreeing : float
+        Share of the starts whose cost is within 1 % of the best; few mean several local minima.
+
     """
 
     term: Term
@@ -67,22 +81,53 @@ def search_geometry(
     seed: int = 0,
     diagnostics: Diagnostics | None = None,
 ) -> GeometrySearch:
-    """Seeks numbers of a spring's geometry within bounds; stiffness, preload and all other parameters follow.
+    """Estimate values of the geometry of a spring within bounds.
 
-    settings: model without this spring, and signals.    spring: a term with a `geometry`; its present numbers are the
-    first start, and those without bounds stay.
-    bounds: by name: "anchor", "crank", "angle" of a Triangle; "a.x", "a.y", "a.z", "b.x", "b.y", "b.z" of Points.
-    Variable projection: for each trial the linear parameters are eliminated exactly (Golub and Pereyra 1973).
+    Variable projection: stiffness, preload and all other linear parameters are eliminated exactly in every trial.
 
-    Raises UsageError for names that the geometry has not or bounds without room, UnfitDataError without samples.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    log : Log
+        The log.
+    settings : Settings
+        Signals, and the model without this spring.
+    spring : Term
+        A term with a `geometry`: its present values are the first start, and those without bounds are kept.
+    bounds : mapping of str to (float, float)
+        Lower and upper bound by name: "anchor", "crank", "angle" of a Triangle; "a.x", "a.y", "a.z", "b.x", "b.y",
+        "b.z" of Points; m, rad.
+    starts : int
+        Number of starts.
+    seed : int
+        Seed of all random draws.
+    diagnostics : Diagnostics, optional
+        Collects warnings and notes.
+
+    Returns
+    -------
+    GeometrySearch
+
+    Raises
+    ------
+    UsageError
+        For names that the geometry does not have, or empty bounds.
+    UnfitDataError
+        For a log without samples.
+
+    References
+    ----------
+    Golub and Pereyra 1973.
+
     """
     known = _numbers(_lever(spring))
     if spring in settings.model:
         raise UsageError(
             "spring-search",
-            found=f"term '{spring.name}' that the model holds already",
-            expected="a spring besides the model's terms",
-            do="take it out of the model: the search adds it",
+            found=f"term '{spring.name}', which is already in the model",
+            expected="a spring that is not in the model",
+            do="remove it from the model: the search adds it",
         )
     _check_bounds(bounds, known)
     trial = _Trial(robot, log, settings, spring, tuple(bounds), diagnostics or Diagnostics())
@@ -91,17 +136,19 @@ def search_geometry(
     rng = np.random.default_rng(seed)
     points = [first, *rng.uniform(0.05, 0.95, (max(starts, 1) - 1, len(low)))]
     agreeing = 0.0
-    # The second round starts from the best of the first, each joint weighed by what that leaves.
+    # The second round starts from the best of the first and weights each joint by its residual.
     for turn in range(2):
-        found = [
+        results = [
             least_squares(lambda u: trial.residual(low + u * (high - low)), u0, bounds=(0, 1))
             for u0 in points
         ]
-        found.sort(key=lambda one: float(one.cost))
-        best = found[0]
+        results.sort(key=lambda result: float(result.cost))
+        best = results[0]
         points = [np.clip(best.x, 1e-6, 1 - 1e-6)]
         if turn == 0:
-            agreeing = float(np.mean([one.cost <= (1 + AGREES) * best.cost + 1e-300 for one in found]))
+            agreeing = float(
+                np.mean([result.cost <= (1 + AGREES) * best.cost + 1e-300 for result in results])
+            )
         values = low + best.x * (high - low)
         misfit = trial.reweight(values)
     freedom = max(len(best.fun) - len(values) - trial.rank, 1)
@@ -126,20 +173,18 @@ def _check_bounds(bounds: Mapping[str, tuple[float, float]], known: Mapping[str,
             expected = "a range of one of " + ", ".join(known)
             raise UsageError("spring-search", found=f"bounds {name} = {pair}", expected=expected)
     if not bounds:
-        raise UsageError(
-            "spring-search", found="no bounds", expected="bounds for the numbers that are estimated"
-        )
+        raise UsageError("spring-search", found="no bounds", expected="bounds for the values to estimate")
 
 
 def geometry_text(term: Term) -> str:
-    """The geometry of a spring as the line of an experiment file; lengths in m, angles in rad, six digits."""
+    """Geometry of a spring as a line of an experiment file; lengths in m, angles in rad, six digits."""
     options = lever_to_options(_lever(term))
     pairs = [f"{key} = {json.dumps(_six_digits(value))}" for key, value in options.items()]
     return "geometry = { " + ", ".join(pairs) + " }"
 
 
 class _Trial:
-    """Filtered equations of the other terms with their columns projected out, and the spring's lines for a geometry."""
+    """Filtered equations with the columns of all other terms projected out, and the spring's columns for a geometry."""
 
     def __init__(
         self,
@@ -170,22 +215,22 @@ class _Trial:
         dense = [self._dense(settings.model, wanted, self.count, s) for s in self.batches]
         self.X = np.concatenate([x[:, :, :-1] for x in dense], axis=1)[:, :, wanted]
         self.y = np.concatenate([x[:, :, -1] for x in dense], axis=1)
-        # The first weights are the torques' sizes, the later ones the residuals'.
+        # Joints are weighted by their torque first, and later by their residuals.
         self._project(np.sqrt(np.mean(self.y**2, axis=1)))
 
     def term(self, values: Float) -> Term:
-        """The spring with these numbers."""
+        """The spring with these values of its geometry."""
         numbers = dict(zip(self.names, values.tolist(), strict=True))
         return replace(self.spring, geometry=_with(_lever(self.spring), numbers))
 
     def residual(self, values: Float) -> Float:
-        """Residuals of all joints, (rows,), for geometry numbers."""
+        """Residuals of all joints, shape (n_rows,), for values of the geometry."""
         S, _ = self._lines(values)
         a = self._coefficients(S)
         return np.asarray(self.left - S @ a)
 
     def reweight(self, values: Float) -> tuple[float, float]:
-        """Weighs each joint by its residuals; returns the misfit with the spring and without it."""
+        """Weight each joint by its residuals; return the misfit with and without the spring."""
         S, raw = self._lines(values)
         a = self._coefficients(S)
         full = np.concatenate([self.A, (raw / self.sigma[:, None, None]).reshape(-1, raw.shape[2])], axis=1)
@@ -205,9 +250,9 @@ class _Trial:
         U, s, _ = np.linalg.svd(self.A / np.where(norm > 0, norm, 1.0), full_matrices=False)
         self.U = U[:, s > 1e-10 * s[0]]
         self.rank = self.U.shape[1]
-        self.left = self._beyond((self.y / self.sigma[:, None]).ravel())
+        self.left = self._projected((self.y / self.sigma[:, None]).ravel())
 
-    def _beyond(self, columns: Float) -> Float:
+    def _projected(self, columns: Float) -> Float:
         return np.asarray(columns - self.U @ (self.U.T @ columns))
 
     def _lines(self, values: Float) -> tuple[Float, Float]:
@@ -215,7 +260,7 @@ class _Trial:
         count = len(terms.columns(self.robot))
         every = np.ones(count, dtype=np.bool_)
         raw = np.concatenate([self._dense(terms, every, count, s)[:, :, :-1] for s in self.batches], axis=1)
-        return self._beyond((raw / self.sigma[:, None, None]).reshape(-1, count)), raw
+        return self._projected((raw / self.sigma[:, None, None]).reshape(-1, count)), raw
 
     def _coefficients(self, S: Float) -> Float:
         norm = np.linalg.norm(S, axis=0)
@@ -223,19 +268,19 @@ class _Trial:
         return np.asarray(np.linalg.lstsq(S / size, self.left, rcond=1e-10)[0] / size)
 
     def _dense(self, terms: Terms, wanted: Any, count: int, samples: Samples) -> Float:
-        # (n, rows, count + 1): filtered columns and target of one batch.
+        # Filtered columns and target of one batch, shape (n_joints, n_rows, count + 1).
         equations, times = self.assembly.filtered(
             TorqueRows().equations(self.robot, terms, samples, wanted), samples
         )
-        found = np.zeros((self.robot.n, len(times[:: self.step]), count + 1))
+        dense = np.zeros((self.robot.n, len(times[:: self.step]), count + 1))
         for j, (columns, panel) in enumerate(zip(equations.columns, equations.panels, strict=True)):
-            found[j][:, [*columns.tolist(), count]] = panel[:, :: self.step].T
-        return found
+            dense[j][:, [*columns.tolist(), count]] = panel[:, :: self.step].T
+        return dense
 
 
 def _six_digits(value: Any) -> Any:
     if isinstance(value, list):
-        return [_six_digits(one) for one in value]
+        return [_six_digits(item) for item in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
@@ -243,7 +288,9 @@ def _lever(spring: Term) -> Lever:
     geometry = getattr(spring, "geometry", None)
     if not isinstance(geometry, Lever):
         raise UsageError(
-            "spring-search", found=f"term '{spring.name}' without a geometry", expected="a spring with one"
+            "spring-search",
+            found=f"term '{spring.name}' without a geometry",
+            expected="a spring with a geometry",
         )
     return geometry
 

@@ -1,7 +1,7 @@
-"""Static poses: gravity and springs from a robot that stands still, and the dynamic step that builds upon them.
+"""Static poses: gravity and springs from a robot at rest, and the dynamic step that uses them.
 
-Friction at rest may take any value up to its limit, so each pose is approached from both sides and averaged: motor by
-motor, since a coupled transmission brings one motor's friction to several joints.
+Friction at rest may take any value up to its limit, so each pose is approached from both sides and averaged per motor,
+because a coupled transmission brings the friction of one motor to several joints.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dynid.run.result import Identification
 from dynid.signals.samples import poses_at_rest
 from dynid.signals.settings import Standstill
 from dynid.terms.exports import MotionBasis
-from dynid.terms.term import JointTerm, Terms
+from dynid.terms.term import Terms
 
 __all__ = [
     "BalancedPoses",
@@ -47,10 +47,11 @@ __all__ = [
 ]
 
 
-# Standstills in a log, and tables of poses: position, mean torque, and the side each joint came from.
+# Standstills in a log, and tables of poses: position, mean torque, and the direction of approach of each joint.
 
-# Velocity is the change of position over this time, so that an encoder's noise counts little, s.
+# s: velocity is the change of position over this time, which reduces encoder noise.
 SPAN = 0.05
+# Rows of a table read at once.
 TABLE_ROWS = 65536
 
 
@@ -58,10 +59,18 @@ TABLE_ROWS = 65536
 class StaticPoses:
     """Standstills of a robot.
 
-    q, tau: (P, n) mean position and torque at the joints.    spread: (P, n) standard deviation of the torque.
-    approach: (P, n) direction in which each joint reached its position: 1, -1, or 0 = unknown. Where motors move
-        several joints it is each motor's direction, for friction sits there: of theta_m over its gear ratio's size.
-    seconds: (P,) how long it stood.
+    Attributes
+    ----------
+    q, tau : ndarray, shape (n_poses, n_joints)
+        Mean position, rad (m), and torque, N m (N), of the joints.
+    approach : ndarray, shape (n_poses, n_joints)
+        Direction in which each joint reached its position: 1, -1, or 0 = unknown. If motors move several joints, it is
+        the direction of each motor (theta_m over its absolute gear ratio), because friction acts there.
+    spread : ndarray, shape (n_poses, n_joints)
+        Standard deviation of the torque.
+    seconds : ndarray, shape (n_poses,), s
+        Duration of rest.
+
     """
 
     q: Float
@@ -81,32 +90,33 @@ class StaticPoses:
 
 
 def find_poses(log: Log, settings: Standstill | None = None) -> StaticPoses:
-    """Finds the standstills of a log; each trajectory is read as a whole.
+    """Find the standstills of a log; each trajectory is read as a whole.
 
     Raises UnfitDataError if there is none.
     """
     chosen = settings or Standstill()
-    found: list[tuple[Float, Float, Float, Float, float]] = []
+    standstills: list[tuple[Float, Float, Float, Float, float]] = []
     for trajectory in log.trajectories:
         chunk = log.read(trajectory)
-        found += _standstills(log.robot, chunk, chosen)
-    if not found:
+        standstills += _standstills(log.robot, chunk, chosen)
+    if not standstills:
         raise UnfitDataError(
             "no-poses",
             found=f"no standstill of {chosen.settle + chosen.dwell:g} s below {chosen.still:g} rad/s",
-            expected="poses that are held",
+            expected="poses in which the robot is at rest",
             do="hold each pose longer, or raise statics.still for a noisy encoder",
         )
-    q, tau, approach, spread, seconds = zip(*found, strict=True)
+    q, tau, approach, spread, seconds = zip(*standstills, strict=True)
     return StaticPoses(np.array(q), np.array(tau), np.array(approach), np.array(spread), np.array(seconds))
 
 
 def read_poses(path: str | Path, robot: RobotModel) -> StaticPoses:
-    """Reads a table of poses, SI units: q_<joint>, tau_<joint>, and from_<joint> = 1 or -1 (0 = unknown) where given.
+    """Read a table of poses with columns q_<joint>, tau_<joint> and optionally from_<joint>, in SI units.
 
-    Where motors move several joints, from_<joint> is the direction of that joint's motor.
+    from_<joint> is the direction of approach, 1 or -1 (0 = unknown). If motors move several joints, it is the direction
+    of the motor of that joint.
 
-    Raises InputError for missing columns, and for rows that are incomplete or move (dq_<joint> other than 0).
+    Raises InputError for missing columns, incomplete rows, and rows in motion (dq_<joint> other than 0).
     """
     path = Path(path)
     table = open_table(path)
@@ -147,14 +157,14 @@ def read_poses(path: str | Path, robot: RobotModel) -> StaticPoses:
         (np.abs(stacked("dq")) > 0.02).any(axis=1), "a pose in motion (dq other than 0)", "rest", path
     )
     if not len(q):
-        raise InputError("no-rows", found="a table without poses", expected="one row a pose", place=place)
+        raise InputError("no-rows", found="a table without poses", expected="one row per pose", place=place)
     return StaticPoses(q, tau, side, np.zeros_like(q), np.full(len(q), np.nan))
 
 
-def _refuse_row(wrong: Any, found: str, expected: str, path: Path) -> None:
+def _refuse_row(wrong: Any, reason: str, expected: str, path: Path) -> None:
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InputError("wrong-pose", found=found, expected=expected, place=Place(file=str(path), row=row))
+        raise InputError("wrong-pose", found=reason, expected=expected, place=Place(file=str(path), row=row))
 
 
 def _standstills(
@@ -165,26 +175,31 @@ def _standstills(
     sound = np.isfinite(chunk.t) & np.isfinite(chunk.q).all(axis=1) & np.isfinite(chunk.tau).all(axis=1)
     t, q, tau = chunk.t[sound], chunk.q[sound], chunk.tau[sound]
     x = sided(robot, q)
-    found = []
-    for a, b in _runs(_still(t, q, settings.still)):
+    standstills = []
+    for a, b in _runs(_rest_mask(t, q, settings.still)):
         inside = slice(int(np.searchsorted(t, t[a] + settings.settle)), b)
         if inside.start >= b or t[b - 1] - t[inside.start] < settings.dwell:
             continue
         pose, here = q[inside].mean(axis=0), x[inside].mean(axis=0)
         approach = np.array([_side(x[:a, j] - here[j], settings.away) for j in range(q.shape[1])])
         spread = tau[inside].std(axis=0)
-        found.append((pose, tau[inside].mean(axis=0), approach, spread, float(t[b - 1] - t[inside.start])))
-    return found
+        standstills.append(
+            (pose, tau[inside].mean(axis=0), approach, spread, float(t[b - 1] - t[inside.start]))
+        )
+    return standstills
 
 
 def sided(robot: RobotModel, q: Float) -> Float:
-    """The positions whose direction decides on friction, (T, n): the joints', or the motors' of coupled drives."""
+    """Positions whose direction determines the sign of friction, shape (n_samples, n_joints).
+
+    These are the positions of the joints, or of the motors of coupled drives.
+    """
     drive = robot.drive
     return drive.motor_position(q) / np.abs(drive.transmission).max(axis=1) if drive.coupled else q
 
 
-def _still(t: Float, q: Float, limit: float) -> Bool:
-    # The span is symmetric in time and cut short at the ends of the log.
+def _rest_mask(t: Float, q: Float, limit: float) -> Bool:
+    # The time span is symmetric, and shorter at the ends of the log.
     before = np.searchsorted(t, t - 0.5 * SPAN, side="left")
     after = np.minimum(np.searchsorted(t, t + 0.5 * SPAN, side="right"), len(t) - 1)
     elapsed = np.maximum(t[after] - t[before], 1e-9)
@@ -197,23 +212,33 @@ def _runs(mask: Bool) -> list[tuple[int, int]]:
 
 
 def _side(before: Float, away: float) -> float:
-    # The last place well away from the pose shows where the joint came from.
+    # The last position far from the pose gives the direction of approach.
     far = np.flatnonzero(np.abs(before) > away)
     return float(-np.sign(before[far[-1]])) if len(far) else 0.0
 
 
+# Blocks of poses for intervals, as for motion.
 BLOCKS_WANTED = 60
 
 
 @dataclass(frozen=True, eq=False)
 class BalancedPoses:
-    """Poses with what was measured from either side put together.
+    """Poses averaged over measurements from both sides.
 
-    q, tau: (P, n), at the joints.    both: (P, n) whether the pose was reached from both sides of that joint.
-    stiction: (P, n) half the difference between the two sides, N m; nan where one is missing.
-    offset_known: (n,) whether friction has been averaged out of the joint's torque. If not, its torque is off by an
-        unknown amount of up to the friction at rest.
-    With a drive whose motors move several joints, both, stiction and offset_known are the motors'.
+    For a drive whose motors move several joints, `both`, `stiction` and `offset_known` refer to motors.
+
+    Attributes
+    ----------
+    q, tau : ndarray, shape (n_poses, n_joints)
+        Of the joints, rad (m) and N m (N).
+    both : ndarray of bool, shape (n_poses, n_joints)
+        Whether the pose was approached from both sides.
+    stiction : ndarray, shape (n_poses, n_joints), N m
+        Half the difference between the two sides; nan if one is missing.
+    offset_known : ndarray of bool, shape (n_joints,)
+        Whether friction was averaged out of the torque. If not, the torque has an unknown offset of up to the friction
+        at rest.
+
     """
 
     q: Float
@@ -235,10 +260,19 @@ class BalancedPoses:
 
 @dataclass(frozen=True, eq=False)
 class StaticEstimate:
-    """What static poses determine: gravity parameters and springs.
+    """Result of static poses: gravity parameters and springs.
 
-    structural: base parameters that any poses could determine; estimate.base: those that these do.
-    factors: their equations, for a fit together with motion.
+    Attributes
+    ----------
+    robot : RobotModel
+    terms : Terms
+    poses : BalancedPoses
+    structural : BaseMap
+        Base parameters that any poses could determine; `estimate.base` holds those that these poses determine.
+    estimate : Estimate
+    factors : Factors
+        Equations of the poses, for a fit together with motion.
+
     """
 
     robot: RobotModel
@@ -249,9 +283,9 @@ class StaticEstimate:
     factors: Factors
 
     def given(self) -> Given:
-        """The estimator of the dynamic step: what is known from the poses, without constant torques, is held.
+        """Estimator of the dynamic step that keeps the parameters known from the poses, except constant torques.
 
-        Constant torque at rest is not the offset of a moving joint, whose friction may differ by direction.
+        A constant torque at rest is not the offset of a moving joint, whose friction may depend on the direction.
         """
         base = self.estimate.base
         constant = np.array([flag for term in self.terms for flag in _constant(term, self.robot)])
@@ -259,9 +293,9 @@ class StaticEstimate:
         if not moving:
             raise UnfitDataError(
                 "no-statics",
-                found="poses in which gravity does not change the torque",
+                found="poses in which the torque of gravity does not change",
                 expected="poses that differ in the torque of gravity or springs",
-                do="add poses that turn the links against gravity",
+                do="add poses with other orientations of the links against gravity",
             )
         index = np.array(moving)
         return Given(
@@ -269,15 +303,15 @@ class StaticEstimate:
         )
 
     def joined(self) -> Joined:
-        """The estimator that fits poses and motion together, with constant torques of their own at rest."""
-        # All columns: what poses alone cannot determine has its effect on them all the same.
+        """Estimator that fits poses and motion together, with separate constant torques at rest."""
+        # All columns are needed: parameters that poses alone cannot determine still affect them.
         every = np.ones(len(self.estimate.columns), dtype=np.bool_)
         return Joined(static_factors(self.robot, self.terms, self.poses, every, centred=True))
 
 
 @dataclass(frozen=True, eq=False)
 class TwoStep:
-    """Static step, dynamic step with the static parameters held, and both in one shot, side by side."""
+    """Results of the static step, of the dynamic step with static parameters kept, and of one joint fit."""
 
     static: StaticEstimate
     two_step: Identification
@@ -285,12 +319,25 @@ class TwoStep:
 
 
 def balanced(robot: RobotModel, poses: StaticPoses, tolerance: float = Standstill.tolerance) -> BalancedPoses:
-    """Puts measurements of the same pose together and averages, joint by joint, over the side it was reached from.
+    """Average measurements of the same pose over both directions of approach, joint by joint.
 
-    tolerance: rad (m); poses that differ by less on every joint are the same.
-    Where a joint has poses reached from both sides, one-sided ones of it are not used: theirs would be off.
+    If a joint has poses approached from both sides, its other poses are not used, because friction offsets them.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    poses : StaticPoses
+        Static poses.
+    tolerance : float, rad (m)
+        Poses that differ by less on every joint are the same.
+
+    Returns
+    -------
+    BalancedPoses
+
     """
-    groups = _same(poses.q, tolerance)
+    groups = _groups_of_same_pose(poses.q, tolerance)
     drive, n = robot.drive, robot.n
     measured = drive.motor_torque(poses.q, poses.tau) if drive.coupled else poses.tau
     q, tau = np.zeros((len(groups), n)), np.zeros((len(groups), n))
@@ -308,7 +355,22 @@ def balanced(robot: RobotModel, poses: StaticPoses, tolerance: float = Standstil
 
 
 def static_base(robot: RobotModel, terms: Terms, seed: int = 0) -> BaseMap:
-    """Base parameters that static poses could determine, found from random poses."""
+    """Base parameters that static poses could determine, from random poses.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+    seed : int
+        Seed of all random draws.
+
+    Returns
+    -------
+    BaseMap
+
+    """
     return structural_base(robot, terms, StaticRows(), seed)
 
 
@@ -320,18 +382,39 @@ def identify_statics(
     seed: int = 0,
     diagnostics: Diagnostics | None = None,
 ) -> StaticEstimate:
-    """Identifies gravity parameters and springs from static poses, by weighted least squares.
+    """Identify gravity parameters and springs from static poses by weighted least squares.
 
-    terms: those of the dynamic model too, with an Offset for each joint's constant torque: parameters without effect
-        at rest are left out of themselves.
-    diagnostics: is warned of joints whose poses were reached from one side only.
-    Raises UnfitDataError if the poses are too few, UsageError if a term reads a log channel.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    poses : StaticPoses or BalancedPoses
+        Static poses.
+    terms : Terms
+        The dynamic model, with an Offset for the constant torque of each joint; parameters without effect at rest are
+        ignored.
+    seed : int
+        Seed of all random draws.
+    diagnostics : Diagnostics, optional
+        Gets a warning for joints whose poses were approached from one side only.
+
+    Returns
+    -------
+    StaticEstimate
+
+    Raises
+    ------
+    UnfitDataError
+        If there are too few poses.
+    UsageError
+        If a term reads a log channel.
+
     """
     if terms.channels():
         raise UsageError(
             "statics-channel",
             found=f"terms that read {', '.join(terms.channels())}",
-            expected="terms of the position",
+            expected="terms that depend on the position alone",
         )
     measured = balanced(robot, poses) if isinstance(poses, StaticPoses) else poses
     _warn(robot, measured, diagnostics if diagnostics is not None else Diagnostics())
@@ -344,9 +427,25 @@ def identify_statics(
 def static_factors(
     robot: RobotModel, terms: Terms, poses: BalancedPoses, wanted: Bool, centred: bool = False
 ) -> Factors:
-    """The poses' equations with the wanted columns, in blocks of a few poses, in their order.
+    """Equations of the poses with the wanted columns, in blocks of consecutive poses.
 
-    centred: less their mean over all poses, by joint: what a constant torque of its own would take up.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+    poses : BalancedPoses
+        Static poses.
+    wanted : ndarray of bool, shape (p,)
+        Columns to include.
+    centred : bool
+        Whether the mean over all poses is subtracted per joint, which is equivalent to a separate constant torque.
+
+    Returns
+    -------
+    Factors
+
     """
     samples = poses_at_rest(poses.q, poses.tau)
     rows = StaticRows()
@@ -377,12 +476,38 @@ def two_step(
     files: Mapping[str, Any] | None = None,
     diagnostics: Diagnostics | None = None,
 ) -> TwoStep:
-    """Static step, then the dynamic step with the static parameters held; beside it both fitted in one shot.
+    """Static step, then the dynamic step with static parameters kept; and both in one joint fit.
 
-    settings: model and signals of the dynamic step; its estimator is replaced.
-    validation: a log held out for both.    experiment, files: what to write down of both, as in `identify`.
-    Raises UnfitDataError if poses or log cannot support it.
-    Source: Nini et al. 2024, sections II-B and II-D, with the static covariance propagated.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    poses : StaticPoses or BalancedPoses
+        Static poses.
+    log : Log
+        Motion of the dynamic step.
+    settings : Settings, optional
+        Model and signals of the dynamic step; its estimator is replaced.
+    validation : Log, optional
+        Held out for both.
+    experiment, files : mapping, optional
+        Stored with both results, as in `identify`.
+    diagnostics : Diagnostics, optional
+        Collects warnings and notes.
+
+    Returns
+    -------
+    TwoStep
+
+    Raises
+    ------
+    UnfitDataError
+        If poses or log are not sufficient.
+
+    References
+    ----------
+    Nini et al. 2024, sections II-B and II-D, with the static covariance propagated.
+
     """
     chosen = (settings or Settings()).resolved()
     sink = diagnostics if diagnostics is not None else Diagnostics()
@@ -390,8 +515,8 @@ def two_step(
     written = dict(experiment) if experiment is not None else settings_to_experiment(chosen)
 
     def dynamic(estimator: Given | Joined) -> Identification:
-        own = Diagnostics(accepting=sink.accepting | frozenset(chosen.accept))
-        own.extend(sink)
+        collector = Diagnostics(accepting=sink.accepting | frozenset(chosen.accept))
+        collector.extend(sink)
         return identify(
             robot,
             log,
@@ -399,18 +524,18 @@ def two_step(
             validation=validation,
             experiment=written,
             files=files,
-            diagnostics=own,
+            diagnostics=collector,
         )
 
-    held, together = dynamic(static.given()), dynamic(static.joined())
-    # What is accepted for one of the two need not be found with the other.
-    both = Diagnostics([*held.diagnostics, *together.diagnostics])
+    sequential, together = dynamic(static.given()), dynamic(static.joined())
+    # A doubt that is accepted for one of the two need not occur with the other.
+    both = Diagnostics([*sequential.diagnostics, *together.diagnostics])
     both.require_found(chosen.accept)
-    return TwoStep(static, held, together)
+    return TwoStep(static, sequential, together)
 
 
-def _same(q: Float, tolerance: float) -> list[Float]:
-    # Each pose joins the first group whose first pose is near.
+def _groups_of_same_pose(q: Float, tolerance: float) -> list[Float]:
+    # Each pose is added to the first group whose first pose is close.
     groups: list[list[int]] = []
     heads = np.zeros((0, q.shape[1]))
     for i, pose in enumerate(q):
@@ -428,17 +553,18 @@ def _warn(robot: RobotModel, poses: BalancedPoses, sink: Diagnostics) -> None:
     if unknown:
         sink.warn(
             "static-offset-unknown",
-            f"no pose of {', '.join(unknown)} was reached from both sides: friction at rest offsets the torque by an "
-            "unknown amount; reach each pose from above and from below",
+            f"no pose of {', '.join(unknown)} was approached from both sides: friction at rest offsets the torque by "
+            "an unknown amount; approach each pose from above and from below",
         )
     left = ~poses.both[:, poses.offset_known]
     if left.any():
         sink.note(
-            "static-one-sided", f"{int(left.sum())} torques of poses reached from one side only are not used"
+            "static-one-sided",
+            f"{int(left.sum())} torques of poses approached from one side only are not used",
         )
 
 
 def _constant(term: Any, robot: RobotModel) -> list[bool]:
     inner = getattr(term, "of", term)
-    flat = isinstance(inner, JointTerm) and inner.exports_as is MotionBasis.ONE
+    flat = inner.traits.basis is MotionBasis.ONE
     return [flat] * len(term.columns(robot))

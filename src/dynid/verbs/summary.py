@@ -21,7 +21,7 @@ from dynid.factor.base import BaseMap, Category, structural_base
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.run.agreement import ALPHA, Agreement, Runs, SharedParameter, agreement
-from dynid.run.links import Value, joint_values, links, total_said
+from dynid.run.links import Value, joint_values, links, total_source
 from dynid.run.result import Identification
 from dynid.run.serial import scores_to_dict
 from dynid.terms.rigid_body import RigidBody
@@ -38,80 +38,90 @@ _LISTED = 12
 
 
 def agreement_or_reason(runs: Runs) -> tuple[Agreement | None, str]:
-    """The agreement of runs; None and why where their parameters cannot be compared: other joints, hardly any data."""
+    """Agreement of runs; None and the reason if their parameters cannot be compared."""
     try:
         return agreement(runs), ""
     except (UsageError, UnfitDataError) as error:
-        return None, f"agreement not tested: found {error.found}, expected {error.expected}"
+        return None, f"agreement not tested: found {error.found}; needed: {error.expected}"
 
 
-def agreement_lines(found: Agreement) -> list[str]:
-    """The answer, the pairs, what differs and by how much."""
-    if not found.compared:
-        return [f"agreement: {found.reason}"]
+def agreement_lines(result: Agreement) -> list[str]:
+    """Lines of text: whether the runs agree, the pairs, the likely cause and the differing parameters."""
+    if not result.compared:
+        return [f"agreement: {result.reason}"]
     lines = [
-        f"agreement of {len(found.names)} runs: {100 * found.share:.1f} % of {found.compared} comparisons of base "
-        f"parameters agree at 95 % (with textbook intervals {100 * found.textbook:.1f} %); r.m.s. z {found.rms_z:.2f}"
+        f"agreement of {len(result.names)} runs: {100 * result.share:.1f} % of {result.compared} comparisons of base "
+        f"parameters agree at 95 % (textbook intervals: {100 * result.textbook:.1f} %); RMS z = {result.rms_z:.2f}"
     ]
-    if len(found.pairs) > 1:
-        width = max(len(name) for name in found.names)
+    if len(result.pairs) > 1:
+        width = max(len(name) for name in result.names)
         lines += [
             f"  {pair.first:<{width}}  {pair.second:<{width}}  {pair.agree:>4} of {pair.compared:<4} "
-            f"r.m.s. z {pair.rms_z:.2f}"
-            for pair in found.pairs
+            f"RMS z = {pair.rms_z:.2f}"
+            for pair in result.pairs
             if pair.compared
         ]
-    if found.together is not None:
+    if result.together is not None:
         lines.append(
-            f"all together: their differences are {found.together.ratio:.2f} times what the noise within them makes "
-            f"(p = {found.together.p_value:.2g}; below {ALPHA:g} they disagree)"
+            f"all together: the differences are {result.together.ratio:.2f} times those expected from noise "
+            f"(p = {result.together.p_value:.2g}; runs disagree if p < {ALPHA:g})"
         )
-    if found.halves is not None:
-        lines.append(f"halves of each run: {found.halves.ratio:.2f} times (p = {found.halves.p_value:.2g})")
-    lines.append(f"{str(found.cause).upper()}: {found.reason}")
+    if result.halves is not None:
+        lines.append(f"halves of each run: {result.halves.ratio:.2f} times (p = {result.halves.p_value:.2g})")
+    lines.append(f"{str(result.cause).upper()}: {result.reason}")
     moved = [
         f"{name} {100 * share:.2g} %"
-        for name, share in zip(found.group_names, found.torque, strict=True)
+        for name, share in zip(result.group_names, result.torque, strict=True)
         if share > 0
     ]
-    if found.together is not None and found.together.p_value < ALPHA:
-        lines.append(f"torque that the runs differ by, beyond chance: {', '.join(moved)}")
-        lines += [f"  {change.what} would explain {100 * change.share:.3g} %" for change in found.changes]
-    apart = sorted((one for one in found.parameters if not one.agrees), key=lambda one: one.p_value)
-    pooled = sum(math.isfinite(one.pooled) for one in found.parameters)
+    if result.together is not None and result.together.p_value < ALPHA:
+        lines.append(f"torque difference beyond chance: {', '.join(moved)}")
+        lines += [
+            f"  a change of {change.what} would explain {100 * change.share:.3g} %"
+            for change in result.changes
+        ]
+    apart = sorted(
+        (parameter for parameter in result.parameters if not parameter.agrees),
+        key=lambda parameter: parameter.p_value,
+    )
+    pooled = sum(math.isfinite(parameter.pooled) for parameter in result.parameters)
     lines.append(
-        f"base parameters: {len(found.parameters) - len(apart)} agree ({pooled} of them pooled), {len(apart)} do not"
+        f"base parameters: {len(result.parameters) - len(apart)} agree ({pooled} of them pooled), {len(apart)} do not"
     )
-    lines += [f"  {_difference(found, one)}" for one in apart[:_LISTED]]
+    lines += [f"  {_difference(result, parameter)}" for parameter in apart[:_LISTED]]
     lines += [f"  ... and {len(apart) - _LISTED} more"] if len(apart) > _LISTED else []
-    return lines + [f"note: {note}" for note in found.notes]
+    return lines + [f"note: {note}" for note in result.notes]
 
 
-def _difference(found: Agreement, one: SharedParameter) -> str:
-    i, j = (found.names.index(name) for name in one.apart)
-    gap = one.values[j] - one.values[i]
-    torque = f", {100 * one.torque:.2g} % of {one.moves}'s torque" if math.isfinite(one.torque) else ""
+def _difference(result: Agreement, parameter: SharedParameter) -> str:
+    i, j = (result.names.index(name) for name in parameter.apart)
+    gap = parameter.values[j] - parameter.values[i]
+    torque = (
+        f", {100 * parameter.torque:.2g} % of {parameter.moves}'s torque"
+        if math.isfinite(parameter.torque)
+        else ""
+    )
     return (
-        f"{one.formula}: {one.values[i]:.4g} in {one.apart[0]}, {gap:+.3g} {one.unit} in {one.apart[1]} "
-        f"(z = {one.z:.1f}{torque})"
+        f"{parameter.formula}: {parameter.values[i]:.4g} in {parameter.apart[0]}, {gap:+.3g} {parameter.unit} in "
+        f"{parameter.apart[1]} (z = {parameter.z:.1f}{torque})"
     )
 
 
-def agreement_data(found: Agreement) -> dict[str, Any]:
-    """Everything as plain data: figures, cause, and every base parameter by run and pooled; null = not known."""
+def agreement_data(result: Agreement) -> dict[str, Any]:
+    """Agreement as plain data: figures, cause, and every base parameter per run and pooled; null = unknown."""
     return {
-        "runs": list(found.names),
-        "comparisons": found.compared,
-        "agree": _number(found.share),
-        "agree_textbook": _number(found.textbook),
-        "rms_z": _number(found.rms_z),
-        "p_value": None if found.together is None else found.together.p_value,
-        "cause": str(found.cause),
-        "reason": found.reason,
-        "notes": list(found.notes),
+        "runs": list(result.names),
+        "comparisons": result.compared,
+        "agree": _number(result.share),
+        "agree_textbook": _number(result.textbook),
+        "rms_z": _number(result.rms_z),
+        "p_value": None if result.together is None else result.together.p_value,
+        "cause": str(result.cause),
+        "reason": result.reason,
+        "notes": list(result.notes),
         "changes": [
             {"what": change.what, "explains": change.share, "p_value": change.p_value}
-            for change in found.changes
+            for change in result.changes
         ],
         "pairs": [
             {
@@ -120,24 +130,24 @@ def agreement_data(found: Agreement) -> dict[str, Any]:
                 "agree": pair.agree,
                 "rms_z": _number(pair.rms_z),
             }
-            for pair in found.pairs
+            for pair in result.pairs
         ],
         "parameters": [
             {
-                "formula": one.formula,
-                "unit": one.unit,
-                "agree": one.agrees,
-                "pooled": _number(one.pooled),
-                "half_width95": _number(one.half),
-                "z": _number(one.z),
-                "p_value": one.p_value,
+                "formula": parameter.formula,
+                "unit": parameter.unit,
+                "agree": parameter.agrees,
+                "pooled": _number(parameter.pooled),
+                "half_width95": _number(parameter.half),
+                "z": _number(parameter.z),
+                "p_value": parameter.p_value,
                 "runs": {
                     name: {"value": _number(value), "std": _number(std)}
-                    for name, value, std in zip(found.names, one.values, one.std, strict=True)
+                    for name, value, std in zip(result.names, parameter.values, parameter.std, strict=True)
                     if np.isfinite(value)
                 },
             }
-            for one in found.parameters
+            for parameter in result.parameters
         ],
     }
 
@@ -148,20 +158,20 @@ def _number(value: float) -> float | None:
 
 # Characters of a column of names, at least and at most.
 _NARROW, _WIDE = 20, 48
-# Findings of the same kind that are shown in full, and what stands between a joint and what was found at it.
-_OF_A_KIND, _OF = 2, ": "
+# Findings of the same kind that are all shown in full; separator of the joint in a title.
+_SHOWN_OF_A_KIND, _AFTER_JOINT = 2, ": "
 
 
 def identification_lines(result: Identification) -> list[str]:
-    """Verdict, findings and scores."""
+    """Lines of text: verdict, findings, links, joints, parameters and scores."""
     marks = {"good": "+", "warning": "!", "doubt": "?", "problem": "x"}
     lines = [f"{result.verdict.word}: {result.verdict.headline}", ""]
     for of_a_kind in _by_kind(result.verdict.findings):
         finding = of_a_kind[0]
         advice = f" {finding.advice}" if finding.advice else ""
-        more = f" ({_others(of_a_kind[1:])}: the report has them.)" if len(of_a_kind) > 1 else ""
+        more = f" ({_others(of_a_kind[1:])}: see the report.)" if len(of_a_kind) > 1 else ""
         lines.append(f" {marks.get(finding.level, '-')} {finding.title}. {finding.text}{advice}{more}")
-    codes = [one.code for one in result.verdict.findings if one.code and one.level != "good"]
+    codes = [entry.code for entry in result.verdict.findings if entry.code and entry.level != "good"]
     lines += [f" {see(codes)}"] if codes else []
     lines += ["", *link_lines(result), "", *parameter_lines(result)]
     chosen = result.preparation.get("rows")
@@ -173,53 +183,52 @@ def identification_lines(result: Identification) -> list[str]:
 
 
 def _by_kind(findings: Sequence[Finding]) -> list[list[Finding]]:
-    # Each by itself, but for more than a few of the same code and title, the joint's name aside, which are with the
-    # first: six links of one description whose inertias are slightly impossible say nothing that the first does not.
+    # Many findings that differ only in the joint are shown as one, because the others add no information.
     kinds: dict[tuple[str, str, str], list[Finding]] = {}
-    for one in findings:
-        kinds.setdefault(_kind(one), []).append(one)
+    for finding in findings:
+        kinds.setdefault(_kind(finding), []).append(finding)
     shown = []
-    for one in findings:
-        same = kinds[_kind(one)]
-        if len(same) <= _OF_A_KIND:
-            shown.append([one])
-        elif one is same[0]:
+    for finding in findings:
+        same = kinds[_kind(finding)]
+        if len(same) <= _SHOWN_OF_A_KIND:
+            shown.append([finding])
+        elif finding is same[0]:
             shown.append(same)
     return shown
 
 
-def _kind(one: Finding) -> tuple[str, str, str]:
-    return one.level, one.title.rpartition(_OF)[2], one.code
+def _kind(finding: Finding) -> tuple[str, str, str]:
+    return finding.level, finding.title.rpartition(_AFTER_JOINT)[2], finding.code
 
 
 def _others(findings: Sequence[Finding]) -> str:
-    joints = list(dict.fromkeys(one.title.rpartition(_OF)[0] for one in findings))
-    said = f"And {len(findings)} more of this kind"
-    return f"{said}, of {listed(joints)}" if len(joints) > 1 else said
+    joints = list(dict.fromkeys(finding.title.rpartition(_AFTER_JOINT)[0] for finding in findings))
+    text = f"{len(findings)} more of this kind"
+    return f"{text} on {listed(joints)}" if len(joints) > 1 else text
 
 
 def link_lines(result: Identification) -> list[str]:
-    """Mass and centre of every link beside the description's, whom to believe; then friction by joint."""
-    found, total = links(result)
+    """Lines of text: mass and centre of mass of every link with its prior and source, then friction per joint."""
+    every_link, total = links(result)
     values = joint_values(result)
-    wide = _width([*(link.name for link in found), *(value.joint for value in values)])
+    wide = _width([*(link.name for link in every_link), *(value.joint for value in values)])
     lines = []
-    if found:
+    if every_link:
         lines = [
-            "links, as exports hold them (+- 95 % where the data decide)",
-            f"  {'link':<{wide}}{'mass, kg':>18}{'described':>11}  {'centre, mm':<22}{'described':<22}"
-            f"{'in shape':<10}who says",
+            "links as exported (+- 95 % interval if the data determine the mass; prior: robot file)",
+            f"  {'link':<{wide}}{'mass, kg':>18}{'prior':>11}  {'centre, mm':<22}{'prior':<22}"
+            f"{'in shape':<10}source of mass",
         ]
-        for link in found:
+        for link in every_link:
             shape = {True: "yes", False: "NO", None: "-"}[link.inside]
             lines.append(
                 f"  {_cell(link.name, wide)}{_figure(link.mass):>18}{_known(link.mass.described):>11}  "
                 f"{_millimetres([c.value for c in link.centre]):<22}"
-                f"{_millimetres([c.described for c in link.centre]):<22}{shape:<10}{link.said}"
+                f"{_millimetres([c.described for c in link.centre]):<22}{shape:<10}{link.source}"
             )
         lines.append(
             f"  {'all links':<{wide}}{_figure(total):>18}{_known(total.described):>11}  {'':<54}"
-            f"{total_said(found, total)}"
+            f"{total_source(every_link, total)}"
         )
     if values:
         lines += ["", "joints"]
@@ -228,29 +237,29 @@ def link_lines(result: Identification) -> list[str]:
         if joint in unmeasured:
             lines.append(f"  {_cell(joint, wide)}effort not measured")
             continue
-        own = ", ".join(
+        parameters = ", ".join(
             f"{v.column.name} {with_interval(v.value, v.half)} {v.column.unit}"
             for v in values
             if v.joint == joint
         )
-        lines.append(f"  {_cell(joint, wide)}{own}")
+        lines.append(f"  {_cell(joint, wide)}{parameters}")
     return lines
 
 
 def _width(names: Sequence[str]) -> int:
-    """Of a column that holds names whole, up to a length."""
+    """Width of a column for names of up to _WIDE characters."""
     return min(max([_NARROW, *(len(name) + 1 for name in names)]), _WIDE)
 
 
 def _cell(name: str, width: int) -> str:
-    # What tells names of one robot apart stands at their end.
+    # Names of one robot usually differ at their end, so a long name loses its beginning.
     shown = name if len(name) < width else f"...{name[4 - width :]}"
     return f"{shown:<{width}}"
 
 
 def _figure(value: Value) -> str:
     if value.value <= value.half < np.inf:
-        # To the digits of its interval 0.53 +- 14 kg would be 1 kg, which is not what exports hold.
+        # Rounded to the digits of its interval, 0.53 +- 14 kg would be 1 kg, which is not the exported value.
         return f"{value.value:.4g} +- {value.half:.2g}"
     return with_interval(value.value, value.half)
 
@@ -260,35 +269,38 @@ def _known(value: float) -> str:
 
 
 def _millimetres(centre: Sequence[float]) -> str:
-    # In mm first: what is finite in metres may not be.
+    # Tested after conversion, because a value that is finite in metres may overflow in mm.
     shown = [1000.0 * float(c) for c in centre]
     return ", ".join(f"{round(c):d}" for c in shown) if np.isfinite(shown).all() else "-"
 
 
 def parameter_lines(result: Identification) -> list[str]:
-    """How many base and full parameters there are of each kind."""
+    """Lines of text: number of base and full parameters of each kind."""
     words = [verdict.word for verdict in base_verdicts(result.estimate, result.factors)]
-    found = [verdict.known for verdict in full_verdicts(result.estimate, result.factors)]
-    alone = [known for known in found if known is not None]
+    levels = [verdict.known for verdict in full_verdicts(result.estimate, result.factors)]
+    alone = [known for known in levels if known is not None]
     base = ", ".join(f"{words.count(word)} {word}" for word in Word if word in words)
     full = ", ".join(f"{alone.count(known)} {known}" for known in Known if known in alone)
     return [
         f"{len(words)} base parameters: {base}",
-        f"{len(found)} full parameters: {len(alone)} determined by the data alone"
+        f"{len(levels)} full parameters: {len(alone)} identifiable from the data alone"
         + (f" ({full})" if full else ""),
     ]
 
 
 def finding_lines(result: Identification) -> list[str]:
-    """What the residuals show, the training error beside it."""
-    missed = 100 * result.training.scores.total_relative
-    lines = [f"a fitted model misses {missed:.3g} % of the torque; its residuals show"]
-    lines += [f"  {one.level}: {one.title}. {one.text} {one.advice}" for one in result.residual_findings]
-    return lines if result.residual_findings else [f"{lines[0]} nothing but noise"]
+    """Lines of text: effects visible in the residuals, with the training error."""
+    error = 100 * result.training.scores.total_relative
+    lines = [f"residuals of a fitted model (training error {error:.3g} %) show:"]
+    lines += [
+        f"  {finding.level}: {finding.title}. {finding.text} {finding.advice}"
+        for finding in result.residual_findings
+    ]
+    return lines if result.residual_findings else [f"{lines[0]} only noise"]
 
 
 def static_lines(result: StaticEstimate) -> list[str]:
-    """What static poses determine: their number, friction at rest, and the base parameters with 95 % intervals."""
+    """Lines of text: number of static poses, friction at rest, and base parameters with 95 % intervals."""
     poses, estimate = result.poses, result.estimate
     lines = [
         f"{len(poses)} static poses: {estimate.base.rank} of {result.structural.rank} static base parameters",
@@ -307,15 +319,15 @@ def static_lines(result: StaticEstimate) -> list[str]:
 
 
 def score_lines(scores: Scores) -> list[str]:
-    """A table of scores by joint."""
+    """Lines of text: a table of scores per joint."""
     names = ", ".join(scores.trajectories[:3]) + (" ..." if len(scores.trajectories) > 3 else "")
     whole = scores.all_samples
-    missed = f"{100 * scores.total_relative:.3g} % of the torque missed"
+    error = f"torque error {100 * scores.total_relative:.3g} %"
     if whole is not None:
-        missed += f" on the samples kept, {100 * whole.total_relative:.3g} % on all samples"
-    lines = [f"{scores.origin} ({names}): {missed}"]
+        error += f", {100 * whole.total_relative:.3g} % on all samples"
+    lines = [f"{scores.origin} ({names}): {error}"]
     if scores.left_out:
-        lines.append(f"  left out: {scores.left_out_text}")
+        lines.append(f"  samples left out: {scores.left_out_text}")
     if scores.at_rest_text:
         lines.append(f"  all samples: {scores.at_rest_text}")
     if scores.exported_text:
@@ -327,7 +339,7 @@ def score_lines(scores: Scores) -> list[str]:
     )
     for j, name in enumerate(scores.joint_names):
         every = "" if whole is None else f"{100 * whole.relative[j]:>11.2f} %"
-        remark = f"  {said}" if (said := scores.remark(name)) else ""
+        remark = f"  {text}" if (text := scores.remark(name)) else ""
         if not scores.count[j]:
             every = "" if whole is None else f"{'-':>13}"
             lines.append(f"  {_cell(name, wide)}{'-':>10}{every}{'-':>11}{'-':>9}{'-':>12}{0:>9}{remark}")
@@ -337,12 +349,12 @@ def score_lines(scores: Scores) -> list[str]:
             f"{scores.torque_rms[j]:>12.4g}{int(scores.count[j]):>9}{remark}"
         )
     if scores.beyond_text:
-        lines.append(f"  outside the training's range: {scores.beyond_text}")
+        lines.append(f"  outside the training range: {scores.beyond_text}")
     return lines
 
 
 def comparison_lines(runs: Sequence[tuple[str, Identification]]) -> list[str]:
-    """Scores side by side."""
+    """Lines of text: scores of several runs side by side."""
     first = runs[0][1].robot.joint_names
     lines = [f"{'relative error, %':<24}" + "".join(f"{name[-18:]:>20}" for name, _ in runs)]
     for j, joint in enumerate(first):
@@ -361,7 +373,7 @@ def comparison_lines(runs: Sequence[tuple[str, Identification]]) -> list[str]:
 
 
 def difference_lines(runs: Sequence[tuple[str, Identification]]) -> list[str]:
-    """Base parameters of one formula whose 95 % intervals, as the runs state them, do not meet."""
+    """Lines of text: base parameters whose 95 % intervals do not overlap."""
     differing = different_parameters(runs)
     return [
         f"base parameters that differ beyond their 95 % intervals: {len(differing)}",
@@ -370,7 +382,7 @@ def difference_lines(runs: Sequence[tuple[str, Identification]]) -> list[str]:
 
 
 def different_parameters(runs: Sequence[tuple[str, Identification]]) -> list[str]:
-    """Base parameters with the same formula whose 95 % intervals do not meet, as text."""
+    """Base parameters with the same formula whose 95 % intervals do not overlap, as text."""
     lines = []
     tables = []
     for name, run in runs:
@@ -393,7 +405,7 @@ def different_parameters(runs: Sequence[tuple[str, Identification]]) -> list[str
 
 
 def write_scores(path: str | Path, scores: Scores) -> None:
-    """Writes scores as JSON; raises RefusedError if the file exists, ResourceError if it cannot write."""
+    """Write scores as JSON; raises RefusedError if the file exists, ResourceError if it cannot be written."""
     path = Path(path)
     refuse_existing(path)
     text = json.dumps(scores_to_dict(scores), indent=1, allow_nan=False) + "\n"
@@ -405,10 +417,13 @@ def write_scores(path: str | Path, scores: Scores) -> None:
 
 
 def identification_data(result: Identification) -> dict[str, Any]:
-    """Verdict, scores, links, joints and base parameters; a half width is None unless the data decide."""
+    """Verdict, scores, links, joints and base parameters as plain data.
+
+    A half width is None unless the data determine the value.
+    """
     verdict = result.verdict
     words = base_verdicts(result.estimate, result.factors)
-    found, total = links(result)
+    every_link, total = links(result)
     return {
         "robot": result.robot.name,
         "terms": [term.name for term in result.terms],
@@ -418,48 +433,50 @@ def identification_data(result: Identification) -> dict[str, Any]:
             "findings": [vars(finding) for finding in verdict.findings],
             "accepted": verdict.accepted,
         },
-        "scores": [scores_to_dict(one.scores) for one in (result.training, *result.validations)],
+        "scores": [scores_to_dict(entry.scores) for entry in (result.training, *result.validations)],
         "links": [
             {
                 "name": link.name,
                 "mass": _value(link.mass, "kg"),
-                "centre": [_value(one, "m") for one in link.centre],
+                "centre": [_value(coordinate, "m") for coordinate in link.centre],
                 "centre_in_shape": link.inside,
-                "source": link.said,
+                "source": link.source,
             }
-            for link in found
+            for link in every_link
         ],
-        "total_mass": {**_value(total, "kg"), "source": total_said(found, total)} if found else None,
+        "total_mass": {**_value(total, "kg"), "source": total_source(every_link, total)}
+        if every_link
+        else None,
         "joints": [
             {
-                "joint": one.joint,
-                "parameter": one.column.name,
-                "value": one.value,
-                "half_width95": one.half,
-                "unit": one.column.unit,
-                "known": one.known,
+                "joint": parameter.joint,
+                "parameter": parameter.column.name,
+                "value": parameter.value,
+                "half_width95": parameter.half,
+                "unit": parameter.column.unit,
+                "known": parameter.known,
             }
-            for one in joint_values(result)
+            for parameter in joint_values(result)
         ],
         "base_parameters": [
-            one | {"verdict": str(said.word)}
-            for one, said in zip(parameter_data(result.estimate), words, strict=True)
+            entry | {"verdict": str(base_verdict.word)}
+            for entry, base_verdict in zip(parameter_data(result.estimate), words, strict=True)
         ],
     }
 
 
-def _value(one: Value, unit: str) -> dict[str, Any]:
+def _value(quantity: Value, unit: str) -> dict[str, Any]:
     return {
-        "value": one.value,
-        "half_width95": one.half,
+        "value": quantity.value,
+        "half_width95": quantity.half,
         "unit": unit,
-        "described": one.described,
-        "share_of_data": one.data,
+        "described": quantity.described,
+        "share_of_data": quantity.data,
     }
 
 
 def parameter_data(estimate: Estimate) -> list[dict[str, Any]]:
-    """Base parameters with the half widths of their 95 % intervals."""
+    """Base parameters with 95 % half widths, as plain data."""
     rows = zip(estimate.names, estimate.units, estimate.value, estimate.half_width(), strict=True)
     return [
         {"formula": name, "value": value, "half_width95": half, "unit": unit}
@@ -468,7 +485,7 @@ def parameter_data(estimate: Estimate) -> list[dict[str, Any]]:
 
 
 def static_data(result: StaticEstimate) -> dict[str, Any]:
-    """What static poses determine."""
+    """Result of static poses, as plain data."""
     return {
         "poses": len(result.poses),
         "rank": result.estimate.base.rank,
@@ -478,13 +495,15 @@ def static_data(result: StaticEstimate) -> dict[str, Any]:
 
 
 def comparison_data(runs: Sequence[tuple[str, Identification]]) -> dict[str, Any]:
-    """Verdict and scores of every run, and the base parameters whose intervals do not meet."""
+    """Verdict and scores of every run, and base parameters whose intervals do not overlap, as plain data."""
     return {
         "runs": [
             {
                 "run": name,
                 "verdict": run.verdict.word,
-                "scores": [scores_to_dict(one.scores) for one in (run.training, *run.validations)],
+                "scores": [
+                    scores_to_dict(validation.scores) for validation in (run.training, *run.validations)
+                ],
             }
             for name, run in runs
         ],
@@ -493,7 +512,7 @@ def comparison_data(runs: Sequence[tuple[str, Identification]]) -> dict[str, Any
 
 
 def robot_data(robot: RobotModel, seed: int = 0) -> dict[str, Any]:
-    """Joints, bodies, and the base parameters of the rigid bodies."""
+    """Joints, links, and base parameters of the rigid bodies, as plain data."""
     base = structural_base(robot, Terms((RigidBody(),)), TorqueRows(), seed)
     return {
         "robot": robot.name,
@@ -510,31 +529,43 @@ def robot_data(robot: RobotModel, seed: int = 0) -> dict[str, Any]:
 
 
 def _categories(base: BaseMap) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {str(category): [] for category in Category}
+    by_category: dict[str, list[str]] = {str(category): [] for category in Category}
     for name, category in zip(base.names, base.categories(), strict=True):
-        found[str(category)].append(name)
-    return found
+        by_category[str(category)].append(name)
+    return by_category
 
 
-# What could be identified of a robot, in words.
+# Identifiable parameters of a robot, in words.
 
 
 def describe_base(robot: RobotModel, seed: int = 0, terms: Terms | None = None) -> list[str]:
-    """Lines of text: the number of base parameters, their groupings as formulas, and what nothing can determine.
+    """Lines of text: number of base parameters, their formulas, and the parameters that no motion can determine.
 
-    terms: the model; the rigid bodies alone when not given.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    seed : int
+        Seed of the random states.
+    terms : Terms, optional
+        The model; None = rigid bodies.
+
+    Returns
+    -------
+    list of str
+
     """
     model = terms or Terms((RigidBody(),))
     base = structural_base(robot, model, TorqueRows(), seed)
     lines = [
         f"base parameters: {base.rank} of {len(base.names)} parameters ({', '.join(term.name for term in model)})",
-        f"  singular values fall by a factor of {base.gap:.1e} behind the last one that counts",
+        f"  the smallest pivot kept is {base.gap:.1e} times the largest one dropped",
         "",
-        "groupings (number = body, counted from 1 at the base):",
+        "base parameters as sums (number = link, counted from 1 at the base):",
     ]
     lines += [f"  {formula}" for formula in base.formulas()]
     lines += ["", *_inspection_categories(base)]
-    lines += ["", "bodies:"]
+    lines += ["", "links:"]
     lines += [
         f"  {i + 1}: {body} (moved by joint '{joint}')"
         for i, (body, joint) in enumerate(zip(robot.body_names, robot.tree_joint_names, strict=True))

@@ -1,7 +1,7 @@
-"""Studies: the experiments of papers, run from their own numbers; one file a paper.
+"""Studies that repeat the experiments of papers with their own numbers.
 
-A study is a module with a `PAPER` and a function `study(dose, page)` that writes its results to the page: text, tables,
-figures and results, each printed number beside ours. A new one is one more line here.
+A study is a module with a `PAPER` and a function `study(dose, page)`, which writes text, tables, figures and results to
+the page: each printed number next to the computed one. To add a study, add its module to `STUDIES`.
 """
 
 from __future__ import annotations

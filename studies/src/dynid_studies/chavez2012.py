@@ -143,9 +143,9 @@ def _greatest(law: Torque) -> Float:
 def _experiment(page: StudyPage, exact: Samples) -> None:
     page.section("The experiment")
     page.text(
-        f"""The real arm is not at hand, so one is simulated that has the paper's best set (Table 3, filtered dynamic)
-        for its truth: torque (30) to (32), held for {1e3 * STEP:g} ms, from rest, 10 s. Between samples the motion is
-        integrated by a Runge-Kutta method of fourth order; a joint whose velocity reaches zero stops exactly there, and
+        f"""The real arm is not available, so an arm with the paper's best parameters (Table 3, filtered dynamic) is
+        simulated: torque (30) to (32), held for {1e3 * STEP:g} ms, from rest, 10 s. Between samples the motion is
+        integrated by a Runge-Kutta method of fourth order; a joint stops exactly when its velocity reaches zero, and
         sticks while dry friction can hold it. Encoders have {COUNTS:,} counts a turn; velocities and accelerations are
         differences: backward as in the paper, or central."""
     )
@@ -176,18 +176,19 @@ def _schemes(
     page.text(
         """Each scheme is fitted twice by recursive least squares from P = 10⁶ I. As printed: closed forms, backward
         differences, zero-order-hold filters, (34) with its error. With dynid's rows: central differences, Tustin's
-        rule, the exact work of held torque, and for the filtered dynamic scheme a pause while a joint sticks.
+        rule, the exact work of a torque that is constant over a step, and, for the filtered dynamic scheme, a pause
+        while a joint sticks.
 
-        The paper's order of the schemes says little about the schemes. Once each is written down correctly, those
-        without acceleration are all within 0.1 % on this motion. Those with acceleration stay behind: the second
-        difference of encoder counts is noise, and dry friction at rest is taken for what it is not.
+        The paper's ranking of the schemes does not show their merits. If each is implemented correctly, those without
+        acceleration have errors below 0.1 % on this motion. Those with acceleration are worse, because second
+        differences of encoder counts are noisy and the model of dry friction is wrong at rest.
 
         This is an inverse crime: plant and model have the same structure, down to the friction law and the sampling.
-        So 0.1 % shows that the rows are written correctly and says nothing about a real robot. The next table is the
-        test of that."""
+        So 0.1 % shows that the rows are implemented correctly and nothing about a real robot. The next table tests
+        that."""
     )
     page.table(
-        "The schemes on machines that no model here describes: error of the torque of another motion, %",
+        "The schemes on robots with effects outside the model: error of the torque of another motion, %",
         ("scheme", "with velocity: median", "worst", "positions alone: median", "worst"),
         FOREIGN,
         digits=2,
@@ -197,12 +198,12 @@ def _schemes(
         "the drives' velocity. Schemes with one equation for all joints (energy, power) spread unmodelled work over "
         "all parameters.",
     )
-    for key, form, found in (("printed", "as printed", printed), ("rows", "with dynid's rows", better)):
+    for key, form, fits in (("printed", "as printed", printed), ("rows", "with dynid's rows", better)):
         page.table(
             f"Table 3 in kind, {form}: parameters by scheme",
             ("parameter", "truth", *SCHEMES),
             [
-                (name, float(THETA[i]), *(float(found[scheme].theta[i]) for scheme in SCHEMES))
+                (name, float(THETA[i]), *(float(fits[scheme].theta[i]) for scheme in SCHEMES))
                 for i, name in enumerate(NAMES)
             ],
             digits=4,
@@ -244,10 +245,10 @@ def _schemes(
 def _ladder(page: StudyPage, printed: Fit, corrected: Fit, better: Fit, central: Samples) -> None:
     page.section("The filtered dynamic scheme, step by step")
     page.text(
-        """What each correction is worth. With exact stiction the largest error left after the correction of (34) is
-        friction at rest: it takes any value up to its limit, the regressor says sign(0), and the filter carries the
-        difference on into samples of sliding. Pausing a joint's equation while it sticks, and beginning anew from its
-        momentum at that moment, removes it altogether."""
+        """The effect of each correction. With exact stiction the largest remaining error after the correction of (34)
+        is friction at rest: it has any value up to its limit, the regressor contains sign(0), and the filter spreads
+        the difference to samples of sliding. Pausing a joint's equation while it sticks, and restarting from its
+        momentum afterwards, removes this error."""
     )
     plain = fit_rows(MomentumRows(CUTOFF, 1, "zero"), central)
     rows = (
@@ -259,7 +260,7 @@ def _ladder(page: StudyPage, printed: Fit, corrected: Fit, better: Fit, central:
     page.table(
         "Median error of the parameters",
         ("form", "median error, %"),
-        [(name, found.error) for name, found in rows],
+        [(name, fit.error) for name, fit in rows],
     )
     page.results(
         "Corrections",
@@ -273,19 +274,20 @@ def _ladder(page: StudyPage, printed: Fit, corrected: Fit, better: Fit, central:
     )
 
 
-def _evolution(page: StudyPage, printed: Fit, corrected: Fit, found: Fit, central: Samples) -> None:
+def _evolution(page: StudyPage, printed: Fit, corrected: Fit, fit: Fit, central: Samples) -> None:
     page.section("Figures 2 and 3: the estimate over time")
     page.text(
-        """Dotted lines are the true values. The paper draws its estimates on the real arm; P has no unit in common, so
-        its eigenvalues are numbers only. Between jumps P stands still: those are stretches without new information."""
+        """Dotted lines are the true values. The paper's figures show estimates of the real arm. The entries of P have
+        different units, so its eigenvalues are numbers only. Between jumps P is constant: these are times without new
+        information."""
     )
-    for part, (_, what) in PARTS.items():
+    for part, (_, quantity) in PARTS.items():
         page.figure(
-            f"figure2{part}", f"Figure 2{part}: {what} over time, filtered dynamic", evolution(found, part)
+            f"figure2{part}", f"Figure 2{part}: {quantity} over time, filtered dynamic", evolution(fit, part)
         )
-    page.figure("figure3", "Figure 3: eigenvalues of P over time", eigenvalues(found))
-    values = found.trajectory.eigenvalues
-    forms = {"as printed": printed, "(34) corrected": corrected, "paused while a joint sticks": found}
+    page.figure("figure3", "Figure 3: eigenvalues of P over time", eigenvalues(fit))
+    values = fit.trajectory.eigenvalues
+    forms = {"as printed": printed, "(34) corrected": corrected, "paused while a joint sticks": fit}
     page.table(
         "Greatest eigenvalue of P",
         ("time, s", *forms),
@@ -318,18 +320,18 @@ def _evolution(page: StudyPage, printed: Fit, corrected: Fit, found: Fit, centra
 
 
 def _open_loop(
-    page: StudyPage, run: OpenLoop, samples: Samples, found: Fit, motion: str, torque: str, which: str
+    page: StudyPage, run: OpenLoop, samples: Samples, fit: Fit, motion: str, torque: str, which: str
 ) -> None:
     page.section(f"Figures {motion} and {torque}: torque {which}")
     page.text(
-        """The set of the filtered power scheme, driven by the torque alone beside what the arm did; and the torque that
-        the model computes from encoder positions and their differences beside the torque applied. The computed torque
-        is noisy, as in the paper: that is the second difference of encoder counts."""
+        """The model of the filtered power scheme, driven by the applied torque, compared with the motion of the arm;
+        and the torque computed from encoder positions, compared with the applied torque. The computed torque is noisy,
+        as in the paper, because it contains second differences of encoder counts."""
     )
     page.figure(
         f"figure{motion}", f"Figure {motion}: measured and simulated positions", positions(run, samples)
     )
-    model = TERMS.torque(arm(), samples, full(found.theta))
+    model = TERMS.torque(arm(), samples, full(fit.theta))
     page.figure(f"figure{torque}", f"Figure {torque}: applied and computed torque", torques(samples, model))
     page.results(
         "Error of the open-loop run",
@@ -343,8 +345,9 @@ def _open_loop(
 def _noise(page: StudyPage, exact: Samples) -> None:
     page.section("Noise")
     page.text(
-        """Coarser encoders, everything else alike. Schemes that differentiate twice lose first. Of the others the
-        filtered dynamic scheme loses least: noise enters it linearly, the energy schemes through squared velocities."""
+        """Coarser encoders, with everything else equal. Schemes that differentiate twice become worse first. The
+        filtered dynamic scheme changes least: noise enters it linearly, and the energy schemes through squared
+        velocities."""
     )
     counts = [1_024_000.0, 102_400.0, 40_960.0, 10_240.0]
     errors: dict[str, list[float]] = {name: [] for name in BETTER}
@@ -404,8 +407,8 @@ def _seeds(page: StudyPage) -> None:
     )
 
 
-def _drive(found: Fit, samples: Samples) -> OpenLoop:
-    return open_loop(arm(), TERMS, full(found.theta), samples, "zero")
+def _drive(fit: Fit, samples: Samples) -> OpenLoop:
+    return open_loop(arm(), TERMS, full(fit.theta), samples, "zero")
 
 
 def _norms(run: OpenLoop) -> tuple[float | None, ...]:

@@ -1,4 +1,4 @@
-"""dynid study: the experiments of papers, run from their own numbers."""
+"""The command `dynid study`, which repeats the experiments of papers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def command(
     ] = False,
     force: ForceOption = False,
 ) -> None:
-    """Run the experiment of a paper and write a page: what it prints beside what comes out here."""
+    """Repeat the experiment of a paper and write a page with printed and computed results."""
     from dynid_studies import STUDIES
     from dynid_studies.index import check_index, write_index
     from dynid_studies.run import check_free, run_study, study_module, write_study
@@ -61,7 +61,7 @@ def _report(missed: int) -> None:
         raise SolverError(
             "study-differs",
             found=f"{missed} results out of bounds",
-            expected="every result within its bounds",
+            expected="all results within their bounds",
         )
 
 

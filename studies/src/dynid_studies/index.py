@@ -1,4 +1,4 @@
-"""One page for all studies of a folder: what each reproduces, how many results keep their bounds."""
+"""Index of all studies of a folder, with the number of results within their bounds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ROW = Markup("<tr>{}</tr>\n")
 
 @dataclass(frozen=True)
 class Entry:
-    """A study of the folder.    missed: what lies out of bounds.    explained: how many differences are explained."""
+    """A study of the folder.    missed: results out of bounds.    explained: number of explained differences."""
 
     name: str
     title: str
@@ -57,7 +57,7 @@ class Entry:
 
     @staticmethod
     def of(name: str, data: dict[str, Any]) -> Entry:
-        """From the plain data of results.json."""
+        """Make an entry from the data of results.json."""
         paper, results = study_module(name).PAPER, list(data["results"].values())
         bounded = [r for r in results if r["least"] is not None or r["most"] is not None]
         return Entry(
@@ -72,7 +72,7 @@ class Entry:
         )
 
     def cells(self) -> tuple[str, ...]:
-        """What stands after the name."""
+        """Return the cells after the name."""
         return (
             self.source.rstrip("."),
             "in full" if self.full else "quick",
@@ -83,33 +83,33 @@ class Entry:
 
 
 def read_entries(folder: Path) -> tuple[Entry, ...]:
-    """The studies that stand in a folder, in the order of the catalogue."""
-    found = []
+    """Return the studies in a folder, in the order of the catalogue."""
+    entries = []
     for name in STUDIES:
         file = folder / name / "results.json"
         if file.is_file():
             data = json.loads(file.read_text(encoding="utf-8"))
             if data.get("kind") == KIND:
-                found.append(Entry.of(name, data))
-    return tuple(found)
+                entries.append(Entry.of(name, data))
+    return tuple(entries)
 
 
 def check_index(folder: Path, markdown: bool) -> None:
-    """Raises RefusedError if another file stands where the index belongs."""
+    """Raise RefusedError if another file has the name of the index."""
     path = _path(folder, markdown)
     if path.exists() and not (path.is_file() and MARK in path.read_text(encoding="utf-8", errors="replace")):
         raise RefusedError(
             "output-exists",
-            found=f"'{path}' exists already and is no index of studies",
-            expected="a folder without it",
-            do="choose another --out",
+            found=f"file '{path}', which is not an index of studies",
+            expected="a folder without this file",
+            do="choose another folder with --out",
         )
 
 
 def write_index(folder: Path, markdown: bool = False) -> Path:
-    """Writes index.html, or README.md, which lists all studies that stand in the folder; returns its path.
+    """Write index.html or README.md with all studies in the folder; return its path.
 
-    An index is replaced, also by one of fewer studies. Raises RefusedError for another file in its place.
+    An existing index is replaced. Raises RefusedError if another file has that name.
     """
     check_index(folder, markdown)
     path, entries = _path(folder, markdown), read_entries(folder)

@@ -19,7 +19,7 @@ from dynid.trajectories import FourierTrajectory
 
 BODIES = Terms((RigidBody(),))
 WIDTH, SECONDS, RATE = 0.02, 31.0, 1000.0
-# Friction of the gears: Coulomb and viscous N m, share of the load, and what a kelvin takes off the viscous part.
+# Friction of the gears: Coulomb, N m; viscous, N m s/rad; fraction of the load; change of viscous friction per K.
 FC, FV = np.array([8, 8, 6, 2, 2, 2.0]), np.array([12, 12, 10, 3, 3, 3.0])
 FL, HEAT, REFERENCE = np.full(6, 0.08), np.full(6, -0.01), 25.0
 STIFFNESS = np.array([2e4, 2e4, 1.5e4, 6e3, 6e3, 6e3])
@@ -27,7 +27,7 @@ TORQUE_NOISE = np.array([1.5, 1.5, 1, 0.3, 0.3, 0.3])
 ENCODER_NOISE = 5e-6
 # The estimators are compared under half of the current's noise, and at ten times that.
 QUIET = 0.5
-# What is wrong with the friction that is known, by joint.
+# Relative errors of the assumed friction, by joint.
 SIGNS = np.array([1.0, -1, 1, -1, 1, -1])
 DISCREPANCY = Viscous() + Coulomb(width=WIDTH)
 
@@ -45,17 +45,17 @@ class Run:
 
 @cache
 def robot() -> RobotModel:
-    """The arm as its maker describes it."""
+    """Return the arm according to its maker."""
     return load_example("ur5e")
 
 
 def bodies() -> Float:
-    """True bodies (6, 10): the maker's, with a tool of 1.5 kg that is not described."""
+    """Return the true links (6, 10): the maker's, with a tool of 1.5 kg that the robot file lacks."""
     T = np.eye(4)
     T[:3, 3] = 0.04, 0.03, 0.08
-    found = np.array(robot().inertia_prior)
-    found[5] += transformed(np.array([1.5, 0, 0, 0, 4e-3, 0, 4e-3, 0, 0, 4e-3]), T)
-    return found
+    inertia = np.array(robot().inertia_prior)
+    inertia[5] += transformed(np.array([1.5, 0, 0, 0, 4e-3, 0, 4e-3, 0, 0, 4e-3]), T)
+    return inertia
 
 
 def trajectory(seed: int, seconds: float = SECONDS) -> FourierTrajectory:
@@ -91,7 +91,7 @@ def log_of(run: Run, both: bool = True) -> Log:
 def known(
     error: float = 0.07, loaded_by: Literal["joint", "motor"] = "joint", signs: Float = SIGNS
 ) -> RotorCompensation:
-    """Rotors and friction as the identification has them, each coefficient of friction wrong by a share."""
+    """Return the assumed rotors and friction, with a relative error in each friction coefficient."""
     share = 1 + error * signs
     viscous, coulomb, load = (tuple((share * x).tolist()) for x in (FV, FC, FL))
     return RotorCompensation(

@@ -77,11 +77,11 @@ def add_calibration(page: StudyPage, realisations: int) -> Calibration:
         fits[f"rotor compensation, {name}"] = weighted(rotor, weights)
     fits["rotor compensation, friction known exactly, WLS"] = _fit(exact)
     page.text(
-        """Torque at the links is current less rotor B ddtheta less friction, which depends on velocity, temperature and
-        the load. Its coefficients are known to 7 %; what they lack is found as viscous and Coulomb friction beside the
-        bodies. The load of the friction is the torque that arrives at the link, not what is left of the current: both
-        are solved for together, which the paper does not do. Filters as printed: Butterworth of order 4, 50
-        Hz, without phase, central differences, parallel filter of 20 Hz, every twentieth sample."""
+        """Torque at the links is current less rotor B ddtheta less friction, which depends on velocity, temperature
+        and the load. Its coefficients are known to 7 %; the difference is estimated as viscous and Coulomb friction
+        together with the links. The load of the friction is the torque at the link, not the remaining current: both
+        are solved for together, which the paper does not do. Filters as printed: Butterworth of order 4, 50 Hz,
+        without phase, central differences, parallel filter of 20 Hz, every twentieth sample."""
     )
     page.figure("figure6", "Figure 6: the motion that was fitted", motion_figure(run.motion))
     page.results(
@@ -93,9 +93,11 @@ def add_calibration(page: StudyPage, realisations: int) -> Calibration:
     )  # fmt: skip
     errors = _table(page, run, rotor, fits)
     _reached(page, rotor, fits, errors)
-    found = _discrepancy(rotor)
+    discrepancy = _discrepancy(rotor)
     page.figure(
-        "friction", "Friction of joint 1 in velocity, load and temperature", friction_figure(*found[:, 0])
+        "friction",
+        "Friction of joint 1 in velocity, load and temperature",
+        friction_figure(*discrepancy[:, 0]),
     )
     if rotor.training.residuals is not None and rigid.training.residuals is not None:
         page.figure(
@@ -121,7 +123,7 @@ def weighted(run: Identification, weights: Float) -> Fit:
     theta[base.independent] = solve_triangular(R[: base.rank, : base.rank], R[: base.rank, base.rank])
     # Targets of factors lack the torque that is known, which (22) counts.
     size = run.training.scores.mse / run.training.scores.nmse
-    left = np.array([one.residual_square(theta) / one.count for one in factors.total])
+    left = np.array([factor.residual_square(theta) / factor.count for factor in factors.total])
     return Fit(np.asarray(theta[:60]), float((left / size).sum()))
 
 
@@ -158,7 +160,7 @@ def _discrepancy(rotor: Identification) -> Float:
 
 def _reached(page: StudyPage, rotor: Identification, fits: dict[str, Fit], errors: dict[str, float]) -> None:
     best = "rotor compensation, WLS, 1/sigma^2"
-    found, own = errors[best], fits[best].own
+    error, nmse = errors[best], fits[best].own
     lacking = _discrepancy(rotor)[0] + 0.07 * SIGNS * FV
     residual = rotor.training.residuals
     e = residual.error - residual.error.mean(axis=0) if residual is not None else np.zeros((2, 6))
@@ -166,10 +168,10 @@ def _reached(page: StudyPage, rotor: Identification, fits: dict[str, Fit], error
     narrow = float(np.median(rotor.estimate.std / rotor.estimate.textbook_std))
     page.results(
         "What the calibration reaches",
-        at_most("link_error", "error of the links' torque, 1/sigma^2", found, 0.015),
-        at_most("own_nmse", "NMSE over that of rigid joints", own / fits[PLAIN_NAME].own, 0.1),
-        at_most("own_nmse_link", "NMSE over that of the link encoder's compensation", own / fits[LINK_NAME].own, 1.0),
-        at_least("load", "friction loaded with tau - B ddtheta over the right load", errors[LOAD_NAME] / found, 2.0,
+        at_most("link_error", "error of the links' torque, 1/sigma^2", error, 0.015),
+        at_most("own_nmse", "NMSE over that of rigid joints", nmse / fits[PLAIN_NAME].own, 0.1),
+        at_most("own_nmse_link", "NMSE over that of the link encoder's compensation", nmse / fits[LINK_NAME].own, 1.0),
+        at_least("load", "friction loaded with tau - B ddtheta over the right load", errors[LOAD_NAME] / error, 2.0,
                  explanation="The load has to be solved for together with the friction; not in the paper."),
         at_most("discrepancy", "error of the viscous friction found, of its greatest",
                 float(np.abs(lacking).max() / FV.max()), 0.02),

@@ -89,10 +89,10 @@ class Rigid:
     def missed(self, theta: Float) -> float:
         """Error of the torque of bodies and rotors, a share of it, root mean square over the joints."""
         rigid = np.arange(len(theta)) < 66
-        true, found = (
+        true, estimated = (
             TERMS.torque(robot(), self.motion, np.where(rigid, x, 0.0)) for x in (self.theta, theta)
         )
-        return float(np.sqrt((((found - true) ** 2).sum(axis=0) / (true**2).sum(axis=0)).mean()))
+        return float(np.sqrt((((estimated - true) ** 2).sum(axis=0) / (true**2).sum(axis=0)).mean()))
 
 
 def compare_estimators(page: StudyPage, full: bool) -> None:
@@ -104,34 +104,34 @@ def compare_estimators(page: StudyPage, full: bool) -> None:
         further = {"x1, loose": (1.0, LOOSE), "x10, good": (10.0, GOOD), "x10, loose": (10.0, LOOSE)}
         cases = {"x1, good": (1.0, GOOD)} | further | {"x10, over": (10.0, OVER)}
     methods = METHODS | SLOW if full else METHODS
-    found: dict[str, dict[str, float]] = {name: {} for name in methods}
+    errors: dict[str, dict[str, float]] = {name: {} for name in methods}
     logs = {noise: rigid.log(noise) for noise in (1.0, 10.0)}
     for case, (noise, chain) in cases.items():
         for name, (rows, estimator) in methods.items():
-            found[name][case] = _missed(rigid, logs[noise], rows, estimator, chain)
+            errors[name][case] = _missed(rigid, logs[noise], rows, estimator, chain)
     prior = np.concatenate([robot().inertia_prior.ravel(), rigid.theta[60:]])
     page.text(
-        f"""The arm with rigid joints, friction estimated beside the bodies, at the usual noise of the encoders with
-        half that of the torque, and at ten times both; filters good (50 and 20 Hz), loose (200 Hz, no parallel
-        filter){" and too tight (2.5 Hz)" if full else ""}. The maker's model alone misses
-        {100 * rigid.missed(prior):.3g} %. The parallel filter is the main safeguard of plain rows; without it momentum
-        rows are what is left. A dash stands for a fit that is refused."""
+        f"""The arm with rigid joints, with friction estimated together with the links, at the usual encoder noise with
+        half of the torque noise, and at ten times both; filters good (50 and 20 Hz), loose (200 Hz, no parallel
+        filter){" and too tight (2.5 Hz)" if full else ""}. The maker's model alone has an error of
+        {100 * rigid.missed(prior):.3g} %. Torque rows depend on the parallel filter; without it only momentum rows
+        work. A dash marks a refused fit."""
     )
     page.table(
         "Error of the torque of bodies and rotors, %",
         ("", *cases),
         [
-            (name, *(100 * found[name][case] if np.isfinite(found[name][case]) else None for case in cases))
+            (name, *(100 * errors[name][case] if np.isfinite(errors[name][case]) else None for case in cases))
             for name in methods
         ],
         name="estimators",
     )
-    momentum, entropic = (found[f"momentum rows, {way}"]["x10, loose"] for way in ("WLS", "entropic prior"))
+    momentum, entropic = (errors[f"momentum rows, {way}"]["x10, loose"] for way in ("WLS", "entropic prior"))
     page.results(
         "Estimators",
-        at_most("wls_good", "WLS, usual noise, good filters", found["WLS"]["x1, good"], 0.015),
+        at_most("wls_good", "WLS, usual noise, good filters", errors["WLS"]["x1, good"], 0.015),
         at_most("momentum_loose", "momentum rows, tenfold noise, loose filters", momentum, 0.03),
-        reported("wls_loose", "WLS there", found["WLS"]["x10, loose"]),
+        reported("wls_loose", "WLS there", errors["WLS"]["x10, loose"]),
         at_most("entropic_loose", "momentum rows and entropic prior there", entropic, 0.03),
     )
 
@@ -143,22 +143,22 @@ def compare_compensated(page: StudyPage, full: bool) -> None:
     if full:
         cases |= {f"motion {i + 1}, x20": (seed, 2 * QUIET) for i, seed in enumerate((0, 10, 20))}
     columns = [(name, filters) for name in COMPENSATED for filters in ("good", "loose")]
-    found = {case: _compensated(seed, current) for case, (seed, current) in cases.items()}
+    errors_by_case = {case: _compensated(seed, current) for case, (seed, current) in cases.items()}
     page.text(
-        """The calibration of above, friction 7 % wrong, under ten times the noise of the table before: 7.5 N m of the
-        current at the large joints, 1.5 N m at the wrist, 50 microradians of both encoders. Compensation differentiates
-        the motors' angles twice and feeds |tau| to the friction; with filters of 200 Hz both are mostly noise, which
-        plain rows cannot bear and momentum rows average out."""
+        """The same calibration (friction 7 % wrong) with ten times the noise of the previous table: 7.5 N m of the
+        current at the large joints, 1.5 N m at the wrist, 50 microradians of both encoders. Compensation
+        differentiates the motors' angles twice and feeds |tau| to the friction; with filters of 200 Hz both are mostly
+        noise, which makes torque rows fail and which momentum rows average out."""
     )
     page.table(
         "Link torque after rotor compensation, %",
         ("", *(f"{name}, {filters}" for name, filters in columns)),
-        [(case, *(100 * errors[column] for column in columns)) for case, errors in found.items()],
+        [(case, *(100 * errors[column] for column in columns)) for case, errors in errors_by_case.items()],
         note="x20: the current's noise doubled, ten times that of the calibration; on motion 1 even good filters then "
         "miss 3 %." if full else "",
         name="compensated",
     )  # fmt: skip
-    usual = [errors for case, errors in found.items() if case.endswith("x10")]
+    usual = [errors for case, errors in errors_by_case.items() if case.endswith("x10")]
     best, plain = ("momentum, degree 2", "loose"), ("plain rows", "loose")
     page.results(
         "Compensated arm, tenfold noise, loose filters",

@@ -57,21 +57,34 @@ def friction_figure(viscous: float, coulomb: float) -> Figure:
         return np.asarray(share * (FV[0] * heat * speed + dry * np.tanh(speed / WIDTH)))
 
     def curves(x: Float, speed: Float, load: Float, warm: Float) -> tuple[dict[str, object], ...]:
-        found = viscous * speed + coulomb * np.tanh(speed / WIDTH)
+        discrepancy = viscous * speed + coulomb * np.tanh(speed / WIDTH)
         return (
             line(x, law(speed, load, warm, 1.0), "true", GREY, 4.0),
             line(x, law(speed, load, warm, known), "known, 7 % wrong", ORANGE, 1.6, "dash"),
-            line(x, law(speed, load, warm, known) + found, "known and found", BLUE, 1.6),
+            line(x, law(speed, load, warm, known) + discrepancy, "known and found", BLUE, 1.6),
         )
 
-    one = np.ones(201)
+    ones_201 = np.ones(201)
     speed, load, warm = np.linspace(-1.5, 1.5, 201), np.linspace(0, 80, 201), np.linspace(25, 45, 201)
     panels = [
         Panel(
-            curves(speed, speed, 20 * one, 30 * one), Axis("rad/s"), Axis("N m"), title="load 20 N m, 30 °C"
+            curves(speed, speed, 20 * ones_201, 30 * ones_201),
+            Axis("rad/s"),
+            Axis("N m"),
+            title="load 20 N m, 30 °C",
         ),
-        Panel(curves(load, 0.5 * one, load, 30 * one), Axis("load, N m"), Axis(), title="0.5 rad/s, 30 °C"),
-        Panel(curves(warm, 0.5 * one, 20 * one, warm), Axis("°C"), Axis(), title="0.5 rad/s, load 20 N m"),
+        Panel(
+            curves(load, 0.5 * ones_201, load, 30 * ones_201),
+            Axis("load, N m"),
+            Axis(),
+            title="0.5 rad/s, 30 °C",
+        ),
+        Panel(
+            curves(warm, 0.5 * ones_201, 20 * ones_201, warm),
+            Axis("°C"),
+            Axis(),
+            title="0.5 rad/s, load 20 N m",
+        ),
     ]
     return row_of(panels, 280)
 

@@ -16,7 +16,7 @@ from dynid_studies.madsen_arm import BODIES, regrouped, robot
 from dynid_studies.outline import outline
 from dynid_studies.study import Result, StudyPage, at_least, at_most, reported, within
 
-# Names of the paper, in its order, and where they stand among ten parameters of a body.
+# Names in the order of the paper, and their places among the ten parameters of a link.
 PLACE = {"XX": 4, "XY": 5, "XZ": 7, "YY": 6, "YZ": 8, "ZZ": 9, "mX": 1, "mY": 2, "mZ": 3, "m": 0}
 ALPHA = (pi / 2, 0.0, 0.0, pi / 2, -pi / 2, 0.0)
 TABLE_1 = (("0", "d1"), ("a2", "0"), ("a3", "0"), ("0", "d4"), ("0", "d5"), ("0", "d6"))
@@ -55,9 +55,9 @@ def add_model(page: StudyPage) -> None:
     """Tables 1 to 3, figures 1 to 5, and equation 9 with its slips."""
     page.section("The arm and its parameters (Tables 1 to 3, figures 1 to 5)")
     page.text(
-        """The paper's robot is one UR5e whose data are confidential. Here it is the maker's description of that type,
-        simulated, so that true torques and parameters are known: figures and Tables 4 and 5 are in kind, what follows
-        from the kinematics alone has to agree. Figures 1, 2, 4 and 5 are diagrams and a photograph without data."""
+        """The paper's robot is a UR5e whose data are confidential. Here the maker's model of that type is simulated,
+        so that true torques and parameters are known. Figures and Tables 4 and 5 are comparable in kind; what follows
+        from the kinematics alone must agree. Figures 1, 2, 4 and 5 are diagrams and a photograph without data."""
     )
     page.table("Figures without data", ("", "shows", "here"), DIAGRAMS)
     views = [outline(robot(), np.array(POSE), plane, aspect=1.08, title=title) for plane, title in VIEWS]
@@ -107,11 +107,11 @@ def _table_2(page: StudyPage) -> None:
     counts, seen = [], np.zeros((6, 10), dtype=bool)
     for name, gravity, appearing, rank in MOUNTINGS:
         base = structural_base(replace(robot(), gravity=np.array(gravity)), BODIES, TorqueRows())
-        found = (base.B != 0).any(axis=0)
+        appears = (base.B != 0).any(axis=0)
         if name == "upright":
-            seen = found.reshape(6, 10)[:, list(PLACE.values())]
+            seen = appears.reshape(6, 10)[:, list(PLACE.values())]
         counts += [
-            _exactly(f"appearing_{name}", f"{name}: parameters that appear", int(found.sum()), appearing),
+            _exactly(f"appearing_{name}", f"{name}: parameters that appear", int(appears.sum()), appearing),
             _exactly(f"rank_{name}", f"{name}: base parameters", base.rank, rank),
         ]
     printed = np.ones((6, 10), dtype=bool)
@@ -142,7 +142,9 @@ def _table_3(page: StudyPage) -> None:
             name if name == "-" else f"{key}{'R' if changed[i, PLACE[key]] else ''}{i + 1}"
             for key, name in zip(BASE_COLUMNS, names, strict=True)
         ]
-        differing += [(name, own) for name, own in zip(names, ours, strict=True) if name != own]
+        differing += [
+            (name, computed) for name, computed in zip(names, ours, strict=True) if name != computed
+        ]
         rows.append((str(i + 1), *(n if n == o else f"{n} → {o}" for n, o in zip(names, ours, strict=True))))
     page.table(
         "Table 3: the 36 base parameters, upright; printed → ours where they differ",
@@ -176,12 +178,12 @@ def _equation_9(page: StudyPage) -> None:
 
     page.text(
         """Equation 9 mixes conventions. With Craig's, alpha_i stands for alpha_(i-1) throughout, alpha_(i-1)^2 for
-        a_(i-1)^2, and right-hand sides are to be regrouped already, from the tip to the base. So read it is exact; each
-        slip alone costs newton metres.
+        a_(i-1)^2, and right-hand sides are to be regrouped already, from the tip to the base. In this reading it is
+        exact; each slip alone causes an error of several newton metres.
 
         Elsewhere: (3) lacks its superscripts; (19) is to minimise ||G^1/2 (y - W gamma)||^2; (20) weighs by 1/sigma^2,
-        an entry a sample, and W has b_m + 2 N columns; (22) divides sample by sample and blows up where torque crosses
-        zero: Table 5 below shows it both ways."""
+        an entry a sample, and W has b_m + 2 N columns; (22) divides sample by sample and diverges where the torque
+        crosses zero: Table 5 below shows both versions."""
     )
     slips = {"alpha": "alpha_i for alpha_(i-1)", "a": "alpha^2 for a^2", "order": "right sides not regrouped"}
     unnamed = regrouped(true)
@@ -191,14 +193,19 @@ def _equation_9(page: StudyPage) -> None:
         at_most("regrouping", "as it should read", miss(regrouped(true)), 1e-10, unit="N m"),
         *(
             at_least(
-                f"slip_{slip}", what, miss(regrouped(true, slip)), 1.0, unit="N m", explanation=SLIPS[slip]
+                f"slip_{slip}",
+                description,
+                miss(regrouped(true, slip)),
+                1.0,
+                unit="N m",
+                explanation=SLIPS[slip],
             )
-            for slip, what in slips.items()
+            for slip, description in slips.items()
         ),
         at_least("slip_xz3", "XZ3 without its R", miss(unnamed), 1.0, unit="N m"),
         reported("slip_peak", "for comparison: the greatest torque itself", peak, unit="N m"),
     )
 
 
-def _exactly(name: str, what: str, ours: int, wanted: int) -> Result:
-    return Result(name, what, float(ours), float(wanted), float(wanted), float(wanted))
+def _exactly(name: str, description: str, ours: int, wanted: int) -> Result:
+    return Result(name, description, float(ours), float(wanted), float(wanted), float(wanted))

@@ -61,42 +61,43 @@ HELD_OUT = (0.075, 0.05, 0.04, 0.21, 0.05, 0.13)
 
 
 def add_real(page: StudyPage, log: Path | None) -> None:
-    """The section; says so where the log is not at hand."""
+    """Write the section, or a note if the log is not available."""
     page.section("A real robot with two encoders: KUKA KR300")
     if log is None:
         page.text(
-            """The public log of a KR300 with encoders on motors and links of axes 1 to 3 is not at hand here. With
-            `DYNID_DATA` naming its folder this section finds the stiffness of its gears."""
+            """The public log of a KR300 with encoders on motors and links of axes 1 to 3 is not available. If
+            `DYNID_DATA` names its folder, this section estimates the stiffness of its gears."""
         )
         return
     robot, diagnostics = load_example("kr300_rptu"), Diagnostics()
     experiment = Experiment.from_dict(EXPERIMENT)
     data = open_log(experiment, [log], robot, experiment.data.train, diagnostics)
     run = identify(robot, data, experiment.settings(), diagnostics=diagnostics)
-    found: Any = run.log_summary["stiffness"]
+    stiffness: Any = run.log_summary["stiffness"]
     page.text(
         """Three motions of 10 s; axes 1 to 3 have encoders on both sides of the gear, all six motors have theirs.
-        Stiffness is found together with bodies, friction on both sides and the counterbalance, and set beside the range
-        that deflection and torque allow: hysteresis of the gear makes it wide where gravity does not bend the joint."""
+        Stiffness is estimated together with the links, friction on both sides and the counterbalance, and compared
+        with the range that deflection and torque allow. Hysteresis of the gear makes this range wide where gravity
+        does not load the joint."""
     )
     page.table(
         "Stiffness, MN m/rad",
         ("axis", "middle", "from", "to", "torque explained by deflection, %"),
         [
             (
-                str(one["joint"]),
-                one["value"] / 1e6,
-                one["lower"] / 1e6,
-                one["upper"] / 1e6,
-                100 * one["explained"],
+                str(row["joint"]),
+                row["value"] / 1e6,
+                row["lower"] / 1e6,
+                row["upper"] / 1e6,
+                100 * row["explained"],
             )
-            for one in found
+            for row in stiffness
         ],
     )
     errors = run.validations[0].scores.relative
     page.results(
         "Stiffness and held-out blocks",
-        *(replace(_stiffness(one), least=3.0, most=9.0) for one in found),
+        *(replace(_stiffness(row), least=3.0, most=9.0) for row in stiffness),
         *(
             at_most(f"kr300_error_{name}", f"{name}: relative error of the torque", float(error), bound)
             for name, error, bound in zip(robot.joint_names, np.asarray(errors), HELD_OUT, strict=True)
@@ -104,8 +105,8 @@ def add_real(page: StudyPage, log: Path | None) -> None:
     )
 
 
-def _stiffness(one: Mapping[str, Any]) -> Result:
-    joint = one["joint"]
+def _stiffness(row: Mapping[str, Any]) -> Result:
+    joint = row["joint"]
     return reported(
-        f"kr300_stiffness_{joint}", f"{joint}: stiffness", float(one["value"]) / 1e6, unit="MN m/rad"
+        f"kr300_stiffness_{joint}", f"{joint}: stiffness", float(row["value"]) / 1e6, unit="MN m/rad"
     )

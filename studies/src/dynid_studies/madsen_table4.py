@@ -41,24 +41,25 @@ def base_rows() -> Float:
     return whole[[10 * (int(name[-1]) - 1) + PLACE[name[:2]] for name in NAMES]]
 
 
-def add_table_4(page: StudyPage, found: Identification) -> None:
+def add_table_4(page: StudyPage, result: Identification) -> None:
     """The table, and why its names are shifted."""
     L, right = base_rows(), put_right()
     maker, true = L @ robot().inertia_prior.ravel(), L @ bodies().ravel()
-    ours = L @ found.estimate.full_vector[:60]
+    ours = L @ result.estimate.full_vector[:60]
     honest, textbook = (
         np.sqrt(np.einsum("ij,jk,ik->i", A, cov, A))
         for A, cov in (
-            (_on_base(L, found), c) for c in (found.estimate.covariance, found.estimate.textbook_covariance)
+            (_on_base(L, result), c)
+            for c in (result.estimate.covariance, result.estimate.textbook_covariance)
         )
     )
     page.text(
-        """Table 4 is mislabelled from ZZR2 to mY3: values stand one name too early. Three numbers of the maker's
-        description show it: mXR2 and mXR3, moments of the two long links, are printed as ZZR2 and ZZR3, XXR3 as mY2.
-        The column of deviations stands right: value times deviation gives the four moments deviations within a factor
-        of 4 of each other once the values are moved, and four decades apart as printed. ZZR2 is then missing and the
-        last value, -0.0428, a second copy. Even so ZZR3 would be 0.0212, where a3^2 mR4 alone is 0.47 kg m^2: the table
-        is no reference for anything."""
+        """Table 4 is mislabelled from ZZR2 to mY3: values are one name too early. Three numbers of the maker's model
+        show it: mXR2 and mXR3, moments of the two long links, are printed as ZZR2 and ZZR3, XXR3 as mY2. The column of
+        deviations is correct: value times deviation gives the four moments deviations within a factor of 4 of each
+        other once the values are moved, and four decades apart as printed. ZZR2 is then missing and the last value,
+        -0.0428, a second copy. Even so ZZR3 would be 0.0212, where a3^2 mR4 alone is 0.47 kg m^2: the table cannot
+        serve as a reference."""
     )
     page.table(
         "Table 4: base parameters, kg m^2 and kg m",
@@ -96,9 +97,9 @@ def add_table_4(page: StudyPage, found: Identification) -> None:
     )  # fmt: skip
 
 
-def _on_base(L: Float, found: Identification) -> Float:
-    # What the rows make of the estimated parameters, all others being zero.
-    independent = found.estimate.base.independent
+def _on_base(L: Float, result: Identification) -> Float:
+    # Rows times the estimated parameters, with all others zero.
+    independent = result.estimate.base.independent
     bodies_of = independent < 60
     rows = np.zeros((len(L), len(independent)))
     rows[:, bodies_of] = L[:, independent[bodies_of]]

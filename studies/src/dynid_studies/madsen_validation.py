@@ -56,8 +56,8 @@ def joints(log: Log, models: dict[str, Float]) -> Joints:
         parts.append(kept)
         times.append(t)
     lines = np.concatenate(parts, axis=1).T
-    found = {name: lines[:, 6 * (i + 1) : 6 * (i + 2)] for i, name in enumerate(models)}
-    return Joints(np.concatenate(times), lines[:, :6], found)
+    predicted = {name: lines[:, 6 * (i + 1) : 6 * (i + 2)] for i, name in enumerate(models)}
+    return Joints(np.concatenate(times), lines[:, :6], predicted)
 
 
 def add_validation(page: StudyPage, calibration: Calibration) -> None:
@@ -67,15 +67,14 @@ def add_validation(page: StudyPage, calibration: Calibration) -> None:
     runs = {k: measured(seed=10 * k) for k in PRINTED}
     seen = {k: joints(log_of(run), models) for k, run in runs.items()}
     page.text(
-        f"""Three models stand for CAD: the maker's, which does not know of the tool of 1.5 kg; one that knows of it
-        but whose parameters are off by production tolerances of {100 * TOLERANCE:g} %; and that one with the friction
-        that the calibration found, so that bodies alone differ. Measured is the torque of
-        equation 14, from current, rotors and known friction. The calibrated model adds the viscous and Coulomb friction
-        that was found."""
+        f"""Three models represent CAD: the maker's, without the tool of 1.5 kg; one with the tool, whose parameters
+        are wrong by production tolerances of {100 * TOLERANCE:g} %; and the latter with the friction of the
+        calibration, so that only the links differ. Measured is the torque of equation 14, from current, rotors and
+        known friction. The calibrated model adds the estimated viscous and Coulomb friction."""
     )
     rows: list[tuple[Cell, ...]] = []
-    for k, (cad, own, gain) in PRINTED.items():
-        rows.append((f"{k}, printed", cad, own, gain, None, None, None))
+    for k, (cad, calibrated, gain) in PRINTED.items():
+        rows.append((f"{k}, printed", cad, calibrated, gain, None, None, None))
         rows += [_row(f"{k}, ours, {name}", seen[k], name) for name in models if name != "calibrated"]
     page.table(
         "Table 5: NMSE of the CAD model and of the calibrated one, N m, and gain, %",
@@ -130,18 +129,18 @@ def _add_gains(
     results, tolerances, odds = [], [], []
     for k, (_, _, printed) in PRINTED.items():
         before, after = (nmse(runs[k].motion, models[name][:60]) for name in ("maker's CAD", "calibrated"))
-        near, own = (
+        near, calibrated = (
             float(seen[k].by_joint(name).sum()) for name in ("the same, friction found", "calibrated")
         )
         # The square of the error grows with that of the tolerance, above what no model of bodies explains.
         share = printed / 100
         odds.append(share / (1 - share))
-        tolerances.append(float(TOLERANCE * np.sqrt(odds[-1] * own / (near - own))))
+        tolerances.append(float(TOLERANCE * np.sqrt(odds[-1] * calibrated / (near - calibrated))))
         results += [
             reported(f"gain_{k}", f"motion {k}, true torque, over the maker's CAD", 100 * (1 - after / before),
                      printed, "%", EXPLANATION if k == 1 else ""),
             reported(f"gain_near_{k}", f"motion {k}, measured torque, over CAD within tolerances, same friction",
-                     100 * (1 - own / near), printed, "%"),
+                     100 * (1 - calibrated / near), printed, "%"),
             reported(f"tolerance_{k}", f"motion {k}: tolerance of CAD that makes the printed gain here",
                      100 * tolerances[-1], unit="%"),
         ]  # fmt: skip
@@ -157,20 +156,20 @@ def _add_gains(
     )
     page.results("Relative improvement", *results)
     page.text(
-        """Over a CAD model that lacks a tool nearly everything is gained. Over one right to 2 % little is, since
-        what is measured holds noise and wrong friction that no model of bodies explains: that is the paper's case, and
-        its gains are those of a CAD model whose bodies are right to the tolerance shown. The first row of each motion
-        is not comparable to print. Single gains and tolerances have no bound, since the paper does not say how good
-        its CAD model is; the three tolerances have to agree."""
+        """Compared with a CAD model without the tool, calibration removes nearly the whole error. Compared with one
+        that is right to 2 % it gains little, because the measured torque contains noise and wrong friction that no
+        model of the links explains. The latter is the paper's case; its gains are those of a CAD model that is right
+        to the tolerance shown. The first row of each motion is not comparable to print. Single gains and tolerances
+        have no bound, because the accuracy of the paper's CAD model is unknown; the three tolerances must agree."""
     )
 
 
 def _add_fitted(page: StudyPage, fitted: Joints) -> None:
     before, after = (fitted.as_printed(name) for name in ("CAD within tolerances", "calibrated"))
-    cad, own, gain = PRINTED_FIT
+    cad, calibrated, gain = PRINTED_FIT
     page.results(
         "Section 4.6: the fitted motion itself, (22) as printed",
         reported("fitted_cad", "CAD (ours: within tolerances)", before, cad, "N m"),
-        reported("fitted_own", "calibrated", after, own, "N m"),
+        reported("fitted_own", "calibrated", after, calibrated, "N m"),
         reported("fitted_gain", "gain (fitted)", 100 * (1 - after / before), gain, "%"),
     )

@@ -38,7 +38,7 @@ PLACES = (
     ("Figure 2", "The arm", "drawn from the model: joints, crank and coupler"),
     ("Figure 3", "The arm", "drawn from the model: springs, and what they carry"),
     ("Table I", "The static step", "three ideal arms, identified and optimised"),
-    ("Figures 4a, 4b", "The dynamic step", "motors of an unseen motion, identified and optimised"),
+    ("Figures 4a, 4b", "The dynamic step", "motors of a held-out motion, identified and optimised"),
     ("Equation (33)", "Rotors that the links carry", "identified behind the coupled transmission"),
     ("Table II", "A real arm", "printed, beside an arm that the model does not describe"),
     ("Figures 5a, 5b", "A real arm", "motors of that arm, identified and optimised"),
@@ -65,7 +65,7 @@ STEPS = (
         "semidefinite program",
         "physically consistent bodies",
     ),
-    ("validation", "the same motion", "unseen motion, held-out blocks", "with intervals"),
+    ("validation", "the same motion", "held-out motion, held-out blocks", "with intervals"),
 )
 TWO_STEPS = "two steps, least squares"
 
@@ -91,9 +91,9 @@ class Experiment:
                 tau = with_noise(self.robot, clean.q, tau, self.noise, 100 + seed)
             yield replace(clean, tau=tau)
 
-    def mse(self, found: Float) -> Float:
+    def mse(self, theta: Float) -> Float:
         """Mean squared error of the torque on the motions without noise, by joint, (N m)^2."""
-        errors = [MODEL.torque(self.robot, s, found) - s.tau for s in self.motions(noisy=False, count=4000)]
+        errors = [MODEL.torque(self.robot, s, theta) - s.tau for s in self.motions(noisy=False, count=4000)]
         return np.asarray(np.mean([(e**2).mean(axis=0) for e in errors], axis=0))
 
 
@@ -140,9 +140,9 @@ def _dynamic(page: StudyPage, made: Experiment, statics: Statics, full: bool) ->
     dose = "" if full else " (a tenth of the paper's samples, and the root of a tenth of its noise)"
     page.text(
         f"""{MOTIONS} motions of {made.samples:,} samples with noise of {100 * made.noise:.3g} % of the motors'
-        range{dose}. Two steps by least squares are the paper's (20) and (32): static values are held as if they were
-        exact. Weighted, they carry their covariance on. One shot finds everything from motion. Noise belongs to motors:
-        where two of them move a joint, rows by motor keep it apart."""
+        range{dose}. Two steps by least squares are the paper's (20) and (32), which treat static values as exact; the
+        weighted version propagates their covariance. One shot estimates everything from motion. Noise is that of the
+        motors: where two of them move a joint, rows per motor separate it."""
     )
     page.table(
         "Mean squared error against the torque without noise, at the joints, (N m)²",
@@ -152,10 +152,10 @@ def _dynamic(page: StudyPage, made: Experiment, statics: Statics, full: bool) ->
     )
     page.figure("methods", "Squared error by joint and method", _methods(mse))
     _one_shot(page, made, fits[ONE_SHOT], mse)
-    for letter, what, name in (("a", "identification", TWO_STEPS), ("b", "optimisation", REAL)):
+    for letter, purpose, name in (("a", "identification", TWO_STEPS), ("b", "optimisation", REAL)):
         page.figure(
             f"figure4{letter}",
-            f"Figure 4{letter}: {what} ({name}), motors of an unseen motion, measured and predicted",
+            f"Figure 4{letter}: {purpose} ({name}), motors of a held-out motion, measured and predicted",
             _unseen(made, sets[name]),
         )
     add_bodies(page, joint, motor, fits, mse)
@@ -166,8 +166,8 @@ def two_steps(static: Estimate, regression: Regression) -> Float:
     free, base = regression.base.independent, regression.base
     R = stack(regression.factors.total, free, np.ones(len(regression.factors.total)))
     A, y = R[: base.rank, : base.rank], R[: base.rank, base.rank]
-    held = static.base.B[:, free]
-    start, open_ways = np.linalg.lstsq(held, static.value, rcond=None)[0], null_space(held)
+    static_rows = static.base.B[:, free]
+    start, open_ways = np.linalg.lstsq(static_rows, static.value, rcond=None)[0], null_space(static_rows)
     theta = np.zeros(len(regression.columns))
     theta[free] = start + open_ways @ np.linalg.lstsq(A @ open_ways, y - A @ start, rcond=None)[0]
     return theta
@@ -189,10 +189,10 @@ def _one_shot(page: StudyPage, made: Experiment, best: Estimate, mse: Mapping[st
     value, std = (dict(zip(best.names, numbers, strict=True)) for numbers in (best.value, best.std))
     true = dict(zip((c.name for c in MODEL.columns(made.robot)), made.theta, strict=True))
     friction = [f"f{kind}m{i + 1}" for kind in "vc" for i in range(6)]
-    one, weighted, plain = (mse[name] for name in (ONE_SHOT, "two steps, weighted", TWO_STEPS))
+    one_shot, weighted, plain = (mse[name] for name in (ONE_SHOT, "two steps, weighted", TWO_STEPS))
     page.results(
         "One shot",
-        at_most("one_shot_joint2", "squared error of joint 2", float(one[1]), 2.0, unit="(N m)²"),
+        at_most("one_shot_joint2", "squared error of joint 2", float(one_shot[1]), 2.0, unit="(N m)²"),
         at_most("stiffness", "error of the springs' stiffness, relative",
                 float(abs(value["k_springs"] / STIFFNESS - 1)), 0.01),
         reported("preload", "error of their preload, relative", float(abs(value["c_springs"] / PRELOAD - 1))),
@@ -208,13 +208,14 @@ def _one_shot(page: StudyPage, made: Experiment, best: Estimate, mse: Mapping[st
             reported(
                 "two_step_costs",
                 "joint 2: two steps over one shot",
-                float(weighted[1] / one[1]),
+                float(weighted[1] / one_shot[1]),
                 explanation="The static step alone separates springs from gravity less well as motion can, and the "
                 "dynamic step inherits its noise. Two steps are worth it where only poses are at hand.",
             ),
             least=5.0,
         ),
-        reported("two_step_plain_costs", "joint 2: two steps by least squares over one shot", float(plain[1] / one[1])),
+        reported("two_step_plain_costs", "joint 2: two steps by least squares over one shot",
+                 float(plain[1] / one_shot[1])),
     )  # fmt: skip
 
 

@@ -38,19 +38,19 @@ class PositiveInertias:
 
     def conditions(self, columns: tuple[Column, ...], spread: Float) -> Sequence[Condition]:
         """One semidefinite 3 x 3 cone a body."""
-        found = []
+        conditions = []
         for ten in body_columns(columns):
             size, matrix = spread[ten[4]], np.zeros((6, len(columns)))
             for k, place in enumerate(ten[4:]):
                 matrix[:, place] = triangle(symmetric(np.eye(6)[k])) / size
             offset = -self.margin / size * triangle(np.eye(3))
-            found.append(
+            conditions.append(
                 Condition(
                     f"inertia of body {columns[ten[0]].owner + 1} > 0",
                     Block(Cone.SEMIDEFINITE, matrix, offset),
                 )
             )
-        return found
+        return conditions
 
 
 def optimised(regression: Regression, free: Estimate, constraints: Sequence[Convex]) -> Float:
@@ -79,9 +79,9 @@ def add_bodies(
     plain, feasible, ordinary = fits[ONE_SHOT], fits[REAL], fits[LEAST_SQUARES]
     page.section("Physically consistent bodies")
     page.text(
-        """The paper asks for inertia matrices with positive eigenvalues, by a global search. That is not enough: a body
-        exists if its 4 x 4 pseudo-inertia has none below zero. Both conditions are convex, so one semidefinite program
-        finds the optimum, and proves it."""
+        """The paper asks for inertia matrices with positive eigenvalues, by a global search. That is not enough: a
+        link is physically consistent if its 4 x 4 pseudo-inertia has no negative eigenvalue. Both conditions are
+        convex, so one semidefinite program finds the optimum and proves it."""
     )
     paper = optimised(joint, ordinary, [PositiveInertias(), ColumnBounds()])
     eigenvalues = {

@@ -100,8 +100,8 @@ def check_ranks(page: StudyPage, robot: RobotModel) -> None:
     plain, bars, body = arm(coupled=False), arm(bars=True), Terms((RigidBody(),))
     over_two = Spring(Points(("j1_link", "j3_link"), ((0.1, 0.4, 0.1), (0.2, 0.1, 0.1))))
 
-    def dynamic(one: RobotModel, terms: Terms) -> int:
-        return structural_base(one, terms, TorqueRows()).rank
+    def dynamic(moved: RobotModel, terms: Terms) -> int:
+        return structural_base(moved, terms, TorqueRows()).rank
 
     cases = [
         ("static", "static, bodies", static_base(plain, body).rank, 10),
@@ -124,8 +124,10 @@ def check_ranks(page: StudyPage, robot: RobotModel) -> None:
     page.results(
         "Ranks",
         *(
-            replace(reported(f"rank_{key}", what, float(found)), least=float(wanted), most=float(wanted))
-            for key, what, found, wanted in cases
+            replace(
+                reported(f"rank_{key}", description, float(rank)), least=float(wanted), most=float(wanted)
+            )
+            for key, description, rank, wanted in cases
         ),
     )
 
@@ -134,8 +136,8 @@ def check_errors(page: StudyPage, robot: RobotModel) -> None:
     """What friction on the wrong side, uncoupled rotors, ignored bars and a wrong stiffness cost without noise."""
     page.section("What errors of the model cost")
     page.text(
-        """Motions without noise, each wrong model fitted as well as it can be: what is left is the error of the model,
-        root mean square in N m. Poses alone show none of it."""
+        """Motions without noise, fitted with each wrong model: the residual is the error of the model, root mean
+        square in N m. Poses alone do not show it."""
     )
     theta = truth(robot)
     motions = [with_torque(robot, MODEL, motion(robot, 2000, seed)[1], theta) for seed in range(2)]
@@ -148,9 +150,9 @@ def check_errors(page: StudyPage, robot: RobotModel) -> None:
     carried = [with_torque(bars, body, s, bars.inertia_prior.ravel()) for s in motions]
     ignored = _left(robot, body, carried)
     poses = static_grid(robot, 200)
-    held = body.torque(bars, at_rest(poses), bars.inertia_prior.ravel())
-    still = identify_statics(robot, known_poses(poses, held), body).estimate.full_vector
-    static = np.abs(body.torque(robot, at_rest(poses), still) - held).max()
+    torque = body.torque(bars, at_rest(poses), bars.inertia_prior.ravel())
+    still = identify_statics(robot, known_poses(poses, torque), body).estimate.full_vector
+    static = np.abs(body.torque(robot, at_rest(poses), still) - torque).max()
     made_up = stiffer(robot, theta)
     at_poses = np.abs(
         MODEL.torque(robot, at_rest(poses), made_up) - MODEL.torque(robot, at_rest(poses), theta)
@@ -175,8 +177,8 @@ def check_errors(page: StudyPage, robot: RobotModel) -> None:
             "stiffer_at_rest", "poses with the wrong stiffness: greatest error", float(at_poses), 1e-10, unit="N m"
         ),
         *(
-            replace(reported(key, what, float(error), unit="N m"), least=bound)
-            for key, what, error, bound in (
+            replace(reported(key, description, float(error), unit="N m"), least=bound)
+            for key, description, error, bound in (
                 ("friction_side", "friction on the wrong side, joints 2 to 5, least", friction[1:5].min(), 5.0),
                 ("bars_moving", "ignored bars, joints 1 to 3, least", ignored[:3].min(), 0.5),
                 ("stiffer_moving", "wrong stiffness, joint 2", moving[1], 0.3),
@@ -191,20 +193,20 @@ def _left(robot: RobotModel, terms: Terms, motions: Sequence[Samples]) -> Float:
     return np.asarray(np.sqrt((errors**2).mean(axis=0)))
 
 
-def _moving_with(robot: RobotModel, held: Float, motions: Sequence[Samples]) -> Float:
-    # What the dynamic step leaves, N m rms: inertias, rotors and friction fitted, masses, centres and springs held.
+def _moving_with(robot: RobotModel, fixed: Float, motions: Sequence[Samples]) -> Float:
+    # Residual of the dynamic step, N m rms: inertias, rotors and friction fitted; masses, centres and springs fixed.
     columns = MODEL.columns(robot)
     first = np.array(
         [c.name[0] == "I" or c.name.startswith("fvm") or c.name.startswith("fcm") for c in columns]
     )
-    kept = np.where(first, 0.0, held)
+    kept = np.where(first, 0.0, fixed)
     panels = [MODEL.torque_regressor(robot, s, first).dense(len(columns))[:, :, first] for s in motions]
     left = [s.tau - MODEL.torque(robot, s, kept) for s in motions]
     A = np.concatenate(panels).reshape(-1, int(first.sum()))
     y = np.concatenate(left).ravel()
     size = np.maximum(np.linalg.norm(A, axis=0), 1e-12)
-    found = np.linalg.lstsq(A / size, y, rcond=1e-10)[0] / size
-    return np.asarray(np.sqrt(((A @ found - y).reshape(-1, robot.n) ** 2).mean(axis=0)))
+    solution = np.linalg.lstsq(A / size, y, rcond=1e-10)[0] / size
+    return np.asarray(np.sqrt(((A @ solution - y).reshape(-1, robot.n) ** 2).mean(axis=0)))
 
 
 def stiffer(robot: RobotModel, theta: Float) -> Float:

@@ -21,6 +21,7 @@ from dynid.report.figures import (
 )
 from dynid.robot import RobotModel
 from dynid.terms import RigidBody, Terms
+from dynid.terms.forms import torque_of
 from dynid_studies.nini_arm import GEOMETRY, PRELOAD, SPRINGS, STIFFNESS, at_rest
 from dynid_studies.outline import outline
 
@@ -68,7 +69,7 @@ def spring_figure(robot: RobotModel) -> Figure:
     q = np.tile(POSE, (len(q2), 1))
     q[:, 1] = q2
     carried = Terms((SPRINGS,)).torque(robot, at_rest(q), np.array([STIFFNESS, PRELOAD]))[:, 1]
-    weight = RigidBody().torque(robot, at_rest(q), robot.inertia_prior.ravel())[:, 1]
+    weight = torque_of(RigidBody(), robot, at_rest(q), robot.inertia_prior.ravel())[:, 1]
     balance = Panel(
         (
             line(q2, weight, "weight", STEEL, 2.0),

@@ -32,7 +32,7 @@ from dynid_studies.nini_static import JOINTS, POSES, TABLE_2, identified, mse_an
 from dynid_studies.study import StudyPage, reported, within
 
 NOISE, SAMPLES = 0.002, 4000
-# What the paper's model knows nothing of: the second spring ends on the parallelogram's crank, not on link 2.
+# Not in the paper's model: the second spring ends on the parallelogram's crank, not on link 2.
 BODY = RigidBody() + MOTOR_SIDE
 SECOND = Spring(Points(("j1_link", "crank_link"), ((0.2, 0.0, -0.15), (0.4, 0.0, 0.0))), label="second")
 MOUNTED = BODY + SPRINGS + SECOND
@@ -64,32 +64,33 @@ def add_real(page: StudyPage) -> None:
     """Table II beside an arm with bars, springs mounted elsewhere and stiction, step by step better modelled."""
     page.section("A real arm (Table II, figure 5)")
     page.text(
-        """The GA-OL's logs are not published, so its figures cannot be recomputed. In its place stands an arm that the
-        paper's model does not describe either: its parallelogram has a crank and a coupler with mass (14 and 16 kg), a
-        second spring ends on that crank, and each pose is reached from one side, so that stiction holds part of the
-        torque: up to a tenth of dry friction, either way. Noise is 0.2 % of the motors' range. Table II compares the
-        torques of motors; its size shows that gear ratios are in it.
+        """The GA-OL's logs are not published, so its figures cannot be recomputed. Instead, an arm is simulated that
+        the paper's model does not describe either: its parallelogram has a crank and a coupler with mass (14 and 16
+        kg), a second spring ends on that crank, and each pose is reached from one side, so that stiction carries part
+        of the torque: up to a tenth of dry friction in either direction. Noise is 0.2 % of the motors' range. Table II
+        compares the torques of motors; its size shows that gear ratios are in it.
 
-        This stand-in is fitted to the print: the second spring's stiffness (2800 N/m) and the tenth of friction were
-        chosen so that its errors have the printed sizes. That they agree with Table II therefore proves nothing, and
-        stands here without a bound; bounded is alone what a better model makes of the same data.
+        This arm is fitted to the print: the second spring's stiffness (2800 N/m) and the tenth of friction were chosen
+        so that its errors have the printed sizes. So the agreement with Table II proves nothing and has no bound here;
+        only the results of better models on the same data have bounds.
 
-        Stiction alone makes errors of the printed size in motors 1, 2, 4, 5 and 6; motor 1 carries no weight, so there
-        is hardly another cause. The printed 74 N m of motor 3 are no stiction: its torque lacks something that depends
-        on the pose. A spring that ends on the closed chain, which motor 3 drives, is one cause of that kind; the paper
-        suspects chain and springs too. Poses from both directions remove the stiction; spring and bars have to be
-        modelled, and `dynid.verbs.spring_search` seeks where a spring sits."""
+        Stiction alone causes errors of the printed size in motors 1, 2, 4, 5 and 6; motor 1 carries no weight, so
+        another cause is unlikely. The printed 74 N m of motor 3 are not stiction: its model lacks something that
+        depends on the pose. A spring that ends on the closed chain, which motor 3 drives, is a possible cause; the
+        paper suspects chain and springs, too. Poses from both directions remove the stiction; spring and bars must be
+        modelled, and `dynid.verbs.spring_search` finds where a spring is mounted."""
     )
     ideal, real = arm(), arm(bars=True)
     terms, theta = MOUNTED, _truth(real)
     q = static_grid(ideal, POSES, seed=3)
     clean = terms.torque(real, at_rest(q), theta)
     noisy = with_noise(real, q, clean, NOISE, 5)
-    held = noisy + _stiction(ideal, len(q))
-    paper = identified(ideal, MODEL, q, held, room=0.5)
+    torque = noisy + _stiction(ideal, len(q))
+    paper = identified(ideal, MODEL, q, torque, room=0.5)
     sets = {"identification": paper.plain.full_vector, "optimisation": paper.optimised.parameters}
     errors = {
-        how: at_gears(ideal, q, MODEL.torque(ideal, at_rest(q), found) - held) for how, found in sets.items()
+        how: at_gears(ideal, q, MODEL.torque(ideal, at_rest(q), estimate) - torque)
+        for how, estimate in sets.items()
     }
     _table_2(page, errors)
     ladder = {"as the paper, stiction in the torque": mse_and_sde(errors["identification"])[1]}
@@ -115,7 +116,7 @@ def _table_2(page: StudyPage, errors: dict[str, Float]) -> None:
         square, deviation = mse_and_sde(error)
         rows += [(f"ours, {how}: MSE", *map(float, square)), (f"ours, {how}: SDE", *map(float, deviation))]
     page.table(
-        "Table II: static error by motor, times gear ratio: MSE (N m)², SDE N m; printed, and ours for the stand-in",
+        "Table II: static error by motor, times gear ratio: MSE (N m)², SDE N m; printed, and ours for the substitute",
         ("", *JOINTS),
         rows,
         name="table_2",
@@ -184,8 +185,8 @@ def _truth(real: RobotModel) -> Float:
 def _stiction(robot: RobotModel, count: int) -> Float:
     rng = np.random.default_rng(11)
     limit = HELD * robot.friction_prior[:, 1] / robot.drive.gear_ratio
-    held = limit * rng.uniform(-1.0, 1.0, (count, robot.n))
-    return np.asarray(robot.drive.joint_torque(np.zeros_like(held), held))
+    friction = limit * rng.uniform(-1.0, 1.0, (count, robot.n))
+    return np.asarray(robot.drive.joint_torque(np.zeros_like(friction), friction))
 
 
 def _missed(robot: RobotModel, terms: Terms, q: Float, measured: Float, theta: Float) -> Float:
@@ -218,22 +219,22 @@ def _dynamic(
     }
     measured = ideal.drive.motor_torque(unseen.q, unseen.tau)
     predicted = {
-        name: robot.drive.motor_torque(unseen.q, model.torque(robot, unseen, found))
-        for name, (robot, model, found) in sets.items()
+        name: robot.drive.motor_torque(unseen.q, model.torque(robot, unseen, estimate))
+        for name, (robot, model, estimate) in sets.items()
     }
     shown = slice(0, SAMPLES // 4)
-    for letter, name, what in (
+    for letter, name, label in (
         ("a", "the paper's model", "identification"),
         ("b", "the same, among physically consistent bodies", "optimisation"),
     ):
         page.figure(
             f"figure5{letter}",
-            f"Figure 5{letter} in kind: {what}, motors of an unseen motion, measured and predicted",
+            f"Figure 5{letter} in kind: {label}, motors of a held-out motion, measured and predicted",
             torque_figure(t[shown], measured[shown], predicted[name][shown]),
         )
-    missed = {name: mse_and_sde(one - measured)[1] for name, one in predicted.items()}
+    missed = {name: mse_and_sde(prediction - measured)[1] for name, prediction in predicted.items()}
     page.table(
-        "Unseen motion: SDE at the motors, N m",
+        "Held-out motion: SDE at the motors, N m",
         ("", *JOINTS),
         [(name, *map(float, values)) for name, values in missed.items()],
         name="moving_by_model",

@@ -63,9 +63,9 @@ def add_rotors(page: StudyPage, robot: RobotModel, dose: Dose) -> None:
     made = Carried(robot, samples)
     page.section("Rotors that the links carry (33)")
     page.text(
-        f"""Equation (33) takes the acceleration of a rotor about its own axis, that of the link which carries the motor
-        included, and so does the link feel the rotor's gyroscopic torque. `spinning_rotor` identifies such rotors
-        behind the coupled transmission. The simulation does not know that term: its rotors are bodies of the tree, on
+        f"""Equation (33) uses the acceleration of a rotor about its own axis, including that of the link that carries
+        the motor; this link also receives the rotor's gyroscopic torque. `spinning_rotor` identifies such rotors
+        behind the coupled transmission. The simulation does not use that term: its rotors are links of the tree, on
         the base, the first link (motors 2 and 3), the upper arm (4 and 5) and the wrist. {MOTIONS} motions of
         {samples:,} samples, {draws} draws of {100 * NOISE:.3g} % noise."""
     )
@@ -76,7 +76,7 @@ def add_rotors(page: StudyPage, robot: RobotModel, dose: Dose) -> None:
     rows = {"rotors that links carry": (GYROSCOPIC, exact), "rotors that only spin": (MODEL, plain)}
     missed = {name: made.errors(terms, fit.full_vector) for name, (terms, fit) in rows.items()}
     page.table(
-        "Without noise, an unseen motion: what the model misses, root mean square, N m",
+        "Without noise, a held-out motion: what the model misses, root mean square, N m",
         ("", *JOINTS),
         [(name, *map(float, values)) for name, values in missed.items()],
     )

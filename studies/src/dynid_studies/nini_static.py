@@ -70,7 +70,7 @@ def identified(robot: RobotModel, terms: Terms, q: Float, measured: Float, room:
     base, columns = static.estimate.base, static.estimate.columns
     factors = static.factors.select(base.mask)
     plain = OLS().fit(Regression(columns, base, factors, np.ones(len(columns))))
-    # What CAD says: masses, centres of mass and springs, each off by up to a tenth.
+    # CAD values of masses, centres of mass and springs, each wrong by up to a tenth.
     rng = np.random.default_rng(7)
     cad = robot.inertia_prior[:6] * (1 + rng.uniform(-0.1, 0.1, (6, 10)))
     springs = {"k_springs": 1.1 * STIFFNESS, "c_springs": 0.9 * PRELOAD}
@@ -112,16 +112,16 @@ def add_static(page: StudyPage) -> Statics:
     page.text(
         f"""{POSES} poses spread over the workspace, noise of {100 * NOISE:g} % of each motor's torque range, each pose
         approached from both directions, so that stiction cancels. Three ideal arms as in the paper: a plain one, one
-        with couplings, one with couplings and springs. Identified: least squares (20). Optimised: masses and centres of
-        mass within limits from a CAD model that is off by up to a tenth, every body one that can exist; the paper
-        searches globally, but the problem is convex. Errors are those against the torque without noise, at the motors.
+        with couplings, one with couplings and springs. Identified: least squares (20). Optimised: masses and centres
+        of mass within limits from a CAD model that is wrong by up to a tenth, with physically consistent links; the
+        paper searches globally, but the problem is convex. Errors are relative to the motor torque without noise.
 
-        Table I cannot hold the stated noise in all columns: joint 6 with 1.4e-11 is exact to seven digits while joints
-        2 to 5 are not. And an error's standard deviation cannot exceed the root of its mean square: of the 24
+        Table I cannot contain the stated noise in all columns: joint 6 with 1.4e-11 is exact to seven digits while
+        joints 2 to 5 are not. And an error's standard deviation cannot exceed the root of its mean square: of the 24
         pairs of Tables I and II one does, link 1 identified, which should read 7e-17."""
     )
     rows = printed_rows(TABLE_1)
-    found: dict[str, tuple[Statics, Float, Float]] = {}
+    cases: dict[str, tuple[Statics, Float, Float]] = {}
     arms = (
         ("plain", arm(coupled=False), Terms((RigidBody(),))),
         ("coupled", arm(), Terms((RigidBody(),))),
@@ -144,14 +144,14 @@ def add_static(page: StudyPage) -> Statics:
             rows.append((f"{name}, {how}: MSE", *map(float, square)))
             if name == "coupled, springs":
                 rows.append((f"{name}, {how}: SDE", *map(float, deviation)))
-        found[name] = (statics, q, clean)
+        cases[name] = (statics, q, clean)
     page.table(
         "Table I: mean square (MSE, (N m)²) and standard deviation (SDE, N m) of the static error, at the motors",
         ("", *JOINTS),
         rows,
         name="table_1",
     )
-    statics, q, clean = found["coupled, springs"]
+    statics, q, clean = cases["coupled, springs"]
     _static_results(page, statics, q, clean)
     return statics
 

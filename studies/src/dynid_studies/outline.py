@@ -1,4 +1,4 @@
-"""An arm drawn as lines: its joints and their axes in one pose, seen from the side."""
+"""Draws an arm as lines: its joints and their axes in one pose, seen from the side."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def outline(
     last = points(robot, q[None, :], np.array([robot.n_bodies - 1]), np.array([tip]), jacobian=False)[0][0]
     chain = np.concatenate([np.zeros((1, 3)), where[:, 1], last])
     a, b = PLANES[plane]
-    # One trace for all axes: they are apart by gaps.
+    # One trace for all axes, separated by gaps.
     gaps = np.full((len(where), 1, 3), np.nan)
     axes = np.concatenate([where[:, ::2], gaps], axis=1).reshape(-1, 3)
     traces: tuple[Trace, ...] = (
@@ -46,7 +46,7 @@ def outline(
 
 
 def _spans(places: Float, aspect: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    # Ranges around the arm, of one scale on both axes.
+    # Ranges around the arm, with equal scales on both axes.
     low, high = places.min(axis=0) - 0.15, places.max(axis=0) + 0.15
     tall = max(float(high[1] - low[1]), float(high[0] - low[0]) / aspect)
     middle = 0.5 * (low + high)

@@ -1,4 +1,4 @@
-"""A study as an offline HTML page, and as Markdown with its figures beside it."""
+"""A study as an HTML page without network access, and as Markdown with separate figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid_studies.svg import legend_of
 
 
 def study_html(study: Study) -> str:
-    """The page as text; it needs no network, and the same study gives the same bytes."""
+    """Return the page as HTML; it needs no network, and equal studies give equal bytes."""
     page = Page()
     chapters = [Chapter("summary", "Summary", _summary(study))]
     for i, section in enumerate(study.sections):
@@ -27,7 +27,7 @@ def study_html(study: Study) -> str:
 
 
 def study_markdown(study: Study) -> str:
-    """The study as Markdown; figures are named NAME.svg beside it."""
+    """Return the study as Markdown that refers to figures NAME.svg in the same folder."""
     paper = study.paper
     parts = [
         f"# {paper.title}",
@@ -50,12 +50,12 @@ def study_markdown(study: Study) -> str:
 
 
 def differing(study: Study) -> tuple[Result, ...]:
-    """Results that come with an explanation."""
+    """Return the results with an explanation."""
     return tuple(result for result in study.results if result.explanation)
 
 
 def cell_text(cell: Cell, digits: int = 3) -> str:
-    """What stands in a table."""
+    """Return the text of a table cell."""
     if cell is None:
         return "–"
     if isinstance(cell, bool):
@@ -74,12 +74,12 @@ def _summary(study: Study) -> Markup:
     return head + _findings("Out of bounds", missed) + _findings("Where this differs from print", explained)
 
 
-def _findings(title: str, found: Sequence[tuple[str, str]]) -> Markup:
-    if not found:
+def _findings(title: str, items_shown: Sequence[tuple[str, str]]) -> Markup:
+    if not items_shown:
         return Markup("")
     items = Markup("").join(
-        Markup("<li><span><strong>{}</strong>{}</span></li>").format(what, _inline(text))
-        for what, text in found
+        Markup("<li><span><strong>{}</strong>{}</span></li>").format(description, _inline(text))
+        for description, text in items_shown
     )
     return Markup("<h3>{}</h3><ul class='findings'>{}</ul>").format(title, items)
 
@@ -106,7 +106,7 @@ def _block(block: Block, page: Page) -> Markup:
             _inline(block.caption), _legend(block), page.figure(block.figure, label)
         )
     head, right, cells = _results(block.results)
-    rows = [[*own, _chip(r.ok) if r.is_bounded else ""] for own, r in zip(cells, block.results, strict=True)]
+    rows = [[*row, _chip(r.ok) if r.is_bounded else ""] for row, r in zip(cells, block.results, strict=True)]
     return _table(block.caption, (*head, ""), rows, right, "")
 
 
@@ -114,11 +114,13 @@ def _table(
     caption: str, head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...], note: str
 ) -> Markup:
     def line(cell: Markup, cells: Sequence[str]) -> Markup:
-        found = (
-            cell.format("num" if i in right else "", one if isinstance(one, Markup) else _inline(one))
-            for i, one in enumerate(cells)
+        formatted = (
+            cell.format(
+                "num" if i in right else "", content if isinstance(content, Markup) else _inline(content)
+            )
+            for i, content in enumerate(cells)
         )
-        return Markup("<tr>{}</tr>").format(Markup("").join(found))
+        return Markup("<tr>{}</tr>").format(Markup("").join(formatted))
 
     td, th = Markup('<td class="{}">{}</td>'), Markup('<th class="{}">{}</th>')
     body = Markup("").join(line(td, row) for row in rows)
@@ -133,7 +135,7 @@ def _cells(table: Table) -> list[list[str]]:
 
 
 def _right(table: Table) -> tuple[int, ...]:
-    # A column of numbers stands to the right.
+    # Columns of numbers are aligned to the right.
     columns = range(len(table.head))
     return tuple(
         i
@@ -212,7 +214,7 @@ def _block_markdown(block: Block) -> str:
         return f"**{block.caption}**\n\n![{_plain(block.caption)}]({block.name}.svg)"
     head, right, cells = _results(block.results)
     kept = [("yes" if r.ok else "no") if r.is_bounded else "" for r in block.results]
-    rows = [[*own, mark] for own, mark in zip(cells, kept, strict=True)]
+    rows = [[*row, mark] for row, mark in zip(cells, kept, strict=True)]
     return _table_markdown(block.caption, (*head, "kept"), rows, right)
 
 

@@ -100,7 +100,7 @@ def arm() -> RobotModel:
 
 def combinations(formulas: tuple[str, ...] = ()) -> Float:
     """Rows over the parameters of the bodies, (43, 70): those of the table, or of other formulas."""
-    formulas = formulas or tuple(one[0] for one in COEFFICIENTS)
+    formulas = formulas or tuple(coefficient[0] for coefficient in COEFFICIENTS)
     names = [column.name for column in RIGID.columns(arm())]
     rows = np.zeros((len(formulas), len(names)))
     for row, formula in zip(rows, formulas, strict=True):

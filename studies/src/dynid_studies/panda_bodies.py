@@ -75,15 +75,16 @@ def add_bodies(page: StudyPage, dose: Dose) -> Float:
     """Cost and time of Algorithm 1 and of the convex program, condition (16), misprints; returns the best bodies."""
     page.section("Bodies from coefficients: Algorithm 1 and a convex program")
     page.text(
-        """Which bodies have these coefficients? The cost is the sum of squares over the 41 reliable ones. Algorithm 1
+        """Which links have these coefficients? The cost is the sum of squares over the 41 reliable ones. Algorithm 1
         draws starts from a box, anneals, searches locally, and penalises violations more from round to round; the
         paper does so a hundred times (`dynid retrieve --method penalty` is this search). But positive masses, inertias
         that obey the triangle inequality and a window for the total mass are convex in pseudo-inertias, so one
-        semidefinite program finds the least cost there is, in a twentieth of a second: no run can cost less, and one
-        that costs more than the printed bodies would not be the paper's. Masses are not identifiable: without the
-        window and a prior the program would be free to return tons, so the null space is always held.
+        semidefinite program finds the least cost there is, in a twentieth of a second: no run can have a lower cost,
+        and a run with a higher cost than the printed links would not be the paper's. Masses are not identifiable:
+        without the window and a prior the program could return tons, so the null space is always constrained.
 
-        Penalties remain for what no convex program holds: either-or, upper limits on inertia about a centre of mass."""
+        Penalties remain useful for constraints that are not convex: alternatives, and upper limits on inertia about a
+        centre of mass."""
     )
     task = _Retrieval(combinations(), reverse_engineered(), reliable())
     penalised, best = _compare(page, task, dose)
@@ -140,12 +141,16 @@ def _compare(page: StudyPage, task: _Retrieval, dose: Dose) -> tuple[Penalised, 
     free = refine(A, b, columns, cold, UNKNOWN, SPREAD, 1e-7)
     note("log-Cholesky without the window, one start", free, time.perf_counter() - started)
     constraints: list[Convex] = [PhysicalBodies(1e-6), TotalMass(*WINDOW)]
-    found = {}
+    solutions = {}
     for distance, strength in ((Distance.EUCLIDEAN, 1e-7), (Distance.ENTROPIC, 5e-8)):
         started = time.perf_counter()
-        one = feasible_parameters(A, b, columns, constraints, UNKNOWN, SPREAD, strength, distance)
-        note(f"semidefinite program, {distance.value} prior", one.parameters, time.perf_counter() - started)
-        found[distance] = one
+        solution = feasible_parameters(A, b, columns, constraints, UNKNOWN, SPREAD, strength, distance)
+        note(
+            f"semidefinite program, {distance.value} prior",
+            solution.parameters,
+            time.perf_counter() - started,
+        )
+        solutions[distance] = solution
     page.table(
         "Cost and time",
         ("method", "cost, 10⁻³", "seconds", "total mass, kg", "least eigenvalue, 10⁻⁶"),
@@ -154,7 +159,7 @@ def _compare(page: StudyPage, task: _Retrieval, dose: Dose) -> tuple[Penalised, 
         note="The paper's supplement reports 100 runs of simulated annealing with an interior-point polish. Times are "
         "those of the machine that made this page.",
     )
-    return penalised, found[Distance.EUCLIDEAN]
+    return penalised, solutions[Distance.EUCLIDEAN]
 
 
 def _of_the_published_set(task: _Retrieval) -> tuple[Result, ...]:

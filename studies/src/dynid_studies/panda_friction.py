@@ -61,9 +61,9 @@ def fit_sigmoids(
     preparation = Preparation(velocity="measured", cutoff=cutoff if cutoff is not None else "auto")
     terms = Terms((Sigmoid(), Offset()) if offset else (Sigmoid(),))
     log = Log.from_arrays(robot, t, q, excess, dq)
-    found = identify(robot, log, Settings(terms=terms, preparation=preparation), diagnostics=Diagnostics())
-    shapes = np.array([shape.value for shape in found.shapes]).reshape(7, 2).T
-    level, constant = np.split(found.estimate.full_vector, [7])
+    result = identify(robot, log, Settings(terms=terms, preparation=preparation), diagnostics=Diagnostics())
+    shapes = np.array([shape.value for shape in result.shapes]).reshape(7, 2).T
+    level, constant = np.split(result.estimate.full_vector, [7])
     return Sigmoids(np.concatenate([level[None, :], shapes]), constant if offset else np.zeros(7))
 
 
@@ -121,11 +121,11 @@ def add_validation(page: StudyPage, best: Float) -> None:
     page.text(
         f"""The validation motion (31) on a robot that has the 43 printed coefficients and the printed sigmoids (25);
         its torque sensors have white noise of {SENSOR_NOISE:g} N m. First the rigid model alone, as in figure 3; then
-        friction is estimated in what is left: equation (25) is the term `sigmoid`, whose level is linear, while slope
-        and shift are estimated by variable projection, so no starting values are needed (the paper: Nelder and Mead).
-        The model changes sign smoothly, has plateaus that differ by direction, and vanishes at rest by construction.
-        Figure 5 takes the bodies of the semidefinite program (below) through a recursive Newton-Euler routine. The same
-        figures for the real robot stand at the end."""
+        friction is estimated from the residual: equation (25) is the term `sigmoid`, whose level is linear, while
+        slope and shift are estimated by variable projection, so no starting values are needed (the paper: Nelder and
+        Mead). The model changes sign smoothly, has plateaus that differ by direction, and vanishes at rest by
+        construction. Figure 5 uses the links of the semidefinite program (below) in a recursive Newton-Euler routine.
+        The same figures for the real robot are at the end."""
     )
     share = _travel(page)
     q, dq, ddq = validation_motion(2)

@@ -77,13 +77,13 @@ def cross_validation(path: Path) -> dict[str, float]:
         "feasible (SDP)": FeasibleFit(prior="euclidean", total_mass=(16.0, 20.0), density=UNLIMITED),
     }
     preparation = Preparation(cutoff=10.0, velocity="differentiate")
-    found = {}
+    errors = {}
     for name, estimator in estimators.items():
         settings = Settings(terms=TERMS, rows=TorqueRows(), estimator=estimator, preparation=preparation)
         pairs = (halves, halves[::-1])
-        runs = [identify(arm(), one, settings, validation=other) for one, other in pairs]
-        found[name] = 100.0 * float(np.mean([run.validations[0].scores.total_relative for run in runs]))
-    return found
+        runs = [identify(arm(), log, settings, validation=other) for log, other in pairs]
+        errors[name] = 100.0 * float(np.mean([run.validations[0].scores.total_relative for run in runs]))
+    return errors
 
 
 def error_of_model(path: Path, bodies: Float) -> tuple[float, Float]:
@@ -108,16 +108,16 @@ def add_log(page: StudyPage, path: Path | None, best: Float) -> None:
     page.section("The real robot")
     if path is None:
         page.text(
-            """The paper's exciting motion on a real Panda (panda_gaz/data.parquet) is not at hand: `DYNID_DATA` names
-            no folder that holds it. Nothing of this section was run."""
+            """The paper's exciting motion on a real Panda (panda_gaz/data.parquet) is not available: `DYNID_DATA` does
+            not name a folder with it. This section was not run."""
         )
         return
     page.text(
         """The log has time stamps that jitter and lost rows, so it is resampled by its time stamps. The error of a fit
         depends on the cut-off more than on anything else: errors at different cut-offs are different quantities. The
-        paper prints 1.41 % without its cut-off; with positions alone 10 Hz comes closest, and so agrees by choice:
-        bounded below are models that nothing was fitted to, at these 10 Hz. By rule, `cutoff = "auto"`, the log's own
-        noise chooses. The controller's own velocity is better than a difference of positions."""
+        paper prints 1.41 % without its cut-off; with positions alone, 10 Hz comes closest, so the agreement is by
+        choice. Results with bounds below are those of models that were not fitted, at 10 Hz. `cutoff = "auto"` chooses
+        by the noise of the log. The controller's velocity is better than the derivative of the positions."""
     )
     by_rule = fit_error(path, "auto", "auto", True)
     page.table(
@@ -184,15 +184,15 @@ def _figures(page: StudyPage, path: Path, best: Float) -> None:
     recursive = inverse_dynamics(tree, best, samples.q, samples.dq, samples.ddq)
     added = fitted.torque(samples.dq) + fitted.offset
     sides = (samples.tau, rigid, rigid + added, recursive + added)
-    stacked = np.ascontiguousarray(np.concatenate([one.T for one in sides]))
+    stacked = np.ascontiguousarray(np.concatenate([torque.T for torque in sides]))
     smooth, t = parallel.apply(stacked, samples)
     measured, model, whole, bodies = (part.T for part in np.split(smooth, 4))
     page.text(
-        """Figures 3 to 5 on this log, with the controller's velocity and 10 Hz: the same friction law, estimated anew
-        from what the 43 coefficients leave of the measured torque, with a constant by joint besides, which (25) lacks:
-        torque sensors are off by some tenths of a newton metre. From joint 4 on the steps from one plateau to the other
-        come near the printed ones; before it they drown in what else is left. Slopes are steeper than printed: those
-        come from other motions, and this one crosses zero velocity too fast to show them well."""
+        """Figures 3 to 5 on this log, with the controller's velocity and 10 Hz: the same friction law, estimated from
+        the residual of the 43 coefficients, with a constant per joint, which (25) lacks: torque sensors have offsets
+        of some tenths of a newton metre. From joint 4 on, the steps between the plateaus are close to the printed
+        ones; before, other residuals hide them. Slopes are steeper than printed: the printed ones come from other
+        motions, and this motion crosses zero velocity too fast to show them well."""
     )
     page.figure(
         "figure3_real",
@@ -213,7 +213,7 @@ def _figures(page: StudyPage, path: Path, best: Float) -> None:
     page.table(
         "Relative error by joint, %",
         ("", *(f"joint {j + 1}" for j in range(7))),
-        [(name, *map(float, relative_by_joint(measured, one))) for name, one in names.items()],
+        [(name, *map(float, relative_by_joint(measured, torque))) for name, torque in names.items()],
     )
     level = SIGMOID[0]
     page.table(
@@ -227,7 +227,7 @@ def _figures(page: StudyPage, path: Path, best: Float) -> None:
         note="How a step is shared out between both directions hangs together with the constant.",
     )
     gap = np.abs(fitted.phi[0] / level - 1)[3:]
-    before, after = (float(relative_by_joint(measured, one)[6]) for one in (model, whole))
+    before, after = (float(relative_by_joint(measured, torque)[6]) for torque in (model, whole))
     page.results(
         "Friction on the real robot",
         at_most(
@@ -244,19 +244,19 @@ def _figures(page: StudyPage, path: Path, best: Float) -> None:
 def _classical(page: StudyPage, path: Path) -> None:
     preparation = Preparation(cutoff=10.0, velocity="measured")
     settings = Settings(terms=TERMS, rows=TorqueRows(), estimator=OLS(), preparation=preparation)
-    found = identify(arm(), open_part(path), settings).estimate
-    base, C = found.base, combinations()
-    K = np.zeros((len(C), len(found.columns)))
+    estimate = identify(arm(), open_part(path), settings).estimate
+    base, C = estimate.base, combinations()
+    K = np.zeros((len(C), len(estimate.columns)))
     K[:, : C.shape[1]] = C
     K = K[:, base.independent]
-    value, std = K @ found.value, np.sqrt(np.einsum("ij,jk,ik->i", K, found.covariance, K))
+    value, std = K @ estimate.value, np.sqrt(np.einsum("ij,jk,ik->i", K, estimate.covariance, K))
     printed = reference_coefficients(path)
     ours = 100 * std / np.abs(value)
     page.text(
         """The supplement's other column: the same coefficients by classical identification, equation (8), from this
-        log, beside ours. The printed deviations take every sample for independent of the one before. The residuals
-        of a log at 1 kHz hang together for tenths of a second; deviations that know this are some twenty times larger,
-        and ours lie as far from the printed ones as those say."""
+        log, compared with ours. The printed deviations treat all samples as independent. The residuals of a log at 1
+        kHz are correlated over tenths of a second; deviations that account for this are about twenty times larger, and
+        our values differ from the printed ones by as much as these deviations predict."""
     )
     head = (
         "",

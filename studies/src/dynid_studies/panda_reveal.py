@@ -45,9 +45,9 @@ class Stack:
         base = structural_base(arm(), RIGID, TorqueRows())
         motion = Samples.from_motion(q, np.zeros_like(q), np.zeros_like(q))
         samples = replace(motion, extra={MASS_MATRIX: M, GRAVITY_TORQUE: g})
-        found = InertiaRows().equations(arm(), RIGID, samples, base.mask)
+        equations = InertiaRows().equations(arm(), RIGID, samples, base.mask)
         lines, left = [], []
-        for columns, panel in list(zip(found.columns, found.panels, strict=True))[1:]:
+        for columns, panel in list(zip(equations.columns, equations.panels, strict=True))[1:]:
             full = np.zeros((len(q), len(base.mask)))
             full[:, columns] = panel[:-1].T
             lines.append(full[:, base.independent])
@@ -64,12 +64,12 @@ class Stack:
 
     def fit(self) -> tuple[Float, Float, float]:
         """Least squares (21): coefficients (43,), their standard deviations, relative error of the prediction."""
-        found = np.linalg.lstsq(self.lines, self.left, rcond=None)[0]
-        missed = self.left - self.lines @ found
-        variance = float(missed @ missed) / (len(missed) - len(found))
+        solution = np.linalg.lstsq(self.lines, self.left, rcond=None)[0]
+        missed = self.left - self.lines @ solution
+        variance = float(missed @ missed) / (len(missed) - len(solution))
         covariance = variance * np.linalg.inv(self.lines.T @ self.lines)
         error = float(np.linalg.norm(missed) / np.linalg.norm(self.left))
-        return np.asarray(found), np.sqrt(np.diag(covariance)), error
+        return np.asarray(solution), np.sqrt(np.diag(covariance)), error
 
 
 def add_coefficients(page: StudyPage, known: Path | None) -> None:
@@ -82,21 +82,21 @@ def add_coefficients(page: StudyPage, known: Path | None) -> None:
     page.text(
         f"""The robot's controller reports its mass matrix M(q) and gravity torque g(q). Both are linear in the
         parameters, so their values at 1010 configurations ({whence}) determine all coefficients that matter for the
-        torque, without a motion, friction or noise of sensors. The controller itself is not at hand: a model with the
-        paper's bodies, and one with exactly the 43 printed coefficients, stand in for it. `dynid reveal` does the same
-        for a table of anybody's M and g.
+        torque, without a motion, friction or noise of sensors. The controller is not available and is replaced by a
+        model with the paper's links and by one with exactly the 43 printed coefficients. `dynid reveal` does the same
+        for any table of M and g.
 
-        Ranks say what is identifiable at all: M alone leaves out gravity's share, g alone is 12 numbers, and a tilted
-        base adds two."""
+        Ranks show what is identifiable: M alone does not contain the gravity parameters, g alone determines 12
+        numbers, and a tilted base adds two."""
     )
     robot, truth = arm(), feasible_set()
     M, g = mass_matrix(robot.tree, truth, q), gravity_torque(robot.tree, truth, q)
-    found = parameters_from_model(robot, q, M, g)
-    beta = found.estimate.base.reduce(truth)
+    revealed = parameters_from_model(robot, q, M, g)
+    beta = revealed.estimate.base.reduce(truth)
     torque = structural_base(robot, RIGID, TorqueRows())
     tilted = replace(robot, gravity=np.array([3.0, 2.0, -9.0]))
     C, P = combinations(), combinations((PRINTED_2,))
-    base = found.estimate.base
+    base = revealed.estimate.base
     page.results(
         "Ranks, and the model revealed",
         near("rank", "rank of the stack of M and g", float(base.rank), 43.0, 0.0),
@@ -119,11 +119,11 @@ def add_coefficients(page: StudyPage, known: Path | None) -> None:
         at_most(
             "revealed",
             "greatest error of a coefficient, of the greatest one",
-            float(np.abs(found.estimate.value - beta).max() / np.abs(beta).max()),
+            float(np.abs(revealed.estimate.value - beta).max() / np.abs(beta).max()),
             1e-9,
         ),
-        at_most("revealed_mass", "greatest misfit of M", found.mass_error, 1e-9),
-        at_most("revealed_gravity", "greatest misfit of g", found.gravity_error, 1e-9),
+        at_most("revealed_mass", "greatest misfit of M", revealed.mass_error, 1e-9),
+        at_most("revealed_gravity", "greatest misfit of g", revealed.gravity_error, 1e-9),
         at_most(
             "base_combinations",
             "greatest distance of the 43 from base combinations",
@@ -160,13 +160,13 @@ def _table_3(page: StudyPage, q: Float, tolerance: float) -> None:
     away = (value - printed) / std
     bodies = combinations() @ feasible_set()
     page.text(
-        f"""Table III of the supplement: a model with exactly the printed coefficients, seen through white noise of
-        {100 * MISFIT:.4g} % on all entries of M and g, which is the misfit that the paper reports. Least squares finds
-        the coefficients again, with the very deviations that are printed, the condition number, and the same two that
-        are too uncertain to be used: noise of that size explains all of the paper's intervals. Since the model has the
-        printed coefficients and the noise the printed misfit, all of this but the condition number is circular, and
-        stands here without a bound. The last two columns are the coefficients of the published bodies, as printed and
-        as they follow from these bodies."""
+        f"""Table III of the supplement: a model with exactly the printed coefficients, with white noise of
+        {100 * MISFIT:.4g} % on all entries of M and g, which is the misfit that the paper reports. Least squares
+        recovers the coefficients, the printed deviations, the condition number, and the same two unreliable
+        coefficients: noise of that size explains all of the paper's intervals. Since the model has the printed
+        coefficients and the noise the printed misfit, all of this except the condition number is circular and has no
+        bound here. The last two columns are the coefficients of the published links, as printed and as computed from
+        these links."""
     )
     page.table(
         "Table III: the 43 coefficients",

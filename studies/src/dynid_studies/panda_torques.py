@@ -20,10 +20,10 @@ def add_torques(page: StudyPage, best: Float) -> None:
     """Torque of published and retrieved bodies against that of the coefficients, and the cost of both forms."""
     page.section("Newton-Euler with bodies, or Lagrange with coefficients")
     page.text(
-        """Coefficients are enough for the torque, but a recursive Newton-Euler routine wants bodies. Bodies whose cost
-        is zero give the same torque to rounding. The published bodies do not have the published coefficients, so their
-        torque differs from it, most in the last joint; the difference is shown along the validation motion (31),
-        Table I, beside that of the bodies from the convex program."""
+        """Coefficients are sufficient for the torque, but a recursive Newton-Euler routine needs links. Links with
+        zero cost give the same torque to rounding. The published links do not have the published coefficients, so
+        their torque differs, most in the last joint. The difference is shown along the validation motion (31), Table
+        I, with that of the links from the convex program."""
     )
     robot = arm()
     q, dq, ddq = validation_motion()

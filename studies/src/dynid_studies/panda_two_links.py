@@ -57,22 +57,22 @@ def add_two_links(page: StudyPage) -> None:
     """Which grouping is right, and centres of mass inside cones by one convex program."""
     page.section("The example of two links")
     page.text(
-        f"""The supplement's 2R arm shows constraints with if and else: the centre of mass of link 2 has to lie in a
-        link that is slim at both ends. The smaller of two radii that are linear along the link is a convex region, the
-        intersection of two cones: nothing has to be searched. Two slips of the supplement: J2zz is grouped with
-        m2 times the square of the length, {LENGTH**2:g}, not with {LENGTH:g}; and the cone of link 1 stands round its
-        column, so it takes (c1x, c1z)."""
+        f"""The supplement's 2R arm shows constraints with if and else: the centre of mass of link 2 must lie in a link
+        that is slim at both ends. The smaller of two radii that are linear along the link is a convex region, the
+        intersection of two cones, so no search is needed. Two slips of the supplement: J2zz is grouped with m2 times
+        the square of the length, {LENGTH**2:g}, not with {LENGTH:g}; and the cone of link 1 is around its column, so
+        it contains (c1x, c1z)."""
     )
     robot = two_links()
     base = structural_base(robot, RIGID, TorqueRows())
     B = base.B @ far_end()
-    found = inside_cones(robot, base)
-    x, y, z = found.parameters[11:14] / found.parameters[10]
+    solution = inside_cones(robot, base)
+    x, y, z = solution.parameters[11:14] / solution.parameters[10]
     page.results(
         "Grouping and cones",
         at_most("square", "J2zz − 0.64 m2: distance from a base parameter", away(B, LENGTH**2), 1e-10),
         at_least("length", "J2zz − 0.8 m2: the same", away(B, LENGTH), 0.05),
-        at_most("cones", "cost of the coefficients with all constraints", found.cost, 1e-8),
+        at_most("cones", "cost of the coefficients with all constraints", solution.cost, 1e-8),
         within(
             "inside",
             "distance of the centre of mass of link 2 outside its cones",
@@ -88,7 +88,7 @@ def far_end() -> Float:
     """(20, 20): parameters about the joints' frames from those of link 2 about its far end, as in the supplement."""
     X = np.eye(20)
     at_end = placement(np.eye(3), np.array([LENGTH, 0, 0]))
-    X[10:, 10:] = np.array([transformed(one, at_end) for one in np.eye(10)]).T
+    X[10:, 10:] = np.array([transformed(unit_vector, at_end) for unit_vector in np.eye(10)]).T
     return X
 
 

@@ -106,11 +106,11 @@ def full(theta: Float) -> Float:
     t = np.concatenate([[np.nan], theta])
     m3, L = 5.0, LENGTH  # any mass does: only combinations count
     # m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz
-    one = [0.0] * 9 + [t[1] - m3 * L * L]
+    first = [0.0] * 9 + [t[1] - m3 * L * L]
     h2, h3 = t[14] / GRAVITY - m3 * L, t[15] / GRAVITY
-    two = [0.0, h2, h3, 0.0, t[2] + m3 * L * L, -t[3], 0.0, -t[10], t[11], t[12] - t[13] - m3 * L * L]
-    three = [m3, t[6], t[7], 0.0, t[5], -t[4], 0.0, -t[8], t[9], t[13]]
-    return np.concatenate([one, two, three, t[[16, 18, 20]], t[[17, 19, 21]]])
+    second = [0.0, h2, h3, 0.0, t[2] + m3 * L * L, -t[3], 0.0, -t[10], t[11], t[12] - t[13] - m3 * L * L]
+    third = [m3, t[6], t[7], 0.0, t[5], -t[4], 0.0, -t[8], t[9], t[13]]
+    return np.concatenate([first, second, third, t[[16, 18, 20]], t[[17, 19, 21]]])
 
 
 def lift() -> Float:

@@ -1,4 +1,4 @@
-"""What of Chavez-Olivares et al. 2012 can be checked without the robot: its equations and its printed sets."""
+"""Checks of Chavez-Olivares et al. 2012 without the robot: its equations and its printed parameters."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def check_equations(page: StudyPage) -> None:
     page.section("The equations, entry by entry")
     page.text(
         """The arm has 21 parameters: combinations of inertias and masses, and viscous and Coulomb friction. The paper
-        writes every regressor in closed form. Each entry is compared here with dynid's general equations, which know
-        nothing of this arm, at 400 random states.
+        writes every regressor in closed form. Each entry is compared with dynid's general equations at 400 random
+        states.
 
         Equation (34), the filtered dynamic regressor, is wrong. Filtering d(M q')/dt - C'q' + g moves the derivative
         of the momentum into the filter f1, so its f2 part must be -C'q' + g and friction alone. The printed f2 part is
@@ -99,7 +99,7 @@ def check_equations(page: StudyPage) -> None:
 
 
 def _gaps(states: Samples) -> dict[str, Float]:
-    # What each equation's entries miss of the general ones.
+    # Differences of each equation's entries from the general ones.
     robot, to_full = arm(), lift()
     every = np.ones(len(to_full), dtype=np.bool_)
     Y = TERMS.torque_regressor(robot, states, every).dense(len(to_full)) @ to_full
@@ -158,9 +158,9 @@ def check_tables(page: StudyPage) -> None:
     """Printed sets: their deviations, and whether an arm could have them."""
     page.section("Tables 3 and 4")
     page.text(
-        """The identified sets themselves can be checked without the robot. Table 4 is the deviation of each set from
-        that of the filtered dynamic scheme. A set that could belong to an arm has a mass matrix that is positive
-        definite in every posture: only the filtered dynamic one has."""
+        """The identified parameters can be checked without the robot. Table 4 is the deviation of each set from that
+        of the filtered dynamic scheme. Parameters of a real arm give a mass matrix that is positive definite in every
+        posture; only those of the filtered dynamic scheme do."""
     )
     best = TABLE_3[:, [1]]
     deviation = 100 * (TABLE_3 - best) / best
@@ -225,8 +225,8 @@ def _table_4(page: StudyPage, deviation: Float) -> None:
     for i in others:
         head += [f"{SCHEMES[i]}: printed", "ours"]
     rows: list[tuple[Cell, ...]] = [
-        (name, *(float(x) for pair in zip(printed, own, strict=True) for x in pair))
-        for name, printed, own in zip(NAMES, TABLE_4, ours, strict=True)
+        (name, *(float(x) for pair in zip(printed, computed, strict=True) for x in pair))
+        for name, printed, computed in zip(NAMES, TABLE_4, ours, strict=True)
     ]
     page.table("Table 4: deviation from the filtered dynamic set, %", head, rows, digits=6, name="table_4")
     gap = np.abs(TABLE_4 - ours)

@@ -18,16 +18,16 @@ def torque_regressor(q: Float, dq: Float, ddq: Float) -> Float:
 
 def momentum(q: Float, dq: Float) -> Float:
     """The f1 parts of (34), right as printed: momentum M dq by parameter, (T, 3, 21)."""
-    found = np.zeros((len(q), 3, 21))
-    _accelerations(found, q, dq)
-    return found
+    regressor = np.zeros((len(q), 3, 21))
+    _accelerations(regressor, q, dq)
+    return regressor
 
 
 def force_printed(q: Float, dq: Float) -> Float:
     """The f2 parts of (34) as printed: (33) without acceleration, which counts the product rule twice; (T, 3, 21)."""
-    found = np.zeros((len(q), 3, 21))
-    _at_constant_velocity(found, q, dq)
-    return found
+    regressor = np.zeros((len(q), 3, 21))
+    _at_constant_velocity(regressor, q, dq)
+    return regressor
 
 
 def force(q: Float, dq: Float) -> Float:
@@ -96,7 +96,7 @@ def power(q: Float, dq: Float, ddq: Float) -> Float:
 
 
 def _accelerations(r: Float, q: Float, x: Float) -> None:
-    # What multiplies accelerations in (33), and velocities behind f1 in (34).
+    # Factors of accelerations in (33), and of velocities in f1 of (34).
     _, q2, q3 = q.T
     x1, x2, x3 = x.T
     s, c, L = np.sin, np.cos, LENGTH
@@ -116,7 +116,7 @@ def _accelerations(r: Float, q: Float, x: Float) -> None:
 
 
 def _at_constant_velocity(r: Float, q: Float, dq: Float) -> None:
-    # What remains of (33) without acceleration.
+    # Equation (33) without acceleration.
     _, q2, q3 = q.T
     v1, v2, v3 = dq.T
     s, c, L = np.sin, np.cos, LENGTH

@@ -41,11 +41,11 @@ def scheme_figure() -> Figure:
     return row_of(panels, 380)
 
 
-def evolution(found: Fit, part: str) -> Figure:
+def evolution(fit: Fit, part: str) -> Figure:
     """Figure 2: parameters over time, with the true values as dotted lines; theta_14 is scaled by 0.1 as in print."""
     indices, _ = PARTS[part]
     scale = np.where(np.arange(21) == 13, 0.1, 1.0)
-    t, value = found.trajectory.t, np.asarray(found.trajectory.value) * scale
+    t, value = fit.trajectory.t, np.asarray(fit.trajectory.value) * scale
     traces = tuple(
         line(t, value[:, i], NAMES[i] if i != 13 else "0.1 θ₁₄", CYCLE[k % 8], 1.4)
         for k, i in enumerate(indices)
@@ -57,9 +57,9 @@ def evolution(found: Fit, part: str) -> Figure:
     return row_of([Panel(traces, Axis("time, s"), Axis("parameter, SI units", span=span), shapes)], 260)
 
 
-def eigenvalues(found: Fit) -> Figure:
+def eigenvalues(fit: Fit) -> Figure:
     """Figure 3: all 21 eigenvalues of P over time; greatest, median and least in colour."""
-    t, values = found.trajectory.t, found.trajectory.eigenvalues
+    t, values = fit.trajectory.t, fit.trajectory.eigenvalues
     count = values.shape[1]
     others = tuple(
         line(t, values[:, i], "others", STEEL, 0.5)

@@ -57,8 +57,8 @@ def recursive_against_batch(rows: Rows, samples: Samples) -> float:
 
 def _lines(rows: Rows, samples: Samples) -> tuple[Float, Float]:
     robot, to_full = arm(), lift()
-    found = rows.equations(robot, TERMS, samples, np.ones(len(to_full), dtype=np.bool_))
-    lines = zip(found.columns, found.panels, strict=True)
+    equations = rows.equations(robot, TERMS, samples, np.ones(len(to_full), dtype=np.bool_))
+    lines = zip(equations.columns, equations.panels, strict=True)
     psi, y = zip(*((panel[:-1].T @ to_full[columns], panel[-1]) for columns, panel in lines), strict=True)
     return np.stack(psi, axis=1), np.stack(y, axis=1)
 

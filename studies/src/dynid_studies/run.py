@@ -1,4 +1,4 @@
-"""Runs a study by its name, and writes it as a folder: page, Markdown, figures and numbers."""
+"""Runs a study and writes it as a folder with a page, Markdown, figures and numbers."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ KIND = "study"
 
 
 class StudyModule(Protocol):
-    """What a file of a study has."""
+    """Interface of the module of a study."""
 
     PAPER: Paper
 
     @staticmethod
     def study(dose: Dose, page: StudyPage) -> None:
-        """Runs the experiment and writes it to the page."""
+        """Run the experiment and write it to the page."""
         ...
 
 
 def study_module(name: str) -> StudyModule:
-    """The module of a study; raises UsageError for a name that is not listed."""
+    """Return the module of a study; raises UsageError for an unknown name."""
     if name not in STUDIES:
         raise UsageError("unknown-study", found=f"study '{name}'", expected="one of " + ", ".join(STUDIES))
     return cast(StudyModule, import_module(STUDIES[name]))
 
 
 def run_study(name: str, dose: Dose | None = None, progress: Callable[[str], None] | None = None) -> Study:
-    """Runs a study; the same dose gives the same numbers."""
+    """Run a study; the same dose gives the same numbers."""
     module, chosen = study_module(name), dose or Dose()
     page = StudyPage(module.PAPER, chosen.full, progress)
     module.study(chosen, page)
@@ -56,10 +56,31 @@ def run_study(name: str, dose: Dose | None = None, progress: Callable[[str], Non
 def write_study(
     study: Study, folder: str | Path, *, page: bool = True, force: bool = False
 ) -> tuple[Path, ...]:
-    """Writes index.html, README.md, results.json and an SVG a figure; returns the paths.
+    """Write index.html, README.md, results.json and one SVG file per figure.
 
-    page: whether index.html is written.    force: replaces the files of a study that is there, and nothing else.
-    Raises RefusedError if the folder is in the way, ResourceError if it cannot be written.
+    Parameters
+    ----------
+    study : Study
+        The study.
+    folder : str or Path
+        Folder to write.
+    page : bool
+        Whether to write index.html.
+    force : bool
+        Whether to replace the files of an existing study; other files stay.
+
+    Returns
+    -------
+    tuple of Path
+        The written files.
+
+    Raises
+    ------
+    RefusedError
+        If the folder exists and must not be replaced.
+    ResourceError
+        If the folder cannot be written.
+
     """
     folder = Path(folder)
     check_free(folder, force)
@@ -76,7 +97,7 @@ def write_study(
 
 
 def results_dict(study: Study) -> dict[str, Any]:
-    """Plain data of results.json; a bound that is not there is null."""
+    """Return the plain data of results.json; a missing bound is null."""
     return {
         "kind": KIND,
         "format": FORMAT,
@@ -112,7 +133,7 @@ def _plain(result: Result) -> dict[str, Any]:
 
 
 def check_free(folder: Path, force: bool) -> tuple[str, ...]:
-    """What stays in a folder where a study is to be written; raises RefusedError if it must not be."""
+    """Return the files that stay when a study is written to a folder; raises RefusedError if that is not allowed."""
     if not folder.exists():
         return ()
     mine = listed_files(folder, STUDY) is not None

@@ -1,4 +1,4 @@
-"""What a study is made of: results with their bounds, text, tables and figures, collected section by section."""
+"""Parts of a study: results with bounds, text, tables and figures, collected by section."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Choice = TypeVar("Choice")
 
 @dataclass(frozen=True)
 class Paper:
-    """What is reproduced.    name: of the command line.    source: authors, year, journal.    summary: one sentence."""
+    """A paper.    name: on the command line.    source: authors, year, journal.    summary: one sentence."""
 
     name: str
     title: str
@@ -27,30 +27,45 @@ class Paper:
 
 @dataclass(frozen=True)
 class Dose:
-    """How much is run.    full: everything, instead of what shows the same in a few minutes.
+    """Amount of work of a study.
 
-    data: folder with real robots' logs, None where there is none.
+    full: run everything instead of a form of a few minutes.    data: folder with logs of real robots, or None.
     """
 
     full: bool = False
     data: Path | None = None
 
     def pick(self, quick: Choice, full: Choice) -> Choice:
-        """One of two amounts."""
+        """Return the amount for the quick or the full form."""
         return full if self.full else quick
 
     def file(self, *parts: str) -> Path | None:
-        """A file of the real logs, None where it is not at hand."""
+        """Return the path of a file among the real logs, or None if it does not exist."""
         path = self.data.joinpath(*parts) if self.data is not None else None
         return path if path is not None and path.exists() else None
 
 
 @dataclass(frozen=True)
 class Result:
-    """One number: what the paper prints, what comes out here, and the bounds it has to lie in.
+    """A number: the printed value, the computed value and its bounds.
 
-    name: its key in results.json.    what: in words.    printed: None where the paper has no such number.
-    least, most: bounds of ours.    explanation: why ours differs from print, with the evidence.
+    Attributes
+    ----------
+    name : str
+        Key in results.json.
+    what : str
+        Description.
+    ours : float
+        Computed value.
+    printed : float or None
+        Value in the paper, if there is one.
+    least, most : float
+        Bounds of the computed value.
+    unit : str
+        Unit.
+    explanation : str
+        Why the computed value differs from the printed one, with the evidence.
+
     """
 
     name: str
@@ -64,17 +79,17 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Whether ours lies within its bounds; nan never does."""
+        """Whether the computed value is within its bounds; nan never is."""
         return self.least <= self.ours <= self.most
 
     @property
     def is_bounded(self) -> bool:
-        """Whether there is a bound that ours could miss."""
+        """Whether there is a finite bound."""
         return math.isfinite(self.least) or math.isfinite(self.most)
 
     @property
     def deviation(self) -> float | None:
-        """Ours less printed, as a fraction of printed; None without print or with a printed zero."""
+        """Relative difference to the printed value; None without a printed value or with a printed zero."""
         return None if not self.printed else (self.ours - self.printed) / abs(self.printed)
 
 
@@ -88,13 +103,13 @@ def near(
     explanation: str = "",
     right: float | None = None,
 ) -> Result:
-    """A result within `tolerance` of the printed value, or of the right one where a misprint is corrected."""
+    """Return a result that must be within `tolerance` of the printed value, or of `right` if that is a misprint."""
     target = printed if right is None else right
     return Result(name, what, ours, printed, target - tolerance, target + tolerance, unit, explanation)
 
 
 def within(name: str, what: str, ours: float, target: float, tolerance: float, unit: str = "") -> Result:
-    """A result that the paper does not print, within `tolerance` of what it should be."""
+    """Return a result that is not in the paper and must be within `tolerance` of `target`."""
     return Result(name, what, ours, None, target - tolerance, target + tolerance, unit)
 
 
@@ -107,7 +122,7 @@ def at_most(
     unit: str = "",
     explanation: str = "",
 ) -> Result:
-    """A result that is better the smaller it is."""
+    """Return a result with an upper bound."""
     return Result(name, what, ours, printed, -math.inf, most, unit, explanation)
 
 
@@ -120,7 +135,7 @@ def at_least(
     unit: str = "",
     explanation: str = "",
 ) -> Result:
-    """A result that is better the greater it is."""
+    """Return a result with a lower bound."""
     return Result(name, what, ours, printed, least, math.inf, unit, explanation)
 
 
@@ -132,22 +147,22 @@ def reported(
     unit: str = "",
     explanation: str = "",
 ) -> Result:
-    """A number without a bound."""
+    """Return a result without a bound."""
     return Result(name, what, ours, printed, unit=unit, explanation=explanation)
 
 
 @dataclass(frozen=True)
 class Text:
-    """Paragraphs, apart by empty lines; `code` stands in backticks."""
+    """Paragraphs, separated by empty lines; `code` is in backticks."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under headings; numbers are written with `digits` significant digits, the same or one a column.
+    """A table; numbers are written with `digits` significant digits, one number for all columns or one per column.
 
-    name: its key among the tables of results.json; "" = it stands on the page alone, as measured times must.
+    name: key in results.json; empty if the table is on the page only, as measured times must be.
     """
 
     caption: str
@@ -172,7 +187,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure with its caption; name: of its SVG file."""
+    """A figure with its caption; `name` is that of its SVG file."""
 
     name: str
     caption: str
@@ -181,7 +196,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Results:
-    """Results side by side: printed, ours, deviation, bound."""
+    """A table of results: printed value, computed value, deviation, bound."""
 
     caption: str
     results: tuple[Result, ...]
@@ -192,7 +207,7 @@ Block = Text | Table | Drawing | Results
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading with its blocks."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -225,7 +240,7 @@ class Study:
 
     @property
     def count(self) -> str:
-        """How many of the bounded results lie within their bounds, and how many have none."""
+        """Sentence with the number of results within their bounds and without bounds."""
         bounded = [result for result in self.results if result.is_bounded]
         kept, free = sum(result.ok for result in bounded), len(self.results) - len(bounded)
         text = f"{kept} of {len(bounded)} bounded results lie within their bounds"
@@ -233,22 +248,22 @@ class Study:
 
 
 class StudyPage:
-    """Takes down a study as it is written: a section, then what stands in it."""
+    """Collects a study while it runs: sections and their blocks."""
 
     def __init__(self, paper: Paper, full: bool, progress: Callable[[str], None] | None = None) -> None:
-        """progress: is called with the title of each section when it begins."""
+        """progress: called with the title of each section when it begins."""
         self.paper, self.full, self._progress = paper, full, progress
         self._sections: list[tuple[str, list[Block]]] = []
         self._names: set[str] = set()
 
     def section(self, title: str) -> None:
-        """Begins a section."""
+        """Begin a section."""
         if self._progress is not None:
             self._progress(title)
         self._sections.append((title, []))
 
     def text(self, text: str) -> None:
-        """Paragraphs; line breaks within them do not matter."""
+        """Add paragraphs, separated by empty lines; other line breaks are ignored."""
         self._add(Text(text))
 
     def table(
@@ -260,24 +275,24 @@ class StudyPage:
         note: str = "",
         name: str = "",
     ) -> None:
-        """A table; raises UsageError for a row of another length or a name that is taken."""
+        """Add a table; raises UsageError for a row of another length or a name that is in use."""
         if name:
             self._take(f"table {name}")
         self._add(Table(caption, tuple(head), tuple(tuple(row) for row in rows), digits, note, name))
 
     def figure(self, name: str, caption: str, figure: Figure) -> None:
-        """A figure, in the page and as NAME.svg; raises UsageError for a name that is taken."""
+        """Add a figure, also written as NAME.svg; raises UsageError for a name that is in use."""
         self._take(name)
         self._add(Drawing(name, caption, figure))
 
     def results(self, caption: str, *results: Result) -> None:
-        """Results in a table and in results.json; raises UsageError for a name that is taken."""
+        """Add results, also written to results.json; raises UsageError for a name that is in use."""
         for result in results:
             self._take(f"result {result.name}")
         self._add(Results(caption, results))
 
     def finish(self) -> Study:
-        """The study so far."""
+        """Return the study."""
         sections = tuple(Section(title, tuple(blocks)) for title, blocks in self._sections)
         return Study(self.paper, self.full, sections)
 
@@ -288,5 +303,7 @@ class StudyPage:
 
     def _take(self, name: str) -> None:
         if name in self._names:
-            raise UsageError("study-name", found=f"'{name}' twice", expected="one name each")
+            raise UsageError(
+                "study-name", found=f"the name '{name}' twice", expected="a different name for each block"
+            )
         self._names.add(name)

@@ -1,4 +1,4 @@
-"""Figures as SVG files, for papers and pages without scripts: what plotly is given, drawn without it."""
+"""Draws plotly figures as SVG files, for papers and pages without scripts."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class _Scale:
     log: bool
 
     def own(self, values: Any) -> Float:
-        """Values in the axis' units; what a logarithm does not take becomes nan."""
+        """Return values in units of the axis; nan where the logarithm does not exist."""
         array = np.asarray(values, dtype=np.float64)
         if not self.log:
             return array
         return np.log10(np.where(array > 0, array, np.nan))
 
     def at(self, values: Any) -> Float:
-        """Place on the page."""
+        """Return the place on the page."""
         return self.start + (self.own(values) - self.low) / (self.high - self.low) * (self.end - self.start)
 
 
@@ -67,14 +67,14 @@ def figure_svg(figure: Figure, width: float = 720.0) -> str:
 
 def legend_of(figure: Figure) -> list[tuple[str, str, str, str]]:
     """(name, colour, dash, kind) of each differently named trace, in order; kind: "lines", "markers" or "bar"."""
-    found: dict[str, tuple[str, str, str, str]] = {}
+    entries: dict[str, tuple[str, str, str, str]] = {}
     for trace in figure.data:
         name = html.unescape(str(trace.get("name", "")))
-        if name and name not in found:
+        if name and name not in entries:
             style: Trace = trace.get("line") or trace.get("marker") or {}
             kind = "bar" if trace["type"] == "bar" else str(trace.get("mode", "lines"))
-            found[name] = (name, str(style.get("color", INK)), str(style.get("dash", "solid")), kind)
-    return list(found.values())
+            entries[name] = (name, str(style.get("color", INK)), str(style.get("dash", "solid")), kind)
+    return list(entries.values())
 
 
 def _panel(figure: Figure, x: str, y: str, box: tuple[float, float, float, float], name: str) -> list[str]:
@@ -129,24 +129,24 @@ def _scale(
 def _grid(
     axis: Mapping[str, Any], scale: _Scale, across: tuple[float, float], kind: str, titled: bool
 ) -> list[str]:
-    found = []
+    elements = []
     places, labels = _ticks(axis, scale)
     for place, text in zip(scale.at(places), labels, strict=True):
         ends = sorted(across)
         if kind == "x":
-            found.append(_line(place, ends[0], place, ends[1], str(axis["gridcolor"]), 0.7))
+            elements.append(_line(place, ends[0], place, ends[1], str(axis["gridcolor"]), 0.7))
             if titled:
-                found.append(_text(place, ends[1] + 14, text, "middle"))
+                elements.append(_text(place, ends[1] + 14, text, "middle"))
         else:
-            found.append(_line(ends[0], place, ends[1], place, str(axis["gridcolor"]), 0.7))
-            found.append(_text(ends[0] - 6, place + 3.8, text, "end"))
+            elements.append(_line(ends[0], place, ends[1], place, str(axis["gridcolor"]), 0.7))
+            elements.append(_text(ends[0] - 6, place + 3.8, text, "end"))
     title = html.unescape(str(axis["title"]["text"]))
     middle = 0.5 * (scale.start + scale.end)
     if title and kind == "x" and titled:
-        found.append(_text(middle, max(across) + 31, title, "middle", 12))
+        elements.append(_text(middle, max(across) + 31, title, "middle", 12))
     if title and kind == "y":
-        found.append(_text(min(across) - 44, middle, title, "middle", 12, turned=True))
-    return found
+        elements.append(_text(min(across) - 44, middle, title, "middle", 12, turned=True))
+    return elements
 
 
 def _ticks(axis: Mapping[str, Any], scale: _Scale) -> tuple[Float, list[str]]:
@@ -226,7 +226,7 @@ def _bars(trace: Mapping[str, Any], scale_x: _Scale, scale_y: _Scale) -> list[st
 
 
 def _thinned(x: Float, y: Float) -> tuple[Float, Float]:
-    # Of a dense line each short stretch keeps its least and greatest value: what the eye sees of it.
+    # Keep the least and greatest value of each short stretch of a dense line.
     if len(x) <= _MOST_POINTS or not np.isfinite(y).all() or not (np.diff(x) >= 0).all():
         return x, y
     parts = np.array_split(np.arange(len(x)), _MOST_POINTS // 2)
@@ -299,18 +299,18 @@ def _legend_rows(
 
 
 def _legend(rows: list[list[tuple[str, str, str, str]]], left: float) -> list[str]:
-    found = []
+    elements = []
     for i, row in enumerate(rows):
         x, y = left, 14 + _LEGEND * i
         for name, colour, dash, kind in row:
             if kind == "markers":
-                found.append(f'<circle cx="{_n(x + 11)}" cy="{_n(y - 4)}" r="3.5" fill="{colour}"/>')
+                elements.append(f'<circle cx="{_n(x + 11)}" cy="{_n(y - 4)}" r="3.5" fill="{colour}"/>')
             else:
                 wide = 8.0 if kind == "bar" else 2.0
-                found.append(_line(x, y - 4, x + 22, y - 4, colour, wide, _DASHES[dash]))
-            found.append(_text(x + 28, y, name, "start"))
+                elements.append(_line(x, y - 4, x + 22, y - 4, colour, wide, _DASHES[dash]))
+            elements.append(_text(x + 28, y, name, "start"))
             x += 44 + 6.2 * len(name)
-    return found
+    return elements
 
 
 def _line(x0: float, y0: float, x1: float, y1: float, colour: str, width: float, dash: str = "") -> str:
@@ -329,18 +329,18 @@ def _text(x: float, y: float, text: str, anchor: str, size: float = 11, turned: 
 
 
 def _spans(text: str) -> str:
-    # plotly's raised and lowered characters become shifted spans; everything else is text.
-    found = []
+    # plotly's <sup> and <sub> become shifted spans; everything else is text.
+    spans = []
     for part in re.split(r"(<su[pb]>.*?</su[pb]>)", text):
         match = re.fullmatch(r"<su([pb])>(.*?)</su[pb]>", part)
         if match:
             up = -4 if match[1] == "p" else 3
-            found.append(
+            spans.append(
                 f'<tspan dy="{up}" font-size="8">{html.escape(match[2])}</tspan><tspan dy="{-up}">\u200b</tspan>'
             )
         else:
-            found.append(html.escape(html.unescape(part)))
-    return "".join(found)
+            spans.append(html.escape(html.unescape(part)))
+    return "".join(spans)
 
 
 def _extent(trace: Mapping[str, Any]) -> Float:

@@ -1,7 +1,7 @@
 """Study of Zollo et al. 2014: parameters of robots with elastic joints, from simulated motor and link encoders.
 
-The arms stand in `zollo_arms`, the way from a reference to parameters in `zollo_pipeline`, what the paper prints in
-`zollo_tables`; this file has the planar arm's part and calls the others in the order of the page.
+`zollo_arms` contains the arms, `zollo_pipeline` the steps from a reference to parameters, and `zollo_tables` the
+printed tables. This file contains the part on the planar arm and calls the others in the order of the page.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SLOW = np.array([name.startswith("fs") for name, *_ in TABLE_1])
 
 
 def study(dose: Dose, page: StudyPage) -> None:
-    """The model, ranks, the experiment, Tables 1 and 2, the PUMA with Tables 3 to 6, and better methods."""
+    """Write the study: model, ranks, experiment, Tables 1 and 2, the PUMA with Tables 3 to 6, better methods."""
     arm = planar()
     base = structural_base(arm.robot, TERMS, ElasticRows())
     check_model(page, arm)
@@ -68,8 +68,8 @@ def study(dose: Dose, page: StudyPage) -> None:
 def _friction(page: StudyPage) -> None:
     page.section("Friction: figure 3")
     page.text(
-        """Friction (43) has a bump at low speed and falls to a level far below f2, which the fit takes for Coulomb
-        friction: between it and the printed 'real' f2 there is no error of any method."""
+        """Friction (43) has a bump at low speed and falls to a level far below f2, which the fit treats as Coulomb
+        friction: its difference to the printed 'real' f2 is not an error of the method."""
     )
     page.figure("figure3", "Figure 3: complete (Stribeck) and Coulomb friction", friction_figure())
     speed = np.linspace(1e-4, 0.2, 4000)
@@ -90,8 +90,8 @@ def _friction(page: StudyPage) -> None:
 def _experiment(page: StudyPage, run: Run) -> None:
     page.section("The experiment with the planar arm: figures 4 and 5")
     page.text(
-        """The paper's experiment, with what it does not print chosen here: the B-spline and the gains. Figures 1 (a
-        tree of methods) and 2 (a sketch of the arm) hold nothing to recompute."""
+        """The paper's experiment. The B-spline and the gains are not printed and are chosen here. Figures 1 (a tree of
+        methods) and 2 (a sketch of the arm) contain nothing to recompute."""
     )
     slow = int((~run.keep).sum())
     page.table(
@@ -115,7 +115,7 @@ def _experiment(page: StudyPage, run: Run) -> None:
     page.figure("figure4", "Figure 4: motor torque and motion of the links, planar arm", motion_figure(run))
     page.figure("figure5", "Figure 5: where motors and links differ most, planar arm", zoom_figure(run))
     page.figure("figure5_whole", "Figure 5, all the time: motor less link", deflection_figure(run))
-    held = np.rad2deg(run.plant.holding_torque(np.zeros((1, 2)))[0] / STIFFNESS)
+    bent = np.rad2deg(run.plant.holding_torque(np.zeros((1, 2)))[0] / STIFFNESS)
     greatest = np.rad2deg(np.abs(run.bend).max(axis=0))
     why = "Gravity alone bends the joints by up to 2.4 and 0.78 degrees when the arm is stretched out at rest: figure "
     why += "5's 0.39 and 0.10 contradict the given stiffnesses. Here the motion adds its part."
@@ -123,8 +123,8 @@ def _experiment(page: StudyPage, run: Run) -> None:
         "What the paper says of it",
         reported("deflection1", "greatest deflection of joint 1", float(greatest[0]), 0.39, "deg"),
         reported("deflection2", "greatest deflection of joint 2", float(greatest[1]), 0.10, "deg"),
-        near("held1", "joint 1, by gravity alone", float(held[0]), 0.39, 0.05, "deg", why, right=2.4),
-        near("held2", "joint 2, by gravity alone", float(held[1]), 0.10, 0.01, "deg", right=0.78),
+        near("held1", "joint 1, by gravity alone", float(bent[0]), 0.39, 0.05, "deg", why, right=2.4),
+        near("held2", "joint 2, by gravity alone", float(bent[1]), 0.10, 0.01, "deg", right=0.78),
         reported(
             "slow_samples",
             f"samples slower than {GATE} rad/s, left out below",
@@ -136,7 +136,7 @@ def _experiment(page: StudyPage, run: Run) -> None:
 
 
 def fitted(arm: Arm, base: BaseMap, samples: Samples) -> Float:
-    """The paper's fit in the combinations of Table 1, (14,)."""
+    """Return the paper's estimate of the combinations of Table 1, (14,)."""
     theta = np.zeros(len(arm.theta))
     theta[base.independent] = base_estimate(arm, base, samples, GATE)
     return np.asarray(paper_map()[0] @ theta)
@@ -146,8 +146,8 @@ def _table_1(page: StudyPage, arm: Arm, base: BaseMap, plain: Run, rough: Run) -
     page.section("Table 1")
     page.text(
         """The paper's pipeline: encoder counts, Butterworth filter without phase, central differences, both equations
-        by least squares on samples faster than the gate. Beside friction (43), the same on a plant with the Coulomb
-        friction that the model assumes: what the method can do when its model holds."""
+        by least squares on samples faster than the gate. Besides friction (43), the same on a plant with the Coulomb
+        friction of the model, which shows the accuracy of the method with a correct model."""
     )
     combinations, printed_real = paper_map()
     real = combinations @ arm.theta
@@ -267,8 +267,8 @@ def _table_2(page: StudyPage, arm: Arm, base: BaseMap, run: Run, draws: int) -> 
     page.text(
         f"""Mean of {draws} draws. The ratios can only be decibels: the error that noise in the regressor makes grows
         tenfold in 10 dB. The print's {TABLE_2[70]:g} at 70 dB and {TABLE_2[80]:g} at 80 dB are
-        {TABLE_2[70] / unsigned[70]:.0f} and {TABLE_2[80] / unsigned[80]:.0f} times what its own method gives; below the
-        noise the eighth of the wrong Coulomb reference stays."""
+        {TABLE_2[70] / unsigned[70]:.0f} and {TABLE_2[80] / unsigned[80]:.0f} times what its own method gives; without
+        noise, an error of an eighth from the wrong Coulomb reference remains."""
     )
     page.table(
         "Table 2: error by signal-to-noise ratio",
@@ -290,12 +290,12 @@ def _table_2(page: StudyPage, arm: Arm, base: BaseMap, run: Run, draws: int) -> 
     page.results("Unsigned mean errors", *_bounded_2(unsigned))
 
 
-def _bounded_2(found: dict[float, float]) -> list[Result]:
+def _bounded_2(errors: dict[float, float]) -> list[Result]:
     why = {
         20: "At 20 dB single draws and motions differ by tens, so that no bound follows from the noise. An estimate of "
         "zeros has an error of 1: at 20 dB this method tells less than that.",
         70: f"The print's {TABLE_2[70]:g} and {TABLE_2[80]:g} at 70 and 80 dB do not come out of its method: at 70 dB "
-        f"noise costs {found[70] - found[200]:.1g}.",
+        f"noise costs {errors[70] - errors[200]:.1g}.",
     }
     bounds = {
         20: (1.0, np.inf),
@@ -308,7 +308,7 @@ def _bounded_2(found: dict[float, float]) -> list[Result]:
         Result(
             f"snr_{ratio}",
             f"{ratio} dB",
-            found[ratio],
+            errors[ratio],
             printed,
             *bounds[ratio],
             explanation=why.get(ratio, ""),

@@ -67,15 +67,15 @@ class Arm:
     def to_dynid(self) -> Float:
         """The linear map from the paper's parameters to `theta`, (14 n, 14 n)."""
         n, units = self.robot.n, np.eye(10)
-        found = np.zeros((14 * n, 14 * n))
-        for column, (symbol, link) in zip(found.T, self.names, strict=True):
+        matrix = np.zeros((14 * n, 14 * n))
+        for column, (symbol, link) in zip(matrix.T, self.names, strict=True):
             if symbol in _BODY:
                 unit = units[_BODY.index(symbol)]
                 column[10 * link : 10 * link + 10] = moved(unit[0], unit[1:4], unit[4:], self.ends[link])
             else:
                 place = 10 * n + n * _OTHERS.index(symbol) + link
                 column[place] = self.reflected[symbol][link] if symbol in self.reflected else 1.0
-        return found
+        return matrix
 
     def to_paper(self, theta: Float) -> Float:
         """Parameters as the paper counts them, (14 n,), from those in the order of `theta`."""
@@ -138,14 +138,14 @@ def puma() -> Arm:
     com = [
         (0, 0, 0), (-0.3638, 0.006, 0.2275), (-0.0203, -0.0141, 0.070), (0, 0.019, 0), (0, 0, 0), (0, 0, 0.032)
     ]  # fmt: skip
-    own = [
+    diagonals = [
         (0, 0.35, 0), (0.13, 0.524, 0.539), (0.066, 0.086, 0.0125), (1.8e-3, 1.3e-3, 1.8e-3), (3e-4, 4e-4, 3e-4),
         (1.5e-4, 1.5e-4, 4e-5),
     ]  # fmt: skip
     ends = np.stack([denavit_hartenberg(*frame) for frame in frames])
     carried = [*robot.drive.rotor_inertia[1:], 0.0]
     bodies = []
-    for m, r, diagonal, rotor, end in zip(mass, com, own, carried, ends, strict=True):
+    for m, r, diagonal, rotor, end in zip(mass, com, diagonals, carried, ends, strict=True):
         xx, yy, zz = diagonal
         body = from_com(m, np.array(r), symmetric(np.array([xx, 0, yy, 0, 0, zz])))
         bodies.append(transformed(body, end) + moved(0.0, (0, 0, 0), (0, 0, rotor, 0, 0, 0), end))

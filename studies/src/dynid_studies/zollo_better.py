@@ -65,27 +65,28 @@ def identified(arm: Arm, log: Log, terms: Terms, cutoff: float, chain: Preparati
 def momentum_estimate(arm: Arm, run: Run) -> Float:
     """All parameters (14 n,) from encoder counts by momentum rows, nothing left out, in the order of `Arm.theta`."""
     chain = Preparation(cutoff=40.0, state_cutoff=150.0, trim=0.1, rest=0.0)
-    found = identified(arm, logged(arm, run, 0.0), MODEL, 20.0, chain)
-    return np.asarray(found.estimate.full_vector[: len(arm.theta)])
+    result = identified(arm, logged(arm, run, 0.0), MODEL, 20.0, chain)
+    return np.asarray(result.estimate.full_vector[: len(arm.theta)])
 
 
-def of_table_1(found: Identification) -> Float:
+def of_table_1(result: Identification) -> Float:
     """An estimate in the combinations of Table 1, (14,)."""
-    return np.asarray(paper_map()[0] @ found.estimate.full_vector[:28])
+    return np.asarray(paper_map()[0] @ result.estimate.full_vector[:28])
 
 
-def _friction(page: StudyPage, arm: Arm, found: Identification) -> None:
+def _friction(page: StudyPage, arm: Arm, result: Identification) -> None:
     page.section("Better: the whole of friction (43), found together with the bodies")
     page.text(
-        """The coefficients of (43) are linear, f4 and f6 are not: they are estimated by variable projection, everything
-        else eliminated at each trial. Positions pass a filter of 150 Hz; rows are momentum rows, columns and torque
-        filtered alike; no sample is left out. f2 to f6 are strongly correlated: on motions with other reversals than
-        this one, single coefficients may differ widely for the same curve, while the dynamic parameters stay as good.
+        """The coefficients of (43) are linear, f4 and f6 are not: they are estimated by variable projection, with all
+        other parameters eliminated at each trial. Positions pass a filter of 150 Hz; rows are momentum rows, columns
+        and torque filtered alike; no sample is left out. f2 to f6 are strongly correlated: on motions with other
+        reversals than this one, single coefficients may differ widely for the same curve, while the dynamic parameters
+        stay as good.
 
-        The model has the friction law of the plant, only its coefficients are unknown. The improvement over the paper
-        therefore shows that the law can be identified, not how well it fits the friction of a real arm."""
+        The model has the friction law of the plant with unknown coefficients. So the improvement over the paper shows
+        that the law can be identified, not how well it fits a real arm."""
     )
-    errors = np.abs(relative_errors(of_table_1(found), paper_map()[0] @ arm.theta))
+    errors = np.abs(relative_errors(of_table_1(result), paper_map()[0] @ arm.theta))
     page.table(
         "Relative errors",
         ("parameter of Table 1", "the paper's", "ours"),
@@ -106,8 +107,8 @@ def _friction(page: StudyPage, arm: Arm, found: Identification) -> None:
     speed = np.linspace(0.005, 1.5, 400)
     v = np.stack([speed, speed], axis=1)
     still = Samples.from_motion(np.zeros_like(v), v, np.zeros_like(v))
-    mine = np.array([column.name.startswith("f") for column in found.estimate.columns])
-    ours = found.terms.torque(arm.robot, still, np.where(mine, found.estimate.full_vector, 0.0))
+    mine = np.array([column.name.startswith("f") for column in result.estimate.columns])
+    ours = result.terms.torque(arm.robot, still, np.where(mine, result.estimate.full_vector, 0.0))
     true = Stribeck(FRICTION).torque(v, np.zeros((len(v), 0)))
     panels = [
         Panel(
@@ -141,8 +142,8 @@ def _noise(
     levels = NOISE if not full else (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3)
     ours, theirs = [], []
     for noise in levels:
-        found = identified(arm, logged(arm, run, noise), MODEL, NOISY_CUTOFF, NOISY)
-        ours.append(float(np.abs(relative_errors(of_table_1(found), real))[:10].mean()))
+        result = identified(arm, logged(arm, run, noise), MODEL, NOISY_CUTOFF, NOISY)
+        ours.append(float(np.abs(relative_errors(of_table_1(result), real))[:10].mean()))
         theirs.append(float(np.abs(relative_errors(printed_fit(run, noise), real))[:10].mean()))
     bound = dict(zip(NOISE, (6e-4, 6e-3, 1.9e-2), strict=True))
     page.results(
@@ -177,8 +178,8 @@ def _twenty_decibels(page: StudyPage, arm: Arm, run: Run, draws: int) -> None:
     tenth = 0.1 * np.sqrt(np.mean(np.square([m.q, m.theta]), axis=1))
     errors = []
     for seed in range(draws):
-        found = identified(arm, logged(arm, run, tenth, seed), MODEL, NOISY_CUTOFF, NOISY)
-        errors.append(relative_errors(of_table_1(found), real))
+        result = identified(arm, logged(arm, run, tenth, seed), MODEL, NOISY_CUTOFF, NOISY)
+        errors.append(relative_errors(of_table_1(result), real))
     page.text(
         f"""Table 2's 20 dB are a tenth of each signal, more than the springs' deflection. On the same motion with
         friction (43), positions alone with that noise, {draws} draws; rows and filters as above."""

@@ -16,7 +16,7 @@ from dynid_studies.study import StudyPage, at_least, at_most, near, reported
 from dynid_studies.zollo_arms import FRICTION, SIMPLIFIED, TERMS, Arm, Stribeck, planar, puma
 from dynid_studies.zollo_pipeline import equations
 
-# Equation, what is right, and what the print or its consequence is.
+# Equation, correct form, and printed form or its consequence.
 MISPRINTS = (
     ("1", "the elastic energy is 1/2 K (q - theta)^2", "without the 1/2 K would come out halved, against (6)"),
     ("2 and on", "friction, B and C act on (dq, dtheta), (ddq, ddtheta); g is the slope of U_g over (q, theta)",
@@ -41,13 +41,13 @@ MISPRINTS = (
 
 
 def check_model(page: StudyPage, arm: Arm) -> None:
-    """Misprints, and what the model's numbers say of themselves."""
+    """Write the section on misprints and on the numbers of the model."""
     page.section("The model, and what is misprinted in it")
     page.text(
-        """Link and motor of each joint have an equation of their own, tied by a spring. Most of the paper's equations
-        hold once the bars over `q` are put back; these do not. Tests of dynid show 1, 4, 25 and 43 to be wrong as
-        printed; the others come from reading the derivation alone. The equations as dynid has them agree with a
-        Lagrangian differentiated by complex steps."""
+        """Link and motor of each joint have one equation each, coupled by a spring. Most of the paper's equations are
+        correct with the missing bars over `q`; these are not. Tests of dynid show that 1, 4, 25 and 43 are wrong as
+        printed; the others follow from the derivation. The equations as dynid has them agree with a Lagrangian
+        differentiated by complex steps."""
     )
     page.table("Misprints", ("equation", "right is", "as printed"), MISPRINTS)
     _coriolis(page, arm)
@@ -67,7 +67,7 @@ def check_model(page: StudyPage, arm: Arm) -> None:
         refused = error.found
     eigenvalue = min(_least_pseudo_inertia(body) for body in _paper_frames(arm))
     page.text(
-        f"""The inertia I_1 = 13.8167 includes the whole rotor that link 1 carries. Left out, the mass matrix is
+        f"""The inertia I_1 = 13.8167 includes the whole rotor that link 1 carries. Without it the mass matrix is
         indefinite; dynid refuses to simulate that arm ("{refused}")."""
     )
     speed = np.concatenate([-np.geomspace(10, 1e-4, 2000), np.geomspace(1e-4, 10, 2000)])
@@ -102,7 +102,7 @@ def check_model(page: StudyPage, arm: Arm) -> None:
 
 
 def _coriolis(page: StudyPage, arm: Arm) -> None:
-    """C of eq. 4 with and without its 1/2, against the equations of dynid at rest of accelerations."""
+    """Compare C of eq. 4, with and without its 1/2, with dynid's equations at zero acceleration."""
     n, step = arm.robot.n, 1e-4
     rng = np.random.default_rng(2)
     q, v = rng.uniform(-3, 3, (40, n)), rng.normal(size=(40, 2 * n))
@@ -119,10 +119,10 @@ def _coriolis(page: StudyPage, arm: Arm) -> None:
     asym = 0.5 * (rows - rows.transpose(0, 2, 1))
 
     def errors(C: Float) -> tuple[Float, float]:
-        found = np.einsum("bij,bj->bi", C, v)
+        product = np.einsum("bij,bj->bi", C, v)
         N = rate - 2 * C
         skew = float(np.abs(N + N.transpose(0, 2, 1)).max() / np.abs(N).max())
-        return np.linalg.norm(found - wanted, axis=1) / np.linalg.norm(wanted, axis=1), skew
+        return np.linalg.norm(product - wanted, axis=1) / np.linalg.norm(wanted, axis=1), skew
 
     (right, skew), (printed, lost) = errors(0.5 * rate - asym), errors(rate - asym)
     page.results(
@@ -165,8 +165,8 @@ def check_ranks(page: StudyPage, arm: Arm) -> None:
     robot = puma().robot
     results = []
     for coupling, terms in (("full", TERMS), ("simplified", SIMPLIFIED)):
-        found = structural_base(arm.robot, terms, ElasticRows()).rank
-        results.append(near(f"rank_planar_{coupling}", f"planar arm, {coupling} coupling", found, 14, 0))
+        base_rank = structural_base(arm.robot, terms, ElasticRows()).rank
+        results.append(near(f"rank_planar_{coupling}", f"planar arm, {coupling} coupling", base_rank, 14, 0))
         for name, gravity, right in (
             ("upright", (0.0, 0.0, -9.81), 60),
             ("sideways", (0.0, -9.81, 0.0), 62),
@@ -185,8 +185,9 @@ def check_ranks(page: StudyPage, arm: Arm) -> None:
                 )
             )
     page.text(
-        """Ranks on columns of unit length, from random states. The printed 62 of the PUMA belongs to gravity across z0,
-        (0, -9.81, 0): that of the planar example. An upright PUMA has 60, one without gravity 58, for full coupling and
-        Spong's simplification alike. On raw columns the numerical rank comes out one too small."""
+        """Ranks on columns of unit length, from random states. The printed 62 of the PUMA belongs to gravity across
+        z0, (0, -9.81, 0): that of the planar example. An upright PUMA has 60, one without gravity 58, for full
+        coupling and Spong's simplification alike. Without scaling of the columns the numerical rank is one too
+        small."""
     )
     page.results("Ranks", *results)

@@ -115,9 +115,9 @@ def encoders(run: Run, noise: float = 0.0, forward: bool = False) -> Samples:
 def equations(robot: RobotModel, terms: Terms, samples: Samples) -> tuple[Float, Float]:
     """Link and motor equations, (T, 2n, p), and their left sides, (T, 2n): zero and the motors' torque."""
     p, n = len(terms.columns(robot)), robot.n
-    found = ElasticRows(form="link").equations(robot, terms, samples, np.ones(p, dtype=np.bool_))
+    rows = ElasticRows(form="link").equations(robot, terms, samples, np.ones(p, dtype=np.bool_))
     W, y = np.zeros((2 * n, len(samples), p)), np.zeros((2 * n, len(samples)))
-    for g, (columns, panel) in enumerate(zip(found.columns, found.panels, strict=True)):
+    for g, (columns, panel) in enumerate(zip(rows.columns, rows.panels, strict=True)):
         # The rows' groups are the motors, then the links.
         row = (g + n) % (2 * n)
         W[row][:, columns], y[row] = panel[:-1].T, panel[-1]
@@ -143,10 +143,10 @@ def base_estimate(arm: Arm, base: BaseMap, samples: Samples, gate: float) -> Flo
     return np.asarray(np.linalg.lstsq(A / size, b, rcond=None)[0] / size)
 
 
-def relative_errors(found: Float, real: Float) -> Float:
-    """(found - real) / real, 0 where the real value is 0."""
+def relative_errors(estimated: Float, real: Float) -> Float:
+    """Return (estimated - real) / real, 0 where the real value is 0."""
     kept = np.abs(real) > 1e-9 * np.abs(real).max()
-    return np.asarray(np.where(kept, (found - real) / np.where(kept, real, 1.0), 0.0))
+    return np.asarray(np.where(kept, (estimated - real) / np.where(kept, real, 1.0), 0.0))
 
 
 def signed_mean(errors: Float) -> float:

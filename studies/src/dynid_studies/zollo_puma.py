@@ -29,7 +29,7 @@ from dynid_studies.zollo_pipeline import (
 from dynid_studies.zollo_tables import FIXES, PUMA_ESTIMATED, PUMA_REAL, PUMA_TABLES, last_digit
 
 STEPS = 3  # the wrist swings on its springs at a kilohertz
-# Significant digits of the columns of each table: as many as the paper prints.
+# Significant digits of the columns of each table, as in the paper.
 DIGITS = {number: (0, 0, d, d, 2, d, d, 2, 3, 0) for number, d in ((3, 5), (4, 5), (5, 4), (6, 3))}
 LIGHT = (
     "K6 makes it, and K5 a little: link 6 of 4e-5 kg m^2 bends its spring by one count of the encoders at 250 rad/s^2, "
@@ -39,7 +39,7 @@ SEEN = {Category.IDENTIFIABLE: "alone", Category.COMBINATION: "combined", Catego
 
 
 def puma_study(page: StudyPage, seconds: float) -> None:
-    """The experiment with its figures, then the tables."""
+    """Write the sections on the experiment, its figures and the tables."""
     arm = puma()
     spline = reference(6, seconds, round(3 * seconds), 2.0, seed=2)
     run = drive(arm, SmoothFriction(arm.viscous, arm.coulomb, WIDTH), spline, STEPS)
@@ -54,15 +54,15 @@ def _experiment(page: StudyPage, run: Run, seconds: float) -> None:
     page.text(
         f"""{seconds:g} s along a random B-spline of fifth order (again not printed) under the same control, its gains
         those of {BANDWIDTH:g} Hz; full coupling, Coulomb friction; {STEPS} steps of integration from sample to sample.
-        Figure 7 shows joints 1 and 2 alone, in the paper as here: the wrist's links are so light that their springs
-        hardly bend."""
+        Figure 7 shows joints 1 and 2 only, as in the paper: the wrist's links are so light that their springs hardly
+        deflect."""
     )
     page.figure("figure6", "Figure 6: motor torque and motion of the links, PUMA 560", motion_figure(run))
     page.figure("figure7", "Figure 7: where motors and links of joints 1 and 2 differ most", zoom_figure(run))
     page.figure("figure7_whole", "Figure 7, all the time: motor less link", deflection_figure(run))
     bend = np.abs(run.bend)
     postures = np.random.default_rng(3).uniform(-np.pi, np.pi, (2000, 6))
-    held = np.abs(run.plant.holding_torque(postures)).max(axis=0) / 2000.0
+    deflection = np.abs(run.plant.holding_torque(postures)).max(axis=0) / 2000.0
     page.results(
         "Deflections",
         reported(
@@ -72,8 +72,8 @@ def _experiment(page: StudyPage, run: Run, seconds: float) -> None:
             0.09,
             "rad",
             explanation="At 2000 N m/rad a mean of 0.09 rad takes 180 N m in every joint all the time, the wrist's "
-            f"included; gravity bends joint 2 by {held[1]:.2g} rad at most, joint 5 by {held[4]:.1g}, joint 6 not at "
-            "all.",
+            f"included; gravity bends joint 2 by {deflection[1]:.2g} rad at most, joint 5 by {deflection[4]:.1g}, "
+            "joint 6 not at all.",
         ),
         *(
             reported(f"puma_deflection{j + 1}", f"greatest deflection of joint {j + 1}", at, unit="rad")
@@ -89,25 +89,24 @@ def _tables(page: StudyPage, arm: Arm, base: BaseMap, run: Run) -> None:
     page.section("Tables 3 to 6")
     here = base_of_matrix(base.B @ arm.to_dynid, [f"{s}{i + 1}" for s, i in arm.names], 1e-9)
     theta = base.lift(base_estimate(arm, base, encoders(run), GATE))
-    found = here.reduce(arm.to_paper(theta))
+    estimated = here.reduce(arm.to_paper(theta))
     real = arm.to_paper(arm.theta)
-    shortest, nearest = here.lift(found), here.lift(found, real)
+    shortest, nearest = here.lift(estimated), here.lift(estimated, real)
     seen = here.categories()
     counts = {kind: seen.count(kind) for kind in SEEN}
     page.text(
         f"""Only {here.rank} combinations of the 84 numbers act on the equations: {counts[Category.IDENTIFIABLE]}
         numbers act alone, {counts[Category.COMBINATION]} in combination, {counts[Category.NOT_IDENTIFIABLE]} not at
-        all. Mass 1, for one, has a column of zeros and is 'estimated' nevertheless. No method gives single values of
-        the last two kinds; two readings of the paper's (38) do give numbers. **Nearest**: of all values that fit as
-        well, those nearest to the real ones, which only a simulation knows. **Shortest**: the pseudo-inverse, those
-        nearest to zero. Encoders, filter, differences and least squares are those of Table 1.""".replace(
-            "**", ""
-        )
+        all. Mass 1, for example, has a column of zeros and is 'estimated' nevertheless. No method determines single
+        values of the last two kinds; two readings of the paper's (38) give numbers. **Nearest**: of all values that
+        fit as well, those nearest to the real ones, which are known only in a simulation. **Shortest**: the
+        pseudo-inverse, those nearest to zero. Encoders, filter, differences and least squares are those of
+        Table 1.""".replace("**", "")
     )
     fixed = np.array([float(FIXES.get(i, (word,))[0]) for i, word in enumerate(PUMA_REAL, start=1)])
     units = np.array([last_digit(FIXES.get(i, (w,))[0]) for i, w in enumerate(PUMA_REAL, start=1)])
     printed = np.array([float(word) for word in PUMA_ESTIMATED])
-    for number, (first, last, what) in PUMA_TABLES.items():
+    for number, (first, last, title) in PUMA_TABLES.items():
         rows: list[list[Cell]] = []
         for i in range(first - 1, last):
             name, link = arm.names[i]
@@ -117,7 +116,7 @@ def _tables(page: StudyPage, arm: Arm, base: BaseMap, run: Run) -> None:
                          _short(shortest[i]), SEEN[seen[i]]])  # fmt: skip
         wrong = [f"{i}: {right}, {why}" for i, (right, why) in FIXES.items() if first <= i <= last]
         page.table(
-            f"Table {number}: {what}",
+            f"Table {number}: {title}",
             ("pi", "", "real, printed", "here", "difference", "estimate, printed", "nearest", "difference",
              "shortest", "seen"),
             rows, digits=DIGITS[number], name=f"table{number}",
@@ -128,7 +127,7 @@ def _tables(page: StudyPage, arm: Arm, base: BaseMap, run: Run) -> None:
 
 
 def _exact(value: float) -> float:
-    # Turning frames leaves roundings where a value is nought.
+    # Rotating frames leaves rounding errors where a value is zero.
     return 0.0 if abs(value) < 1e-12 else value
 
 
@@ -142,7 +141,7 @@ def _table_results(
     theirs, ours = relative_errors(printed, fixed), relative_errors(nearest, real)
     parts = {number: slice(first - 1, last) for number, (first, last, _) in PUMA_TABLES.items()}
     page.results(
-        "Real values, misprints mended: greatest difference in units of the last printed digit",
+        "Real values, misprints corrected: greatest difference in units of the last printed digit",
         *(
             at_most(f"table{k}_real", f"Table {k}", float((np.abs(real - fixed) / units)[part].max()), 1.0)
             for k, part in parts.items()
@@ -212,8 +211,8 @@ def _base_parameters(page: StudyPage, arm: Arm, base: BaseMap, run: Run) -> None
     exact, central, forward = (errors(way) for way in ("exact", "central", "forward"))
     better = relative_errors(base.reduce(momentum_estimate(arm, run)), truth)
     page.text(
-        """Errors of the 60 combinations need no reading of (38). Momentum rows (cut-off 20 Hz, states at 150 Hz,
-        columns and torque filtered alike, no sample left out) take the same counts without accelerations."""
+        """Errors of the 60 combinations do not depend on the reading of (38). Momentum rows (cut-off 20 Hz, states at
+        150 Hz, columns and torque filtered alike, no sample left out) take the same counts without accelerations."""
     )
     K = [i for i, name in enumerate(base.formulas()) if name.startswith("K")]
     page.table(

@@ -1,4 +1,4 @@
-"""What Zollo et al. 2014 print in Tables 1 to 6, digit by digit, and what of it cannot be right."""
+"""Tables 1 to 6 of Zollo et al. 2014 as printed, and their misprints."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ PUMA_REAL, PUMA_ESTIMATED = (
     tuple(word for table in (_TABLE_3, _TABLE_4, _TABLE_5, _TABLE_6) for word in table[i].split())
     for i in (0, 1)
 )
-# Which of the 84 each table holds: first and last number, and what they are.
+# First and last of the 84 numbers in each table, and their meaning.
 PUMA_TABLES = {
     3: (1, 12, "stiffness, N m/rad, and mass, kg"),
     4: (13, 30, "first moments, kg m"),
     5: (31, 66, "inertia about the frames' origins, kg m^2"),
     6: (67, 84, "rotors, kg m^2, Coulomb friction, N m, and viscous friction, N m s/rad"),
 }
-# Real values that cannot be meant: by number, what is right and why.
+# Real values that must be misprints: by number, the right value and the reason.
 FIXES = {
     13: ("0", "the first moment of link 1 about its own frame; 2000 is a stiffness that slipped over"),
     33: ("2E-4", "rotor 2, which link 1 carries, is 2e-4 in Table 6"),
@@ -70,7 +70,7 @@ FIXES = {
 
 
 def last_digit(word: str) -> float:
-    """What one unit of the last printed digit is worth; 0 printed alone is meant to be exact.
+    """Return one unit of the last printed digit; a printed 0 counts as exact.
 
     Prints both round and cut off: 0.037 stands for 0.03798.
     """

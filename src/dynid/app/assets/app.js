@@ -1,11 +1,11 @@
 (function () {
   "use strict";
   var csrf = document.querySelector('meta[name="csrf"]').content;
-  var asked = 700; // ms between two looks at a job
+  var asked = 700; // ms between two requests for the state of a job
   function all(selector, within) { return Array.prototype.slice.call((within || document).querySelectorAll(selector)); }
   function make(name, text) { var made = document.createElement(name); if (text) { made.textContent = text; } return made; }
 
-  // Copying: the browser's clipboard where it may be used, else a selection to copy by hand.
+  // Copying: by the browser's clipboard if it is available, else select the text.
   all(".copy").forEach(function (button) {
     button.addEventListener("click", function () {
       function done() { button.textContent = "Copied"; setTimeout(function () { button.textContent = "Copy"; }, 1500); }
@@ -20,21 +20,21 @@
   });
   all("[data-all]").forEach(function (button) {
     button.addEventListener("click", function () {
-      all("select.motion").forEach(function (one) { one.value = button.dataset.all; });
+      all("select.motion").forEach(function (select) { select.value = button.dataset.all; });
     });
   });
   all("[data-confirm-all]").forEach(function (button) {
-    button.addEventListener("click", function () { all(".confirm input", button.form).forEach(function (one) { one.checked = true; }); });
+    button.addEventListener("click", function () { all(".confirm input", button.form).forEach(function (box) { box.checked = true; }); });
   });
-  // What is changed is not what was found: it need not be confirmed.
+  // A changed value is the user's own and needs no confirmation.
   all(".decisions tr").forEach(function (row) {
     var value = row.querySelector("select, input:not([type=checkbox])"), box = row.querySelector(".confirm input");
     if (!value || !box) { return; }
-    var found = value.value;
-    value.addEventListener("change", function () { box.disabled = value.value !== found; });
+    var detected = value.value;
+    value.addEventListener("change", function () { box.disabled = value.value !== detected; });
   });
 
-  // Jobs: what they are at, until they end; then the page shows the end.
+  // Jobs: show the progress until they end, then reload the page.
   function seconds(value) { return value < 60 ? value.toFixed(1) + " s" : Math.floor(value / 60) + " min " + Math.floor(value % 60) + " s"; }
   function show(pre, text) {
     if (!pre || !text) { return; }
@@ -49,18 +49,18 @@
       block.querySelector(".seconds").textContent = seconds(job.seconds);
       var stage = block.querySelector(".stage"), bar = block.querySelector("progress");
       if (job.share === null) { bar.removeAttribute("value"); } else { bar.value = job.share; }
-      stage.textContent = job.asked ? "is ending" : job.stage;
+      stage.textContent = job.asked ? "stopping" : job.stage;
       show(block.querySelector(".lines"), job.lines);
       show(block.querySelector(".errors"), job.errors);
       setTimeout(look, asked, block);
     }, function () {
-      block.querySelector(".stage").textContent = "the server does not answer; the job goes on without it";
+      block.querySelector(".stage").textContent = "the server does not answer; the job continues";
       setTimeout(look, 5 * asked, block);
     });
   }
   all("[data-job]").forEach(function (block) { setTimeout(look, asked, block); });
 
-  // Files: dropped or chosen, one request each, folders with their paths.
+  // Files: one request each; files of a folder keep their paths.
   all("[data-upload]").forEach(function (zone) {
     var list = zone.querySelector(".uploads"), robot = /\.(urdf|xacro|xml|mjcf|sdf|world|toml|usd|usda|usdc|usdz)$/i;
     zone.addEventListener("dragover", function (event) { event.preventDefault(); zone.classList.add("over"); });
@@ -70,8 +70,8 @@
       zone.classList.remove("over");
       var entries = Array.prototype.slice.call(event.dataTransfer.items || []).map(function (item) { return item.webkitGetAsEntry && item.webkitGetAsEntry(); }).filter(Boolean);
       var files = Array.prototype.slice.call(event.dataTransfer.files);
-      Promise.all(entries.map(function (entry) { return read(entry, ""); })).then(function (found) {
-        var named = [].concat.apply([], found);
+      Promise.all(entries.map(function (entry) { return read(entry, ""); })).then(function (lists) {
+        var named = [].concat.apply([], lists);
         send(named.length ? named : files.map(function (file) { return { file: file, name: file.name }; }));
       });
     });
@@ -84,43 +84,43 @@
       if (entry.isFile) {
         return new Promise(function (done) { entry.file(function (file) { done([{ file: file, name: above + file.name }]); }, function () { done([]); }); });
       }
-      var reader = entry.createReader(), found = [];
+      var reader = entry.createReader(), files = [];
       return new Promise(function (done) {
         (function more() {
           reader.readEntries(function (entries) {
-            if (!entries.length) { done(found); return; }
-            Promise.all(entries.map(function (one) { return read(one, above + entry.name + "/"); })).then(function (parts) {
-              parts.forEach(function (part) { found = found.concat(part); });
+            if (!entries.length) { done(files); return; }
+            Promise.all(entries.map(function (inner) { return read(inner, above + entry.name + "/"); })).then(function (parts) {
+              parts.forEach(function (part) { files = files.concat(part); });
               more();
             });
-          }, function () { done(found); });
+          }, function () { done(files); });
         })();
       });
     }
-    // Everything in a folder with a robot description comes with the robot; any other folder is a log.
+    // A folder with a robot file belongs to the robot; any other folder is a log.
     function kind(name, named) {
       var top = name.split("/")[0];
       if (top === name) { return ""; }
-      return named.some(function (one) { return one.name.indexOf(top + "/") === 0 && robot.test(one.name); }) ? "robot" : "logs";
+      return named.some(function (upload) { return upload.name.indexOf(top + "/") === 0 && robot.test(upload.name); }) ? "robot" : "logs";
     }
     function send(named) {
       var wrong = 0, ready = false;
-      named.reduce(function (before, one) {
-        return before.then(function () { return put(one, kind(one.name, named)); }).then(function (answer) { ready = answer.ready; }, function () { wrong += 1; });
+      named.reduce(function (before, upload) {
+        return before.then(function () { return put(upload, kind(upload.name, named)); }).then(function (answer) { ready = answer.ready; }, function () { wrong += 1; });
       }, Promise.resolve()).then(function () {
         if (wrong || !named.length) { return; }
         var guess = document.getElementById("guess");
         if (ready && guess) { guess.submit(); } else { window.location.reload(); }
       });
     }
-    function put(one, where) {
-      var line = make("li", one.name + " "), bar = make("progress"), said = make("span");
-      bar.max = 1; bar.value = 0; said.className = "bad";
-      line.append(bar, said);
+    function put(upload, where) {
+      var line = make("li", upload.name + " "), bar = make("progress"), failure = make("span");
+      bar.max = 1; bar.value = 0; failure.className = "bad";
+      line.append(bar, failure);
       list.append(line);
       return new Promise(function (done, failed) {
         var request = new XMLHttpRequest();
-        request.open("PUT", zone.dataset.upload + "?kind=" + where + "&name=" + encodeURIComponent(one.name));
+        request.open("PUT", zone.dataset.upload + "?kind=" + where + "&name=" + encodeURIComponent(upload.name));
         request.setRequestHeader("X-CSRF-Token", csrf);
         request.setRequestHeader("Accept", "application/json");
         request.upload.addEventListener("progress", function (event) { if (event.lengthComputable) { bar.value = event.loaded / event.total; } });
@@ -128,11 +128,11 @@
           var answer = {};
           try { answer = JSON.parse(request.responseText); } catch (error) { answer = {}; }
           if (request.status === 200) { bar.value = 1; done(answer); return; }
-          said.textContent = " " + (answer.error || "error " + request.status);
+          failure.textContent = " " + (answer.error || "error " + request.status);
           failed();
         });
-        request.addEventListener("error", function () { said.textContent = " did not get through: too large, or the server is gone"; failed(); });
-        request.send(one.file);
+        request.addEventListener("error", function () { failure.textContent = " upload failed: the file is too large, or the server has ended"; failed(); });
+        request.send(upload.file);
       });
     }
   });

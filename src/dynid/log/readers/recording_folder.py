@@ -80,9 +80,9 @@ def _description(path: Path) -> dict[str, Any]:
             do="write it again from its log",
             place=place,
         ) from error
-    known = isinstance(about, dict) and about.get("format") == FORMAT and isinstance(about.get("log"), dict)
-    if not known:
-        version = about.get("format") if isinstance(about, dict) else None
+    description: dict[str, Any] = about if isinstance(about, dict) else {}
+    version = description.get("format")
+    if version != FORMAT or not isinstance(description.get("log"), dict):
         raise InputError(
             "recording",
             found=f"a recording of format {str(version)[:40]}",
@@ -90,4 +90,4 @@ def _description(path: Path) -> dict[str, Any]:
             do="write it again from its log with this version of dynid",
             place=place,
         )
-    return about
+    return description

@@ -1,4 +1,4 @@
-"""The sections of the report in their order; a new one is listed here with one line."""
+"""The sections of the report, in order. Add a new section here."""
 
 from dynid.report.section import Section
 from dynid.report.sections.diagnosis import DiagnosisSection

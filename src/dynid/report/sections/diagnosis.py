@@ -1,4 +1,4 @@
-"""What the residuals say about the cause: findings with their evidence, and what was looked for in vain."""
+"""Effects found in the residuals, with their evidence, and all tests."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ _MARKS = {"warning": "!", "note": "i"}
 
 
 class DiagnosisSection:
-    """Each finding in words beside the curve that shows it, then a line for every test."""
+    """Every finding with the curve that shows it, then the list of tests."""
 
     anchor = "diagnosis"
     title = "Diagnosis"
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """Findings, those that matter first, and the tests with how many of them each found."""
-        found = identification.residual_findings
+        """Findings, and the tests with their numbers of findings."""
+        findings = identification.residual_findings
         tests = [
-            {"looks_at": one.looks_at, "count": sum(s.identifier == one.identifier for s in found)}
-            for one in every_diagnosis()
+            {
+                "looks_at": diagnosis.looks_at,
+                "count": sum(s.identifier == diagnosis.identifier for s in findings),
+            }
+            for diagnosis in every_diagnosis()
         ]
         return render(
             "diagnosis.html.jinja",
-            {"findings": [_finding(finding, page) for finding in found], "tests": tests},
+            {"findings": [_finding(finding, page) for finding in findings], "tests": tests},
         )
 
 

@@ -1,4 +1,4 @@
-"""Rank, condition and the motion behind them: what the log could determine, and when."""
+"""Rank, condition number and the motion behind them."""
 
 from __future__ import annotations
 
@@ -27,20 +27,21 @@ from dynid.report.section import Page, position_unit, render
 from dynid.report.text import MISSING, formula, number, symbol
 from dynid.run.result import Identification
 
+# Upper bounds of the condition number, with the word for it.
 _WORDS = ((30.0, "excellent"), (100.0, "good"), (300.0, "usable"), (math.inf, "weak: record a richer motion"))
 
-
-WEIGHTIEST = 6
+# Most influential blocks that are listed.
+MOST_INFLUENTIAL = 6
 
 
 class ExcitationSection:
-    """Which directions the motion informs, how well, and which part of the log does it."""
+    """Directions that the motion excites, how well, and the informative parts of the log."""
 
     anchor = "excitation"
     title = "Condition and excitation"
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """Figures of the rank, singular values, leverage over time, range of motion, categories."""
+        """Rank, singular values, information over time, range of motion and identifiability."""
         base, structural = identification.estimate.base, identification.structural
         columns, robot = identification.estimate.columns, identification.robot
         lost = sorted(set(structural.independent.tolist()) - set(base.independent.tolist()))
@@ -56,7 +57,7 @@ class ExcitationSection:
                 "condition": number(base.condition),
                 "word": next(word for limit, word in _WORDS if not base.condition > limit),
                 "lost": [symbol(columns[j], robot) for j in lost],
-                "plot": page.figure(plots, "singular values, and share of the information by block of time"),
+                "plot": page.figure(plots, "singular values, and share of the information per block of time"),
                 "motion": _motion(identification),
                 "categories": _categories(identification),
                 "groupings": [
@@ -70,28 +71,28 @@ class ExcitationSection:
 
 
 def _segments(identification: Identification) -> list[dict[str, str]]:
-    """The blocks of time that the result hangs on most."""
-    found = identification.influence
-    if found is None:
+    """The most influential blocks of time."""
+    influence = identification.influence
+    if influence is None:
         return []
     estimate, blocks = identification.estimate, identification.factors.blocks
     rows = []
-    for m in np.argsort(-found.cook, kind="stable")[:WEIGHTIEST].tolist():
-        i = int(np.argmax(np.abs(found.shift[:, m])))
+    for m in np.argsort(-influence.cook, kind="stable")[:MOST_INFLUENTIAL].tolist():
+        i = int(np.argmax(np.abs(influence.shift[:, m])))
         rows.append(
             {
                 "trajectory": blocks[m].trajectory,
                 "span": f"{blocks[m].start:.1f} to {blocks[m].end:.1f} s",
-                "leverage": f"{100 * found.leverage[m]:.2g} %",
+                "leverage": f"{100 * influence.leverage[m]:.2g} %",
                 "usual": f"{100 / len(blocks):.2g} %",
-                "moved": str(int(np.count_nonzero(np.abs(found.shift[:, m]) > 1.0))),
+                "moved": str(int(np.count_nonzero(np.abs(influence.shift[:, m]) > 1.0))),
                 "parameter": formula(
                     estimate.base.B[i],
                     int(estimate.base.independent[i]),
                     estimate.columns,
                     identification.robot,
                 ),
-                "shift": number(float(found.shift[i, m]), 2),
+                "shift": number(float(influence.shift[i, m]), 2),
             }
         )
     return rows
@@ -100,7 +101,7 @@ def _segments(identification: Identification) -> list[dict[str, str]]:
 def _singular_panel(base: BaseMap) -> Panel:
     values = base.singular_values
     index = np.arange(1, len(values) + 1, dtype=np.float64)
-    labels = [f"number {i}: {v:.3g}" for i, v in enumerate(values, start=1)]
+    labels = [f"singular value {i}: {v:.3g}" for i, v in enumerate(values, start=1)]
     return Panel(
         traces=(labelled(dots(index, values, "singular value", BLUE, 5, 0.9), labels),),
         x=Axis("number"),
@@ -112,7 +113,7 @@ def _singular_panel(base: BaseMap) -> Panel:
 def _leverage_panel(identification: Identification) -> Panel:
     blocks, share = identification.factors.blocks, identification.estimate.block_leverage
     if len(blocks) != len(share) or not len(blocks):
-        return Panel((), Axis("time, s"), Axis("share"), title="Information by time: not available")
+        return Panel((), Axis("time, s"), Axis("share"), title="Information per block of time: not available")
     length = np.array([max(block.seconds, 0.0) for block in blocks])
     left = np.concatenate([[0.0], np.cumsum(length)[:-1]])
     labels = [
@@ -129,16 +130,14 @@ def _leverage_panel(identification: Identification) -> Panel:
             level_line(100.0 / len(blocks), VERMILION),
             *(time_line(float(left[i]), GREY) for i in changes),
         ),
-        title="Where the log informs (dotted: equally)",
+        title="Information per block of time (dotted: equal shares)",
     )
 
 
 def _gap(base: BaseMap) -> str:
     if not math.isfinite(base.gap):
-        return "every column was kept"
-    return (
-        f"the weakest column kept stands out {number(base.gap, 2)} times more than the strongest one dropped"
-    )
+        return "no column was dropped"
+    return f"the smallest pivot kept is {number(base.gap, 2)} times the largest one dropped"
 
 
 def _motion(identification: Identification) -> list[dict[str, object]]:
@@ -173,7 +172,7 @@ def _joint_motion(identification: Identification, residuals: Residuals, j: int) 
 
 
 def _reversals(dq: Float) -> int:
-    """Changes of direction, a speed below 2 % of the peak counted as none."""
+    """Number of reversals; speeds below 2 % of the peak are ignored."""
     moving = dq[np.abs(dq) > 0.02 * max(float(np.abs(dq).max()), 1e-12)]
     return int(np.count_nonzero(np.diff(np.sign(moving))))
 

@@ -1,4 +1,4 @@
-"""What was found of the model, and its error by joint."""
+"""Findings about the model, and its error per joint."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _MARKS = {"doubt": "?", "problem": "✕", "warning": "!", "note": "i", "good": "
 
 
 class FindingsSection:
-    """Error by joint, what is weak and what to do about it."""
+    """Error per joint, findings and weak parameters."""
 
     anchor = "findings"
     title = "Errors and findings"
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """Bars of errors beside the findings, what is open first."""
+        """Bars of errors, and findings with problems first."""
         findings = sorted(identification.verdict.findings, key=lambda f: _ORDER.get(f.level, 3))
         worst = worst_held_out(identification)
         return render(
@@ -40,14 +40,14 @@ class FindingsSection:
 
 
 def _explained(findings: list[Finding]) -> list[tuple[Finding, list[tuple[str, Markup]]]]:
-    """What is open first; with the first finding of a code what it means, how sure it is and what to do."""
+    """Findings with problems first; the first finding of each code has its explanation."""
     ordered = [f for f in findings if f.level != "good"] + [f for f in findings if f.level == "good"]
     first = {finding.code: finding for finding in reversed(ordered)}
-    found = []
+    explained = []
     for finding in ordered:
-        one = explanation(finding.code) if finding.code and first[finding.code] is finding else None
-        found.append((finding, [(head, markdown(text)) for head, text in one.parts] if one else []))
-    return found
+        entry = explanation(finding.code) if finding.code and first[finding.code] is finding else None
+        explained.append((finding, [(head, markdown(text)) for head, text in entry.parts] if entry else []))
+    return explained
 
 
 def _mark(finding: Finding) -> str:
@@ -74,7 +74,7 @@ def _joint_bars(identification: Identification) -> list[dict[str, object]]:
 
 
 def _weakest(identification: Identification) -> list[tuple[Markup, str, str]]:
-    """The weak base parameters that could matter most: symbol, greatest share of a torque, joint."""
+    """Weak base parameters with the largest possible effect: symbol, share of a joint's torque, joint."""
     estimate = identification.estimate
     verdicts = base_verdicts(estimate, identification.factors)
     weak = [

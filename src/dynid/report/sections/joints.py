@@ -14,7 +14,7 @@ from dynid.run.result import Identification
 
 
 class JointsSection:
-    """What the model has of every joint, in words, with units and intervals."""
+    """Friction and drive parameters of every joint, with units and intervals."""
 
     anchor = "joints"
     title = "Friction and drives"
@@ -44,17 +44,17 @@ def _joint(value: JointValue) -> dict[str, object]:
     }
 
 
-# Forms of friction side by side on held-out blocks, joint by joint.
+# Comparison of friction forms on held-out blocks, per joint.
 
 
 class FrictionSection:
-    """Which candidates were compared, what each gained on data it was not fitted on, and which was chosen."""
+    """Compared friction forms, their gain on held-out data, and the choice."""
 
     anchor = "friction"
     title = "Choice of friction"
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """One table: a group of rows a joint, a row for every candidate."""
+        """One table with a row for every joint and candidate."""
         return render(
             "friction.html.jinja",
             {
@@ -65,7 +65,7 @@ class FrictionSection:
 
 
 def _automatic(identification: Identification) -> str:
-    """The option of friction of a model that was chosen as a whole, "" = none."""
+    """Friction option of an automatically chosen model; "" if none."""
     selection = identification.selection
     if selection is None:
         return ""
@@ -88,7 +88,7 @@ def _row(choice: Choice, candidate: FormScore) -> dict[str, str]:
         "relative": percent(candidate.relative, 3),
         "gain": "" if first else percent(candidate.gain, 3),
         "error": "" if first else percent(candidate.gain_std, 2),
-        "earned": "compared with" if first else "yes" if candidate.earned else "no",
+        "earned": "reference" if first else "yes" if candidate.earned else "no",
         "chosen": "chosen" if candidate.name == choice.chosen else "",
         "gain_number": number(candidate.gain),
     }

@@ -1,4 +1,4 @@
-"""Mass and centre of every link beside the description's."""
+"""Mass and centre of mass of every link, compared with the prior."""
 
 from __future__ import annotations
 
@@ -9,30 +9,33 @@ from markupsafe import Markup
 
 from dynid.report.section import Page, render
 from dynid.report.text import MINUS, MISSING, interval, number, percent
-from dynid.run.links import DATAS, PRIORS, Link, Value, links, total_said
+from dynid.run.links import DATAS, PRIORS, Link, Value, links, total_source
 from dynid.run.result import Identification
 
 _SHAPE = {True: "inside", False: "outside", None: MISSING}
 
 
 class LinksSection:
-    """What the robot is now said to be, and who says it: the data or the description."""
+    """Links with the source of their mass: data or prior."""
 
     anchor = "links"
     title = "Links"
 
     def render(self, identification: Identification, page: Page) -> Markup:
         """A table of links."""
-        found, total = links(identification)
+        every_link, total = links(identification)
         return render(
             "links.html.jinja",
             {
-                "links": [_row(link) for link in found],
-                "total": _shown(total) | {"share": _share(total.data), "said": total_said(found, total)},
-                "shapes": any(link.inside is not None for link in found),
-                "intervals": any(math.isfinite(one.half) for one in (total, *(link.mass for link in found))),
-                "described": any(math.isfinite(link.mass.described) for link in found),
-                "guessed": any(link.guessed for link in found),
+                "links": [_row(link) for link in every_link],
+                "total": _shown(total)
+                | {"share": _share(total.data), "source": total_source(every_link, total)},
+                "shapes": any(link.inside is not None for link in every_link),
+                "intervals": any(
+                    math.isfinite(mass.half) for mass in (total, *(link.mass for link in every_link))
+                ),
+                "described": any(math.isfinite(link.mass.described) for link in every_link),
+                "guessed": any(link.guessed for link in every_link),
                 "consistent": bool(len(identification.estimate.consistent)),
             },
         )
@@ -48,7 +51,7 @@ def _row(link: Link) -> dict[str, object]:
         "shape": _SHAPE[link.inside],
         "share": _share(link.mass.data),
         "css": _css(link.mass),
-        "said": link.said,
+        "source": link.source,
     }
 
 
@@ -63,7 +66,7 @@ def _shown(value: Value) -> dict[str, str]:
         interval(value.value, value.half) if math.isfinite(value.half) else (number(value.value, 4), "")
     )
     if value.half >= value.value:
-        # To the digits of its interval 0.53 +- 14 kg would be 1 kg, which is not what exports hold.
+        # Rounded to the digits of its interval, 0.53 +- 14 kg would be 1 kg, which is not the exported value.
         shown = number(value.value, 4)
     return {"value": shown, "half": half, "described": number(value.described, 4)}
 

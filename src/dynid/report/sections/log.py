@@ -1,4 +1,4 @@
-"""What was found in the log: warnings first, then its summary."""
+"""Diagnostics of the log, warnings first, and its summary."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class LogSection:
 
     def render(self, identification: Identification, page: Page) -> Markup:
         """Two tables."""
-        found = sorted(identification.diagnostics, key=lambda d: d.severity is not Severity.WARNING)
+        diagnostics = sorted(identification.diagnostics, key=lambda d: d.severity is not Severity.WARNING)
         return render(
             "log.html.jinja",
             {
-                "diagnostics": [(str(d.severity), d.identifier, str(d.place), d.text) for d in found],
+                "diagnostics": [(str(d.severity), d.identifier, str(d.place), d.text) for d in diagnostics],
                 "summary": tables(identification.log_summary) if identification.log_summary else "",
             },
         )
 
 
-# Everything that is needed to repeat the run.
+# Everything needed to repeat the run.
 
 
 class ProvenanceSection:

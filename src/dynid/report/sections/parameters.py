@@ -1,4 +1,4 @@
-"""Base parameters with their intervals, full parameters as one choice, both against a known truth."""
+"""Base parameters with intervals, one set of full parameters, and comparison with a known truth."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _CSS = {Category.IDENTIFIABLE: "alone", Category.COMBINATION: "combined", Catego
 
 
 class ParametersSection:
-    """What the data determine (base parameters) and one full model that agrees with it."""
+    """Base parameters, and one full parameter set that agrees with them."""
 
     anchor = "parameters"
     title = "Parameters"
@@ -65,8 +65,8 @@ class ParametersSection:
         truth = base_truth(identification)
         counts = {str(word): sum(v.word is word for v in verdicts) for word in Word}
         categories = estimate.base.categories()
-        found = identification.influence
-        evidence = _no_evidence(len(verdicts)) if found is None else _evidence(identification, found)
+        influence = identification.influence
+        evidence = _no_evidence(len(verdicts)) if influence is None else _evidence(identification, influence)
         return render(
             "parameters.html.jinja",
             {
@@ -93,14 +93,14 @@ class ParametersSection:
 
 
 def _intervals(identification: Identification) -> str:
-    """How the intervals were found, as the run's experiment says it."""
+    """Method of the intervals, in words."""
     estimate: Any = identification.experiment.get("estimate", {})
     kind = estimate.get("intervals")
     return DESCRIBED[Intervals(kind or Intervals.JACKKNIFE)]
 
 
 def base_truth(identification: Identification) -> Float | None:
-    """True base parameters B theta, (b,), nan where a member is not given; None without any truth."""
+    """True base parameters B theta, shape (n_base,), nan if a member is unknown; None without truth."""
     if identification.truth is None:
         return None
     estimate = identification.estimate
@@ -137,25 +137,28 @@ def _row(
 
 
 def _known(identification: Identification) -> list[tuple[str, int]]:
-    found = [one.known for one in full_verdicts(identification.estimate, identification.factors)]
-    return [(str(word), found.count(word)) for word in Known]
+    levels = [verdict.known for verdict in full_verdicts(identification.estimate, identification.factors)]
+    return [(str(word), levels.count(word)) for word in Known]
 
 
 def _no_evidence(count: int) -> list[dict[str, str]]:
     return [{"informed": MISSING, "share": "", "when": "", "evidence": ""}] * count
 
 
-def _evidence(identification: Identification, found: Influence) -> list[dict[str, str]]:
-    """Which joint and which part of the log inform each base parameter, and which part it hangs on."""
+def _evidence(identification: Identification, influence: Influence) -> list[dict[str, str]]:
+    """The most informative joint and block, and the most influential block, of each base parameter."""
     names, blocks = identification.factors.group_names, identification.factors.blocks
     rows = []
-    for i in range(len(found.shift)):
-        group, best = int(np.argmax(found.group_share[i])), int(np.argmax(found.block_share[i]))
-        worst = int(np.argmax(np.abs(found.shift[i])))
-        most, change = percent(float(found.block_share[i, best]), 2), number(float(found.shift[i, worst]), 2)
-        text = f"most from {_span(blocks[best])} ({most} of the information); "
+    for i in range(len(influence.shift)):
+        group, best = int(np.argmax(influence.group_share[i])), int(np.argmax(influence.block_share[i]))
+        worst = int(np.argmax(np.abs(influence.shift[i])))
+        most, change = (
+            percent(float(influence.block_share[i, best]), 2),
+            number(float(influence.shift[i, worst]), 2),
+        )
+        text = f"most informative: {_span(blocks[best])} ({most} of the information); "
         text += f"without {_span(blocks[worst])} it changes by {change} standard deviations"
-        share = percent(float(found.group_share[i, group]), 2)
+        share = percent(float(influence.group_share[i, group]), 2)
         when = f"{blocks[best].start:.1f}–{blocks[best].end:.1f}\u00a0s"
         rows.append({"informed": names[group], "share": share, "when": when, "evidence": text})
     return rows
@@ -183,12 +186,12 @@ def _shape(identification: Identification, shape: ShapeEstimate) -> dict[str, st
 def _reason(verdict: ParameterVerdict) -> str:
     width = f"95 % half width is {percent(verdict.relative)} of the value"
     if math.isfinite(verdict.contribution):
-        width += f"; with it this makes up {percent(verdict.contribution)} of the torque of {verdict.group}"
+        width += f"; value plus interval is {percent(verdict.contribution)} of the torque of {verdict.group}"
     return width
 
 
 def _forest(value: float, half: float, truth: float) -> Markup:
-    """An interval over the value's size, from -1 to 3 with marks at 0 and 1, as a small SVG."""
+    """An interval relative to its value as a small SVG, from -1 to 3 with marks at 0 and 1."""
     if not (math.isfinite(value) and math.isfinite(half)) or value == 0:
         return Markup("")
     low, high = 1 - half / abs(value), 1 + half / abs(value)
@@ -237,7 +240,7 @@ def _truth_html(identification: Identification, truth: Float, page: Page) -> Mar
             "known": int(known.sum()),
             "share": percent(float(covered.sum() / known.sum()), 3),
             "plot": page.figure(
-                plot, "error of every base parameter in units of its interval, and estimate against truth"
+                plot, "error of every base parameter relative to its interval, and estimate against truth"
             ),
         },
     )
@@ -249,7 +252,10 @@ def _error_panel(identification: Identification, truth: Float, known: Bool, cove
     scaled = (estimate.value - truth) / np.where(known, estimate.half_width(), 1.0)
     index = np.arange(1, len(names) + 1, dtype=np.float64)
     groups: list[Trace] = []
-    for mask, word, color in ((covered, "covered", GREEN), (known & ~covered, "missed", VERMILION)):
+    for mask, word, color in (
+        (covered, "inside the interval", GREEN),
+        (known & ~covered, "outside the interval", VERMILION),
+    ):
         labels = [f"{names[i]}: {scaled[i]:.2f} half widths" for i in np.flatnonzero(mask)]
         groups.append(labelled(dots(index[mask], scaled[mask], word, color, 6, 0.9), labels))
     return Panel(
@@ -257,7 +263,7 @@ def _error_panel(identification: Identification, truth: Float, known: Bool, cove
         x=Axis("base parameter, in the order of the table"),
         y=Axis("error / 95 % half width"),
         shapes=(level_band(-1, 1), level_line(0)),
-        title="Error in units of the interval: the band is what the intervals claim",
+        title="Error relative to the interval (band: the 95 % interval)",
     )
 
 
@@ -279,7 +285,7 @@ def _truth_panel(identification: Identification, truth: Float, known: Bool) -> P
 
 @dataclass(frozen=True)
 class Grid:
-    """Full parameters of the bodies, or of the joints: one line an owner, one column a symbol."""
+    """Table of full parameters of links or joints: one row per owner, one column per symbol."""
 
     title: str
     symbols: list[tuple[Markup, str, str]]
@@ -291,7 +297,7 @@ def _grids(identification: Identification) -> list[Grid]:
     whole = [j for j, column in enumerate(columns) if of_whole_robot(column)]
     bodies = [j for j, column in enumerate(columns) if column.of is Of.BODY]
     joints = [j for j in range(len(columns)) if j not in {*whole, *bodies}]
-    grids = [("Bodies", bodies), ("Joints", joints), ("Robot and log", whole)]
+    grids = [("Links", bodies), ("Joints", joints), ("Robot and log", whole)]
     return [_grid(identification, title, members) for title, members in grids if members]
 
 
@@ -304,19 +310,23 @@ def _grid(identification: Identification, title: str, members: list[int]) -> Gri
         key = name if (columns[j].owner, name) not in placed else columns[j].name
         placed[columns[j].owner, key] = j
         units[key] = columns[j].unit if units.get(key, columns[j].unit) == columns[j].unit else "SI"
-    owners = sorted({own for own, _ in placed})
+    owners = sorted({owner_index for owner_index, _ in placed})
     return Grid(
         title=title,
         symbols=[(letter(key), words(key), unit) for key, unit in units.items()],
         lines=[
             (
                 _owner_name(
-                    identification, lead := columns[next(j for (o, _), j in placed.items() if o == own)]
+                    identification,
+                    lead := columns[next(j for (o, _), j in placed.items() if o == owner_index)],
                 ),
-                "" if of_whole_robot(lead) else str(own + 1),
-                [_cell(identification, placed[own, key]) if (own, key) in placed else None for key in units],
+                "" if of_whole_robot(lead) else str(owner_index + 1),
+                [
+                    _cell(identification, placed[owner_index, key]) if (owner_index, key) in placed else None
+                    for key in units
+                ],
             )
-            for own in owners
+            for owner_index in owners
         ],
     )
 
@@ -337,7 +347,7 @@ def _cell(identification: Identification, j: int) -> dict[str, str]:
     named = (
         f"{category}: {'; '.join(combined)}"
         if category is Category.COMBINATION
-        else _unseen(column, category)
+        else _category_text(column, category)
     )
     value, half, css = float(estimate.parameters[j]), math.nan, _CSS[category]
     if category is Category.IDENTIFIABLE:
@@ -357,14 +367,14 @@ def _cell(identification: Identification, j: int) -> dict[str, str]:
     }
 
 
-def _unseen(column: Column, category: Category) -> str:
+def _category_text(column: Column, category: Category) -> str:
     if category is Category.NOT_IDENTIFIABLE and math.isfinite(column.prior):
         return f"{category}, from the prior"
     return str(category)
 
 
 def _free_scale(identification: Identification) -> bool:
-    """Whether nothing but the torque's calibration gives the common scale of all masses."""
+    """Whether the common scale of all masses depends on the torque calibration alone."""
     names = {term.name for term in identification.terms}
     unknown = bool(np.isnan(identification.robot.inertia_prior).any())
     return unknown and "rigid_body" in names and "known_payload" not in names

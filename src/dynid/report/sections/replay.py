@@ -1,4 +1,4 @@
-"""A log that exported files replayed: errors beside those of the description."""
+"""Errors of a log replayed by exported files, compared with the original robot file."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from dynid.run.result import Identification
 
 
 class ReplaySection:
-    """How far exported robots are from the real one, in other programs."""
+    """Errors of exported robots in other programs."""
 
     anchor = "replay"
     title = "Exported files, replayed"
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """A table by program and description, or the command that makes it."""
-        found = identification.replayed
+        """A table by program and robot, or the command to create it."""
+        replay = identification.replayed
         rows: list[dict[str, object]] = []
-        commands = found is not None and found.get("of") == "commands"
-        for row in () if found is None else found["rows"]:
-            for what in ("torque", "motion"):
-                values = row.get(what)
+        commands = replay is not None and replay.get("of") == "commands"
+        for row in () if replay is None else replay["rows"]:
+            for quantity in ("torque", "motion"):
+                values = row.get(quantity)
                 if values is not None:
-                    whole = row.get("all_torque") if what == "torque" else None
+                    whole = row.get("all_torque") if quantity == "torque" else None
                     rows.append(
                         _row(
                             row,
-                            what,
+                            quantity,
                             [_shown(x, commands) for x in (*(() if commands else (whole,)), *values)],
                         )
                     )
@@ -40,25 +40,25 @@ class ReplaySection:
         return render(
             "replay.html.jinja",
             {
-                "joints": [] if found is None else found["joints"],
+                "joints": [] if replay is None else replay["joints"],
                 "rows": rows,
                 "commands": commands,
-                "window": None if found is None else found.get("window"),
-                "windows": None if found is None else found.get("windows"),
-                "logs": [] if found is None else found.get("logs", []),
-                "notes": [] if found is None else found.get("notes", []),
+                "window": None if replay is None else replay.get("window"),
+                "windows": None if replay is None else replay.get("windows"),
+                "logs": [] if replay is None else replay.get("logs", []),
+                "notes": [] if replay is None else replay.get("notes", []),
             },
         )
 
 
-def _row(row: Mapping[str, Any], what: str, values: Sequence[str]) -> dict[str, object]:
-    own = str(row["description"]).startswith("identified")
+def _row(row: Mapping[str, Any], quantity: str, values: Sequence[str]) -> dict[str, object]:
+    identified = str(row["description"]).startswith("identified")
     return {
         "program": row["program"],
         "description": row["description"],
-        "what": what,
+        "quantity": quantity,
         "values": values,
-        "own": own,
+        "identified": identified,
         "why": "",
     }
 

@@ -1,4 +1,4 @@
-"""What is left over: does it look like noise, or does it follow velocity, position or time."""
+"""Whether the residuals look like noise, or depend on velocity, position or time."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ from dynid.report.text import number, percent
 from dynid.report.timeline import run_starts
 from dynid.run.result import Identification
 
+# Dots of a scatter plot; bins and samples per bin of its mean; fewest samples of a spectrum; lags of the
+# autocorrelation; explained share from which a figure is marked.
 _DOTS = 320
 _FEWEST_BINS, _MOST_BINS = 6, 24
 _SAMPLES_IN_BIN = 60
@@ -44,7 +46,7 @@ class ResidualsSection:
     title = "Residual analysis"
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """One tab for every set of data with residuals, one row of plots a joint."""
+        """One tab per data set with residuals, one row of plots per joint."""
         sets = [
             (label, kind, v.residuals)
             for label, kind, v in data_sets(identification)
@@ -55,7 +57,7 @@ class ResidualsSection:
 
 
 def explained(residual: Float, variable: Float) -> float:
-    """Share of the residual's variance that its mean over bins of a variable explains, 0 to 1."""
+    """Share of the variance of a residual that its mean in bins of a variable explains, 0 to 1."""
     _, mean, _, index = binned(residual, variable)
     total = float(np.sum((residual - residual.mean()) ** 2))
     if total <= 0 or len(mean) < 2:
@@ -66,7 +68,7 @@ def explained(residual: Float, variable: Float) -> float:
 
 
 def binned(residual: Float, variable: Float) -> tuple[Float, Float, Float, Float]:
-    """Centres, means and standard errors of the residual in equal bins of a variable, and each sample's bin.
+    """Centres, means and standard errors of a residual in equal bins of a variable, and the bin of each sample.
 
     Bins with fewer than eight samples are left out; their samples have bin -1.
     """
@@ -87,19 +89,19 @@ def binned(residual: Float, variable: Float) -> tuple[Float, Float, Float, Float
 
 
 def runs(residuals: Residuals, values: Float) -> list[Float]:
-    """The contiguous runs of a signal (T,) over which time is uniform."""
+    """Contiguous parts of a signal (n_samples,) with uniform time."""
     return np.split(values, run_starts(residuals)[1:])
 
 
 def _rows(identification: Identification, residuals: Residuals, page: Page) -> Markup:
     rows = []
     for j, name in enumerate(residuals.joint_names):
-        own = residuals.counts(j)
-        if not own.any():
+        counted = residuals.counts(j)
+        if not counted.any():
             continue
-        error = residuals.error[own, j]
+        error = residuals.error[counted, j]
         correlation = autocorrelation(runs(residuals, residuals.error_counted[:, j]), _MOST_LAGS)
-        by_velocity, by_position = (explained(error, x[own, j]) for x in (residuals.dq, residuals.q))
+        by_velocity, by_position = (explained(error, x[counted, j]) for x in (residuals.dq, residuals.q))
         rows.append(
             {
                 "name": name,
@@ -125,14 +127,14 @@ def _rows(identification: Identification, residuals: Residuals, page: Page) -> M
 def _panels(
     identification: Identification, residuals: Residuals, j: int, correlation: Float
 ) -> tuple[Panel, ...]:
-    own, unit = residuals.counts(j), effort_unit(identification, j)
-    error = residuals.error[own, j]
+    counted, unit = residuals.counts(j), effort_unit(identification, j)
+    error = residuals.error[counted, j]
     where = position_unit(identification, j)
     return (
         _spectrum_panel(residuals, j, unit),
         _correlation_panel(correlation, residuals),
-        _scatter_panel(residuals.dq[own, j], error, f"velocity, {where}/s", unit),
-        _scatter_panel(residuals.q[own, j], error, f"position, {where}", unit),
+        _scatter_panel(residuals.dq[counted, j], error, f"velocity, {where}/s", unit),
+        _scatter_panel(residuals.q[counted, j], error, f"position, {where}", unit),
         _histogram_panel(error, unit),
     )
 

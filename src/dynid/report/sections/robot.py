@@ -1,4 +1,4 @@
-"""The robot in 3-D, as it moved in the log, with links coloured by what is known of them."""
+"""The robot in 3-D, moving as in the log, with links coloured by the source of their mass."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dynid.run.links import DATAS, PRIORS, Link, links
 from dynid.run.result import Identification
 from dynid.scene.scene import Colour, LinkColour, scene_of
 
-# Less than half of what a page of its own has: figures need the rest of a report's 3 MB.
+# bytes: less than half of a separate page, because figures need the rest of a report of 3 MB.
 MESH_BYTES = 120_000
-# s: longer runs are cut, so that a report keeps smooth motion in few bytes.
+# s: longer motion is cut, to keep the report small with smooth motion.
 LONGEST = 60.0
 
 KNOWN = Colour("#3a9e7d", f"mass from the data (over {percent(DATAS)})")
-PARTLY = Colour("#e0a33a", "from data and description")
-DESCRIBED = Colour("#9a7cc8", f"the description's (data under {percent(PRIORS)})")
+PARTLY = Colour("#e0a33a", "mass from data and prior")
+DESCRIBED = Colour("#9a7cc8", f"mass from the prior (data under {percent(PRIORS)})")
 NONE = Colour("#9aa1a8", "no mass in the model")
 
 
 class RobotSection:
-    """The robot as the log moved it; its links in the colours of the table above."""
+    """The robot, moving as in the log; links have the colours of the table of links."""
 
     anchor = "robot"
     title = "Robot in 3-D"
@@ -44,9 +44,9 @@ class RobotSection:
             colours=colours(identification),
             most_bytes=MESH_BYTES,
         )
-        about = f"Its motion is that of {name}, {t[-1] - t[0]:.1f} s of it. " if moves else ""
+        about = f"Shown: {t[-1] - t[0]:.1f} s of the motion in {name}. " if moves else ""
         intro = Markup(
-            '<p class="intro">{}A link has the colour of what decides its mass; point at it to read more.</p>'
+            '<p class="intro">{}The colour of a link shows what determines its mass; point at a link for details.</p>'
         )
         return intro.format(about) + page.scene(
             scene, f"{robot.name or 'robot'} in 3-D, links coloured by what is known"
@@ -54,24 +54,24 @@ class RobotSection:
 
 
 def colours(identification: Identification) -> dict[str, LinkColour]:
-    """By body, and "base": who decides its mass, and the mass in words."""
-    found = {link.name: LinkColour(_colour(link), _said(link)) for link in links(identification)[0]}
-    still = "does not move, so that no log says anything of its mass"
-    rest = {name: LinkColour(NONE) for name in identification.robot.body_names if name not in found}
-    whole = {"base": LinkColour(NONE, still)} | rest | found
-    order = (KNOWN, PARTLY, DESCRIBED, NONE)  # of the legend
-    return dict(sorted(whole.items(), key=lambda one: order.index(one[1].colour)))
+    """Colour and text of every link and of "base": source of the mass, and the mass."""
+    by_link = {link.name: LinkColour(_colour(link), _mass_text(link)) for link in links(identification)[0]}
+    still = "does not move, so no log determines its mass"
+    rest = {name: LinkColour(NONE) for name in identification.robot.body_names if name not in by_link}
+    whole = {"base": LinkColour(NONE, still)} | rest | by_link
+    order = (KNOWN, PARTLY, DESCRIBED, NONE)  # order of the legend
+    return dict(sorted(whole.items(), key=lambda entry: order.index(entry[1].colour)))
 
 
 def recorded_motion(identification: Identification) -> tuple[Float, Float, str]:
-    """Times (T,) and positions (T, n) of the longest run without a gap, and where it was recorded.
+    """Times and positions of the longest motion without a gap, and the name of its trajectory.
 
-    Of the held-out data that are predicted worst, where there are any; T = 0 where no samples were kept.
+    From the held-out data with the largest error if there are any; empty if no samples were kept.
     """
     worst = worst_held_out(identification)
     tried = [*([worst[1]] if worst else []), identification.training]
     residuals = next(
-        (one.residuals for one in tried if one.residuals is not None and len(one.residuals.t)), None
+        (data.residuals for data in tried if data.residuals is not None and len(data.residuals.t)), None
     )
     if residuals is None:
         return np.zeros(0), np.zeros((0, identification.robot.n)), ""
@@ -90,8 +90,8 @@ def _colour(link: Link) -> Colour:
     return KNOWN if link.mass.data > DATAS else PARTLY
 
 
-def _said(link: Link) -> str:
+def _mass_text(link: Link) -> str:
     mass = link.mass
     shown, half = interval(mass.value, mass.half) if math.isfinite(mass.half) else (number(mass.value, 4), "")
-    described = f", {number(mass.described, 4)} kg described" if math.isfinite(mass.described) else ""
-    return f"{shown}{f' ± {half}' if half else ''} kg{described}; {link.said}"
+    described = f", prior {number(mass.described, 4)} kg" if math.isfinite(mass.described) else ""
+    return f"{shown}{f' ± {half}' if half else ''} kg{described}; {link.source}"

@@ -1,4 +1,4 @@
-"""Scores joint by joint, on data that was fitted and on data that was not."""
+"""Scores per joint, on training data and on held-out data."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dynid.run.verdict import GOOD_R2, USABLE_R2
 
 
 class ScoresSection:
-    """The same figures for every set of data, side by side."""
+    """The same scores for every data set."""
 
     anchor = "scores"
-    title = "Scores by joint"
+    title = "Scores per joint"
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """One table: a group of rows a joint, a row for every set of data."""
+        """One table with a row for every joint and data set."""
         sets = data_sets(identification)
         joints = [
             {

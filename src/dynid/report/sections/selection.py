@@ -1,4 +1,4 @@
-"""Models side by side on held-out blocks, why the chosen one won, and what the log adds to the robot."""
+"""Models compared on held-out blocks, gain of each option, and further effects estimated from the log."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ from dynid.report.section import Page, render
 from dynid.report.text import interval, number, percent, words
 from dynid.run.result import Identification
 
+# Models that are listed; the others have larger errors.
 SHOWN = 16
-_LOUD = {"mrad": 1e3, "ms": 1e3, "%": 100.0}
+_FACTORS = {"mrad": 1e3, "ms": 1e3, "%": 100.0}
 _UNITS = {"rad": "mrad", "s": "ms", "1": "%"}
 
 
 class SelectionSection:
-    """Which models were compared, how they did on data they were not fitted on, and which was chosen."""
+    """Compared models, their error on held-out data, and the choice."""
 
     anchor = "selection"
     title = "Choice of the model"
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """Plot of error against size, table of models, worth of each option, quantities of the log."""
+        """Plot of error over number of parameters, table of models, gain of each option, further effects."""
         selection = identification.selection
         if selection is None:
             return render("selection.html.jinja", {"selection": None})
@@ -59,10 +60,17 @@ class SelectionSection:
         )
 
 
-def _ablation_row(one: Ablation) -> tuple[str, ...]:
-    clear = abs(one.gain) > one.gain_std
-    word = "no difference" if not clear else "better" if one.gain > 0 else "worse"
-    return one.axis, one.option, one.other, percent(one.gain, 2), percent(one.gain_std, 2), word
+def _ablation_row(ablation: Ablation) -> tuple[str, ...]:
+    clear = abs(ablation.gain) > ablation.gain_std
+    word = "no difference" if not clear else "better" if ablation.gain > 0 else "worse"
+    return (
+        ablation.axis,
+        ablation.option,
+        ablation.other,
+        percent(ablation.gain, 2),
+        percent(ablation.gain_std, 2),
+        word,
+    )
 
 
 def _model_row(model: Model, chosen: bool) -> dict[str, object]:
@@ -77,25 +85,25 @@ def _model_row(model: Model, chosen: bool) -> dict[str, object]:
     }
 
 
-def _effect_row(one: MeasurementEffect) -> dict[str, object]:
-    unit = _UNITS.get(one.unit, one.unit)
-    factor = _LOUD.get(unit, 1.0)
-    value, half = one.value * factor, one.half_width * factor
+def _effect_row(effect: MeasurementEffect) -> dict[str, object]:
+    unit = _UNITS.get(effect.unit, effect.unit)
+    factor = _FACTORS.get(unit, 1.0)
+    value, half = effect.value * factor, effect.half_width * factor
     shown, width = interval(value, half) if np.isfinite(half) else (number(value), "")
     return {
-        "name": one.name,
-        "meaning": words(one.name.rstrip("0123456789")),
-        "joint": one.joint,
+        "name": effect.name,
+        "meaning": words(effect.name.rstrip("0123456789")),
+        "joint": effect.joint,
         "value": shown,
         "half": width,
         "unit": unit,
-        "adopted": one.adopted,
-        "significant": one.significant,
+        "adopted": effect.adopted,
+        "significant": effect.significant,
     }
 
 
 def _about(values: Float) -> tuple[float, float] | None:
-    """Ends of an axis about values (k,), which may be one or all alike; None where they are zero."""
+    """Limits of an axis for values (k,), which may all be equal; None if they are zero."""
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     room = max(0.08 * (high - low), 0.02 * high)
     return (low - room, high + room) if room > 0 else None

@@ -1,4 +1,4 @@
-"""How the signals were prepared, and on what evidence the cut-off frequencies were chosen."""
+"""Preparation of the signals, and the evidence for the cutoff frequencies."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _PER_ROW = 3
 
 
 class SignalsSection:
-    """Filters, rates and cut-offs, with the spectra behind them."""
+    """Filters, rates and cutoff frequencies, with spectra."""
 
     anchor = "signals"
     title = "Signals"
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """Spectra with the cut-off marked where the preparation carries them, the rest as tables."""
+        """Spectra with the cutoff frequencies marked, and the other settings as tables."""
         spectra: list[tuple[str, Float, Float]] = []
         preparation = {key: value for key, value in identification.preparation.items() if key != "rows"}
         rest = _without_spectra(preparation, spectra)
@@ -54,8 +54,8 @@ class SignalsSection:
 
 
 def cut_offs(data: Mapping[str, object]) -> dict[str, float]:
-    """Frequencies named as cut-offs anywhere in plain data, or given under "chosen", in Hz."""
-    found: dict[str, float] = {}
+    """Cutoff frequencies anywhere in plain data, or under "chosen", in Hz."""
+    frequencies: dict[str, float] = {}
 
     def visit(value: object, name: str, named: bool) -> None:
         if isinstance(value, Mapping):
@@ -63,21 +63,21 @@ def cut_offs(data: Mapping[str, object]) -> dict[str, float]:
                 here = str(key).lower().replace("-", "").replace("_", "")
                 visit(item, str(key), named or "cutoff" in here or here == "chosen")
         elif named and isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value):
-            found.setdefault(name, float(value))
+            frequencies.setdefault(name, float(value))
 
     visit(data, "", False)
-    distinct = {value: name for name, value in reversed(found.items()) if value > 0}
+    distinct = {value: name for name, value in reversed(frequencies.items()) if value > 0}
     return {name: value for value, name in reversed(distinct.items())}
 
 
 def _noise(rows: object) -> list[tuple[str, float]]:
-    """(joint, share of noise in the power of its acceleration) where rows were chosen by it."""
+    """Joints with the share of noise in the power of their acceleration, if the equations were chosen by it."""
     if not isinstance(rows, Mapping):
         return []
-    found = rows["evidence"].get("acceleration")
-    if found is None:
+    evidence = rows["evidence"].get("acceleration")
+    if evidence is None:
         return []
-    return [(j, x) for j, x in zip(found["joints"], found["share"], strict=True) if x is not None]
+    return [(j, x) for j, x in zip(evidence["joints"], evidence["share"], strict=True) if x is not None]
 
 
 def _without_spectra(data: Mapping[str, Any], spectra: list[tuple[str, Float, Float]]) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _vector(value: object) -> Float | None:
 
 
 def _lines(value: object, length: int) -> Float | None:
-    """Spectra (joints, length) from either orientation, or None if the value is something else."""
+    """Spectra (n_joints, length) from either orientation; None for other values."""
     if isinstance(value, Mapping):
         try:
             value = list(value.values())

@@ -1,4 +1,4 @@
-"""Torque measured and predicted, joint by joint, along time."""
+"""Measured and predicted torque over time, per joint."""
 
 from __future__ import annotations
 
@@ -28,22 +28,24 @@ from dynid.report.text import number, percent, r_squared
 from dynid.report.timeline import Timeline, broken, lay_out, thin
 from dynid.run.result import Identification, Validation
 
+# Points of a signal, most and fewest, and of all signals together: they keep a report below 3 MB.
 MOST_POINTS = 4000
 LEAST_POINTS = 300
 TOTAL_POINTS = 32_000
+# Standard deviations that contain 95 % of a normal distribution.
 NORMAL = 1.96
 BANDS = ("95 % of the model", "95 % of measurements")
 OPACITY = (0.45, 0.13)
 
 
 class TorqueSection:
-    """Measured against predicted torque and what is left over, zoomable."""
+    """Measured and predicted torque and the residual, zoomable."""
 
     anchor = "torque"
     title = "Torque: measured and predicted"
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """One tab for every set of data that has residuals, one panel a joint."""
+        """One tab per data set with residuals, one panel per joint."""
         sets = [(label, kind, v) for label, kind, v in data_sets(identification) if v.residuals is not None]
         sets = [entry for entry in sets if entry[2].residuals is not None and len(entry[2].residuals.t)]
         count = sum(len(v.scores.joint_names) for _, _, v in sets)
@@ -101,7 +103,7 @@ def _inside(residuals: Residuals, joint: int, half: Float) -> float:
 def _half_widths(
     identification: Identification, residuals: Residuals, joint: int
 ) -> tuple[Float, Float] | None:
-    """Half widths (T,) of the 95 % bands of the model's torque and of measurements; None where nothing is known."""
+    """Half widths (n_samples,) of the 95 % bands of the predicted torque and of measurements; None if unknown."""
     if residuals.std is None or not np.isfinite(residuals.std[:, joint]).all():
         return None
     left = identification.training.scores.sde[joint]

@@ -1,4 +1,4 @@
-"""The verdict in plain words, and the figures it rests on."""
+"""The verdict and its key figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid.run.verdict import next_steps
 
 
 class VerdictSection:
-    """Is this model good."""
+    """Whether the model is good."""
 
     anchor = "verdict"
     title = "Verdict"
@@ -42,6 +42,8 @@ def _cards(identification: Identification) -> list[dict[str, str]]:
     trained = percent(identification.training.scores.total_relative)
     lost = structural.rank - estimate.base.rank
     parts = [f"{counts[Word.NEGLIGIBLE]} negligible", f"{counts[Word.WEAK]} weak"]
+    if counts[Word.PRIOR]:
+        parts.append(f"{counts[Word.PRIOR]} from the prior")
     parts += [f"{lost} not excited"] if lost > 0 else []
     blocks = identification.factors.blocks
     names = {block.trajectory for block in blocks}
@@ -77,14 +79,14 @@ def _cards(identification: Identification) -> list[dict[str, str]]:
 
 
 def _exported(scores: Scores) -> str:
-    return "" if scores.exported is None else f"; as exported {percent(scores.exported)}"
+    return "" if scores.exported is None else f"; exported model {percent(scores.exported)}"
 
 
 # What to do next, with commands to copy.
 
 
 class NextStepsSection:
-    """What the findings ask for, and what the model can be used for."""
+    """Recommended steps, and uses of the model."""
 
     anchor = "next"
     title = "What to do next"
