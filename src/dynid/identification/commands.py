@@ -391,8 +391,8 @@ def with_gains(robot: RobotModel, log: Log, servo: Servo, diagnostics: Diagnosti
         )
     for j, gains in estimates.items():
         source = [gains] if j in sure else [estimates[k] for k in sure]
-        kp[j] = np.median([one.kp for one in source])
-        kd[j] = np.median([one.kd for one in source]) if log.channels.command_velocity else kd[j]
+        kp[j] = np.median([estimate.kp for estimate in source])
+        kd[j] = np.median([estimate.kd for estimate in source]) if log.channels.command_velocity else kd[j]
     if len(estimates) > LONGEST_LIST:
         chosen = kp[list(estimates)]
         words = [f"{chosen.min():.3g} to {chosen.max():.3g}"]

@@ -194,9 +194,8 @@ def _scores(
         diagnostics.warn(
             MOVES_IN_STEP,
             f"the motions of {moved.joints} joints are strongly correlated "
-            f"({counted(moved.directions, 'independent direction')}), so that their contributions are hard to separate "
-            "and errors on other motions may be much larger. Move the joints independently (dynid excite) or use "
-            "another motion (--validate)",
+            f"({counted(moved.directions, 'independent direction')}): errors on other motions may be much larger. "
+            "Move the joints independently (dynid excite) or validate on another motion (--validate)",
         )
     if nonlinear.estimated and not set(fitted.factors.group_names) & set(search.robot.joint_names):
         diagnostics.warn(
