@@ -14,7 +14,7 @@ import pytest
 
 from dynid.cli import main as cli
 from dynid.kernel import inverse_dynamics
-from dynid.log.own_columns import write_log
+from dynid.log import write_log
 from dynid.robot import load_robot
 
 ROBOT = """

@@ -14,12 +14,10 @@ from math import cos, exp, sin, tanh
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from dynid.robot import load_robot
-from dynid.robot.drive import Drive
-from dynid.robot.model import RobotModel
+from dynid.robot import Drive, RobotModel, load_robot
 from dynid.rows import ElasticRows
-from dynid.signals.samples import Samples
-from dynid.spatial.inertia import transformed
+from dynid.signals import Samples
+from dynid.spatial import transformed
 from dynid.terms import Coulomb, RigidBody, RotorInertia, SpinningRotor, Stiffness, Terms, Viscous
 from tests.robot_files import ROBOTS
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from dynid.base.arrays import Float
-from dynid.log.read import Log
-from dynid.testing.plants import Plant, plant
+from dynid.base import Float
+from dynid.log import Log
+from dynid.testing import Plant, plant
 
 RATE = 125.0  # Hz
 SPEED = 0.4  # rad/s

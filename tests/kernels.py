@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dynid.base.errors import UsageError
+from dynid.base import UsageError
 from dynid.kernel import using
 
 

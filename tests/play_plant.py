@@ -13,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
-from dynid.robot.load import load_robot
-from dynid.robot.model import RobotModel
+from dynid.base import Bool, Float
+from dynid.robot import RobotModel, load_robot
 from dynid.robot.options import ServoSettings
 
 # s: of simulation, of the drives' controllers, of commands and log, and from the computer to the servo.

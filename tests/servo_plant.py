@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.log.read import Log
-from dynid.robot.model import RobotModel
+from dynid.base import Float
+from dynid.log import Log
+from dynid.robot import RobotModel
 
 STEP, ROW = 5e-4, 5e-3
 KP, KD = np.array([60.0, 40.0]), np.array([1.5, 1.0])

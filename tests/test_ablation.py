@@ -8,8 +8,7 @@ from benchmarks.ablation import SOURCE, code_lines, replaced, resolve
 from benchmarks.rule_families import FAMILIES, Family
 from dynid.choose import choose_model
 from dynid.identification import fitting
-from dynid.terms.friction_shapes import Stribeck
-from dynid.terms.term import Term
+from dynid.terms import Stribeck, Term
 
 
 def test_families_have_names_of_their_own_and_are_few() -> None:

@@ -12,22 +12,21 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
-from dynid.estimate.least_squares import WLS
+from dynid.base import Float, UsageError
+from dynid.estimate import WLS
 from dynid.estimate.uncertainty import Part, homogeneity
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings
-from dynid.log.read import Log
+from dynid.identification.settings import DEFAULT_TERMS
+from dynid.log import Log
 from dynid.report.compare import comparison_html
-from dynid.robot.load import load_example
+from dynid.robot import load_example
+from dynid.run import Identification
 from dynid.run.agreement import Agreement, Cause, agreement
-from dynid.run.result import Identification
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
+from dynid.signals import Preparation, Samples
 from dynid.terms import RigidBody, Terms
 from dynid.testing import random_inertia
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 from dynid.verbs.demo import save
 from dynid.verbs.summary import agreement_data, agreement_lines
 from tests.command_line import Run

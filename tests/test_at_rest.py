@@ -9,27 +9,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError
+from dynid.base import Diagnostics, Float, UnfitDataError
 from dynid.estimate import WLS
 from dynid.estimate.scores import LEAST_STOP, Scores, StopSums, Sums
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import Log
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
+from dynid.log import Log
+from dynid.robot import RobotModel, load_robot
+from dynid.run import Identification
 from dynid.run.validation import LEAST_REST, read_samples, validate
+from dynid.signals import Preparation, Samples
 from dynid.signals.noise import last_direction
 from dynid.signals.prepare import prepare
-from dynid.signals.samples import REST, Samples, WithPast
-from dynid.signals.settings import Preparation
-from dynid.terms import Coulomb, Presliding, RigidBody, RotorInertia, Viscous
+from dynid.signals.samples import REST, WithPast
+from dynid.terms import (
+    AsymmetricCoulomb,
+    Coulomb,
+    Presliding,
+    RigidBody,
+    RotorInertia,
+    Stribeck,
+    Term,
+    Terms,
+    Viscous,
+)
 from dynid.terms.friction import HALF, dry_friction
-from dynid.terms.friction_curves import AsymmetricCoulomb
-from dynid.terms.friction_shapes import Stribeck
-from dynid.terms.term import Term, Terms
 from dynid.testing import random_robot
 
 pytestmark = pytest.mark.usefixtures("unexamined")

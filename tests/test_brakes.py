@@ -11,15 +11,15 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.estimate import WLS
 from dynid.estimate.scores import Scores
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import Log
-from dynid.run.result import Identification
+from dynid.log import Log
+from dynid.run import Identification
 from dynid.signals.effort_at_rest import EffortsAtRest, efforts_at_rest
-from dynid.testing.plants import Plant, Recorded, Stop, Unmodelled, plant, record
+from dynid.testing import Plant, Recorded, Stop, Unmodelled, plant, record
 
 BESIDE = Unmodelled(cable=0.005, torque_step=0.002, ripple=0.005)
 ALL = tuple(range(6))

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError, SolverError, UsageError
-from dynid.exporters.export import export
+from dynid.base import InputError, SolverError, UsageError
+from dynid.exporters import export
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings
+from dynid.identification.settings import DEFAULT_TERMS
 from dynid.lab.replay import Replay, replay
-from dynid.log.read import Log
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.log import Log
+from dynid.robot import RobotModel, load_robot
 from dynid.robot.options import ServoSettings
-from dynid.run.result import Identification
+from dynid.run import Identification
 from tests.command_line import Run
 from tests.servo_plant import ARMATURE, DAMPING, FRICTION, KD, KP, Recording, recorded, robot_file
 

@@ -9,8 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynid.base.errors import DynidError, InputError, InputErrors, RefusedError, ResourceError
-from dynid.base.toml import Strict, key_lines, line_of, read_toml, validate
+from dynid.base import (
+    DynidError,
+    InputError,
+    InputErrors,
+    RefusedError,
+    ResourceError,
+    Strict,
+    line_of,
+    read_toml,
+    validate,
+)
+from dynid.base.toml import key_lines
 
 TEXT = '''\
 name = "x" # a comment with = and [brackets]

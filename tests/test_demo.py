@@ -12,10 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import RefusedError
+from dynid.base import Float, RefusedError
 from dynid.kernel import backend
-from dynid.log.read import read_log
+from dynid.log import read_log
 from dynid.robot import load_example, load_robot
 from dynid.verbs import demo
 

@@ -22,26 +22,22 @@ import typer
 from pydantic import BaseModel
 
 import dynid
-from dynid.base import errors, units
-from dynid.base.diagnostics import CLAIMS, KINDS, Diagnostics
-from dynid.base.tables import read_table
-from dynid.base.toml import Strict
+from dynid.base import Diagnostics, Strict, errors, read_table, units
+from dynid.base.diagnostics import CLAIMS, KINDS
 from dynid.cli.main import app
 from dynid.diagnosis.diagnosis import every_diagnosis
 from dynid.estimate.estimator import Word
 from dynid.estimate.scores import Origin, Sums
-from dynid.excitation.plan import prior_theta
+from dynid.excitation import prior_theta
 from dynid.exporters.export import export_parameters
-from dynid.factor.base import Category
+from dynid.factor import Category
+from dynid.identification import Experiment
 from dynid.identification import schema as experiment_schema
-from dynid.identification.experiment import Experiment
 from dynid.identification.settings import DEFAULT_TERMS
 from dynid.kernel import gravity_torque
 from dynid.lab import rig, setup
-from dynid.log import mapping
+from dynid.log import canonical_columns, mapping, read_log, write_log
 from dynid.log.mapping import MotorCalibration, calibration_json
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
 from dynid.report.sections import SECTIONS
 from dynid.robot import load_example, load_robot, toml_schema
 from dynid.run.explanations import sections

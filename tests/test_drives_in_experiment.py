@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError, InputErrors, UsageError
-from dynid.identification.experiment import Experiment, open_log
-from dynid.log.own_columns import write_log
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.base import Diagnostics, InputError, InputErrors, UsageError
+from dynid.identification import Experiment, open_log
+from dynid.log import write_log
+from dynid.robot import RobotModel, load_robot
 from tests.command_line import Run
 
 LOG = """
@@ -92,4 +90,4 @@ def test_the_command_line_reads_them(tmp_path: Path, robot_file: Path, train_log
     (tmp_path / "experiment.toml").write_text(text.replace("drive_gain", "# drive_gain"))
     done = run("check", robot_file, train_log, "-c", tmp_path / "experiment.toml", "--no-fit")
     assert done.code == 3
-    assert "under [robot] of the experiment file" in done.err
+    assert "under [robot] in the experiment file" in done.err

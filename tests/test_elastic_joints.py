@@ -9,23 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base import Diagnostics, UnfitDataError, UsageError
 from dynid.estimate import OLS
 from dynid.estimate.simulated import stiffness_ranges
-from dynid.factor.assemble import Assembly
-from dynid.factor.blocking import Blocking
-from dynid.identification.experiment import Experiment
+from dynid.factor import Assembly, Blocking
+from dynid.identification import Experiment, Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_experiment
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
+from dynid.identification.settings import DEFAULT_TERMS, settings_to_experiment
+from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.rows import ElasticRows, TorqueRows
-from dynid.run.blocks import block_seconds
-from dynid.run.result import Identification
-from dynid.run.store import load
+from dynid.run import Identification, block_seconds, load
+from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Viscous
 from dynid.verbs.demo import save
 from tests.elastic_arms import Arm, planar, recorded

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError, InputError
+from dynid.base import Diagnostics, DynidError, InputError
 from dynid.estimate import OLS, WLS, FeasibleFit, Ridge
-from dynid.identification.experiment import Experiment, named_files, open_log
+from dynid.identification import Experiment, Settings, open_log
+from dynid.identification.experiment import named_files
 from dynid.identification.schema import PrepareSection
-from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_experiment
-from dynid.log.clocks import Selection
-from dynid.signals.settings import Preparation
+from dynid.identification.settings import DEFAULT_TERMS, settings_to_experiment
+from dynid.log import Selection
+from dynid.signals import Preparation
 from dynid.terms import ChannelTorque, Coulomb, RigidBody
 from dynid.testing import random_robot, simulated_log
 

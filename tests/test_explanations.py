@@ -99,7 +99,7 @@ NUMBERS = [
     ("large-misfit", percent(wiring_checks.LARGE)),
     ("outside-limits", percent(joint_limits.OUTSIDE)),
     ("outside-limits", percent(joint_limits.JOINT_LIMITS_BEYOND)),
-    ("outside-limits", f"{joint_limits.BESIDE:g} rad"),
+    ("outside-limits", f"{joint_limits.ANGLE_BEYOND:g} rad"),
     ("wrong-clock", percent(checks.CLOCK_DOUBT)),
     ("wrong-clock", f"{checks.CLOCK_STOP:g}"),
     ("constant-effort", f"{recording_faults.FROZEN_SECONDS:g} s"),

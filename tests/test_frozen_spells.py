@@ -8,16 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import Log, read_log
+from dynid.log import Log, read_log
 from dynid.robot import load_robot
-from dynid.run.result import Identification
+from dynid.run import Identification
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 from tests.selection.arm import VISCOUS, arm, torque
 
 RATE, SECONDS = 80.0, 27.0

@@ -9,28 +9,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.estimate import WLS
 from dynid.estimate.scores import Sums
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import Log
+from dynid.log import Log
 from dynid.report.sections.residuals import explained
-from dynid.run.result import Identification
-from dynid.run.store import load
+from dynid.run import Identification, load
 from dynid.run.validation import read_samples, travel_at_rest
+from dynid.signals import Preparation
 from dynid.signals.effort_at_rest import _compare as compared
 from dynid.signals.effort_at_rest import _Reference as Reference
 from dynid.signals.effort_at_rest import _StandsByTime as Asked
 from dynid.signals.effort_at_rest import efforts_at_rest
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import BRIEF_BINS, REST, STANDING, stands
-from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.terms.friction import HALF
-from dynid.testing.plants import Plant, Recorded, Stop, Unmodelled, in_turns, plant, record
+from dynid.testing import Plant, Recorded, Stop, Unmodelled, plant, record
+from dynid.testing.plants import in_turns
 from dynid.verbs.demo import save
 
 BESIDE = Unmodelled(cable=0.005, torque_step=0.002, ripple=0.005)

@@ -8,19 +8,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS
 from dynid.estimate.scores import Origin
 from dynid.factor.folds import folds_of, moved_once
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.run.result import Identification
+from dynid.run import Identification
 from dynid.run.serial import scores_from_dict, scores_to_dict
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid.terms import Offset, RigidBody, Terms, Viscous
 from dynid.terms.residual_tests import LEAST_PARTS, PARTS, moves_throughout
-from dynid.testing.plants import Plant
+from dynid.testing import Plant
 from tests.jogged_plant import RATE, Jogged, arm, jogged, plain_least_squares
 
 # Friction whose sign the model smooths over 0.02 rad/s, and the plant over less, comes out so much off.

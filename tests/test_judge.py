@@ -8,20 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics, Verdict
-from dynid.base.errors import Place
+from dynid.base import Diagnostics, Place, Verdict
 from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.input_checks import DrivenJoint, driven_joints
-from dynid.estimate import WLS, Estimate, Regression
+from dynid.estimate import WLS, Estimate, Regression, Residuals
 from dynid.estimate.physical import unphysical
-from dynid.estimate.scores import Origin, Residuals, Scores, Sums
-from dynid.factor.base import BaseMap
+from dynid.estimate.scores import Origin, Scores, Sums
+from dynid.factor import BaseMap
 from dynid.log.recording_faults import ONE_SIDED
 from dynid.robot import load_robot
-from dynid.run.result import Validation
+from dynid.run import Validation
 from dynid.run.verdict import judge
-from dynid.terms import TorsionSpring
-from dynid.terms.term import Column, Of
+from dynid.terms import Column, Of, TorsionSpring
 from dynid.testing import factors_of, synthetic_regression
 from tests.robot_files import ROBOTS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import qmc
 
-from dynid.base.numerics import latin_hypercube
+from dynid.base import latin_hypercube
 
 
 def test_every_slice_holds_one_point_and_the_generator_stays() -> None:

@@ -9,23 +9,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.diagnosis.finding import Interval
 from dynid.diagnosis.masking import Within, left_out
 from dynid.estimate import WLS
 from dynid.estimate.scores import LeftOut, MotionRange, Origin, Scores, Sums
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
-from dynid.report.section import Page
+from dynid.log import Log, canonical_columns, read_log, write_log
+from dynid.report import Page
 from dynid.report.sections.scores import ScoresSection
-from dynid.run.result import Identification
+from dynid.run import Identification
 from dynid.run.serial import scores_from_dict, scores_to_dict
 from dynid.run.validation import validate
 from dynid.run.verdict import judge
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
+from dynid.signals import Preparation, Samples
 from dynid.terms import Coulomb, RigidBody, Viscous
 from dynid.testing import random_robot
 from dynid.verbs.summary import score_lines

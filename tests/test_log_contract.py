@@ -13,17 +13,16 @@ import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.formats.named_values import NamedValuesReader
 from dynid.formats.port_folders import PortFolderReader
 from dynid.formats.traces import TraceReader
 from dynid.formats.workbooks import WorkbookReader
 from dynid.formats.xml_messages import XmlMessagesReader
 from dynid.formats.yaml_files import EchoReader, YamlReader
-from dynid.log.files import READERS, open_table
-from dynid.log.log import LogReader, Table, Text
+from dynid.log import CsvReader, LogReader, Table, Text, open_table
+from dynid.log.files import READERS
 from dynid.log.readers.bag import BAG_READERS, BagReader
-from dynid.log.readers.csv import CsvReader
 from dynid.log.readers.hdf5_files import Hdf5Reader
 from dynid.log.readers.json_files import JsonReader
 from dynid.log.readers.lerobot import LeRobotReader

@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 
 from dynid.estimate import WLS, ServoOE
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings
+from dynid.identification.settings import DEFAULT_TERMS
 from dynid.lab.replay import replay
-from dynid.robot import load_robot
-from dynid.robot.drive import Servo
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, Servo, load_robot, robot_from_dict, robot_to_dict
 from dynid.robot.options import ServoSettings
-from dynid.robot.serial import robot_from_dict, robot_to_dict
-from dynid.run.result import Identification
+from dynid.run import Identification
 from tests.servo_plant import (
     ARMATURE,
     DAMPING,

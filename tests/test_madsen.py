@@ -23,27 +23,21 @@ from dynid_studies.madsen_arm import (
 from scipy.linalg import solve_triangular
 from scipy.signal import butter, sosfiltfilt
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.estimate import OLS, WLS
-from dynid.estimate.estimator import Estimate
-from dynid.factor.base import structural_base
-from dynid.factor.factor import stack
+from dynid.base import Diagnostics
+from dynid.estimate import OLS, WLS, Estimate
+from dynid.factor import stack, structural_base
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
+from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows
-from dynid.run.result import Identification
-from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
-from dynid.simulation.motion import SimulatedMotion, follow
-from dynid.simulation.plant import Elasticity, Plant
-from dynid.spatial.inertia import transformed
+from dynid.run import Identification
+from dynid.signals import ParallelFilter, Preparation, Samples
+from dynid.simulation import Elasticity, Plant, SimulatedMotion, follow
+from dynid.spatial import transformed
 from dynid.terms import Coulomb, RigidBody, RotorCompensation, RotorInertia, Terms, Viscous
 from dynid.testing import smooth_samples
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 from tests.robot_files import ROBOTS
 
 pytestmark = pytest.mark.usefixtures("unexamined")

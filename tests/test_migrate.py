@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.errors import InputError
+from dynid.base import InputError
 from dynid.estimate import FeasibleFit
 from dynid.exporters.tables import read_model_json
-from dynid.identification.experiment import Experiment
+from dynid.identification import Experiment
 from dynid.run.serial import FORMAT, experiment_text
 from tests.command_line import Run
 

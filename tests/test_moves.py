@@ -7,13 +7,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.identification.pipeline import identify
-from dynid.log.read import Log
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
+from dynid.log import Log
+from dynid.robot import RobotModel
+from dynid.run import Identification
+from dynid.testing import Plant, Recorded, Unmodelled, plant, record
 from dynid.testing.machines import imprecise
-from dynid.testing.plants import Plant, Recorded, Unmodelled, plant, record
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -9,7 +9,7 @@ from dataclasses import MISSING
 import pytest
 from pydantic import PydanticSchemaGenerationError, TypeAdapter
 
-from dynid.base.errors import InputError
+from dynid.base import InputError
 from dynid.base.options import constrained, converted
 from dynid.base.registry import fields_of, named_kind, option_value
 from dynid.estimate import CATALOGUE as ESTIMATORS

@@ -23,20 +23,19 @@ from dynid_studies.nini_arm import (
 )
 from dynid_studies.nini_rotors import CARRIERS
 
-from dynid.base.arrays import Float
-from dynid.estimate.least_squares import WLS
-from dynid.factor.base import structural_base
+from dynid.base import Float
+from dynid.estimate import WLS
+from dynid.factor import structural_base
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
 from dynid.kernel import torque_regressor
-from dynid.log.read import Log
-from dynid.robot.model import Mounting, RobotModel
-from dynid.rows.torque import MotorRows, TorqueRows
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
+from dynid.log import Log
+from dynid.robot import Mounting, RobotModel
+from dynid.rows import MotorRows, TorqueRows
+from dynid.signals import Preparation, Samples
 from dynid.simulation import Coupling, Plant, State
-from dynid.spatial.algebra import placement, rotation_about, skew
-from dynid.spatial.inertia import transformed
+from dynid.spatial import placement, transformed
+from dynid.spatial.algebra import rotation_about, skew
 from dynid.terms import MotorInertia, OnMotor, Points, RigidBody, SpinningRotor, Spring, Terms, Viscous
 from dynid.verbs.statics import static_base
 

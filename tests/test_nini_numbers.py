@@ -25,15 +25,13 @@ from dynid_studies.nini_checks import stiffer
 from dynid_studies.run import run_study
 from dynid_studies.study import Dose
 
-from dynid.base.arrays import Float
-from dynid.estimate.estimator import Estimate, Regression
-from dynid.estimate.feasible import FeasibleFit
-from dynid.estimate.least_squares import OLS, WLS
+from dynid.base import Float
+from dynid.estimate import OLS, WLS, Estimate, FeasibleFit, Regression
 from dynid.feasible import UNLIMITED
-from dynid.robot.model import RobotModel
-from dynid.rows.torque import MotorRows, TorqueRows
-from dynid.signals.samples import Samples
-from dynid.spatial.inertia import pseudo_inertia
+from dynid.robot import RobotModel
+from dynid.rows import MotorRows, TorqueRows
+from dynid.signals import Samples
+from dynid.spatial import pseudo_inertia
 from dynid.terms import Coulomb, MotorInertia, RigidBody, Terms, Viscous
 from dynid.verbs.statics import StaticEstimate, identify_statics
 

@@ -10,10 +10,10 @@ import pytest
 
 import dynid
 from dynid.estimate import FeasibleFit
-from dynid.identification.experiment import Experiment
-from dynid.identification.settings import DEFAULT_TERMS, Settings
+from dynid.identification import Experiment, Settings
+from dynid.identification.settings import DEFAULT_TERMS
 from dynid.rows.automatic import AutomaticRows
-from dynid.signals.settings import Preparation
+from dynid.signals import Preparation
 from dynid.testing import simulated_log
 from tests.command_line import ROBOT, Run
 

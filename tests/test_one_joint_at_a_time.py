@@ -8,13 +8,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.diagnosis.residual_analysis import MOVED
 from dynid.identification.pipeline import identify
-from dynid.log.read import Log
-from dynid.run.result import Identification
+from dynid.log import Log
+from dynid.run import Identification
 from dynid.run.validation import validate
-from dynid.testing.plants import Plant, Recorded, Stop, Unmodelled, plant, record
+from dynid.testing import Plant, Recorded, Stop, Unmodelled, plant, record
 
 SECONDS = 48.0
 SLOWING = 0.4  # s that a joint takes to stop

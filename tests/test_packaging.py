@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from dynid.base.registry import __version__
+from dynid.base import __version__
 from dynid.verbs.selftest import EXTRAS
 
 ROOT = Path(__file__).parent.parent

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dynid.base.parallel import default_threads, ordered_map
+from dynid.base import default_threads, ordered_map
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -8,19 +8,16 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError, RefusedError
+from dynid.base import Diagnostics, InputError, RefusedError
 from dynid.exporters import export
 from dynid.exporters.tables import read_model_json
-from dynid.identification.experiment import Experiment, open_log
-from dynid.identification.settings import Settings
-from dynid.lab.rig import Rig
-from dynid.lab.setup import read_setup
+from dynid.identification import Experiment, Settings, open_log
+from dynid.lab import Rig, read_setup
 from dynid.papers.retrieve import read_coefficients
 from dynid.report import write_report
 from dynid.robot import load_robot
-from dynid.run.result import Identification
-from dynid.trajectories.codec import read_motion
+from dynid.run import Identification
+from dynid.trajectories import read_motion
 from dynid.verbs.demo import run_demo
 from dynid.verbs.summary import write_scores
 

@@ -13,23 +13,18 @@ import pinocchio as pin
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base import Diagnostics, Float, UnfitDataError, UsageError
 from dynid.estimate import WLS
 from dynid.feasible.bodies import THINNEST
-from dynid.identification.experiment import Experiment, open_log
+from dynid.identification import Experiment, Settings, open_log
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
 from dynid.kernel import inverse_dynamics
-from dynid.log.clocks import Selection
-from dynid.log.own_columns import write_log
-from dynid.log.read import Log, read_log
-from dynid.robot import load_robot
+from dynid.log import Log, Selection, read_log, write_log
+from dynid.robot import RobotModel, load_robot
 from dynid.robot.load import lock_joints
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
-from dynid.spatial.inertia import from_com, is_physical, nearest_possible, to_com
+from dynid.run import Identification
+from dynid.spatial import from_com
+from dynid.spatial.inertia import is_physical, nearest_possible, to_com
 from dynid.terms import KnownPayload
 from dynid.verbs.demo import save
 from dynid.verbs.payload import (

@@ -8,25 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import SolverError
+from dynid.base import Diagnostics, Float, SolverError
 from dynid.estimate import OLS, WLS, Estimate, FeasibleFit, Ridge
 from dynid.estimate.scores import Origin
-from dynid.feasible.bodies import least_eigenvalues
+from dynid.feasible import least_eigenvalues
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings, settings_to_experiment
-from dynid.log.log import Channel
-from dynid.log.own_columns import write_log
-from dynid.log.read import Log, Selection, read_log
+from dynid.identification.settings import DEFAULT_TERMS, settings_to_experiment
+from dynid.log import Channel, Log, Selection, read_log, write_log
+from dynid.robot import RobotModel
 from dynid.robot.load import lock_joints
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification, Validation
+from dynid.run import Identification, Validation, load
 from dynid.run.serial import scores_from_dict, scores_to_dict
-from dynid.run.store import load
 from dynid.run.validation import validate
 from dynid.run.verdict import judge
-from dynid.signals.settings import Preparation
+from dynid.signals import Preparation
 from dynid.terms import ChannelTorque, Offset, RigidBody, Terms, Viscous
 from dynid.testing import random_robot, simulated_log, smooth_samples
 from dynid.verbs.demo import save

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.records import plain
+from dynid.base import plain
 
 
 class Word(StrEnum):

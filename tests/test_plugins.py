@@ -12,13 +12,11 @@ from pathlib import Path
 import pytest
 
 import dynid
-from dynid.base import registry
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError, ResourceError, UsageError
+from dynid.base import Float, InputError, ResourceError, UsageError, registry
 from dynid.base.registry import Need, Registry, load_plugins
-from dynid.identification.experiment import Experiment
+from dynid.identification import Experiment
 from dynid.identification.settings import settings_to_experiment
-from dynid.log.own_columns import canonical_columns, write_log
+from dynid.log import canonical_columns, write_log
 from dynid.terms.catalogue import CATALOGUE as TERMS
 from tests.command_line import Run
 
@@ -28,10 +26,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.base.options import option
+from dynid.base import option
 from dynid.estimate import WLS
-from dynid.feasible.cones import Block, Cone
-from dynid.feasible.constraints import Condition, ten_of
+from dynid.feasible import Block, Cone
+from dynid.feasible import Condition
+from dynid.feasible.constraints import ten_of
 from dynid.rows import Equations, TorqueRows
 from dynid.terms import JointTerm
 
@@ -127,7 +126,7 @@ from dynid.estimate import CATALOGUE as ESTIMATORS
 from dynid.feasible.catalogue import CATALOGUE as CONSTRAINTS
 from dynid.log.files import READERS
 from dynid.rows.catalogue import CATALOGUE as ROWS
-from dynid.log.own_columns import write_log
+from dynid.log import write_log
 from dynid.terms.catalogue import CATALOGUE as TERMS
 
 TERMS.register("quadratic", Quadratic)

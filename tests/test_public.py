@@ -17,21 +17,26 @@ import pyarrow.parquet as pq
 import pytest
 
 import dynid
-from dynid.base import tables
-from dynid.base.diagnostics import Finding
-from dynid.base.errors import InputError, RefusedError, ResourceError, UnfitDataError, UsageError
+from dynid.base import (
+    Finding,
+    InputError,
+    RefusedError,
+    ResourceError,
+    UnfitDataError,
+    UsageError,
+    read_table,
+    tables,
+)
 from dynid.base.records import WIDTH
-from dynid.base.tables import read_table
-from dynid.exporters.model import ExportModel
+from dynid.exporters import ExportModel
 from dynid.identification import pipeline
 from dynid.kernel import inverse_dynamics
-from dynid.log.read import Log
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
-from dynid.terms import RigidBody, Viscous
-from dynid.terms.elastic import Compliance
+from dynid.log import Log
+from dynid.robot import RobotModel
+from dynid.run import Identification
+from dynid.terms import Compliance, RigidBody, Viscous
 from dynid.terms.torque_delay import TorqueDelay
-from dynid.trajectories.codec import joints_of
+from dynid.trajectories import joints_of
 
 NAMES = [
     "DynidError",
@@ -338,7 +343,7 @@ def test_sensors_and_drives_of_simulated_logs_are_declared(robot: RobotModel, tm
     ("call", "text"),
     [
         (lambda robot: dynid.identify("arm.urdf", robot), "str in place of a robot.*load_robot"),
-        (lambda robot: dynid.identify(robot, "motion.parquet"), "str in place of a log.*read_log"),
+        (lambda robot: dynid.identify(robot, "motion.parquet"), "str instead of a log.*read_log"),
         (lambda robot: dynid.simulate(robot, 3), "int in place of a motion"),
         (lambda robot: dynid.simulate(robot, controller="best"), "'best'.*computed-torque"),
         (lambda robot: dynid.excite(robot, formats=["pdf"]), "formats = .*pdf.*csv"),

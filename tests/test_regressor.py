@@ -7,9 +7,8 @@ import pinocchio as pin
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
-from dynid.robot.model import RobotModel
+from dynid.base import Float, UsageError
+from dynid.robot import RobotModel
 from dynid.terms import ChannelTorque, RigidBody, RotorInertia, Viscous
 from dynid.terms.torque_delay import TorqueDelay
 from dynid.testing import random_robot

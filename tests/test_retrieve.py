@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError, InputErrors, SolverError, UsageError
+from dynid.base import InputError, InputErrors, SolverError, UsageError
 from dynid.estimate import FeasibleFit
-from dynid.factor.base import structural_base
+from dynid.factor import structural_base
 from dynid.feasible import UNLIMITED
 from dynid.kernel import inverse_dynamics
 from dynid.papers.retrieve import Coefficients, feasible_from_coefficients, read_coefficients
 from dynid.robot import load_robot
-from dynid.rows.torque import TorqueRows
+from dynid.rows import TorqueRows
 from dynid.spatial.inertia import is_physical
 from dynid.terms import RigidBody, Terms
 from tests.command_line import Run

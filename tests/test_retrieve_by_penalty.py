@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputErrors, SolverError, UsageError
+from dynid.base import InputErrors, SolverError, UsageError
 from dynid.estimate import FeasibleFit
-from dynid.factor.base import structural_base
+from dynid.factor import structural_base
 from dynid.feasible import UNLIMITED
-from dynid.papers.annealing import Annealing, Box, _Task
-from dynid.papers.penalty import Bodies, Rule
+from dynid.papers import Annealing, Bodies, Box, Rule
+from dynid.papers.annealing import _Task
 from dynid.papers.retrieve import (
     Coefficients,
     default_box,
@@ -21,7 +21,7 @@ from dynid.papers.retrieve import (
     read_box,
 )
 from dynid.robot import load_robot
-from dynid.rows.torque import TorqueRows
+from dynid.rows import TorqueRows
 from dynid.spatial.inertia import is_physical
 from dynid.terms import RigidBody, Terms
 from tests.command_line import Run

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.errors import InputError, UnfitDataError, UsageError
+from dynid.base import InputError, UnfitDataError, UsageError
 from dynid.kernel import gravity_torque, mass_matrix, nonlinear_effects
-from dynid.log.own_columns import write_log
+from dynid.log import write_log
 from dynid.papers.reveal import parameters_from_model, read_model_table
 from dynid.robot import load_robot
 from dynid.terms import RigidBody, RotorInertia

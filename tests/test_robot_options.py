@@ -8,15 +8,13 @@ import mujoco
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputErrors
-from dynid.excitation.shapes import robot_shapes
+from dynid.base import Diagnostics, InputErrors
+from dynid.excitation import robot_shapes
 from dynid.exporters.export import export_parameters
 from dynid.feasible.limits import limits_from_description
-from dynid.identification.experiment import Experiment
+from dynid.identification import Experiment
 from dynid.robot import Reading, load_robot
-from dynid.terms import RigidBody
-from dynid.terms.term import Terms
+from dynid.terms import RigidBody, Terms
 from tests.command_line import Run
 from tests.robot.test_held_joints import FLOATING, states, torque
 from tests.robot.test_xacro import written

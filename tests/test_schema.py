@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from dynid.base.errors import DynidError, InputError, UsageError
-from dynid.base.options import options_of
+from dynid.base import DynidError, InputError, UsageError, options_of
 from dynid.estimate import CATALOGUE
 from dynid.feasible.limits import LinkLimits
+from dynid.identification import Experiment, Settings
 from dynid.identification.blocks import Blocks
-from dynid.identification.experiment import Experiment
 from dynid.identification.schema import ExperimentFile, json_schema, method_options
-from dynid.identification.settings import Settings
 from dynid.robot import load_robot
 from dynid.robot.options import Reading, ServoSettings
 from dynid.signals.settings import Preparation, Standstill
@@ -46,9 +44,9 @@ def settings_of(folder: Path, text: str) -> Settings:
             '[log]\ndelimiter = ","\ndecimal = ","',
             3,
             "log.decimal = ','",
-            "another character than delimiter = ','",
+            "a decimal sign other than delimiter = ','",
         ),
-        ('[log]\ndelimiter = "1"', 2, "log.delimiter = '1'", "a character that no number holds"),
+        ('[log]\ndelimiter = "1"', 2, "log.delimiter = '1'", "a character that no number contains"),
         (
             "[model]\nrows = { rows = 'momentum', degree = true }",
             2,

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base import UnfitDataError, UsageError
 from dynid.estimate import OLS, WLS, Estimate, Regression
 from dynid.estimate.scores import Origin, Scores, Sums, cross_validate, worse_than_constant
-from dynid.factor.factor import Factors
+from dynid.factor import Factors
 from dynid.testing import synthetic_regression
 
 

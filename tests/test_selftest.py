@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import UsageError
-from dynid.estimate.scores import Residuals
+from dynid.base import UsageError
+from dynid.estimate import Residuals
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import Log, read_log
+from dynid.log import Log, read_log
 from dynid.robot import load_robot
-from dynid.run.result import Identification
+from dynid.run import Identification
 from dynid.verbs.selftest import _drawn_noise, selftest
 from tests.command_line import Run
 

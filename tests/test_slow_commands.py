@@ -12,15 +12,13 @@ import pytest
 
 import dynid
 import dynid.lab.replay
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import SolverError
+from dynid.base import Diagnostics, SolverError
 from dynid.base.numerics import stdtrit
 from dynid.estimate.servo_error import ServoTiming
 from dynid.identification.commands import ENOUGH, find_drive_timing, with_found_servo
 from dynid.lab.replay import replay
-from dynid.robot.drive import Servo
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
+from dynid.robot import RobotModel, Servo
+from dynid.run import Identification
 from tests.play_plant import BUS, COUNT, ROW, Arm, recorded
 
 pytestmark = pytest.mark.usefixtures("unexamined")

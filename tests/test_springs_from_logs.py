@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 from dynid_studies.nini_arm import GEOMETRY, MODEL, PRELOAD, SPRINGS, STIFFNESS, arm, motion, truth
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base import Float, UnfitDataError, UsageError
 from dynid.estimate import WLS
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings, default_estimator
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
-from dynid.robot.drive import TorqueSide
-from dynid.robot.model import RobotModel
-from dynid.signals.settings import Preparation
+from dynid.identification.settings import default_estimator
+from dynid.log import Log, canonical_columns, read_log, write_log
+from dynid.robot import RobotModel, TorqueSide
+from dynid.signals import Preparation
 from dynid.terms import Coulomb, MotorInertia, OnMotor, Points, RigidBody, Spring, Terms, Triangle, Viscous
 from dynid.verbs.schemes import compare_sides, friction_on
 from dynid.verbs.spring_search import search_geometry
@@ -161,7 +159,7 @@ def test_a_negative_spring_is_doubted_with_its_evidence(robot: RobotModel, tmp_p
     ("scale", "says"),
     [
         (150.0, 'gear ratio 150.*effort.side = "link"'),
-        (1 / 150.0, 'gear ratio 150 upside down.*effort.side = "motor"'),
+        (1 / 150.0, 'inverse of the gear ratio 150.*effort.side = "motor"'),
         (150.0**2, "gear ratio 150 squared.*motor turns per joint turn"),
     ],
 )
@@ -187,5 +185,5 @@ def test_a_spring_that_carries_gravity_is_no_wrong_sign(tmp_path: Path) -> None:
     terms = RigidBody() + MotorInertia() + strong
     log = log_of(tmp_path, robot, terms, values(terms, {"k_springs": 1.2e4, "c_springs": 0.0}))
     lacking = identify(robot, log, replace(SETTINGS, terms=RigidBody() + MotorInertia()))
-    assert any("opposed to gravity" in one.text for one in lacking.diagnostics.doubts)
+    assert any("opposite sign to gravity" in one.text for one in lacking.diagnostics.doubts)
     assert identify(robot, log, replace(SETTINGS, terms=terms)).verdict.level == "good"

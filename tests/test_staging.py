@@ -21,17 +21,20 @@ from typing import Any
 
 import pytest
 
-from dynid.base import files as atomic_write
-from dynid.base.errors import DynidError, RefusedError, ResourceError, UsageError
-from dynid.base.files import (
+from dynid.base import (
+    DynidError,
     FolderKind,
+    RefusedError,
+    ResourceError,
+    UsageError,
     check_place,
     claim,
-    recover,
     refuse_existing,
     staged_files,
     staged_folder,
 )
+from dynid.base import files as atomic_write
+from dynid.base.files import recover
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "dynid"
 FAILURES = [
@@ -319,7 +322,8 @@ KILLED_BETWEEN_FILES = """
 import os, sys
 from pathlib import Path
 from tests.test_staging import kill_at, tree
-from dynid.base.files import recover, staged_files
+from dynid.base import staged_files
+from dynid.base.files import recover
 
 outcomes = []
 for step in range(1, 200):

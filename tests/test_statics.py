@@ -9,29 +9,25 @@ import numpy as np
 import pytest
 from dynid_studies.nini_arm import SPRINGS, arm, at_rest, motion, static_grid, truth
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError, UnfitDataError, UsageError
-from dynid.estimate.least_squares import WLS, Given
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
-from dynid.robot import load_example
-from dynid.robot.drive import TorqueSide
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import poses_at_rest
-from dynid.signals.settings import Preparation, Standstill
+from dynid.base import Diagnostics, Float, InputError, UnfitDataError, UsageError
+from dynid.estimate import WLS
+from dynid.estimate.least_squares import Given
+from dynid.identification import Settings
+from dynid.log import Log, canonical_columns, read_log, write_log
+from dynid.robot import RobotModel, TorqueSide, load_example
+from dynid.signals import Preparation, poses_at_rest
+from dynid.signals.settings import Standstill
 from dynid.terms import (
     ChannelTorque,
+    Compliance,
     MotorInertia,
     Offset,
     OnMotor,
     RigidBody,
+    Term,
     Terms,
     Viscous,
 )
-from dynid.terms.elastic import Compliance
-from dynid.terms.term import Term
 from dynid.terms.torque_delay import TorqueDelay
 from dynid.testing import synthetic_regression
 from dynid.verbs.statics import (

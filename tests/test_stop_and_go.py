@@ -7,14 +7,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import Log
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
+from dynid.log import Log
+from dynid.robot import RobotModel, load_robot
+from dynid.run import Identification
 from dynid.signals.coherence import LEAST_BY_TORQUE, PERIODS_A_MOVE
 from dynid.signals.samples import move_seconds
 from tests.servo_plant import recorded, robot_file, stop_and_go

@@ -11,20 +11,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics, Finding
-from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError
-from dynid.base.tables import read_table, write_table
+from dynid.base import (
+    Diagnostics,
+    DynidError,
+    Finding,
+    InputError,
+    Place,
+    RefusedError,
+    ResourceError,
+    read_table,
+)
+from dynid.base.tables import write_table
+from dynid.estimate import Residuals
 from dynid.estimate.estimator import Known, full_verdicts
-from dynid.estimate.scores import Origin, Residuals, Sums
+from dynid.estimate.scores import Origin, Sums
+from dynid.identification import Settings
 from dynid.identification.logs import training_log
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings
-from dynid.log.read import read_log
-from dynid.run import store
-from dynid.run.result import Identification
+from dynid.identification.settings import DEFAULT_TERMS
+from dynid.log import read_log
+from dynid.run import Identification, load, store
 from dynid.run.serial import scores_from_dict, scores_to_dict
-from dynid.run.store import check_output, load
-from dynid.signals.settings import Preparation
+from dynid.run.store import check_output
+from dynid.signals import Preparation
 from dynid.testing import random_robot, simulated_log
 from dynid.verbs.demo import save
 from dynid.verbs.summary import comparison_lines, difference_lines, identification_lines, write_scores

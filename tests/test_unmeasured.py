@@ -9,19 +9,17 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UsageError
+from dynid.base import Diagnostics, Float, UsageError
 from dynid.estimate import OE, WLS
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
 from dynid.lab.torque_replay import replay_torque
-from dynid.log.read import Log
+from dynid.log import Log
 from dynid.rows import EnergyRows
-from dynid.run.result import Identification
+from dynid.run import Identification
 from dynid.run.validation import validate
 from dynid.signals.effort_at_rest import unexplained_hands
-from dynid.testing.plants import Plant, Recorded, Unmodelled, plant, record
+from dynid.testing import Plant, Recorded, Unmodelled, plant, record
 from dynid.verbs.summary import link_lines, score_lines
 
 SILENT = 1  # of the finger's three joints: it carries one and is carried by one

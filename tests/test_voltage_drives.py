@@ -7,16 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError
-from dynid.exporters.export import export
+from dynid.base import Float, InputError
+from dynid.exporters import export
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings
-from dynid.robot import load_robot
+from dynid.identification.settings import DEFAULT_TERMS
+from dynid.robot import RobotModel, load_robot, robot_from_dict, robot_to_dict
 from dynid.robot.drive import servo_over
-from dynid.robot.model import RobotModel
 from dynid.robot.options import ServoSettings
-from dynid.robot.serial import robot_from_dict, robot_to_dict
 from tests.command_line import Run
 from tests.servo_plant import ARMATURE, DAMPING, FRICTION, ROW, STEP, Recording, arm_text, robot_file
 

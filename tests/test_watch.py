@@ -17,19 +17,17 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from dynid.base.errors import UnfitDataError, UsageError
-from dynid.estimate.recursive import Forgetting
-from dynid.estimate.scores import rows_alike_of
+from dynid.base import UnfitDataError, UsageError
+from dynid.estimate import Forgetting, rows_alike_of
 from dynid.fleet.page import Followed, trajectory_html
 from dynid.fleet.stream import RowStream, StreamRows, Thinner, watch_lines
 from dynid.fleet.watch import ResidualTrail, Watcher, WatchSettings, precision_of
-from dynid.robot import load_example, load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_example, load_robot
 from dynid.rows import ElasticRows, PowerRows, TorqueRows
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
 from dynid.testing import random_robot, smooth_samples
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 from tests.command_line import Run
 
 TERMS = RigidBody() + Viscous() + Coulomb(0.02) + Offset()

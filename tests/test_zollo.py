@@ -8,9 +8,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.factor.base import structural_base
+from dynid.factor import structural_base
 from dynid.rows import ElasticRows
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid.terms import SpinningRotor
 from tests.elastic_arms import (
     Arm,

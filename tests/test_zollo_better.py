@@ -7,17 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
+from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.rows import ElasticMomentumRows
-from dynid.run.result import Identification
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
-from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Terms, Viscous
-from dynid.terms.friction_shapes import ZolloFriction
+from dynid.run import Identification
+from dynid.signals import Preparation, Samples
+from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Terms, Viscous, ZolloFriction
 from tests.elastic_arms import STRIBECK, Arm, Motion, planar, recorded, stribeck
 
 pytestmark = pytest.mark.usefixtures("unexamined")

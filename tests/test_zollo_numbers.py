@@ -10,10 +10,10 @@ import pytest
 from dynid_studies import zollo_tables as study
 from scipy.signal import butter, sosfiltfilt
 
-from dynid.factor.base import BaseMap, structural_base
+from dynid.factor import BaseMap, structural_base
 from dynid.rows import ElasticRows
-from dynid.signals.samples import Samples
-from dynid.spatial.inertia import pseudo_inertia
+from dynid.signals import Samples
+from dynid.spatial import pseudo_inertia
 from tests.elastic_arms import (
     STRIBECK,
     Arm,

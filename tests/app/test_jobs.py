@@ -14,7 +14,7 @@ import pytest
 from dynid.app import jobs
 from dynid.app.jobs import Command
 from dynid.app.workspace import LIVE, ROBOT, Project, Workspace
-from dynid.base.errors import RefusedError
+from dynid.base import RefusedError
 from tests.app.conftest import PATIENCE, ended, until
 
 # An error before anything heavy is imported.

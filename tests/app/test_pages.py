@@ -14,9 +14,10 @@ from dynid.app import jobs
 from dynid.app.commands import COMMANDS, MOTION_FORMATS, RECORDED, demo
 from dynid.app.readiness import readiness
 from dynid.app.workspace import EXPERIMENT, HELD_OUT, LOGS, ROBOT, Project, Workspace
-from dynid.base.errors import UsageError
+from dynid.base import UsageError
 from dynid.cli.main import app
-from dynid.excitation.settings import Format, read_plan_file
+from dynid.excitation import read_plan_file
+from dynid.excitation.settings import Format
 from tests.app.conftest import Served, User, ended
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dynid.app.workspace import EXPERIMENT, HELD_OUT, LEFT_OUT, LOGS, ROBOT, Workspace, sanitised
-from dynid.base.errors import InputError, ResourceError, UsageError
+from dynid.base import InputError, ResourceError, UsageError
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError, InputError, UnfitDataError
+from dynid.base import Diagnostics, DynidError, Float, InputError, UnfitDataError
+from dynid.log import Log
 from dynid.log.checks import LogWatch
-from dynid.log.read import Log
 from dynid.log.summary import LogSummary
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
+from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.signals.settings import Preparation
 from dynid.simulation.motion import rigid_torque
 
 ROBOT = """\

@@ -19,7 +19,7 @@ BUSY = """
 import sys
 from pathlib import Path
 import numpy as np
-from dynid.base.files import staged_files, staged_folder
+from dynid.base import staged_files, staged_folder
 from dynid.cli import main
 def app(**_):
     base = Path(sys.argv[1])

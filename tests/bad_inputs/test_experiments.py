@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError
-from dynid.identification.experiment import Experiment, open_log
-from dynid.robot.model import RobotModel
+from dynid.base import Diagnostics, InputError
+from dynid.identification import Experiment, open_log
+from dynid.robot import RobotModel
 from tests.bad_inputs.clean_logs import MAPPING, Columns, caught, expect, write_parquet
 
 TABLES = '{ j1 = "q_j1", j2 = "q_j2", j3 = "q_j3" }'

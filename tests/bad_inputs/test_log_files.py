@@ -12,14 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import dynid
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError, InputError, UnfitDataError
-from dynid.identification.experiment import Experiment, open_log
-from dynid.log.read import read_log
+from dynid.base import Diagnostics, DynidError, InputError, UnfitDataError
+from dynid.identification import Experiment, open_log
+from dynid.log import dialect_of, read_log
 from dynid.log.readers import csv as csv_log
-from dynid.log.readers.dialect import dialect_of
 from dynid.log.summary import contents
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 from tests.bad_inputs.clean_logs import MAPPING, Columns, caught, expect, write_csv, write_parquet
 
 

@@ -11,10 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError, InputError, RefusedError
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.base import Diagnostics, DynidError, InputError, RefusedError
+from dynid.robot import RobotModel, load_robot
 from tests.robot.texts import ARM, MJCF, PLACED, TOML, chain, swap
 
 SECOND = '<link name="l2"/><joint name="j2" type="revolute"><parent link="l1"/><child link="l2"/>'

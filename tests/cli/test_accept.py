@@ -12,16 +12,14 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import CLAIMS, Claim, Diagnostics
-from dynid.base.errors import Place, UsageError
+from dynid.base import Diagnostics, Float, Place, UsageError
+from dynid.base.diagnostics import CLAIMS, Claim
 from dynid.estimate import WLS
-from dynid.identification.settings import Settings
+from dynid.identification import Settings
 from dynid.kernel import inverse_dynamics
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.run.store import load
+from dynid.log import canonical_columns, write_log
+from dynid.robot import RobotModel, load_robot
+from dynid.run import load
 from tests.command_line import ROBOT, Run
 
 # The arm of the other tests on a vertical axis, whose torque shows how the base leans.

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.log.own_columns import canonical_columns, write_log
+from dynid.log import canonical_columns, write_log
 from dynid.robot import load_robot
 from tests.command_line import Run
 

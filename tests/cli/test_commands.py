@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.log.read import read_log
+from dynid.log import read_log
 from dynid.robot import load_robot
 from tests.command_line import RUN_FILES, Run
 

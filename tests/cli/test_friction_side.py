@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dynid_studies.nini_arm import MODEL, SPRINGS, arm, motion, truth
 
-from dynid.log.own_columns import canonical_columns, write_log
+from dynid.log import canonical_columns, write_log
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.log.own_columns import write_log
+from dynid.base import Float
+from dynid.log import write_log
 from dynid.robot import load_robot
 from tests.command_line import Run, make_log
 from tests.export.models import shipped
@@ -253,7 +253,7 @@ def test_a_data_set_of_lerobot_in_percent(robot_file: Path, tmp_path: Path, run:
     assert "lerobot-calibrate" in done.out
     done = run("identify", robot, log, "-c", tmp_path / "e.toml", "--out", tmp_path / "run")
     assert done.code == 3
-    assert "a calibration file of LeRobot" in done.err
+    assert "LeRobot calibration file" in done.err
     done = run(*call, "--force", "--answer", f"log.position.calibration={file}")
     assert done.code == 0, done.err
     assert "question" not in done.out

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dynid.log.own_columns import write_log
+from dynid.log import write_log
 from tests.command_line import Run
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.log.own_columns import canonical_columns, write_log
+from dynid.log import canonical_columns, write_log
 from dynid.robot import load_robot
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid.terms import RigidBody, Spring, Triangle
 from tests.command_line import Run
 

@@ -10,12 +10,13 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
+from dynid.base import Float
+from dynid.robot import RobotModel
+from dynid.signals import Samples
 from dynid.spatial.inertia import six
 from dynid.terms import SpinningRotor
-from dynid.testing.robots import CHANNEL, LOAD, WIDTH, RobotCase, covering_cases
+from dynid.testing import RobotCase, covering_cases
+from dynid.testing.robots import CHANNEL, LOAD, WIDTH
 
 EVERY = [pytest.param(case, id=case.name) for case in covering_cases()]
 ONE_ENCODER = [pytest.param(c, id=c.name) for c in covering_cases() if c.levels["encoders"] == "one"]

@@ -7,17 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.estimate.estimator import Regression
-from dynid.estimate.least_squares import OLS, WLS
-from dynid.estimate.prior import regression_of
-from dynid.estimate.recursive import RecursiveLeastSquares
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import BaseMap, structural_base
-from dynid.factor.blocking import Blocking
+from dynid.estimate import OLS, WLS, RecursiveLeastSquares, Regression, regression_of
+from dynid.factor import Assembly, BaseMap, Blocking, structural_base
 from dynid.rows import ElasticRows, MotorRows, PowerRows, Rows, TorqueRows
-from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples
-from dynid.testing.robots import RobotCase
+from dynid.signals import ParallelFilter, Samples
+from dynid.testing import RobotCase
 from tests.covering.oracle import EVERY, ONE_ENCODER, TWO_ENCODERS, agree
 
 RATE = 100.0

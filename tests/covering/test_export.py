@@ -11,16 +11,13 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.exporters import ExportModel
+from dynid.exporters import ExportModel, new_mjcf, new_urdf
 from dynid.exporters.c_code import write_c
 from dynid.exporters.expression import on_one_branch
-from dynid.exporters.mjcf import new_mjcf
 from dynid.exporters.model import with_zero_offsets
-from dynid.exporters.urdf import new_urdf
-from dynid.signals.samples import Samples
-from dynid.terms import Terms
-from dynid.terms.exports import MotionBasis
-from dynid.testing.robots import RobotCase
+from dynid.signals import Samples
+from dynid.terms import MotionBasis, Terms
+from dynid.testing import RobotCase
 from tests.covering.oracle import EVERY, ONE_ENCODER, agree
 from tests.export.models import compiled
 

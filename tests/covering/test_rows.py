@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.rows import (
+    ElasticMomentumRows,
     ElasticRows,
     EnergyRows,
     FilteredPowerRows,
@@ -20,10 +21,10 @@ from dynid.rows import (
     StaticRows,
     TorqueRows,
 )
-from dynid.rows.elastic import ElasticMomentumRows
 from dynid.rows.momentum import CausalFilter
-from dynid.signals.samples import Samples
-from dynid.testing.robots import CHANNEL, RobotCase
+from dynid.signals import Samples
+from dynid.testing import RobotCase
+from dynid.testing.robots import CHANNEL
 from tests.covering.oracle import (
     EVERY,
     ONE_ENCODER,

@@ -7,17 +7,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.lab.mujoco import MujocoSimulator
+from dynid.simulation import (
+    Coupling,
+    Elasticity,
+    FixedStep,
+    ForwardModel,
+    FunctionLoad,
+    Mechanism,
+    Plant,
+    SmoothFriction,
+    simulate,
+)
 from dynid.simulation.control import OpenLoop
-from dynid.simulation.forward import ForwardModel
-from dynid.simulation.integrate import FixedStep
-from dynid.simulation.mechanism import Mechanism
-from dynid.simulation.motion import simulate
-from dynid.simulation.plant import Coupling, Elasticity, FunctionLoad, Plant, SmoothFriction
 from dynid.terms import Terms
 from dynid.terms.forms import channels_of
-from dynid.testing.robots import RobotCase
+from dynid.testing import RobotCase
 from tests.covering.oracle import EVERY, ONE_ENCODER, Bodies, agree, bodies_of, motors_of, slope
 
 

@@ -8,9 +8,9 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from dynid.terms import OnMotor
-from dynid.terms.gain import DriveGain
-from dynid.testing.robots import LEVELS, RobotCase, covering_cases
+from dynid.terms import DriveGain, OnMotor
+from dynid.testing import RobotCase, covering_cases
+from dynid.testing.robots import LEVELS
 from tests.covering.oracle import EVERY, ONE_ENCODER, agree, expected, moved, slope
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.identification.pipeline import identify
-from dynid.log.read import Log
+from dynid.log import Log
+from dynid.testing import Recorded, Unmodelled, on_moving_base, plant, record
 from dynid.testing.machines import imprecise
-from dynid.testing.plants import Recorded, Unmodelled, on_moving_base, plant, record
 
 SWAY = np.array([0.4, 0.4, 0.1])
 WAVES, LOWEST, HIGHEST = 6, 0.2, 1.5

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.diagnosis.changes import check_changes, find_change, find_friction_drift
 from dynid.diagnosis.load_times import find_load_times
 from dynid.diagnosis.residual_analysis import ResidualAnalysis

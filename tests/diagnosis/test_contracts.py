@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from scipy.signal import lfilter
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.diagnosis.diagnosis import Diagnosis, every_diagnosis
 from dynid.diagnosis.masking import Bursts, Saturation
 from dynid.diagnosis.proof import EffectTest
 from dynid.diagnosis.resonance import GearRipple, Resonance
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 from dynid.terms import Term
 from dynid.terms.drift import Drift
 from dynid.terms.nominal import Nominal

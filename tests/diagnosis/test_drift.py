@@ -8,21 +8,20 @@ from pathlib import Path
 import numpy as np
 
 import dynid
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.proof import EffectTest
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.identification.experiment import Experiment, open_log
+from dynid.identification import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS
-from dynid.log.own_columns import canonical_columns, write_log
+from dynid.log import canonical_columns, write_log
 from dynid.simulation.motion import inverse
-from dynid.terms import Term
+from dynid.terms import Term, Terms
 from dynid.terms.drift import Drift, causes
 from dynid.terms.residual_tests import FeatureGroup
-from dynid.terms.term import Terms
 from dynid.testing import TrueMotion, analysis_of, small_arm
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 
 
 def group_of(kind: type[Term]) -> FeatureGroup:

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.diagnosis.input_checks import check_guidance
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.simulation.motion import rigid_torque

@@ -6,14 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings
+from dynid.identification.settings import DEFAULT_TERMS
 from dynid.kernel import inverse_dynamics
-from dynid.log.read import Log
+from dynid.log import Log
 from dynid.simulation.motion import inverse
 from dynid.terms import HeldLoad
 from dynid.testing import small_arm
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 
 ARM, MASS = small_arm(), 1.5
 

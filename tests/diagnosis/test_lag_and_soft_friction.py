@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import Log
+from dynid.log import Log
 from dynid.robot import load_robot
 
 mujoco = pytest.importorskip("mujoco")

@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.proof import EffectTest
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.terms.friction_shapes import SmoothCoulomb
-from dynid.terms.term import Terms
+from dynid.terms import SmoothCoulomb, Terms
 from dynid.terms.torque_delay import LATE_TORQUE
 from dynid.testing import TrueMotion, analysis_of, small_arm
 

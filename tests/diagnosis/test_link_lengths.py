@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.diagnosis.input_checks import check_link_lengths, find_link_lengths
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 from dynid.testing import analysis_of, small_arm
 
 ARM = small_arm()

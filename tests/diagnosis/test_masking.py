@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Bool, Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Bool, Diagnostics, Float
 from dynid.diagnosis.finding import Interval, ResidualFinding
 from dynid.diagnosis.masking import (
     LEAST_HEIGHT,
@@ -24,12 +23,12 @@ from dynid.diagnosis.masking import (
     without_times,
 )
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
-from dynid.run.result import Identification
-from dynid.signals.samples import REST, Samples
+from dynid.log import canonical_columns, read_log, write_log
+from dynid.run import Identification
+from dynid.signals import Samples
+from dynid.signals.samples import REST
 from dynid.testing import TrueMotion, analysis_of, small_arm
 from dynid.testing.faults import Recording, recorded
 from dynid.testing.machines import MACHINES

@@ -8,18 +8,16 @@ import numpy as np
 import pinocchio
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.diagnosis import input_checks as measurement
 from dynid.diagnosis.input_checks import LEAST_FRICTION, LEAST_NOISE
 from dynid.diagnosis.residual_analysis import basis
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
+from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import load_robot
-from dynid.run.result import Identification
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.run import Identification
+from dynid.trajectories import FourierTrajectory
 
 LINK = """
 <link name="l{j}"><inertial><origin xyz="{x} 0.02 0.03"/><mass value="{m}"/>

@@ -12,8 +12,7 @@ from scipy.signal import lfilter
 from dynid.diagnosis.diagnosis import diagnose
 from dynid.diagnosis.residual_analysis import RawTorque, first_torque
 from dynid.diagnosis.resonance import Resonance, chance
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
+from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.testing import analysis_of, small_arm
 
 RATE = 250.0

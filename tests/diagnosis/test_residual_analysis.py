@@ -11,8 +11,7 @@ from scipy.stats import kstest
 
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, basis, hotelling, regressor
 from dynid.diagnosis.resonance import spectrum
-from dynid.terms.channel import ChannelTorque
-from dynid.terms.term import Terms
+from dynid.terms import ChannelTorque, Terms
 from dynid.testing import analysis_of, small_arm
 
 

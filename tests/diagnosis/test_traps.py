@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.diagnosis.diagnosis import compare_with_description, every_diagnosis, report_missing_effects
 from dynid.diagnosis.input_checks import check_negative_friction
 from dynid.diagnosis.load_times import prove_load
@@ -20,28 +19,25 @@ from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate import WLS
 from dynid.identification.settings import DEFAULT_TERMS
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.robot import load_robot
+from dynid.log import canonical_columns, write_log
+from dynid.robot import RobotModel, load_robot
 from dynid.robot.load import lock_joints
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid.simulation.motion import inverse, rigid_torque
-from dynid.spatial.inertia import from_com
-from dynid.terms import Viscous
+from dynid.spatial import from_com
+from dynid.terms import DriveGain, RigidBody, Terms, TermWords, Viscous
 from dynid.terms.catalogue import CATALOGUE
-from dynid.terms.gain import DriveGain, heaviness, size_against_description
+from dynid.terms.gain import heaviness, size_against_description
 from dynid.terms.gravity_tilt import across, find_tilt
 from dynid.terms.payload import find_load
-from dynid.terms.residual_tests import FeatureGroup, Level, Notice, TermWords
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.term import Terms
+from dynid.terms.residual_tests import FeatureGroup, Level, Notice
 from dynid.terms.torque_delay import find_delay
 from dynid.testing import TrueMotion, analysis_of, small_arm
 from dynid.testing.faults import BY_NAME, CLEAN, FAULTS, kind, outcome
 from dynid.testing.lab import RATE, fitted
 from dynid.testing.machines import MACHINES, imprecise, loaded, tilted
 from dynid.testing.plants import example_robots
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 from tests.command_line import Run
 
 
@@ -325,7 +321,7 @@ def test_torque_of_another_size() -> None:
     sink = Diagnostics()
     compare_with_description(replace(analysis, robot=scaled(robot, 10.0)), sink)
     assert [one.identifier for one in sink.doubts] == ["torque-scale"]
-    assert 'before gears of about 10 : 1, declare effort.side = "motor"' in sink.doubts[0].text
+    assert 'gear ratio of about 10, set effort.side = "motor"' in sink.doubts[0].text
     for factor in (0.01, 100.0):
         sink = Diagnostics()
         compare_with_description(replace(analysis, robot=scaled(robot, factor)), sink)

@@ -12,11 +12,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.dynamics import Dynamics
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_robot
 
 ROBOTS = (
     "ur_description/urdf/ur3_robot.urdf",

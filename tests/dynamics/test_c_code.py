@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.dynamics import Dynamics
 from dynid.dynamics.observer import Thresholds
 from dynid.exporters import ExportModel

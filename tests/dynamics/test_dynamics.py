@@ -9,15 +9,13 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import SolverError, UsageError
+from dynid.base import Float, SolverError, UsageError
 from dynid.dynamics import Dynamics
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_example
+from dynid.terms import Lean, Mixed, MotionBasis, Stribeck
 from dynid.terms.curve import FrictionCurve
-from dynid.terms.exports import Mixed, MotionBasis
-from dynid.terms.friction_shapes import Stribeck
-from dynid.terms.gravity_tilt import GravityTilt, Lean
+from dynid.terms.gravity_tilt import GravityTilt
 from tests.dynamics.conftest import ROBOTS, Oracle, agree, example, states
 
 pytestmark = pytest.mark.usefixtures("kernel")

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base import Float, UnfitDataError, UsageError
 from dynid.dynamics import Dynamics
 from dynid.dynamics.observer import Thresholds
 from tests.dynamics.test_c_code import Compiled, pointer

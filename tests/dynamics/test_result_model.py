@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.dynamics import Dynamics
 from dynid.estimate import WLS
 from dynid.robot import load_example
-from dynid.terms import Coulomb, Offset, PositionFriction, RigidBody, RotorInertia, Viscous
-from dynid.terms.term import Terms
+from dynid.terms import Coulomb, Offset, PositionFriction, RigidBody, RotorInertia, Terms, Viscous
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -10,17 +10,15 @@ from typing import cast
 import numpy as np
 import pytest
 
-from dynid.estimate.estimator import Estimate
+from dynid.estimate import Estimate
 from dynid.estimate.scores import POINTS, Bands
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import read_log
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
-from dynid.run.store import load
-from dynid.signals.settings import Preparation
-from dynid.terms import Coulomb, RigidBody, Terms, Viscous
-from dynid.terms.friction_shapes import Presliding
+from dynid.log import read_log
+from dynid.robot import RobotModel
+from dynid.run import Identification, load
+from dynid.signals import Preparation
+from dynid.terms import Coulomb, Presliding, RigidBody, Terms, Viscous
 from dynid.testing import random_inertia, random_robot, simulated_log, smooth_samples
 from dynid.verbs.demo import save
 

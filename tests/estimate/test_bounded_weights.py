@@ -7,20 +7,14 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.estimate import IRLS, WLS, FeasibleFit
-from dynid.estimate.estimator import Regression
-from dynid.estimate.least_squares import GROWTH, _iterated, residual_sigma, solve, weight_floor
-from dynid.estimate.prior import regression_of
-from dynid.estimate.source import LogSource
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import structural_base
-from dynid.factor.blocking import Blocking
+from dynid.base import Float
+from dynid.estimate import IRLS, WLS, FeasibleFit, LogSource, Regression, regression_of, residual_sigma, solve
+from dynid.estimate.least_squares import GROWTH, _iterated, weight_floor
+from dynid.factor import Assembly, Blocking, structural_base
 from dynid.factor.factor import group_scale
-from dynid.robot.load import load_example
-from dynid.rows.torque import TorqueRows
-from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples
+from dynid.robot import load_example
+from dynid.rows import TorqueRows
+from dynid.signals import ParallelFilter, Samples
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
 
 RATE, SECONDS = 100.0, 20.0

@@ -7,16 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import SolverError
-from dynid.estimate import WLS
-from dynid.estimate.feasible import FeasibleFit
+from dynid.base import Diagnostics, SolverError
+from dynid.estimate import WLS, FeasibleFit
 from dynid.estimate.physical import unconstrained, warn_or_raise
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
-from dynid.run.result import Identification
+from dynid.log import canonical_columns, read_log, write_log
+from dynid.run import Identification
 from dynid.testing.faults import recorded
 from dynid.testing.machines import MACHINES
 

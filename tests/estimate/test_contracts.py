@@ -22,20 +22,19 @@ from dynid.estimate import (
     Estimate,
     Estimator,
     FeasibleFit,
+    RecursiveLeastSquares,
     Regression,
     Ridge,
     ServoOE,
     Status,
+    completed,
+    residual_sigma,
 )
-from dynid.estimate.least_squares import Given, completed, residual_sigma
-from dynid.estimate.recursive import RecursiveLeastSquares
+from dynid.estimate.least_squares import Given
 from dynid.estimate.source import source_of
-from dynid.feasible.bodies import UNLIMITED
-from dynid.papers.kalman import CDKF, EKF, UKF
-from dynid.papers.likelihood import ML
-from dynid.papers.neural import Adaline, Hopfield
-from dynid.papers.total import TLS
-from dynid.rows.rows import Equations
+from dynid.feasible import UNLIMITED
+from dynid.papers import CDKF, EKF, ML, TLS, UKF, Adaline, Hopfield
+from dynid.rows import Equations
 from dynid.testing import EstimatorContract, MotionEstimatorContract
 
 Options = Sequence[Mapping[str, Any]]

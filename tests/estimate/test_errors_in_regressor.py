@@ -10,8 +10,8 @@ from scipy.linalg import eigh
 
 from dynid.estimate import IV, WLS, Estimator
 from dynid.estimate.instrumental import least_correlation
-from dynid.papers.likelihood import ML
-from dynid.papers.total import TLS, smallest
+from dynid.papers import ML, TLS
+from dynid.papers.total import smallest
 from dynid.signals.noise import white_level
 from dynid.testing import DenseSource, Synthetic, factors_of, measured_regression, synthetic_regression
 from dynid.testing.motion import encoder_noise
@@ -117,7 +117,7 @@ def test_likelihood_without_noise_of_the_motion_is_least_squares() -> None:
 
 def test_likelihood_climbs_where_it_should() -> None:
     # Its step is zero where central differences of its own cost are zero.
-    from dynid.estimate.simulated import SimulationProblem
+    from dynid.estimate import SimulationProblem
     from dynid.papers.likelihood import Likelihood
 
     case = measured_regression(2, seconds=4.0, position_noise=1e-3)

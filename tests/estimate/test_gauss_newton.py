@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import SolverError
+from dynid.base import Float, SolverError
 from dynid.estimate import output_error as gauss_newton
 
 

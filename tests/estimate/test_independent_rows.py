@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from dynid.estimate.scores import noise_rows_a_sample
+from dynid.estimate import noise_rows_a_sample
 
 
 @pytest.mark.parametrize("order", [1, 2, 4, 8])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base import Float
+from dynid.estimate import BlockScores, covariance_of
 from dynid.estimate.instrumental import Solved
-from dynid.estimate.uncertainty import BlockScores, Intervals, covariance_of
+from dynid.estimate.uncertainty import Intervals
 
 
 def test_intervals_of_instruments_are_those_of_their_kind() -> None:

@@ -9,20 +9,10 @@ import pytest
 from scipy.stats import binom
 
 from benchmarks import coverage
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
-from dynid.estimate import OLS, WLS, Ridge
-from dynid.estimate.uncertainty import (
-    BlockScores,
-    Intervals,
-    automatic_bandwidth,
-    bootstrap,
-    covariance_of,
-    hac,
-    sandwich,
-    shrunk,
-)
-from dynid.factor.factor import stack
+from dynid.base import Float, UsageError
+from dynid.estimate import OLS, WLS, BlockScores, Ridge, covariance_of
+from dynid.estimate.uncertainty import Intervals, automatic_bandwidth, bootstrap, hac, sandwich, shrunk
+from dynid.factor import stack
 from dynid.testing import Synthetic, synthetic_regression
 
 KINDS = [kind.value for kind in Intervals]

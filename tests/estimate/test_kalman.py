@@ -9,22 +9,19 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.stats import chi2
 
-from dynid.base.errors import SolverError, UnfitDataError, UsageError
-from dynid.estimate import WLS
-from dynid.estimate.base_dynamics import BaseDynamics
-from dynid.estimate.kalman import FILTERS, ExtendedKalman, JointFilter, KalmanNoise, UnscentedKalman
-from dynid.estimate.simulated import SimulationProblem
-from dynid.factor.base import structural_base
+from dynid.base import SolverError, UnfitDataError, UsageError
+from dynid.estimate import FILTERS, WLS, BaseDynamics, JointFilter, KalmanNoise, SimulationProblem
+from dynid.estimate.kalman import ExtendedKalman, UnscentedKalman
+from dynid.factor import structural_base
 from dynid.fleet.kalman import KalmanSettings, KalmanWatcher
 from dynid.fleet.watch import Watcher, WatchSettings
 from dynid.kernel import forward_dynamics
-from dynid.papers.kalman import EKF, _Passes
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.papers import EKF
+from dynid.papers.kalman import _Passes
+from dynid.robot import RobotModel, load_robot
 from dynid.rows import ElasticRows, TorqueRows
-from dynid.signals.samples import Samples
-from dynid.simulation.loop import measured_coordinates
-from dynid.simulation.mechanism import Mechanism
+from dynid.signals import Samples
+from dynid.simulation import Mechanism, measured_coordinates
 from dynid.terms import (
     ChannelTorque,
     Coulomb,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import SolverError
-from dynid.estimate.base_dynamics import BaseDynamics
-from dynid.estimate.kalman import ExtendedKalman, JointFilter, KalmanNoise
-from dynid.factor.base import structural_base
+from dynid.base import Float, SolverError
+from dynid.estimate import BaseDynamics, JointFilter, KalmanNoise
+from dynid.estimate.kalman import ExtendedKalman
+from dynid.factor import structural_base
 from dynid.kernel import using
 from dynid.rows import TorqueRows
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_robot, smooth_samples
 from tests.kernels import native_is_built

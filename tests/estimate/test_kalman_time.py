@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dynid.base.errors import UsageError
-from dynid.estimate.base_dynamics import BaseDynamics
-from dynid.estimate.kalman import FILTERS, seconds_a_step
-from dynid.factor.base import structural_base
+from dynid.base import UsageError
+from dynid.estimate import FILTERS, BaseDynamics, seconds_a_step
+from dynid.factor import structural_base
 from dynid.kernel import using
-from dynid.papers.kalman import CDKF, EKF, UKF, KalmanFit
+from dynid.papers import CDKF, EKF, UKF
+from dynid.papers.kalman import KalmanFit
 from dynid.rows import TorqueRows
 from dynid.terms import Coulomb, RigidBody, Terms, Viscous
 from dynid.testing import measured_regression, random_robot

@@ -8,18 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import UsageError
+from dynid.base import UsageError
+from dynid.estimate import parameter_spread
 from dynid.estimate.physical import Posterior, Problem, _whitening, posterior, volume_slope
-from dynid.estimate.prior import parameter_spread
-from dynid.factor.base import influence
-from dynid.feasible.bodies import least_eigenvalues
-from dynid.feasible.refinement import Chart
+from dynid.factor import influence
+from dynid.feasible import Chart, least_eigenvalues
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import read_log
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
-from dynid.signals.settings import Preparation
+from dynid.log import read_log
+from dynid.robot import RobotModel
+from dynid.run import Identification
+from dynid.signals import Preparation
 from dynid.terms import Coulomb, RigidBody, Viscous
 from dynid.testing import random_inertia, random_robot, simulated_log
 
@@ -155,7 +154,7 @@ def test_an_estimate_of_no_real_body_still_has_a_posterior(found: Identification
 
 
 def test_stored_runs_give_the_same(found: Identification, result: Posterior, tmp_path: Path) -> None:
-    from dynid.run.store import load
+    from dynid.run import load
     from dynid.verbs.demo import save
 
     save(found, tmp_path / "run")

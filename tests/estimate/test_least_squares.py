@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError, UsageError
-from dynid.estimate import OLS, WLS, Estimate, Regression, Ridge
-from dynid.estimate.uncertainty import BlockScores, jackknife
-from dynid.factor.factor import stack
+from dynid.base import Float, UnfitDataError, UsageError
+from dynid.estimate import OLS, WLS, BlockScores, Estimate, Regression, Ridge
+from dynid.estimate.uncertainty import jackknife
+from dynid.factor import stack
 from dynid.testing import Synthetic, factors_of, synthetic_regression
 
 

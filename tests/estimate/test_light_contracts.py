@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, Estimator
-from dynid.papers.kalman import CDKF, EKF, UKF
+from dynid.papers import CDKF, EKF, UKF
 from dynid.testing import measured_regression
 
 ELASTIC = [IV(), DIDIM(), CLIE(), CLOE(), OE()]

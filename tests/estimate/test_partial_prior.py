@@ -10,24 +10,18 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.estimate import WLS, Estimate, FeasibleFit, Ridge
-from dynid.estimate.estimator import Regression
+from dynid.base import Diagnostics, Float
+from dynid.estimate import WLS, Estimate, FeasibleFit, Regression, Ridge, regression_of
 from dynid.estimate.feasible import HELD_OUT_GROWTH, MOVED
 from dynid.estimate.physical import MUCH_WORSE, project_to_physical
-from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, prior_pull, regression_of
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import Category, structural_base
-from dynid.factor.blocking import Blocking
-from dynid.feasible.bodies import body_columns, least_eigenvalues
+from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, prior_pull
+from dynid.factor import Assembly, Blocking, Category, structural_base
+from dynid.feasible import body_columns, least_eigenvalues
 from dynid.identification.settings import default_estimator
 from dynid.robot import load_robot
-from dynid.rows.torque import TorqueRows
-from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples
-from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
-from dynid.terms.term import Of
+from dynid.rows import TorqueRows
+from dynid.signals import ParallelFilter, Samples
+from dynid.terms import Coulomb, Of, Offset, RigidBody, RotorInertia, Terms, Viscous
 
 RATE, SECONDS, NOISE = 100.0, 30.0, 0.01
 LINKS = ((5.0, 0.3, "0 0 1"), (3.0, 0.3, "0 1 0"), (0.03, 0.1, "0 1 0"), (0.01, 0.05, "1 0 0"))

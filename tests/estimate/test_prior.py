@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.estimate.prior import likely_bodies, parameter_spread, typical_length
-from dynid.feasible.bodies import body_columns
-from dynid.robot.model import RobotModel
+from dynid.base import Float
+from dynid.estimate import parameter_spread
+from dynid.estimate.prior import likely_bodies, typical_length
+from dynid.feasible import body_columns
+from dynid.robot import RobotModel
 from dynid.spatial.inertia import to_com
 from dynid.terms import Offset, RigidBody, Viscous
 from dynid.testing import random_robot

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.estimate import WLS, FeasibleFit
+from dynid.base import Float
+from dynid.estimate import WLS, FeasibleFit, Regression
 from dynid.estimate import prior as reach
-from dynid.estimate.estimator import Regression
 from dynid.estimate.feasible import NEAR, WORSE
 from dynid.estimate.prior import REACH_DESCRIBED, REACH_GUESSED, centre_limits
 from dynid.factor import Factors
-from dynid.feasible.bodies import body_columns, plausible
+from dynid.feasible import body_columns, plausible
 from dynid.feasible.cones import slack
 from tests.estimate.test_partial_prior import PLAIN, arm, regression
 

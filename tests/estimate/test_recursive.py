@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError, UnfitDataError, UsageError
-from dynid.estimate.recursive import Forgetting, RecursiveLeastSquares, TrajectoryRecorder
+from dynid.base import InputError, UnfitDataError, UsageError
+from dynid.estimate import Forgetting, RecursiveLeastSquares, TrajectoryRecorder
 from dynid.fleet.stream import watch_lines
 from dynid.fleet.watch import Watcher, WatchSettings
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_robot
 from dynid.rows import EnergyRows, Equations, MomentumRows
 from dynid.terms import Offset, RigidBody, Viscous
 from dynid.testing import random_robot, smooth_samples

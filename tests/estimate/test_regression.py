@@ -8,13 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from dynid.estimate.least_squares import OLS, WLS, solve
-from dynid.estimate.prior import regression_of
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import structural_base
-from dynid.factor.blocking import Blocking
-from dynid.rows.torque import TorqueRows
-from dynid.signals.parallel import ParallelFilter
+from dynid.estimate import OLS, WLS, regression_of, solve
+from dynid.factor import Assembly, Blocking, structural_base
+from dynid.rows import TorqueRows
+from dynid.signals import ParallelFilter
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
 from dynid.testing import factors_of, random_robot, synthetic_regression
 from dynid.testing.motion import exact_samples, true_parameters

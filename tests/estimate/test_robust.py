@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.errors import UsageError
+from dynid.base import UsageError
 from dynid.estimate import IRLS, WLS, Estimate
 from dynid.estimate.robust import robust_weights
 from dynid.testing import DenseSource, Synthetic, factors_of, synthetic_regression

@@ -10,17 +10,15 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base import Float, UsageError
 from dynid.base.numerics import stdtrit
-from dynid.estimate import WLS, Estimate, ServoOE
+from dynid.estimate import WLS, Estimate, ServoOE, SimulationProblem
 from dynid.estimate.servo_error import slowest_loop
-from dynid.estimate.simulated import SimulationProblem
 from dynid.estimate.source import log_source
-from dynid.identification.settings import Settings
-from dynid.robot.drive import Servo
-from dynid.terms.catalogue import DEFAULT_TERMS
-from dynid.testing.motion import measured_regression
+from dynid.identification import Settings
+from dynid.robot import Servo
+from dynid.terms import DEFAULT_TERMS
+from dynid.testing import measured_regression
 from tests.servo_plant import KD, KP, Recording, recorded, robot_file, true_parameters
 
 PLAIN = Servo(KP, KD, np.full(2, np.inf), np.zeros(2))

@@ -10,9 +10,8 @@ import pytest
 import dynid
 from dynid.base.numerics import stdtrit
 from dynid.estimate import ServoOE
-from dynid.identification.settings import Settings
-from dynid.terms import Coulomb
-from dynid.terms.catalogue import DEFAULT_TERMS
+from dynid.identification import Settings
+from dynid.terms import DEFAULT_TERMS, Coulomb
 from dynid.terms.term import sharpened
 from tests.play_plant import Arm, recorded
 

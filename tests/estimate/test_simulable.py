@@ -7,14 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.errors import SolverError
-from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator
-from dynid.estimate.least_squares import solve
-from dynid.estimate.simulated import ENOUGH, SimulationProblem, lag_of, least_distance
+from dynid.base import SolverError
+from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator, SimulationProblem, solve
+from dynid.estimate.simulated import ENOUGH, lag_of, least_distance
 from dynid.kernel import using
-from dynid.papers.total import TLS
+from dynid.papers import TLS
+from dynid.signals import Samples
 from dynid.signals.filter import first_difference
-from dynid.signals.samples import Samples
 from dynid.simulation import loop
 from dynid.simulation.loop import differentiated
 from dynid.testing import measured_regression

@@ -7,22 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.errors import SolverError, UsageError
-from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator
+from dynid.base import SolverError, UsageError
+from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator, LogSource, SimulationProblem
 from dynid.estimate.output_error import closed_loop
-from dynid.estimate.simulated import SimulationProblem
-from dynid.estimate.source import LogSource
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 from dynid.rows import MomentumRows
-from dynid.signals.samples import Samples
-from dynid.simulation.control import GravityPD, TorqueTable
-from dynid.simulation.integrate import Adaptive
+from dynid.signals import Samples
+from dynid.simulation import Adaptive, GravityPD, Mechanism, Plant, SmoothFriction, TorqueTable, simulate
 from dynid.simulation.loop import Feedback, Output, Stretches, refined, run, sensitivity
-from dynid.simulation.mechanism import Mechanism
-from dynid.simulation.motion import simulate
-from dynid.simulation.plant import Plant, SmoothFriction
-from dynid.terms import Coulomb, JointDamping, Offset, RigidBody, Viscous
-from dynid.terms.exports import Reads
+from dynid.terms import Coulomb, JointDamping, Offset, Reads, RigidBody, Viscous
 from dynid.testing import measured_regression
 from dynid.testing.motion import exact_samples, true_parameters, two_joints
 
@@ -54,7 +47,7 @@ def test_force_is_mass_times_acceleration_and_bias(elastic: bool) -> None:
 
 
 def test_elastic_joints_are_those_of_the_plant() -> None:
-    from dynid.simulation.plant import Elasticity
+    from dynid.simulation import Elasticity
 
     m = mechanism(elastic=True)
     values = {c.name: t for c, t in zip(m.terms.columns(m.robot), m.theta, strict=True)}

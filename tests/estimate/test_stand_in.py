@@ -10,17 +10,13 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.estimate import WLS
+from dynid.base import Diagnostics, Float
+from dynid.estimate import WLS, Estimate, FeasibleFit
 from dynid.estimate import physical as room
-from dynid.estimate.estimator import Estimate
-from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.physical import may_stand_in, project_to_physical
 from dynid.identification.settings import default_estimator
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
+from dynid.robot import RobotModel, load_robot
+from dynid.signals import Samples
 from tests.estimate.test_partial_prior import PLAIN, ROTORS, arm, regression, torque
 
 

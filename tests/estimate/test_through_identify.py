@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError, UsageError
+from dynid.base import Diagnostics, InputError, UsageError
 from dynid.estimate import CLOE, DIDIM, IRLS, OE, Estimator, simulated
 from dynid.estimate.simulated import smoothed, thinned
-from dynid.identification.experiment import Experiment
-from dynid.identification.settings import Settings
+from dynid.identification import Experiment, Settings
 from dynid.rows import TorqueRows
-from dynid.signals.settings import Preparation
+from dynid.signals import Preparation
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
 from dynid.testing import measured_regression, simulated_log
 from dynid.testing.motion import exact_samples, true_parameters, two_joints

@@ -7,22 +7,29 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.excitation.collision import collision_model
-from dynid.excitation.design import Criterion, Information, Problem, Task, draws, within
-from dynid.excitation.limits import Bounds, MotionLimits, Workspace
-from dynid.excitation.plan import design_motion, information_of, prior_theta
-from dynid.excitation.shapes import robot_shapes
+from dynid.base import Float
+from dynid.excitation import (
+    Bounds,
+    Criterion,
+    Information,
+    MotionLimits,
+    Task,
+    Workspace,
+    collision_model,
+    design_motion,
+    information_of,
+    prior_theta,
+    robot_shapes,
+)
+from dynid.excitation.design import Problem, draws, within
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.lab.rig import Rig, SensorFile
-from dynid.lab.setup import ControllerFile, PlantFile, Setup, build_plant
-from dynid.log.own_columns import write_log
-from dynid.log.read import read_log
+from dynid.lab import Rig, SensorFile, Setup, build_plant
+from dynid.lab.setup import ControllerFile, PlantFile
+from dynid.log import read_log, write_log
 from dynid.robot import load_robot
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.trajectories.basis import BasisTrajectory, FourierBasis
+from dynid.terms import Coulomb, Offset, RigidBody, Viscous
+from dynid.trajectories import BasisTrajectory, FourierBasis
 from tests.robot_files import ROBOTS
 
 TERMS = RigidBody() + Viscous() + Coulomb() + Offset()

@@ -11,28 +11,30 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Bool, Float
-from dynid.base.errors import UnfitDataError, UsageError
-from dynid.base.parallel import ordered_map
-from dynid.excitation import design
-from dynid.excitation.collision import collision_model, points, segment_distance
+from dynid.base import Bool, Float, UnfitDataError, UsageError, ordered_map
+from dynid.excitation import (
+    Bounds,
+    Criterion,
+    Information,
+    MotionLimits,
+    Workspace,
+    collision_model,
+    design,
+    information_of,
+    points,
+    prior_theta,
+    robot_shapes,
+)
+from dynid.excitation.collision import segment_distance
 from dynid.excitation.constraints import SmoothBounds
-from dynid.excitation.design import Criterion, Information, focus_on
+from dynid.excitation.design import focus_on
 from dynid.excitation.gradient import MotionGradient
-from dynid.excitation.limits import Bounds, MotionLimits, Workspace
-from dynid.excitation.plan import information_of, prior_theta
-from dynid.excitation.shapes import robot_shapes
 from dynid.kernel import Panels, using
-from dynid.robot import load_example
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.rotor import RotorInertia
-from dynid.terms.spring import TorsionSpring
-from dynid.terms.term import Terms
-from dynid.testing.builders import random_robot
-from dynid.trajectories.basis import FourierBasis
+from dynid.robot import RobotModel, load_example
+from dynid.signals import Samples
+from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, TorsionSpring, Viscous
+from dynid.testing import random_robot
+from dynid.trajectories import FourierBasis
 
 ROBOT = load_example("arm7")
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb() + Offset()

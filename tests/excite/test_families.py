@@ -5,13 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base import Float, UsageError
 from dynid.robot import load_example
-from dynid.trajectories.basis import BasisTrajectory, FourierBasis, SplineBasis
-from dynid.trajectories.moves import SmoothMoves, friction_sweep, static_poses
-from dynid.trajectories.torque_sines import TorqueSinusoids
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import (
+    BasisTrajectory,
+    FourierBasis,
+    FourierTrajectory,
+    SmoothMoves,
+    SplineBasis,
+    TorqueSinusoids,
+    friction_sweep,
+    static_poses,
+)
 
 ROBOT = load_example("arm7")
 BASES = (

@@ -15,23 +15,18 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.errors import UsageError
-from dynid.base.options import options_of
-from dynid.excitation import plan
-from dynid.excitation.design import Criterion, solve
+from dynid.base import UsageError, options_of
+from dynid.excitation import Criterion, MotionSettings, information_of, plan
+from dynid.excitation.design import solve
 from dynid.excitation.formats.urscript import urscript
-from dynid.excitation.plan import design_terms, information_after, information_of
-from dynid.excitation.settings import FILES, REMOVED_OPTIONS, Format, MotionSettings, times, write_motion
-from dynid.factor.assemble import Assembly
-from dynid.factor.blocking import Blocking
+from dynid.excitation.plan import design_terms, information_after
+from dynid.excitation.settings import FILES, REMOVED_OPTIONS, Format, times, write_motion
+from dynid.factor import Assembly, Blocking
 from dynid.robot import load_example
-from dynid.rows.torque import TorqueRows
-from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples
-from dynid.terms.friction import Coulomb, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.trajectories.basis import BasisTrajectory, FourierBasis
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.rows import TorqueRows
+from dynid.signals import ParallelFilter, Samples
+from dynid.terms import Coulomb, RigidBody, Viscous
+from dynid.trajectories import BasisTrajectory, FourierBasis, FourierTrajectory
 from tests.command_line import SHORT_SEARCH, Run, planned
 
 NAMES = ("a", 'b "quoted": {c}', "d", "e", "f", "g")

@@ -12,14 +12,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.errors import ResourceError, UsageError
+from dynid.base import ResourceError, UsageError
 from dynid.excitation.formats.ros2_control import CONTROLLER
 from dynid.excitation.formats.rosbag2 import LEAD, PREVIEW_TOPIC, TRAJECTORY_TOPIC
 from dynid.excitation.settings import FILES, Format, times, write_motion
-from dynid.log.read import read_log
+from dynid.log import read_log
 from dynid.robot import load_robot
-from dynid.trajectories.basis import BasisTrajectory, FourierBasis
-from dynid.trajectories.moves import SmoothMoves
+from dynid.trajectories import BasisTrajectory, FourierBasis, SmoothMoves
 
 NAMES = tuple(f"joint_{i}" for i in range(1, 7))
 SEVEN = (*NAMES, "joint_7")

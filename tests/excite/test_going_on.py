@@ -10,16 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import UsageError
-from dynid.excitation.design import Task, drawn_knots, with_free_knots
+from dynid.base import UsageError
+from dynid.excitation import Bounds, MotionLimits, Task, design_motion, information_of
+from dynid.excitation.design import drawn_knots, with_free_knots
 from dynid.excitation.formats.movej import movej_chain
-from dynid.excitation.limits import Bounds, MotionLimits
-from dynid.excitation.plan import coefficients_of, design_motion, information_of
+from dynid.excitation.plan import coefficients_of
 from dynid.robot import load_example
-from dynid.terms.friction import Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.trajectories.basis import BasisTrajectory, FourierBasis, SplineBasis
-from dynid.trajectories.moves import SmoothMoves
+from dynid.terms import RigidBody, Viscous
+from dynid.trajectories import BasisTrajectory, FourierBasis, SmoothMoves, SplineBasis
 from tests.command_line import Run, planned
 
 ARM = files("dynid") / "data" / "arm7.toml"

@@ -8,38 +8,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.excitation import gradient as left_out
-from dynid.excitation.design import Task
-from dynid.excitation.folder import Checks, checks_of
-from dynid.excitation.gradient import Whole, stretches
-from dynid.excitation.limits import Bounds, MotionLimits, TorqueSpread, reserve_of
-from dynid.excitation.plan import (
+from dynid.base import Float
+from dynid.excitation import (
+    Bounds,
+    Checks,
+    MotionLimits,
+    Task,
+    checks_of,
     design_motion,
-    design_terms,
-    information_after,
-    information_known,
     information_of,
     prior_theta,
 )
+from dynid.excitation import gradient as left_out
+from dynid.excitation.gradient import Whole, stretches
+from dynid.excitation.limits import TorqueSpread, reserve_of
+from dynid.excitation.plan import design_terms, information_after, information_known
 from dynid.excitation.sequences import stage_of
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import structural_base
-from dynid.factor.blocking import Blocking
-from dynid.factor.factor import stack
+from dynid.factor import Assembly, Blocking, stack, structural_base
 from dynid.robot import load_example
-from dynid.rows.torque import TorqueRows
-from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples, samples_at
-from dynid.terms.elastic import Compliance
-from dynid.terms.exports import Reads
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.term import CATALOGUE, Term, Terms
+from dynid.rows import TorqueRows
+from dynid.signals import ParallelFilter, Samples, samples_at
+from dynid.terms import Compliance, Coulomb, Offset, OnMotor, Reads, RigidBody, Term, Terms, Viscous
+from dynid.terms.term import CATALOGUE
 from dynid.terms.torque_delay import TorqueDelay
-from dynid.terms.transmission import OnMotor
-from dynid.trajectories.basis import FourierBasis
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierBasis, FourierTrajectory
 from tests.command_line import SHORT_SEARCH, Run, planned
 from tests.excite.test_slopes import KINDS
 

@@ -8,26 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.estimate import WLS
-from dynid.estimate.scores import rows_a_sample
-from dynid.excitation.design import Task, shrinkage
+from dynid.base import Float
+from dynid.estimate import WLS, rows_a_sample
+from dynid.excitation import Bounds, MotionLimits, Task, design_motion
+from dynid.excitation.design import shrinkage
 from dynid.excitation.excite import correlated_joints
-from dynid.excitation.limits import Bounds, MotionLimits
-from dynid.excitation.plan import design_motion, information_after
+from dynid.excitation.plan import information_after
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.lab.rig import Rig, SensorFile
-from dynid.lab.setup import ControllerFile, PlantFile, Setup, build_plant
-from dynid.log.own_columns import write_log
-from dynid.log.read import read_log
+from dynid.lab import Rig, SensorFile, Setup, build_plant
+from dynid.lab.setup import ControllerFile, PlantFile
+from dynid.log import read_log, write_log
 from dynid.robot import load_example
-from dynid.run.result import Identification
-from dynid.terms.catalogue import DEFAULT_TERMS
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.trajectories.basis import FourierBasis
-from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
+from dynid.run import Identification
+from dynid.terms import DEFAULT_TERMS, Coulomb, Offset, RigidBody, Viscous
+from dynid.trajectories import FourierBasis, FourierTrajectory, Trajectory
 
 ROBOT = load_example("arm7")
 TERMS = DEFAULT_TERMS

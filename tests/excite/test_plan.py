@@ -7,21 +7,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.errors import UnfitDataError, UsageError
-from dynid.excitation.collision import collision_model
-from dynid.excitation.design import FINER, Criterion, Problem, Task
+from dynid.base import UnfitDataError, UsageError
+from dynid.excitation import (
+    Bounds,
+    Criterion,
+    MotionLimits,
+    Plan,
+    RobotShapes,
+    Task,
+    Workspace,
+    collision_model,
+    design_motion,
+    information_of,
+    prior_theta,
+    robot_shapes,
+)
+from dynid.excitation.design import FINER, Problem
 from dynid.excitation.excite import fourier_basis
-from dynid.excitation.limits import Bounds, MotionLimits, Workspace
-from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
-from dynid.excitation.shapes import RobotShapes, robot_shapes
-from dynid.robot import load_example
-from dynid.robot.model import Limits, RobotModel
-from dynid.robot.shapes import Shape
-from dynid.spatial.algebra import placement
-from dynid.terms.channel import ChannelTorque
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.trajectories.basis import FourierBasis, SplineBasis
+from dynid.robot import Limits, RobotModel, Shape, load_example
+from dynid.spatial import placement
+from dynid.terms import ChannelTorque, Coulomb, Offset, RigidBody, Viscous
+from dynid.trajectories import FourierBasis, SplineBasis
 
 ROBOT = load_example("arm7")
 TERMS = RigidBody() + Viscous() + Coulomb() + Offset()

@@ -8,16 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dynid.base.errors import DynidError
-from dynid.excitation.settings import (
-    MotionSettings,
-    MotionTable,
-    json_schema,
-    plan_text,
-    read_plan_file,
-    settings_of,
-    template_text,
-)
+from dynid.base import DynidError
+from dynid.excitation import MotionSettings, read_plan_file
+from dynid.excitation.settings import MotionTable, json_schema, plan_text, settings_of, template_text
 from tests.command_line import Run
 
 

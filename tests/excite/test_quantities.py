@@ -10,20 +10,15 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError, UsageError
-from dynid.estimate.scores import Residuals, rows_a_sample
-from dynid.excitation.design import Criterion, Task, loaded, payload_information, prediction_focus, shrinkage
-from dynid.excitation.limits import Bounds, MotionLimits
-from dynid.excitation.plan import design_motion, information_of, prior_theta
+from dynid.base import Float, UnfitDataError, UsageError
+from dynid.estimate import Residuals, rows_a_sample
+from dynid.excitation import Bounds, Criterion, MotionLimits, Task, design_motion, information_of, prior_theta
+from dynid.excitation.design import loaded, payload_information, prediction_focus, shrinkage
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_example
-from dynid.signals.samples import Samples
-from dynid.terms.friction import Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.term import Terms
-from dynid.trajectories.basis import FourierBasis, Together
-from dynid.trajectories.codec import parts_of
+from dynid.signals import Samples
+from dynid.terms import RigidBody, Terms, Viscous
+from dynid.trajectories import FourierBasis, Together, parts_of
 from tests.command_line import SHORT_SEARCH, Run, planned
 
 ROBOT = load_example("arm7")

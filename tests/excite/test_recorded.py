@@ -8,16 +8,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError, UnfitDataError, UsageError
+from dynid.base import Float, InputError, UnfitDataError, UsageError
 from dynid.excitation.tracking import track, track_any, union_missing
-from dynid.log.own_columns import write_log
+from dynid.log import write_log
 from dynid.robot import load_example
-from dynid.trajectories.basis import BasisTrajectory, Chain, FourierBasis, SplineBasis, Together
-from dynid.trajectories.codec import from_json, joints_of, parts_of, read_motion, to_json
-from dynid.trajectories.moves import SmoothMoves
-from dynid.trajectories.torque_sines import TorqueSinusoids
-from dynid.trajectories.trajectory import FourierTrajectory, Trajectory
+from dynid.trajectories import (
+    BasisTrajectory,
+    FourierBasis,
+    FourierTrajectory,
+    SmoothMoves,
+    SplineBasis,
+    Together,
+    TorqueSinusoids,
+    Trajectory,
+    from_json,
+    joints_of,
+    parts_of,
+    read_motion,
+    to_json,
+)
+from dynid.trajectories.basis import Chain
 from tests.command_line import Run
 
 ROBOT = load_example("arm7")

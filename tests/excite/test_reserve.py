@@ -10,20 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base import Float, UnfitDataError, UsageError
+from dynid.excitation import Bounds, MotionLimits, Plan, Task, design_motion, information_of, prior_theta
 from dynid.excitation.constraints import margins
-from dynid.excitation.design import Problem, Task
-from dynid.excitation.limits import Bounds, MotionLimits, TorqueSpread, reserve_of
-from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
+from dynid.excitation.design import Problem
+from dynid.excitation.limits import TorqueSpread, reserve_of
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import read_log
+from dynid.log import read_log
 from dynid.robot import load_example, load_robot
-from dynid.signals.samples import Samples
-from dynid.terms.friction import Coulomb, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.trajectories.basis import FourierBasis
+from dynid.signals import Samples
+from dynid.terms import Coulomb, RigidBody, Viscous
+from dynid.trajectories import FourierBasis
 from dynid.verbs.demo import save
 from tests.command_line import SHORT_SEARCH, Run, planned
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dynid.excitation.settings import CLEARANCE
-from dynid.trajectories.codec import read_motion
+from dynid.trajectories import read_motion
 from tests.command_line import SHORT_SEARCH, Run, planned
 
 pytest.importorskip("coal")

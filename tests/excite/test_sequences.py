@@ -10,18 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import UnfitDataError, UsageError
-from dynid.excitation.collision import collision_model
-from dynid.excitation.limits import Bounds, MotionLimits, Workspace
-from dynid.excitation.plan import information_of, prior_theta
+from dynid.base import UnfitDataError, UsageError
+from dynid.excitation import (
+    Bounds,
+    MotionLimits,
+    Workspace,
+    collision_model,
+    information_of,
+    prior_theta,
+    robot_shapes,
+)
 from dynid.excitation.sequences import MovesPlan, poses_plan, sweep_plan
-from dynid.excitation.shapes import robot_shapes
 from dynid.robot import load_example
-from dynid.signals.samples import Samples
-from dynid.terms.friction import Coulomb, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.trajectories.codec import read_motion
-from dynid.trajectories.moves import SmoothMoves
+from dynid.signals import Samples
+from dynid.terms import Coulomb, RigidBody, Viscous
+from dynid.trajectories import SmoothMoves, read_motion
 from tests.command_line import Run, planned
 
 ROBOT = load_example("arm7")

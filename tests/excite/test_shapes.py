@@ -11,26 +11,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import DynidError, InputError, RefusedError, UsageError
-from dynid.excitation.collision import (
+from dynid.base import DynidError, Float, InputError, RefusedError, UsageError
+from dynid.excitation import (
+    Bounds,
     CollisionModel,
+    MotionLimits,
+    RobotShapes,
+    Workspace,
     collision_model,
-    convex_parts,
-    enclosing,
-    placements,
-    point_speed,
     points,
-    reference_poses,
+    robot_shapes,
 )
+from dynid.excitation.collision import convex_parts, enclosing, placements, point_speed, reference_poses
 from dynid.excitation.constraints import verified
-from dynid.excitation.limits import Bounds, MotionLimits, Workspace
-from dynid.excitation.shapes import RobotShapes, derived_shapes, robot_shapes
-from dynid.robot import load_example, load_robot
-from dynid.robot.model import RobotModel
-from dynid.robot.shapes import Shape
-from dynid.spatial.algebra import placement, rotation_rpy
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.excitation.shapes import derived_shapes
+from dynid.robot import RobotModel, Shape, load_example, load_robot
+from dynid.spatial import placement, rotation_rpy
+from dynid.trajectories import FourierTrajectory
 from tests.command_line import SHORT_SEARCH, Run, planned
 
 ARM7 = load_example("arm7")

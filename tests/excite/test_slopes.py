@@ -7,32 +7,43 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Bool, Float
-from dynid.excitation.design import Problem, Task, draws
+from dynid.base import Bool, Float
+from dynid.excitation import Bounds, MotionLimits, Task, information_of, prior_theta
+from dynid.excitation.design import Problem, draws
 from dynid.excitation.gradient import MotionGradient, TermLines
-from dynid.excitation.limits import Bounds, MotionLimits, TorqueSpread
-from dynid.excitation.plan import design_terms, information_of, prior_theta
+from dynid.excitation.limits import TorqueSpread
+from dynid.excitation.plan import design_terms
 from dynid.kernel import Panels
-from dynid.robot import load_example
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
-from dynid.terms import PositionFriction
-from dynid.terms.elastic import Compliance
+from dynid.robot import RobotModel, load_example
+from dynid.signals import Samples
+from dynid.terms import (
+    AsymmetricCoulomb,
+    Compliance,
+    Coulomb,
+    LoadFriction,
+    Offset,
+    PolynomialFriction,
+    PositionFriction,
+    Presliding,
+    RigidBody,
+    RotorInertia,
+    Sigmoid,
+    SmoothCoulomb,
+    Stribeck,
+    Term,
+    TorsionSpring,
+    Viscous,
+    ZolloFriction,
+)
 from dynid.terms.forms import without_memory
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.friction_curves import AsymmetricCoulomb, LoadFriction, PolynomialFriction, SaturatingViscous
-from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
+from dynid.terms.friction_curves import SaturatingViscous
 from dynid.terms.gain import GainError
 from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.position_waves import PositionWaves
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.rotor import RotorInertia
-from dynid.terms.spring import TorsionSpring
-from dynid.terms.term import Term
 from dynid.terms.torque_delay import TorqueDelay
 from dynid.terms.transmission import JointCoupling
 from dynid.terms.zero_offset import ZeroOffset
-from dynid.trajectories.basis import FourierBasis
+from dynid.trajectories import FourierBasis
 
 ROBOT = load_example("arm7")
 FIRST, SECOND = ROBOT.joint_names[:2]

@@ -10,21 +10,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError, UnfitDataError, UsageError
-from dynid.excitation.limits import Bounds, MotionLimits, TorqueSpread
-from dynid.excitation.plan import information_of, prior_theta
+from dynid.base import Float, InputError, UnfitDataError, UsageError
+from dynid.excitation import Bounds, MotionLimits, information_of, prior_theta
+from dynid.excitation.limits import TorqueSpread
 from dynid.excitation.torque_plan import TorquePlan, TorqueTask, design_torque, swing
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_robot
+from dynid.simulation import ForwardModel, Plant, SmoothFriction, simulate
 from dynid.simulation.control import OpenLoop
-from dynid.simulation.forward import ForwardModel
-from dynid.simulation.motion import simulate
-from dynid.simulation.plant import Plant, SmoothFriction
-from dynid.terms.friction import Coulomb, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.trajectories.codec import from_json, to_json
-from dynid.trajectories.torque_sines import TorqueMotion, TorqueSinusoids
+from dynid.terms import Coulomb, RigidBody, Viscous
+from dynid.trajectories import TorqueMotion, TorqueSinusoids, from_json, to_json
 from tests.command_line import Run, planned
 
 HANGING = """

@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError, UsageError
-from dynid.factor.base import structural_base
-from dynid.robot import load_example
-from dynid.robot.model import Limits
-from dynid.rows.torque import TorqueRows
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.rotor import RotorInertia
-from dynid.trajectories.trajectory import SPEED_UP_SECONDS, FourierTrajectory, fit_to_limits
+from dynid.base import InputError, UsageError
+from dynid.factor import structural_base
+from dynid.robot import Limits, load_example
+from dynid.rows import TorqueRows
+from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
+from dynid.trajectories import FourierTrajectory
+from dynid.trajectories.trajectory import SPEED_UP_SECONDS, fit_to_limits
 from dynid.verbs.demo import best_random, information
 
 ROBOT = load_example("arm7")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from dynid.exporters import ExportModel
-from dynid.factor.base import random_states
-from dynid.robot.model import RobotModel
+from dynid.factor import random_states
+from dynid.robot import RobotModel
 
 AGREE = 1e-10
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import RefusedError
+from dynid.base import RefusedError
 from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
 from dynid.exporters.model import c_comment, c_identifier

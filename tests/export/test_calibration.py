@@ -7,15 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UsageError
+from dynid.base import Diagnostics, UsageError
 from dynid.exporters.formats import Request, files_of
 from dynid.log.mapping import LogSection, MotorCalibration, moved, read_calibration
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.robot.options import Reading
-from dynid.terms import RigidBody
-from dynid.terms.term import Terms
+from dynid.robot import Reading, RobotModel, load_robot
+from dynid.terms import RigidBody, Terms
 from dynid.terms.zero_offset import ZeroOffset
 from tests.log.test_calibration import MOTORS, section
 

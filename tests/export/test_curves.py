@@ -10,15 +10,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.exporters import ExportModel
 from dynid.exporters.c_code import write_c
 from dynid.exporters.model import beyond_robot_file, speeds_up_to, straight
 from dynid.robot import load_robot
-from dynid.signals.samples import Samples
-from dynid.terms import Coulomb, Offset, OnMotor, PositionFriction, RigidBody, RotorInertia, Terms, Viscous
-from dynid.terms.friction_curves import AsymmetricCoulomb, PolynomialFriction, SaturatingViscous
-from dynid.terms.friction_shapes import Presliding, Sigmoid, SmoothCoulomb, Stribeck, ZolloFriction
+from dynid.signals import Samples
+from dynid.terms import (
+    AsymmetricCoulomb,
+    Coulomb,
+    Offset,
+    OnMotor,
+    PolynomialFriction,
+    PositionFriction,
+    Presliding,
+    RigidBody,
+    RotorInertia,
+    Sigmoid,
+    SmoothCoulomb,
+    Stribeck,
+    Terms,
+    Viscous,
+    ZolloFriction,
+)
+from dynid.terms.friction_curves import SaturatingViscous
 from dynid.testing import random_robot
 from tests.export.models import compiled, model_of, states
 from tests.export.test_c_code import call, library

@@ -12,18 +12,16 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError, RefusedError, ResourceError, UsageError
+from dynid.base import Diagnostics, InputError, RefusedError, ResourceError, UsageError
 from dynid.estimate import WLS, FeasibleFit
 from dynid.exporters import ExportModel, export, sample_parameters
 from dynid.exporters.export import summary_lines
 from dynid.exporters.tables import read_model_json, read_table
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import read_log
+from dynid.log import read_log
 from dynid.robot import load_robot
-from dynid.run.result import Identification
-from dynid.run.store import load
+from dynid.run import Identification, load
 from dynid.simulation.motion import inverse
 from dynid.spatial.inertia import is_physical
 from dynid.verbs.demo import save

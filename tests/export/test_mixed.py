@@ -10,19 +10,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.exporters import ExportModel
+from dynid.base import Diagnostics
+from dynid.exporters import ExportModel, motors_of, new_mjcf
 from dynid.exporters.c_code import write_c
-from dynid.exporters.expression import motor_faults, motors_of
-from dynid.exporters.mjcf import new_mjcf
+from dynid.exporters.expression import motor_faults
 from dynid.exporters.model import beyond_robot_file, note_left_out
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
-from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Term, Terms, Viscous
-from dynid.terms.friction_shapes import Stribeck
+from dynid.robot import RobotModel, load_robot
+from dynid.signals import Samples
+from dynid.terms import (
+    Coulomb,
+    MotorInertia,
+    Offset,
+    OnMotor,
+    RigidBody,
+    RotorInertia,
+    Stribeck,
+    Term,
+    Terms,
+    Viscous,
+)
 from dynid.terms.gravity_tilt import GravityTilt
-from dynid.terms.transmission import JointCoupling, MotorInertia, OnMotor
+from dynid.terms.transmission import JointCoupling
 from tests.export.models import AGREE, compiled, model_of, mujoco_torque, states
 from tests.export.test_c_code import call, library
 from tests.robot_files import ROBOTS

@@ -9,13 +9,12 @@ import mujoco
 import numpy as np
 import pytest
 
-from dynid.base.errors import RefusedError
-from dynid.exporters import ExportModel
+from dynid.base import RefusedError
+from dynid.exporters import ExportModel, new_mjcf
 from dynid.exporters.export import export_parameters
-from dynid.exporters.mjcf import new_mjcf, quaternion
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.spatial.algebra import rotation_quaternion
+from dynid.exporters.mjcf import quaternion
+from dynid.robot import RobotModel, load_robot
+from dynid.spatial import rotation_quaternion
 from dynid.terms import Coulomb, RigidBody, RotorInertia, TorsionSpring, Viscous
 from dynid.testing import random_robot
 from tests.export.models import check_in_mujoco, model_of, shipped, states

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.exporters.mjcf import edit_mjcf, new_mjcf
-from dynid.exporters.model import ExportModel
-from dynid.robot.load import load_robot
-from dynid.robot.options import Reading
+from dynid.exporters import ExportModel, new_mjcf
+from dynid.exporters.mjcf import edit_mjcf
+from dynid.robot import Reading, load_robot
 
 COULOMB = 0.3
 SLIDER = """

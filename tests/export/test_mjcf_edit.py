@@ -9,19 +9,17 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError
+from dynid.base import Diagnostics, InputError
 from dynid.exporters import ExportModel, export
 from dynid.exporters.mjcf import NotEditable, edit_mjcf
 from dynid.exporters.xml_edit import scan
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import read_log
-from dynid.robot import load_robot
-from dynid.robot.options import Reading
+from dynid.log import read_log
+from dynid.robot import Reading, load_robot
 from dynid.robot.xml import parse
-from dynid.run.result import Identification
-from dynid.spatial.inertia import from_com
+from dynid.run import Identification
+from dynid.spatial import from_com
 from tests.export.models import AGREE, check_in_mujoco, model_of, mujoco_torque, states
 from tests.robot_files import ROBOTS
 
@@ -278,7 +276,7 @@ def test_the_verb_writes_anew_what_it_cannot_change(run_of_mjcf: Identification,
 
 
 def test_pinocchio_finds_the_torque_in_a_new_file(tmp_path: Path) -> None:
-    from dynid.exporters.mjcf import new_mjcf
+    from dynid.exporters import new_mjcf
 
     robot = load_robot(ROBOTS / "puma560.toml")
     model = model_of(robot)

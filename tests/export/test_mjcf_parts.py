@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.exporters.export import export_parameters
 from dynid.robot import load_robot
-from dynid.terms import RigidBody
-from dynid.terms.term import Terms
+from dynid.terms import RigidBody, Terms
 
 ROBOT = """
 <mujoco><worldbody><body name="calf"><inertial pos="0 0 -0.1" mass="0.3" diaginertia="0.002 0.002 0.0002"/>

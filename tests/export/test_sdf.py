@@ -11,8 +11,7 @@ import pytest
 
 from dynid.exporters import ExportModel
 from dynid.exporters.sdf import new_sdf, parameters_of
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_robot
 from tests.export.models import AGREE, model_of, shipped, states
 from tests.robot_files import ROBOTS
 

@@ -17,24 +17,29 @@ import pinocchio as pin
 import pytest
 
 import dynid
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import RefusedError
+from dynid.base import Diagnostics, RefusedError
 from dynid.dynamics import Dynamics
-from dynid.exporters import ExportModel
+from dynid.exporters import ExportModel, new_mjcf, new_urdf
 from dynid.exporters.c_code import write_c
 from dynid.exporters.export import export_parameters
-from dynid.exporters.mjcf import NotEditable, edit_mjcf, new_mjcf, samples_npz
+from dynid.exporters.mjcf import NotEditable, edit_mjcf, samples_npz
 from dynid.exporters.model import exportable_springs, note_left_out, with_zero_offsets
 from dynid.exporters.sdf import new_sdf
-from dynid.exporters.urdf import new_urdf
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.robot.options import Reading
-from dynid.signals.samples import Samples
-from dynid.terms import Coulomb, Offset, OnMotor, RigidBody, RotorInertia, Terms, TorsionSpring, Viscous
-from dynid.terms.exports import spring_torque
+from dynid.robot import Reading, RobotModel, load_robot
+from dynid.signals import Samples
+from dynid.terms import (
+    Coulomb,
+    Offset,
+    OnMotor,
+    RigidBody,
+    RotorInertia,
+    Terms,
+    TorsionSpring,
+    Viscous,
+    spring_torque,
+)
 from dynid.terms.forms import torque_of
-from dynid.testing.builders import random_robot
+from dynid.testing import random_robot
 from tests.export.models import AGREE, compiled, model_of, states
 from tests.export.test_c_code import call, library
 

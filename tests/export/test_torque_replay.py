@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base import Diagnostics, UnfitDataError, UsageError
 from dynid.lab.torque_replay import TorqueReplay
-from dynid.report.section import Page
+from dynid.report import Page
 from dynid.report.sections.replay import ReplaySection
-from dynid.robot import load_example
-from dynid.robot.model import RobotModel
-from dynid.run.store import keep_replay, load
-from dynid.signals.samples import Samples
+from dynid.robot import RobotModel, load_example
+from dynid.run import load
+from dynid.run.store import keep_replay
+from dynid.signals import Samples
 from dynid.terms import (
     Coulomb,
     MotorInertia,

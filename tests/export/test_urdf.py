@@ -10,22 +10,20 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError
-from dynid.exporters import ExportModel
+from dynid.base import Diagnostics, InputError
+from dynid.exporters import ExportModel, new_urdf
 from dynid.exporters.formats import Request, files_of
 from dynid.exporters.tables import table
-from dynid.exporters.urdf import edit_urdf, new_urdf, rpy_of
+from dynid.exporters.urdf import edit_urdf, rpy_of
 from dynid.exporters.xml_edit import scan
 from dynid.kernel import inverse_dynamics
-from dynid.robot import load_robot
+from dynid.robot import Reading, load_robot
 from dynid.robot.load import lock_joints
-from dynid.robot.options import Reading
 from dynid.robot.urdf import lint
 from dynid.robot.xml import parse
-from dynid.signals.samples import Samples
-from dynid.spatial.algebra import rotation_rpy
-from dynid.spatial.inertia import from_com, is_physical
+from dynid.signals import Samples
+from dynid.spatial import from_com, rotation_rpy
+from dynid.spatial.inertia import is_physical
 from dynid.terms import RigidBody, Terms
 from dynid.terms.forms import torque_of
 from tests.export.models import AGREE, model_of, shipped, states

@@ -8,13 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.exporters import ExportModel
-from dynid.exporters.mjcf import edit_mjcf, new_mjcf
+from dynid.base import Diagnostics
+from dynid.exporters import ExportModel, new_mjcf
+from dynid.exporters.mjcf import edit_mjcf
 from dynid.exporters.model import with_zero_offsets
-from dynid.robot import load_robot
-from dynid.robot.model import JointType
-from dynid.robot.options import Reading
+from dynid.robot import JointType, Reading, load_robot
 from tests.export.models import model_of
 from tests.robot_files import ROBOTS
 

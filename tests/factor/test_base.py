@@ -8,13 +8,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError
-from dynid.factor.base import BaseMap, Category, base_of_matrix, random_states, structural_base
-from dynid.robot import load_robot
-from dynid.robot.drive import Drive
-from dynid.robot.model import JointType, Limits, RobotModel
-from dynid.rows.torque import TorqueRows
+from dynid.base import Float, UnfitDataError
+from dynid.factor import BaseMap, Category, base_of_matrix, random_states, structural_base
+from dynid.robot import Drive, JointType, Limits, RobotModel, load_robot
+from dynid.rows import TorqueRows
 from dynid.terms import Coulomb, KnownPayload, Offset, RigidBody, RotorInertia, Terms, Viscous
 from dynid.testing import random_robot
 from tests.robot_files import ROBOTS

@@ -8,15 +8,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError, UsageError
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import structural_base
-from dynid.factor.blocking import Blocking
-from dynid.factor.factor import TRACE, Block, Factor, Factors, merged, stack, triangle_of, without_traces
-from dynid.rows.torque import TorqueRows
-from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples
+from dynid.base import Float, UnfitDataError, UsageError
+from dynid.factor import Assembly, Block, Blocking, Factor, Factors, stack, structural_base
+from dynid.factor.factor import TRACE, merged, triangle_of, without_traces
+from dynid.rows import TorqueRows
+from dynid.signals import ParallelFilter, Samples
 from dynid.terms import Offset, RigidBody, SmoothCoulomb, Terms, Viscous
 from dynid.testing import factors_of, piece_of, random_robot, smooth_samples
 

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynid.estimate.source import Places
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import structural_base
-from dynid.factor.blocking import ALL, Blocking, thinned
-from dynid.factor.factor import Block, Factor, Factors
+from dynid.estimate import Places
+from dynid.factor import Assembly, Block, Blocking, Factor, Factors, structural_base
+from dynid.factor.blocking import ALL, thinned
 from dynid.factor.folds import (
     BLOCKS_A_FOLD,
     LEAST_BLOCKS,
@@ -27,10 +25,10 @@ from dynid.factor.folds import (
     judged_equations,
     not_judged,
 )
-from dynid.rows.torque import TorqueRows
-from dynid.signals.parallel import ParallelFilter
+from dynid.rows import TorqueRows
+from dynid.signals import ParallelFilter, Samples
 from dynid.signals.repetition import Repetition
-from dynid.signals.samples import Samples, WithPast
+from dynid.signals.samples import WithPast
 from dynid.terms import Offset, Presliding, RigidBody, Viscous
 from dynid.terms.forms import torque_of
 from dynid.testing import random_robot, smooth_samples

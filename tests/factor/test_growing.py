@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from dynid.factor import Factor
 from dynid.factor import blocking as growing
 from dynid.factor.blocking import Cut, GrowingBlocks
-from dynid.factor.factor import Factor
 
 COLUMNS = (np.array([0, 2, 5]), np.array([1, 4]))
 # Of pieces of a panel; those of one or two equations wait, the largest do not.

@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.factor import assemble
-from dynid.factor.assemble import Assembly
-from dynid.factor.blocking import Blocking, thinned
+from dynid.factor import Assembly, Blocking, assemble
+from dynid.factor.blocking import thinned
 from dynid.robot import load_example
-from dynid.rows.torque import TorqueRows
-from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples, WithPast
-from dynid.terms import RigidBody, Terms, Viscous
-from dynid.terms.friction_shapes import Presliding
+from dynid.rows import TorqueRows
+from dynid.signals import ParallelFilter, Samples
+from dynid.signals.samples import WithPast
+from dynid.terms import Presliding, RigidBody, Terms, Viscous
 from dynid.terms.torque_delay import TorqueDelay
 
 RATE, SECONDS = 100.0, 60.0

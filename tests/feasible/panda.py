@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from dynid.robot import load_robot
-from dynid.spatial.inertia import from_com
-from dynid.terms import RigidBody
-from dynid.terms.term import Column
+from dynid.spatial import from_com
+from dynid.terms import Column, RigidBody
 from tests.robot_files import ROBOTS
 
 ROBOT = ROBOTS / "panda_gaz.toml"

@@ -7,6 +7,7 @@ import pytest
 
 from dynid.feasible import (
     BodyMass,
+    CentreCone,
     CentreHalfSpaces,
     Convex,
     DensityLimit,
@@ -15,7 +16,6 @@ from dynid.feasible import (
     TotalMass,
 )
 from dynid.feasible.catalogue import CATALOGUE
-from dynid.feasible.constraints import CentreCone
 from dynid.terms import RigidBody
 from dynid.testing import ConstraintContract, random_robot
 

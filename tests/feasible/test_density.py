@@ -7,16 +7,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.feasible import problem
-from dynid.feasible.bodies import barrier, body_columns, compactness, density, no_denser, plausible, slack
+from dynid.base import Float
+from dynid.feasible import (
+    ColumnBounds,
+    DensityLimit,
+    Distance,
+    PhysicalBodies,
+    body_columns,
+    feasible_parameters,
+    plausible,
+    problem,
+)
+from dynid.feasible.bodies import barrier, compactness, density, no_denser, slack
 from dynid.feasible.cones import PRIMAL_TOLERANCE
-from dynid.feasible.constraints import ColumnBounds, DensityLimit, PhysicalBodies
 from dynid.feasible.distance import divergence
 from dynid.feasible.interior import Entropic, Whitened
-from dynid.feasible.problem import PRIOR_WEIGHT, Distance, feasible_parameters
+from dynid.feasible.problem import PRIOR_WEIGHT
 from dynid.feasible.region import Setting
-from dynid.spatial.inertia import from_com, to_com, transformed
+from dynid.spatial import from_com, transformed
+from dynid.spatial.inertia import to_com
 from dynid.testing import random_inertia
 from tests.feasible.test_interior import case
 

@@ -8,15 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import RefusedError, UsageError
+from dynid.base import Diagnostics, RefusedError, UsageError
 from dynid.estimate import OLS, Estimator, FeasibleFit
-from dynid.feasible.constraints import CentreHalfSpaces
+from dynid.feasible import CentreHalfSpaces
 from dynid.feasible.limits import limits_from_description, limits_of_body, limits_of_robot, limits_text
-from dynid.identification.experiment import Experiment
+from dynid.identification import Experiment
 from dynid.robot import load_robot
 from dynid.robot.load import lock_joints
-from dynid.spatial.algebra import rotation_rpy
+from dynid.spatial import rotation_rpy
 from dynid.terms import RigidBody
 from tests.command_line import Run
 from tests.export.models import shipped

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.feasible.constraints import CentreHalfSpaces
+from dynid.base import Diagnostics
+from dynid.feasible import CentreHalfSpaces
 from dynid.feasible.limits import limits_from_description
 from dynid.robot import load_robot
 from dynid.robot.shapes import ball_points, box_points, capsule_points, cylinder_points

@@ -8,19 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError, SolverError, UsageError
+from dynid.base import Diagnostics, InputError, SolverError, UsageError
 from dynid.estimate import DIDIM, IRLS, OLS, WLS, Estimator, FeasibleFit, Ridge
 from dynid.estimate.estimator import Word, base_verdicts
 from dynid.estimate.prior import inertia_known
-from dynid.feasible.bodies import least_eigenvalues
-from dynid.identification import fitting
-from dynid.identification.experiment import Experiment, open_log
+from dynid.feasible import least_eigenvalues
+from dynid.identification import Experiment, fitting, open_log
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import settings_to_experiment
 from dynid.log.clocks import Selection
 from dynid.robot import load_robot
-from dynid.run.result import Identification
+from dynid.run import Identification
 from dynid.testing import EstimatorContract, measured_regression
 from tests.command_line import Run
 from tests.robot_files import ROBOTS

@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dynid.base.errors import SolverError
-from dynid.feasible import BodyMass, ColumnBounds, Distance, PhysicalBodies, TotalMass, feasible_parameters
+from dynid.base import SolverError
+from dynid.feasible import (
+    BodyMass,
+    Chart,
+    ColumnBounds,
+    Distance,
+    PhysicalBodies,
+    TotalMass,
+    feasible_parameters,
+)
 from dynid.feasible.distance import divergence, geodesic, linearised
-from dynid.feasible.refinement import Chart
 from dynid.robot import load_robot
-from dynid.spatial.algebra import placement, rotation_rpy
-from dynid.spatial.inertia import from_com, transformed
+from dynid.spatial import from_com, placement, rotation_rpy, transformed
 from dynid.terms import RigidBody
 from tests.feasible.panda import ROBOT, Panda
 from tests.feasible.test_interior import case

@@ -8,30 +8,33 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float, Int
-from dynid.base.errors import SolverError
-from dynid.feasible import problem
-from dynid.feasible.bodies import DENSEST, body_columns, compactness, least_eigenvalues
-from dynid.feasible.cones import Block, Cone
-from dynid.feasible.constraints import (
+from dynid.base import Float, Int, SolverError
+from dynid.feasible import (
+    Block,
     BodyMass,
     CentreCone,
     CentreHalfSpaces,
     ColumnBounds,
     Condition,
+    Cone,
     Convex,
+    Distance,
     InsideEllipsoid,
     InsideHull,
     PhysicalBodies,
     TotalMass,
     all_conditions,
+    body_columns,
+    feasible_parameters,
+    least_eigenvalues,
+    problem,
 )
+from dynid.feasible.bodies import DENSEST, compactness
 from dynid.feasible.distance import divergence
 from dynid.feasible.interior import Entropic, Whitened, entropic_optimum
-from dynid.feasible.problem import PRIOR_WEIGHT, Distance, feasible_parameters, nearest
+from dynid.feasible.problem import PRIOR_WEIGHT, nearest
 from dynid.feasible.region import Balls, HalfSpaces, Region, Setting
-from dynid.terms import Coulomb, RigidBody, Viscous
-from dynid.terms.term import Column
+from dynid.terms import Column, Coulomb, RigidBody, Viscous
 from dynid.testing import random_inertia, random_robot
 
 SEEDS = range(6)

@@ -8,16 +8,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import DynidError, InputError, RefusedError, SolverError, UsageError
-from dynid.feasible import BodyMass, InsideHull, PhysicalBodies, enclosing_points, feasible_parameters
-from dynid.feasible.constraints import CentreHalfSpaces, Condition, smallest_ellipsoid
-from dynid.identification.experiment import Experiment
+from dynid.base import DynidError, InputError, RefusedError, SolverError, UsageError
+from dynid.feasible import (
+    BodyMass,
+    CentreHalfSpaces,
+    Condition,
+    InsideHull,
+    PhysicalBodies,
+    enclosing_points,
+    feasible_parameters,
+)
+from dynid.feasible.constraints import smallest_ellipsoid
+from dynid.identification import Experiment
 from dynid.identification.settings import settings_to_experiment
 from dynid.robot import load_robot
 from dynid.robot import meshes as mesh_module
 from dynid.robot.meshes import mesh_points
 from dynid.robot.shapes import spread_directions
-from dynid.spatial.inertia import from_com, from_pseudo_inertia
+from dynid.spatial import from_com
+from dynid.spatial.inertia import from_pseudo_inertia
 from dynid.terms import RigidBody
 from tests.feasible.panda import ROBOT
 

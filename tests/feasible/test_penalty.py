@@ -5,13 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.errors import SolverError, UsageError
-from dynid.feasible import PhysicalBodies, TotalMass, feasible_parameters
-from dynid.feasible.bodies import least_eigenvalues, plausible
-from dynid.feasible.refinement import Chart, refine
-from dynid.papers.penalty import Bodies, Rule, Search, _Task, penalised_parameters
+from dynid.base import SolverError, UsageError
+from dynid.feasible import (
+    Chart,
+    PhysicalBodies,
+    TotalMass,
+    feasible_parameters,
+    least_eigenvalues,
+    plausible,
+    refine,
+)
+from dynid.papers import Bodies, Rule, Search, penalised_parameters
+from dynid.papers.penalty import _Task
 from dynid.robot import load_robot
-from dynid.spatial.inertia import from_com
+from dynid.spatial import from_com
 from dynid.terms import RigidBody, Viscous
 from tests.feasible.panda import ROBOT, Panda
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from dynid.robot import load_robot
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
+from dynid.terms import Sigmoid
 from dynid.terms.forms import torque_of
-from dynid.terms.friction_shapes import Sigmoid
 from tests.feasible.panda import ROBOT
 
 

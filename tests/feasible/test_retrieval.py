@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.errors import SolverError, UsageError
-from dynid.factor.base import structural_base
+from dynid.base import SolverError, UsageError
+from dynid.factor import structural_base
 from dynid.feasible import (
     BodyMass,
     CentreCone,
@@ -18,15 +18,17 @@ from dynid.feasible import (
     InsideEllipsoid,
     PhysicalBodies,
     TotalMass,
+    all_conditions,
     feasible_parameters,
+    least_eigenvalues,
 )
-from dynid.feasible.bodies import least_eigenvalues
-from dynid.feasible.constraints import all_conditions, refuse_conflict
+from dynid.feasible.constraints import refuse_conflict
 from dynid.feasible.distance import divergence, quadratic
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
-from dynid.rows.torque import TorqueRows
-from dynid.spatial.inertia import eigenvalues, from_com
+from dynid.rows import TorqueRows
+from dynid.spatial import from_com
+from dynid.spatial.inertia import eigenvalues
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Stiffness, Terms, Viscous
 from tests.feasible.panda import ROBOT, Panda
 

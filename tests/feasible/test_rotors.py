@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float, Int
-from dynid.feasible import problem
-from dynid.feasible.bodies import body_columns
-from dynid.feasible.constraints import ColumnBounds, PhysicalBodies
+from dynid.base import Float, Int
+from dynid.feasible import ColumnBounds, Distance, PhysicalBodies, body_columns, problem
 from dynid.feasible.distance import (
     divergence,
     geodesic,
@@ -17,10 +15,9 @@ from dynid.feasible.distance import (
     scalar_linearised,
 )
 from dynid.feasible.interior import Entropic, Whitened
-from dynid.feasible.problem import PRIOR_WEIGHT, Distance, Task
+from dynid.feasible.problem import PRIOR_WEIGHT, Task
 from dynid.feasible.region import Setting
-from dynid.terms import RigidBody, RotorInertia, Viscous
-from dynid.terms.term import Column
+from dynid.terms import Column, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_inertia, random_robot
 
 SEEDS = range(4)

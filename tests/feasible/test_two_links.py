@@ -16,12 +16,12 @@ from dynid_studies.panda_two_links import (
     two_links,
 )
 
-from dynid.factor.base import structural_base
+from dynid.factor import structural_base
 from dynid.feasible import PhysicalBodies, TotalMass, feasible_parameters
 from dynid.kernel import inverse_dynamics
-from dynid.papers.penalty import Bodies, Rule, Search, penalised_parameters
-from dynid.robot.model import RobotModel
-from dynid.rows.torque import TorqueRows
+from dynid.papers import Bodies, Rule, Search, penalised_parameters
+from dynid.robot import RobotModel
+from dynid.rows import TorqueRows
 from dynid.terms import RigidBody, Terms
 
 

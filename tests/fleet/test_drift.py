@@ -7,7 +7,7 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.fleet.drift import DAYS_A_YEAR, FALSE_ALARM, Course, Effect, follow, inflation_of
 from dynid.fleet.pool import Day, Hierarchy, State, fit_hierarchy, inverse, without_day
 

@@ -21,16 +21,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.factor.factor import Factor
+from dynid.base import Diagnostics
+from dynid.factor import Factor
+from dynid.fleet import FleetStore, read_plan
 from dynid.fleet.cluster import local_file
-from dynid.fleet.plan import FleetLog, read_plan
+from dynid.fleet.plan import FleetLog
 from dynid.fleet.processes import finished
-from dynid.fleet.store import FleetStore
 from dynid.fleet.task import DONE, packed, process, unpacked
 from dynid.identification.logs import torque_factors
-from dynid.log.read import read_log
-from dynid.run.store import load
+from dynid.log import read_log
+from dynid.run import load
 from tests.command_line import Run
 from tests.fleet.conftest import catalogue, many
 from tests.fleet.tasks import deadly

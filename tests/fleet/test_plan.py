@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.errors import DynidError, InputError
-from dynid.fleet.plan import read_plan
+from dynid.base import DynidError, InputError
+from dynid.fleet import read_plan
 from tests.fleet.conftest import catalogue
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

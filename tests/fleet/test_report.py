@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from dynid.fleet import FleetStore
 from dynid.fleet.drift import effects_of
 from dynid.fleet.plan import FleetLog, TypeModel
 from dynid.fleet.pool import Weights, days
-from dynid.fleet.store import FleetStore
 from dynid.fleet.task import LogRow, failed, packed, process, unpacked
-from dynid.run.store import load
+from dynid.run import load
 from tests.command_line import Run
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -10,7 +10,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.kernel import Tree
 
 

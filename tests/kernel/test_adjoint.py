@@ -10,8 +10,7 @@ import pinocchio as pin
 import pytest
 
 from dynid import kernel as k
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base import Float, UsageError
 from dynid.kernel import Tree
 from dynid.kernel.adjoint import pairs, torque_gradient, torque_jacobian, torque_lines
 from dynid.testing import random_inertia, random_motion, random_tree

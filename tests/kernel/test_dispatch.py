@@ -9,8 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from dynid.base.errors import UsageError
-from dynid.base.parallel import ordered_map
+from dynid.base import UsageError, ordered_map
 from dynid.kernel import Tree, backend, factor_torque, torque_regressor, using
 from dynid.testing import random_motion, random_tree
 from tests.kernels import native_is_built

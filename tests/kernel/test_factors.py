@@ -8,8 +8,7 @@ from scipy import linalg
 from scipy.signal import butter, sosfilt_zi, sosfiltfilt
 
 from dynid import kernel as k
-from dynid.base.arrays import Float
-from dynid.base.errors import SolverError, UsageError
+from dynid.base import Float, SolverError, UsageError
 from dynid.testing import random_motion, random_tree
 
 pytestmark = pytest.mark.usefixtures("kernel")

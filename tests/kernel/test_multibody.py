@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dynid.base.arrays import Float
-from dynid.base.errors import SolverError, UsageError
+from dynid.base import Float, SolverError, UsageError
 from dynid.kernel import Tree, solved, using
 from dynid.kernel.multibody import Control, Held, Multibody, Parameter, Rollout, Slope, rollout
-from dynid.testing.builders import random_inertia, random_tree
+from dynid.testing import random_inertia, random_tree
 from tests.kernel.conftest import Oracle
 
 pytestmark = pytest.mark.usefixtures("native_kernel")
@@ -133,7 +132,7 @@ def test_steps_are_those_of_mujocos_runge_kutta() -> None:
     import mujoco
 
     from dynid.lab.mujoco import export_mjcf
-    from dynid.simulation.plant import Plant
+    from dynid.simulation import Plant
     from tests.simulate.robots import geared
 
     plant = Plant(geared(4, 3))

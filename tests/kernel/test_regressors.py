@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dynid import kernel as k
-from dynid.base.arrays import Float
-from dynid.base.errors import SolverError, UsageError
+from dynid.base import Float, SolverError, UsageError
 from dynid.kernel import Tree
 from dynid.testing import random_inertia, random_motion, random_tree
 

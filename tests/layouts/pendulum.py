@@ -6,11 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.kernel import inverse_dynamics
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_robot
 
 _URDF = """<robot name="pendulum"><link name="base"/><link name="rod">
 <inertial><origin xyz="0.25 0 0"/><mass value="1.5"/>

@@ -12,12 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.kernel import inverse_dynamics
 from dynid.layouts.presets import ChannelEntry, Preset, presets
 from dynid.layouts.proposal import Proposal
-from dynid.robot import load_example
-from dynid.robot.model import Limits, RobotModel
+from dynid.robot import Limits, RobotModel, load_example
 
 UR_JOINTS = (
     "shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint", "wrist_2_joint", "wrist_3_joint",

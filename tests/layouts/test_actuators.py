@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.identification.experiment import Experiment, open_log
+from dynid.base import Diagnostics, Float
+from dynid.identification import Experiment, open_log
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
-from dynid.log.own_columns import write_log
+from dynid.log import write_log
 from dynid.robot import load_robot
 
 mujoco = pytest.importorskip("mujoco")

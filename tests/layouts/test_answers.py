@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError
+from dynid.base import InputError
 from dynid.layouts.effort import GAINS, SIGN
 from dynid.layouts.propose import found_tables, propose
-from dynid.log.own_columns import write_log
-from dynid.log.read import read_log
+from dynid.log import read_log, write_log
 from tests.layouts.pendulum import pendulum, swing
 from tests.layouts.plants import UR_JOINTS, run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.layouts.propose import propose
 from tests.layouts.pendulum import pendulum, swing
 from tests.layouts.test_strangers import ARM, csv, numbered

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dynid.api.result import read_log
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.layouts.propose import propose
 from dynid.log.summary import contents
 from tests.layouts.test_strangers import ARM, TURN, UR, asked, csv, numbered, reads

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dynid
-from dynid.base.errors import InputError
+from dynid.base import InputError
 from dynid.layouts.propose import propose
-from dynid.log.own_columns import write_log
-from dynid.robot.model import RobotModel
+from dynid.log import write_log
+from dynid.robot import RobotModel
 from dynid.testing import random_robot
 from tests.command_line import ROBOT, make_log
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError, UsageError
+from dynid.base import InputError, UsageError
 from dynid.kernel import inverse_dynamics
 from dynid.layouts.propose import found_tables, propose
 from dynid.layouts.write import experiment_text

@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError
+from dynid.base import Diagnostics, Float, InputError
 from dynid.kernel import inverse_dynamics
 from dynid.layouts.joints import _apart
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
 from dynid.log.joints import hand_joints
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_robot
 
 LIMIT = '<limit lower="-2" upper="2" velocity="3" effort="50"/>'
 LIMIT_OF_FINGER = '<limit lower="0" upper="0.04" velocity="1" effort="20"/>'

@@ -12,8 +12,7 @@ import pytest
 
 from dynid.layouts.names import joint_labels
 from dynid.layouts.propose import propose
-from dynid.log.files import open_table
-from dynid.log.own_columns import write_log
+from dynid.log import open_table, write_log
 from dynid.log.readers.dialect import joint_state_names
 from dynid.log.readers.stamps import split_stamps
 from tests.layouts.plants import UR_JOINTS, Layout, mistakes, run

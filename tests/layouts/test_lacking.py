@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError
+from dynid.base import Float, InputError
 from dynid.layouts.propose import found_tables, propose
-from dynid.log.own_columns import write_log
+from dynid.log import write_log
 from tests.layouts.plants import UR_JOINTS, run
 
 UR = run("ur10e", UR_JOINTS)

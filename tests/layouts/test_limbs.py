@@ -7,13 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.kernel import inverse_dynamics
 from dynid.layouts.joints import EXCHANGED, KEY, LEVEL_BY_LEVEL
 from dynid.layouts.propose import propose
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_robot
 from tests.layouts.test_strangers import csv
 
 LEGS = ("FL", "FR", "RL", "RR")

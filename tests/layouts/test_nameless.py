@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import NOWHERE, InputError, UsageError
+from dynid.base import NOWHERE, InputError, UsageError
 from dynid.base.units import factor
 from dynid.layouts.nameless import _is_clock
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
-from dynid.log.read import read_log
-from dynid.robot.model import RobotModel
+from dynid.log import read_log
+from dynid.robot import RobotModel
 from tests.layouts.plants import RATE, UR_JOINTS, run
 from tests.layouts.test_held import arm_with_finger
 

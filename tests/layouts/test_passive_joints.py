@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from dynid.api.result import read_log
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.kernel import inverse_dynamics
 from dynid.layouts.propose import propose
 from dynid.layouts.write import answer_option
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_robot
 from tests.layouts.test_strangers import csv
 
 CART = """<robot name="cart"><link name="rail"/>

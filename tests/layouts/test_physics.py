@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.layouts.physics import (
     DECISIVE,
     Motion,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dynid.base.errors import DynidError, InputErrors
+from dynid.base import DynidError, InputErrors
 from dynid.layouts.presets import PRESETS, UNITS, Preset, matches_word, presets, read_preset, register_preset
 
 GOOD = """

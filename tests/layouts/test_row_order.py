@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.arrays import Int
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base import Diagnostics, Int, UnfitDataError, UsageError
 from dynid.layouts.proposal import Proposal
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
+from dynid.log import Log
 from dynid.log.checks import check_log
 from dynid.log.clocks import MOTION
-from dynid.log.read import Log
 from tests.layouts.plants import UR_JOINTS, run
 
 UR = run("ur10e", UR_JOINTS)

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.errors import InputError
+from dynid.base import InputError
 from dynid.layouts.effort import SIGN
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
-from dynid.log.own_columns import write_log
-from dynid.log.read import read_log
+from dynid.log import read_log, write_log
 from tests.layouts.plants import UR_JOINTS, run
 
 UR = run("ur10e", UR_JOINTS)

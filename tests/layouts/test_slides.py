@@ -9,11 +9,11 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.layouts.names import columns_of_slide, families
 from dynid.layouts.propose import propose
 from dynid.layouts.write import answer_option, columns_in_words, experiment_text
-from dynid.log.read import read_log
+from dynid.log import read_log
 from dynid.robot import load_robot
 
 LINK = '<link name="{0}"><inertial><origin xyz="{1}"/><mass value="{2}"/><inertia ixx="{3}" iyy="{3}" izz="{3}" ixy="0" ixz="0" iyz="0"/></inertial></link>'  # noqa: E501

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.errors import UnfitDataError
+from dynid.base import UnfitDataError
 from dynid.layouts.propose import propose
-from dynid.log.own_columns import write_log
+from dynid.log import write_log
 from tests.layouts.plants import UR_JOINTS, run
 
 UR = run("ur10e", UR_JOINTS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid import read_log
-from dynid.base.arrays import Float
+from dynid.base import Float
 from tests.layouts.test_strangers import ARM
 
 SLICE = slice(0, 800)

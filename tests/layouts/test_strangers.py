@@ -12,8 +12,7 @@ from numpy.testing import assert_allclose
 from scipy.io import savemat
 
 from dynid.api.result import read_log
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError, UsageError
+from dynid.base import Float, InputError, UsageError
 from dynid.layouts.propose import propose
 from tests.layouts.plants import UR_JOINTS, run
 

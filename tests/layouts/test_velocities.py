@@ -9,7 +9,7 @@ import pytest
 
 from dynid.layouts.propose import found_tables, propose
 from dynid.layouts.write import summary_lines
-from dynid.log.own_columns import write_log
+from dynid.log import write_log
 from tests.layouts.plants import RATE, UR_JOINTS, run
 
 UR = run("ur10e", UR_JOINTS)

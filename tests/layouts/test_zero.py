@@ -11,16 +11,14 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError, UsageError
-from dynid.identification.experiment import Experiment, open_log
+from dynid.base import Diagnostics, Float, InputError, UsageError
+from dynid.identification import Experiment, open_log
 from dynid.kernel import inverse_dynamics
 from dynid.layouts.proposal import Proposal
 from dynid.layouts.propose import propose
 from dynid.layouts.write import experiment_text
-from dynid.log.own_columns import write_log
-from dynid.robot.model import JointType, Limits, RobotModel
+from dynid.log import write_log
+from dynid.robot import JointType, Limits, RobotModel
 from dynid.testing import random_robot
 
 OFFSET = "log.position.offset"

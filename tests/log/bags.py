@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 
 WALL = 1_700_000_000 * 10**9
 NONE: tuple[float, ...] = ()

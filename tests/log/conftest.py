@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_robot
 
 TEXT = """\
 name = "pair"

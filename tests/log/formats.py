@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 
 Arrays = Mapping[str, Float]
 

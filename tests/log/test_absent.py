@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError, UsageError
+from dynid.base import Float, InputError, UsageError
 from dynid.kernel import inverse_dynamics
+from dynid.log import Log, read_log, write_log
 from dynid.log.joints import MOST_JAWS
-from dynid.log.own_columns import write_log
-from dynid.log.read import Log, read_log
 from dynid.robot import RobotModel, load_robot
 from dynid.robot.load import lock_joints
 from tests.command_line import Run
@@ -151,12 +149,12 @@ def test_joints_without_effort_are_held_where_they_stand(robot: RobotModel, tmp_
     columns["q_left"] = 0.01 + 0.01 * np.sin(columns["t"])
     log = read_log(written(tmp_path / "moving.csv", columns), robot)
     same(log, robot, {"left": 0.5 * (columns["q_left"].min() + columns["q_left"].max()), "right": 0.03})
-    assert "(moving 'left' by 0.02 m, which is left out)" in texts(log)[0]
+    assert "(the motion of 'left' by 0.02 m is ignored)" in texts(log)[0]
     # A force that is told, and not measured, is no more than none.
     gripping = {**columns, "tau_left": np.full_like(columns["t"], 20.0)}
     log = read_log(written(tmp_path / "gripping.csv", gripping), robot)
     same(log, robot, {"left": 0.5 * (columns["q_left"].min() + columns["q_left"].max()), "right": 0.03})
-    assert any("one and the same effort throughout (moving 'left' by 0.02 m" in one for one in texts(log))
+    assert any("constant effort (the motion of 'left' by 0.02 m" in one for one in texts(log))
     # A joint that carries others is not left out of its motion: its equation is.
     inner = read_log(written(tmp_path / "inner.csv", without(columns, "tau_j2")), robot)
     assert inner.robot.joint_names == ARM
@@ -204,7 +202,7 @@ def test_a_jaw_that_turns_without_an_effort_is_used_within_its_limits(tmp_path: 
     log = read_log(written(tmp_path / "log.csv", columns), robot)
     assert log.robot.joint_names == (*ARM, "jaw")
     assert log.unmeasured == ("jaw",)
-    assert "moving 'thumb' by 254 rad, which is left out" in texts(log)[0]
+    assert "the motion of 'thumb' by 254 rad is ignored" in texts(log)[0]
     # Hands of many joints are held: their motion costs more than it tells.
     many = path.read_text()
     for k in range(MOST_JAWS):
@@ -266,9 +264,7 @@ def test_what_stands_still_apart_from_all_motion_is_held(tmp_path: Path) -> None
     log = read("one", encoders, tau)
     assert log.robot.joint_names == ("waist", "a1", "a2")
     assert log.robot.locked == pytest.approx({"b1": 0.4, "b2": -0.2}, abs=1e-3)
-    assert texts(log)[0].startswith(
-        "at rest, with all that they carry and that carries them: joints 'b1' at 0.4"
-    )
+    assert texts(log)[0].startswith("at rest, as are all joints before and after them: joints 'b1' at 0.4")
     # An effort of one value is none where the joint stands still, whatever carries it; the rest of an arm is not.
     constant = tau.copy()
     constant[:, [2, 4]] = 0.3, 0.1

@@ -8,20 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError, UnfitDataError
+from dynid.base import Diagnostics, Float, InputError, UnfitDataError
+from dynid.log import Channel, ChannelMap, Log, canonical_columns, file_hash, read_log, write_log
 from dynid.log.checks import LogWatch, check_log
-from dynid.log.files import file_hash
-from dynid.log.log import Channel, ChannelMap
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
 from dynid.log.readers.bag import survey
 from dynid.log.readers.bag_messages import Decoder
 from dynid.recording import RawChunk
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
+from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.signals.settings import Preparation
 from tests.log.bags import NONE, WALL, State, states, storage, write_bag
 
 T = 500
@@ -269,7 +264,7 @@ def test_joints_on_two_topics(robot: RobotModel, tmp_path: Path) -> None:
         *states(t, NAMES[1:], q[:, 1:], dq[:, 1:], tau[:, 1:], topic="/b"),
     ]
     path = write_bag(tmp_path / "run_mcap", parts)
-    with pytest.raises(InputError, match=r"missing-joint.*on other topics: --topic /[ab] --topic /[ab]"):
+    with pytest.raises(InputError, match=r"missing-joint.*several topics: --topic /[ab] --topic /[ab]"):
         read_log(path, robot)
     assert_same(whole(read_log(path, robot, topics=["/a", "/b"])))
 
@@ -314,7 +309,7 @@ def test_topics_with_clocks_of_their_own(robot: RobotModel, tmp_path: Path) -> N
         log = read_log(path, robot, mapping)
         found += [one.text for one in log.remarks if one.identifier == "two-clocks"]
     assert len(found) == 1
-    assert "/motor come +0.04 s later" in found[0]
+    assert "+0.04 s between /motor and /link" in found[0]
 
 
 def test_names_that_differ_from_the_models_are_mapped(robot: RobotModel, tmp_path: Path) -> None:
@@ -355,7 +350,7 @@ def test_a_recording_in_several_files(robot: RobotModel, tmp_path: Path) -> None
     log = read_log(path, robot)
     assert_same(whole(log))
     reported_of = next(one.text for one in log.remarks if one.identifier == "message-count")
-    assert "claims 200 messages of /joint_states, 500 are there" in reported_of
+    assert "lists 200 messages of /joint_states, but it contains 500" in reported_of
     metadata.write_text(text.replace("message_count: 200", "message_count: 500"))
     assert "message-count" not in reported(read_log(path, robot))
 

@@ -10,14 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from dynid_studies.panda import arm
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.identification.experiment import Experiment, open_log
+from dynid.base import Diagnostics
+from dynid.identification import Experiment, open_log
+from dynid.log import canonical_columns, read_log, write_log
 from dynid.log.checks import check_log
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
 from dynid.robot import load_robot
+from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.signals.settings import Preparation
 from tests.command_line import Run
 from tests.log.bags import State, states, write_bag
 
@@ -73,8 +72,8 @@ def test_check_reports_what_is_in_a_bag(run: Run, robot_file: Path, bag: Path, t
     done = run("check", robot_file, bag, "--config", config)
     assert done.code == 0, done.err
     assert "run_mcap" in done.out
-    assert "8000 messages of /joint_states are read; beside it: /command" in done.out
-    assert "joints that the robot does not have: finger" in done.out
+    assert "8000 messages of /joint_states are read; not read: /command" in done.out
+    assert "not in the robot are ignored: finger" in done.out
 
 
 def test_a_log_table_holds_only_what_differs(run: Run, robot_file: Path, bag: Path, tmp_path: Path) -> None:

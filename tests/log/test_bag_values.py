@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.errors import DynidError, InputError, RefusedError
-from dynid.identification.experiment import Experiment
-from dynid.log.files import open_table
-from dynid.log.read import read_log
+from dynid.base import DynidError, InputError, RefusedError
+from dynid.identification import Experiment
+from dynid.log import open_table, read_log
 from dynid.log.summary import contents
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 from tests.log.bags import WALL, storage
 
 T = 200
@@ -137,7 +136,7 @@ def test_definitions_come_from_files(robot: RobotModel, tmp_path: Path) -> None:
     log = read_log(path, robot, MAPPING | {"definitions": str(tmp_path / "unitree_go")})
     np.testing.assert_array_equal(log.read(log.trajectories[0]).q, q.astype(np.float32))
     (folder / "LowState.msg").write_text("float64[ x")
-    assert "LowState.msg: found a definition that cannot be read" in read_log_error(
+    assert "LowState.msg: found an unreadable definition" in read_log_error(
         path, robot, MAPPING | {"definitions": [str(folder)]}
     )
     # An experiment file's folders lie beside it, wherever its run folder is read from.
@@ -204,7 +203,10 @@ def test_dynamic_joint_states_and_slower_currents(robot: RobotModel, tmp_path: P
     wanted = np.interp(t[inside], t[::4], tau[::4, 1].astype(np.float32))
     np.testing.assert_allclose(chunk.extra["current"], wanted, atol=1e-6)
     remarks = "\n".join(one.text for one in log.remarks)
-    assert "/currents:current[1] of /currents come at other times (25 Hz) than the rows (100 Hz)" in remarks
+    assert (
+        "/currents:current[1] of /currents (25 Hz) are interpolated to the times of the rows (100 Hz)"
+        in remarks
+    )
 
 
 def test_messages_that_are_cut_off(robot: RobotModel, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError, InputErrors
+from dynid.base import InputError, InputErrors
 from dynid.log.mapping import (
     COUNTS_PER_TURN,
     LogSection,
@@ -19,7 +19,7 @@ from dynid.log.mapping import (
     rad_per_percent,
     read_calibration,
 )
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 
 TURN = 2 * np.pi / COUNTS_PER_TURN
 MOTORS = {
@@ -82,9 +82,9 @@ def test_the_file_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "no JSON"),
+        ("{", "invalid JSON"),
         ('{"homing_offset": [1], "motor_names": ["a"]}', "no table of motors"),
-        ('{"a": {"range_min": 5, "range_max": 5}}', "motor 'a' from 5 to 5 counts"),
+        ('{"a": {"range_min": 5, "range_max": 5}}', "motor 'a' with a range from 5 to 5 counts"),
         ('{"a": {"range_min": 5}}', "range_max"),
     ],
 )

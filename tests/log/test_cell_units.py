@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError
-from dynid.log.files import open_table
+from dynid.base import Float, InputError
+from dynid.log import open_table
 from dynid.log.readers.dialect import units_of, without_units
 from tests.layouts.test_strangers import ARM, DEG, csv, reads
 
@@ -81,7 +80,7 @@ def test_a_unit_of_another_quantity_further_down_is_no_number_of_the_column(tmp_
     columns = cells(" ")
     columns["trq3"][1500] = columns["trq3"][1500].replace("mNm", "A")
     path = csv(tmp_path / "log.csv", columns)
-    with pytest.raises(InputError, match=r"row 1500.* A'; expected a number in mNm, as above, or in another"):
+    with pytest.raises(InputError, match=r"row 1500.* A'; expected a number in mNm, or in another"):
         reads(path)
 
 

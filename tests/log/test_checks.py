@@ -11,16 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.identification.experiment import Experiment, open_log
+from dynid.base import Diagnostics
+from dynid.identification import Experiment, open_log
+from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.log.checks import LogWatch, check_log
 from dynid.log.log import lattice_step
-from dynid.log.own_columns import canonical_columns, write_log
 from dynid.log.prior_check import States, check_against_prior
-from dynid.log.read import Log, read_log
 from dynid.log.summary import LogSummary
-from dynid.robot import load_example, load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_example, load_robot
 from dynid.simulation.motion import rigid_torque
 from tests.robot_files import ROBOTS
 

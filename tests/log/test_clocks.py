@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError
-from dynid.log.own_columns import write_log
-from dynid.log.read import read_log
-from dynid.robot.model import RobotModel
+from dynid.base import InputError
+from dynid.log import read_log, write_log
+from dynid.robot import RobotModel
 from tests.log import formats
 
 T = 1000
@@ -43,7 +42,7 @@ def test_torque_on_a_slower_clock(robot: RobotModel, tmp_path: Path) -> None:
     bound = 3.0 * w**2 * (1 / 250.0) ** 2 / 8
     assert (np.abs(chunk.tau - 3.0 * motion(t[inside])) <= bound + 1e-9).all()
     remarks = [str(one) for one in log.remarks]
-    assert any("a clock of their own, 'tau_t' (250 Hz), beside the rows (1000 Hz)" in one for one in remarks)
+    assert any("the clock 'tau_t' (250 Hz), the rows on another (1000 Hz)" in one for one in remarks)
     assert any(f"{(~inside).sum()} rows before the first or after the last" in one for one in remarks)
     pieces = list(log.chunks(log.trajectories[0], 37))
     np.testing.assert_array_equal(np.concatenate([one.tau for one in pieces]), chunk.tau)
@@ -114,7 +113,7 @@ def test_rows_that_other_clocks_made(robot: RobotModel, tmp_path: Path) -> None:
     ("change", "words"),
     [
         (lambda a: a | {"tau_t": a["tau_t"][::-1]}, r"own-clock.*does not ascend.*split the file"),
-        (lambda a: a | {"tau_t": a["tau_t"] + 1e6}, r"no-overlap.*look at the units"),
+        (lambda a: a | {"tau_t": a["tau_t"] + 1e6}, r"no-overlap.*check the units"),
         (lambda a: {k: v for k, v in a.items() if k != "tau_t"}, "missing-column.*'tau_t'"),
         (lambda a: a | {"tau": a["tau"][1:]}, r"different-lengths"),
         (lambda a: a | {"tau": np.full_like(a["tau"], np.nan)}, "0 samples of 'tau\\[0\\]'"),

@@ -8,12 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError
-from dynid.log.read import Log
+from dynid.base import Float, InputError
+from dynid.log import Log
 from dynid.recording import RawChunk, delayed, slopes
-from dynid.robot.drive import Servo
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, Servo
 from dynid.robot.options import ServoSettings
 from dynid.testing.motion import two_joints
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError
-from dynid.log.own_columns import write_log
+from dynid.base import InputError
+from dynid.log import write_log
 from dynid.log.summary import contents
 from tests.command_line import Run
 from tests.log.bags import states, write_bag

@@ -9,14 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError
+from dynid.base import Diagnostics, Float, UnfitDataError
+from dynid.log import Log, Selection, canonical_columns, read_log, write_log
 from dynid.log.checks import check_log
-from dynid.log.clocks import DAMAGED_SHARE, Selection, damaged_stamps
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
-from dynid.robot.model import RobotModel
+from dynid.log.clocks import DAMAGED_SHARE, damaged_stamps
+from dynid.robot import RobotModel
 from tests.log import formats
 from tests.log.bags import WALL, states, write_bag
 

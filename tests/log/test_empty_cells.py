@@ -10,8 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dynid.api.result import read_log
-from dynid.base.arrays import Float
-from dynid.log.files import open_table
+from dynid.base import Float
+from dynid.log import open_table
 from dynid.log.readers.long_rows import _is_on_change
 from tests.layouts.test_strangers import ARM, numbered, reads
 

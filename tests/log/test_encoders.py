@@ -9,16 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError
+from dynid.base import Diagnostics, UnfitDataError
+from dynid.log import ChannelMap, Log, canonical_columns, read_log, write_log
 from dynid.log.checks import check_log
-from dynid.log.log import ChannelMap
-from dynid.log.own_columns import canonical_columns, canonical_map, write_log
-from dynid.log.read import Log, read_log
-from dynid.robot.drive import Drive
-from dynid.robot.model import RobotModel
+from dynid.log.own_columns import canonical_map
+from dynid.robot import Drive, RobotModel
+from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.signals.settings import Preparation
 from dynid.testing import random_robot, smooth_samples
 
 RATIO = 80.0
@@ -123,8 +120,8 @@ def test_readings_that_agree(robot: RobotModel, tmp_path: Path) -> None:
     ("change", "identifier", "text"),
     [
         (lambda th, q: RATIO * th, "motor-position-side", 'gear ratio is 80.*side = "motor"'),
-        (lambda th, q: th / RATIO, "motor-position-side", 'was applied although.*side = "link"'),
-        (lambda th, q: -th, "motor-position-sign", "runs against the joint"),
+        (lambda th, q: th / RATIO, "motor-position-side", 'already reflected.*side = "link"'),
+        (lambda th, q: -th, "motor-position-sign", "opposite to the joint"),
         (lambda th, q: np.rad2deg(th), "unit-suspicion", "57.3"),
         (lambda th, q: np.sin(np.arange(len(th)) / 40), "motor-position", "does not follow the joint"),
     ],

@@ -19,15 +19,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 import dynid
-from dynid.base.errors import DynidError, InputError, RefusedError, ResourceError
+from dynid.base import DynidError, InputError, RefusedError, ResourceError
 from dynid.estimate import WLS
-from dynid.log.files import open_table
-from dynid.log.read import Log, read_log
+from dynid.log import CsvReader, Log, open_table, read_log
 from dynid.log.readers import arrays
-from dynid.log.readers.csv import CsvReader
 from dynid.log.summary import contents
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_robot
 from dynid.terms import RigidBody, Viscous
 from tests.log import formats
 
@@ -133,7 +130,7 @@ def test_episodes_are_trajectories(version: str, robot: RobotModel, tmp_path: Pa
     assert (stream.rate, stream.row_count) == (200.0, T)
     info = path / "meta" / "info.json"
     info.write_text(info.read_text().replace('"total_frames": 300', '"total_frames": 301'))
-    assert "claims 301 rows, 300 are there" in read_log(path, robot, MAPPING | {
+    assert "lists 301 rows, but the data have 300" in read_log(path, robot, MAPPING | {
         "position": {"columns": ["q[a.pos]", "q[b.pos]"], "unit": "rad"},
         "velocity": {"columns": ["dq[a.pos]", "dq[b.pos]"], "unit": "rad/s"},
         "effort": {"columns": ["tau[a.pos]", "tau[b.pos]"], "unit": "N m"},
@@ -211,7 +208,7 @@ def test_nothing_of_an_index_runs(
     content: Any, protocol: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = formats.archive(tmp_path / "x.pt", pickle.dumps(content, protocol), [])
-    with pytest.raises(RefusedError, match="in the index of the file, which is not run"):
+    with pytest.raises(RefusedError, match="index, which is not executed"):
         open_table(path)
     assert capsys.readouterr().out == ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.kernel import gravity_torque
 from dynid.log.prior_check import check_against_prior, states_of
 from tests.log.test_mounting import recorded

@@ -12,15 +12,13 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base import Diagnostic, Diagnostics, Float
 from dynid.kernel import inverse_dynamics
+from dynid.log import canonical_columns, read_log, write_log
 from dynid.log.checks import check_log
-from dynid.log.joints import BESIDE, OUTSIDE, RangeWatch, half_turn
+from dynid.log.joints import ANGLE_BEYOND, OUTSIDE, RangeWatch, half_turn
 from dynid.log.joints import JOINT_LIMITS_BEYOND as BEYOND
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
-from dynid.robot.model import JointType, Limits, RobotModel
+from dynid.robot import JointType, Limits, RobotModel
 from dynid.terms import RigidBody, Viscous
 from dynid.testing import random_robot
 
@@ -82,7 +80,7 @@ def test_a_single_joint_is_named_and_the_others_are_not(joint: int, shift: float
     (one,) = found(robot, q, tmp_path / "log.parquet")
     assert one.severity == "doubt"
     assert re.findall(r"(joint\d) from", one.text) == [f"joint{joint + 1}"]
-    half = re.search(r"offset = (\{.*?\}), half a turn", one.text)
+    half = re.search(r"offset = (\{.*?\}) \(half a turn\)", one.text)
     if half is not None:
         offset = tomllib.loads(f"offset = {half[1]}")["offset"]
     else:
@@ -96,7 +94,7 @@ def test_a_single_joint_is_named_and_the_others_are_not(joint: int, shift: float
 def test_a_motion_that_passes_its_limits_is_no_other_zero(seed: int, tmp_path: Path) -> None:
     robot = arm(seed)
     span = robot.limits.upper - robot.limits.lower
-    beyond = 0.99 * (BEYOND * span + BESIDE)
+    beyond = 0.99 * (BEYOND * span + ANGLE_BEYOND)
     path, dither = tmp_path / "log.parquet", 0.3 * beyond * np.sin(np.arange(T) / RATE)[:, None] ** 2
     # Throughout by what limits may be off, at either end; and by far more for a part of the time.
     assert not found(robot, robot.limits.upper + beyond - dither, path)

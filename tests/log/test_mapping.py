@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError, InputErrors
-from dynid.log.log import Channel, ChannelMap
+from dynid.base import InputError, InputErrors
+from dynid.log import Channel, ChannelMap, canonical_columns, read_log, write_log
 from dynid.log.mapping import LogSection, channel_map
-from dynid.log.own_columns import canonical_columns, canonical_map, suggestion, write_log
-from dynid.log.read import read_log
-from dynid.robot.model import JointType, RobotModel
+from dynid.log.own_columns import canonical_map, suggestion
+from dynid.robot import JointType, RobotModel
 
 PLAIN = """\
 time = { column = "stamp", unit = "ms" }
@@ -59,8 +58,8 @@ def test_units_by_joint_fit_what_turns_and_what_slides(robot: RobotModel) -> Non
     with pytest.raises(InputErrors, match=r"unit 'mm'; expected one of rad, deg"):
         resolved(table, robot)
     for wrong, message in (
-        (PLAIN, "'deg' for all joints, of which 'elbow' slides"),
-        (PLAIN.replace('"deg"', '{ shoulder = "deg" }'), "no unit of 'elbow'"),
+        (PLAIN, "'deg' for all joints, but 'elbow' is prismatic"),
+        (PLAIN.replace('"deg"', '{ shoulder = "deg" }'), "no unit for 'elbow'"),
         (PLAIN.replace('"deg"', '{ shoulder = "deg", elbow = "m", wrist = "m" }'), "joint 'wrist'"),
         (table.replace('"mN m"', '"A"'), "current and torque"),
     ):
@@ -108,7 +107,7 @@ def test_all_faults_are_listed(robot: RobotModel) -> None:
     assert ("unit", "unknown unit 'milliseconds'") in wrong
     assert ("unit", "unknown unit 'N m'") in wrong
     assert ("unit", "unknown unit 'lb'") in wrong
-    assert ("unknown-joint", "joint 'elbo'") in wrong
+    assert ("unknown-joint", "unknown joint 'elbo'") in wrong
     assert ("missing-joint", "position without elbow") in wrong
     assert any(identifier == "template" and "dq" in what for identifier, what in wrong)
     assert "did you mean 'elbow'?" in str(found.value)

@@ -10,16 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputErrors, UnfitDataError, UsageError
+from dynid.base import Diagnostics, InputErrors, UnfitDataError, UsageError
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings
+from dynid.identification.settings import DEFAULT_TERMS
+from dynid.log import Log, read_log, write_log
 from dynid.log.checks import LogWatch
-from dynid.log.own_columns import write_log
-from dynid.log.read import Log, read_log
-from dynid.run.result import Identification
+from dynid.run import Identification
 from dynid.run.store import write_tables
-from dynid.signals.settings import Preparation
+from dynid.signals import Preparation
 from dynid.testing import random_robot, simulated_log
 
 ROBOT = random_robot(21, 3, 0.0)
@@ -162,7 +161,7 @@ def test_units_and_order_of_joints_are_declared(arrays: dict[str, Any]) -> None:
     degrees = Log.from_arrays(ROBOT, 1e3 * few["t"], few["q"] * IN_UNITS, units={"t": "ms", "q": UNITS})
     assert np.allclose(degrees.read(degrees.trajectories[0]).q, few["q"], rtol=1e-14)
     assert not degrees.has_effort
-    with pytest.raises(InputErrors, match="'deg' for all joints, of which 'joint2' slides"):
+    with pytest.raises(InputErrors, match="'deg' for all joints, but 'joint2' is prismatic"):
         Log.from_arrays(ROBOT, few["t"], few["q"], units={"q": "deg"})
     assert plain.sha256 != other.sha256
 
@@ -210,7 +209,7 @@ def test_checks_of_logs_name_the_row(arrays: dict[str, Any]) -> None:
         ({"q": np.zeros((500, 2))}, r"q of shape \(500, 2\).*\(500, 3\)"),
         ({"tau": np.zeros((499, 3))}, r"tau of shape \(499, 3\).*\(500, 3\)"),
         ({"t": np.zeros((500, 2))}, r"t of shape \(500, 2\)"),
-        ({"q": [["a"]]}, "q that is not numbers"),
+        ({"q": [["a"]]}, "q with values that are no numbers"),
         ({"extra": {"t": np.zeros(500)}}, "extra channel 't'"),
         ({"extra": {"p": np.zeros(3)}}, r"p of shape \(3,\)"),
         ({"trajectory": ["a"] * 3}, r"trajectory of shape \(3,\)"),
@@ -233,5 +232,5 @@ def test_unknown_units_and_joints_are_named(arrays: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("thing", ["motion.parquet", 3, None, np.zeros((3, 3))])
 def test_what_is_no_frame_is_named(thing: object) -> None:
-    with pytest.raises(UsageError, match="in place of a log; expected a Log, or a data frame"):
+    with pytest.raises(UsageError, match="instead of a log; expected a Log, or a data frame"):
         Log.from_frame(thing, ROBOT)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError
-from dynid.log.files import open_table
+from dynid.base import InputError
+from dynid.log import open_table
 from dynid.log.summary import contents
 
 T, JOINTS = 60, ("base", "elbow", "wrist")

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dynid.api.result import read_log
-from dynid.log.files import open_table
+from dynid.log import open_table
 from tests.layouts.test_strangers import ARM, csv, numbered
 from tests.log.test_empty_cells import changes, in_steps
 

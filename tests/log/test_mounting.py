@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.log.prior_check import check_against_prior, states_of
-from dynid.testing.plants import REPORTED, Plant, Recorded, Unmodelled, plant, record
+from dynid.testing import Plant, Recorded, Unmodelled, plant, record
+from dynid.testing.plants import REPORTED
 
 pytest.importorskip("pinocchio")
 MOUNTS = {"wall": (9.81, 0.0, 0.0), "ceiling": (0.0, 0.0, 9.81), "slope": (0.0, -6.9367, -6.9367)}
@@ -95,5 +95,5 @@ def test_joints_that_are_exchanged_are_no_other_mount(name: str) -> None:
         assert "tilted-base" not in {code for code, _ in said}, pair
         first, second = (f"'{one.described.joint_names[j]}'" for j in pair)
         for code, text in said:
-            if code == "joint-order" and "so read" in text:
+            if code == "joint-order" and "swap" in text:
                 assert f"columns of {first} and {second}" in text

@@ -7,13 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
+from dynid.log import read_log, write_log
 from dynid.log.checks import check_log
-from dynid.log.own_columns import write_log
-from dynid.log.read import read_log
 from dynid.log.recording_faults import ONE_SIDED
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 
 t = np.arange(0.0, 40.0, 0.01)
 q = 0.6 * np.sin(1.3 * t) + 0.3 * np.sin(2.9 * t + 1.0)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.log.files import open_table
+from dynid.base import Float
+from dynid.log import open_table
 from dynid.log.readers.dialect import distinct, names_above_units
 from tests.layouts.test_strangers import ARM, csv, numbered, reads
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.log.recording_faults import look_at_peaks
 
 NAMES = ("shoulder", "elbow")
@@ -19,8 +19,11 @@ def test_ends_that_hold_many_samples_are_reported_and_handed_on() -> None:
     np.testing.assert_array_equal(saturated, [0.03, 0.05])
     np.testing.assert_array_equal(ends, [[np.nan, 3.0], [-4.0, -2.0]])
     assert [(item.place.joint, item.text) for item in sink.warnings] == [
-        ("shoulder", "3 % of the effort lies exactly at its end -4: saturated?"),
-        ("elbow", "5 % of the effort lies exactly at its end 3: saturated?"),
+        (
+            "shoulder",
+            "3 % of the effort samples are exactly -4, the end of the range: is the effort saturated?",
+        ),
+        ("elbow", "5 % of the effort samples are exactly 3, the end of the range: is the effort saturated?"),
     ]
 
 
@@ -30,7 +33,7 @@ def test_an_effort_that_never_changes_is_reported_as_such(value: float) -> None:
     sink = Diagnostics()
     look_at_peaks(NAMES, extreme, shares, MOVED, sink)
     (doubt,) = sink.doubts
-    assert f"doubt[constant-effort] joint 'elbow': an effort of {value:g} throughout" in str(doubt)
+    assert f"doubt[constant-effort] joint 'elbow': a constant effort of {value:g}" in str(doubt)
     # A joint at rest may hold one and the same effort; it is warned of.
     sink = Diagnostics()
     look_at_peaks(NAMES, extreme, shares, np.array([True, False]), sink)

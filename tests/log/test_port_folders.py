@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError
-from dynid.log.files import open_table
+from dynid.base import InputError
+from dynid.log import open_table
 
 
 def port(folder: Path, name: str, t: np.ndarray, lines: list[str], kind: str = "Bottle") -> None:

@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.log.recording_faults import RecordingWatch, turns
 from dynid.recording import RawChunk, Trajectory
-from dynid.testing import small_arm
-from dynid.testing.plants import Moves
+from dynid.testing import Moves, small_arm
 
 ARM, RATE, SECONDS = small_arm(), 1000.0, 24.0
 

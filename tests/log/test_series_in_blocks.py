@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.log.files import file_hash, open_table
+from dynid.log import file_hash, open_table
 from tests.layouts.test_strangers import ARM, csv, numbered, reads
 
 START = 1.7e9

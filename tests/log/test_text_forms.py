@@ -8,12 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError
+from dynid.base import Float, InputError
+from dynid.log import CsvTable, Table, open_table
 from dynid.log.clocks import column_numbers
-from dynid.log.files import open_table
-from dynid.log.log import Table
-from dynid.log.readers.csv import CsvTable
 from dynid.log.summary import contents
 
 T = 60
@@ -276,9 +273,9 @@ def test_names_that_a_restarted_recorder_writes_again(again: str, tmp_path: Path
 
 def test_other_names_between_rows_are_said_to_be_names(tmp_path: Path) -> None:
     rows, other = rows_of(ALL), ",".join(reversed(HEAD.split(",")))
-    with pytest.raises(InputError, match="another line of names") as error:
+    with pytest.raises(InputError, match="another header line") as error:
         table_of(tmp_path / "log.csv", HEAD, *rows[:9], "", "# begins again", other, *rows[9:])
-    assert "cut the file above that line" in str(error.value)
+    assert "split the file above that line" in str(error.value)
 
 
 @pytest.mark.parametrize("cell", ["---", "***", "#NV", "#DIV/0!", "#N/A"])
@@ -333,7 +330,7 @@ def test_messages_in_xml(tmp_path: Path) -> None:
 def test_logs_of_vehicles_are_said_to_be_such(tmp_path: Path) -> None:
     path = tmp_path / "flight.ulg"
     path.write_bytes(b"ULog\x01\x12\x35\x01" + bytes(64))
-    with pytest.raises(InputError, match="flight log of PX4"):
+    with pytest.raises(InputError, match="PX4 flight log"):
         open_table(path)
 
 
@@ -383,5 +380,5 @@ def test_columns_of_one_name_that_differ_further_down_are_refused(tmp_path: Path
 def test_a_header_of_more_names_than_all_rows_have_cells_is_said(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text(named([",".join(map(repr, row[:5])) for row in ALL.tolist()]))
-    with pytest.raises(InputError, match=r"found 7 names in the header and 5 cells in every row"):
+    with pytest.raises(InputError, match=r"7 names in the header but 5 cells in every row"):
         read(open_table(path), tuple(by_name(0)))

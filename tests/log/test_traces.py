@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError
+from dynid.base import Float, InputError
 from dynid.layouts.propose import propose
 from dynid.log.summary import contents
 from tests.layouts.test_strangers import ARM, DEG, numbered

@@ -14,10 +14,8 @@ from numpy.testing import assert_allclose
 from openpyxl.cell import WriteOnlyCell
 
 from dynid.api.result import read_log
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError, RefusedError, ResourceError
-from dynid.log.files import file_hash, open_table
-from dynid.log.log import Text
+from dynid.base import Float, InputError, RefusedError, ResourceError
+from dynid.log import Text, file_hash, open_table
 from tests.layouts.test_strangers import ARM, DEG, numbered, reads
 
 BUDGET = 1_000_000  # bytes

@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from dynid.base import InputError
 from dynid.base.arrays import LARGEST_VALUE
-from dynid.base.errors import InputError
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
-from dynid.robot.model import RobotModel
+from dynid.log import canonical_columns, read_log, write_log
+from dynid.robot import RobotModel
 
 NAMES = ("shoulder", "elbow")
 # What is larger than anything that is measured counts as missing when it is read.

@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.estimate.scores import Origin
-from dynid.identification.experiment import Experiment, open_log
+from dynid.identification import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS
-from dynid.log.read import Log
+from dynid.log import Log
 from dynid.robot import load_robot
-from dynid.run.result import Identification
+from dynid.run import Identification
 from dynid.run.validation import validate
+from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.signals.settings import Preparation
 from dynid.terms import Presliding, RigidBody
 from dynid.terms.forms import torque_of
 from tests.feasible.panda import Panda

@@ -13,8 +13,8 @@ import pytest
 
 from benchmarks import real, variants
 from benchmarks.plain_least_squares import Motion, equations, fit
-from dynid.identification.experiment import Experiment
-from dynid.log.own_columns import canonical_columns, write_log
+from dynid.identification import Experiment
+from dynid.log import canonical_columns, write_log
 from dynid.robot import load_example
 from tests.robot.texts import ARM
 
@@ -132,7 +132,7 @@ def test_the_quickest_log_by_default(data_dir: Path, tmp_path: Path, monkeypatch
     assert 0 < row.plain[0] < 20
     assert row.memory_mb > 50
     # The scores that the run states are those of the torque that it stores, by the benchmark's own formula.
-    from dynid.run.store import load
+    from dynid.run import load
 
     residuals = load(tmp_path / "run").validations[0].residuals
     assert residuals is not None

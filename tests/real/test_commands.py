@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.real import COMMANDS_ONLY
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.estimate.servo_error import ServoTiming
+from dynid.identification import Experiment, open_log
 from dynid.identification.commands import find_drive_timing, with_found_servo
-from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.lab.replay import replay
-from dynid.log.read import Log
-from dynid.run.result import Identification
+from dynid.log import Log
+from dynid.run import Identification
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

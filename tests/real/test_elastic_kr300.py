@@ -9,15 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.estimate.scores import Origin
-from dynid.identification.experiment import Experiment, open_log
+from dynid.identification import Experiment, Settings, open_log
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
-from dynid.run.store import load
+from dynid.robot import RobotModel, load_robot
+from dynid.run import Identification, load
 from dynid.verbs.demo import save
 from tests.robot_files import ROBOTS
 
@@ -120,4 +117,4 @@ def test_the_second_encoder_s_unit_and_side_are_checked(opened) -> None:  # type
     sink = Diagnostics()
     identify(robot, wrong, experiment.settings(), diagnostics=sink)
     reported = "\n".join(map(str, sink.doubts))
-    assert re.search(r"motor-position-side.*gear ratio, 256.9, was applied although", reported)
+    assert re.search(r"motor-position-side.*gear ratio 257 was applied", reported)

@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.dynamics import Dynamics
 from dynid.exporters import ExportModel
-from dynid.identification.experiment import Experiment, open_log
+from dynid.identification import Experiment, open_log
 from dynid.identification.pipeline import identify
-from dynid.log.read import Log
+from dynid.log import Log
 from dynid.robot import load_robot
 from dynid.verbs.external_torque import external_torque, thresholds
 from tests.robot_files import ROBOTS

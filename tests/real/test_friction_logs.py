@@ -8,16 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.estimate import WLS, Estimator
 from dynid.estimate.scores import Origin
-from dynid.identification.experiment import Experiment, open_log
+from dynid.identification import Experiment, open_log
 from dynid.identification.pipeline import identify
-from dynid.report.html import page_html
-from dynid.report.section import Page
+from dynid.report import Page, page_html
 from dynid.report.sections.joints import FrictionSection
 from dynid.robot import load_robot
-from dynid.run.result import Identification
+from dynid.run import Identification
 from dynid.terms import Coulomb, FrictionChoice, Offset, RigidBody, RotorInertia, Sigmoid, Terms, Viscous
 from tests.robot_files import ROBOTS
 

@@ -11,18 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.estimate.estimator import Estimator
-from dynid.estimate.least_squares import WLS, Ridge
+from dynid.base import Diagnostics
+from dynid.estimate import WLS, Estimator, Ridge
 from dynid.estimate.scores import Origin
-from dynid.factor.base import structural_base
-from dynid.identification.experiment import Experiment, open_log
+from dynid.factor import structural_base
+from dynid.identification import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.log.clocks import Selection
 from dynid.robot import load_robot
-from dynid.rows.torque import TorqueRows
-from dynid.run.result import Identification
-from dynid.signals.samples import Samples
+from dynid.rows import TorqueRows
+from dynid.run import Identification
+from dynid.signals import Samples
 from dynid.terms import Coulomb, GasSpring, Offset, RigidBody, Terms, Viscous
 from tests.feasible.panda import coefficients
 from tests.real.test_wrong_inputs import FALSE

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.estimate.scores import Origin
-from dynid.identification.experiment import Experiment, open_log
+from dynid.identification import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.robot import load_robot
 from dynid.rows import MomentumRows, Rows, TorqueRows

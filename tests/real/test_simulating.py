@@ -10,19 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator, Regression
-from dynid.estimate.prior import regression_of
-from dynid.estimate.source import LogSource
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import structural_base
-from dynid.factor.blocking import Blocking
-from dynid.factor.factor import Factors
-from dynid.identification.experiment import Experiment, open_log
-from dynid.log.clocks import Selection
+from dynid.base import Diagnostics, Float
+from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator, LogSource, Regression, regression_of
+from dynid.factor import Assembly, Blocking, Factors, structural_base
+from dynid.identification import Experiment, open_log
+from dynid.log import Selection
 from dynid.robot import load_robot
-from dynid.rows.torque import TorqueRows
+from dynid.rows import TorqueRows
 from dynid.signals.prepare import prepare
 from tests.robot_files import ROBOTS
 

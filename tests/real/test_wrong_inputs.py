@@ -10,13 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.estimate import WLS
-from dynid.estimate.estimator import Estimator
-from dynid.identification.experiment import Experiment, open_log
+from dynid.base import Diagnostics
+from dynid.estimate import WLS, Estimator
+from dynid.identification import Experiment, open_log
 from dynid.identification.pipeline import identify
 from dynid.robot import load_robot
-from dynid.run.result import Identification
+from dynid.run import Identification
 from tests.robot_files import ROBOTS
 
 PANDA = ("panda_gaz", "panda_gaz", "panda_gaz")

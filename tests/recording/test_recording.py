@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.errors import InputError, RefusedError
+from dynid.base import InputError, RefusedError
 from dynid.identification import Settings
 from dynid.log import CsvTable, Log, Text, read_log
 from dynid.recording import RawChunk, Recording, recording
@@ -153,7 +153,7 @@ def test_a_recording_on_disk_is_the_log_that_it_was_made_of(commanded: bool, tmp
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("{", "no JSON"),
+        ("{", "invalid JSON"),
         ("[1]", "format"),
         ('{"format": 2, "log": {}}', "format 2"),
         ('{"format": 1}', "format 1"),

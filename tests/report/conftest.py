@@ -8,19 +8,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics, Finding, Verdict
-from dynid.base.errors import Place
-from dynid.estimate import WLS, Regression
-from dynid.estimate.prior import parameter_spread
-from dynid.estimate.scores import Origin, Residuals, Scores, Sums, cross_validate
-from dynid.factor import Block, Factor, Factors, structural_base
-from dynid.factor.base import data_base, influence
-from dynid.robot.drive import Drive
-from dynid.robot.model import JointType, Limits, RobotModel
+from dynid.base import Diagnostics, Finding, Float, Place, Verdict
+from dynid.estimate import WLS, Regression, Residuals, parameter_spread
+from dynid.estimate.scores import Origin, Scores, Sums, cross_validate
+from dynid.factor import Block, Factor, Factors, influence, structural_base
+from dynid.factor.base import data_base
+from dynid.robot import Drive, JointType, Limits, RobotModel
 from dynid.rows import TorqueRows
-from dynid.run.result import Identification, Validation
-from dynid.signals.samples import Samples
+from dynid.run import Identification, Validation
+from dynid.signals import Samples
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb() + Offset()

@@ -12,7 +12,7 @@ from dynid.run.links import joint_values
 from dynid.simulation.motion import rigid_torque
 from dynid.terms import Coulomb, RigidBody, RotorInertia, Viscous
 from dynid.testing import small_arm
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 
 ROTORS = np.array([0.6, 0.5, 0.2])
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dynid.report import write_report
-from dynid.run.result import Identification
+from dynid.run import Identification
 
 BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.report.compare import comparison_html, differences, write_comparison_page
-from dynid.run.result import Identification
+from dynid.run import Identification
 
 
 def test_a_run_agrees_with_itself(identification: Identification) -> None:

@@ -10,25 +10,22 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float, Int
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.tables import read_table
+from dynid.base import Diagnostics, Float, Int, read_table
 from dynid.estimate.prior import typical_length
-from dynid.feasible.bodies import DENSEST, body_columns, no_denser
+from dynid.feasible import body_columns
+from dynid.feasible.bodies import DENSEST, no_denser
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import Log
-from dynid.report.section import Page
+from dynid.log import Log
+from dynid.report import Page, number
 from dynid.report.sections.joints import JointsSection
 from dynid.report.sections.links import LinksSection, _row
-from dynid.report.text import number
-from dynid.robot import load_robot, shapes
-from dynid.robot.meshes import mesh_triangles
+from dynid.robot import load_robot, mesh_triangles, shapes
+from dynid.run import Identification, load
 from dynid.run.links import DATAS, DESCRIBED_OFF, PRIORS, joint_values, links, mass_findings, total_source
-from dynid.run.result import Identification
-from dynid.run.store import load
-from dynid.spatial.inertia import from_com, to_com
-from dynid.terms.term import Of
+from dynid.spatial import from_com
+from dynid.spatial.inertia import to_com
+from dynid.terms import Of
 from dynid.verbs.demo import save
 from dynid.verbs.summary import _millimetres, link_lines
 from tests.estimate.test_partial_prior import LINKS, RATE, arm, torque

@@ -10,26 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynid.diagnosis.resonance import spectrum
-from dynid.estimate.scores import Residuals, autocorrelation
-from dynid.report.figures import band, packed
+from dynid.estimate import Residuals
+from dynid.estimate.scores import autocorrelation
+from dynid.report import band, formula, interval, number, packed, percent, short, symbol
 from dynid.report.sections.parameters import base_truth
 from dynid.report.sections.residuals import explained
 from dynid.report.sections.signals import cut_offs
-from dynid.report.text import (
-    duration,
-    formula,
-    interval,
-    number,
-    percent,
-    plain_number,
-    r_squared,
-    short,
-    symbol,
-    tables,
-    unit,
-)
+from dynid.report.text import duration, plain_number, r_squared, tables, unit
 from dynid.report.timeline import broken, lay_out, thin
-from dynid.run.result import Identification
+from dynid.run import Identification
 
 
 @pytest.mark.parametrize(

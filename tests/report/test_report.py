@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import ResourceError
+from dynid.base import Diagnostics, ResourceError
 from dynid.report import html as html_module
 from dynid.report import write_report
 from dynid.report.html import plotly_javascript, report_html, script_json
 from dynid.report.sections import SECTIONS
-from dynid.run.result import Identification
+from dynid.run import Identification
 from dynid.run.verdict import next_steps
 from tests.report.conftest import build
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.estimate.estimator import Word, base_verdicts
-from dynid.run.result import Identification
+from dynid.run import Identification
 
 
 def test_words_follow_from_interval_and_torque(identification: Identification) -> None:

@@ -10,14 +10,14 @@ import pytest
 
 from dynid.choose.selection import MeasurementEffect, Model, Selection
 from dynid.estimate.estimator import Known, Word, base_verdicts, full_verdicts, how_well
-from dynid.factor.base import Category
-from dynid.report.section import Page
+from dynid.factor import Category
+from dynid.report import Page, symbol
 from dynid.report.sections.joints import FrictionSection
 from dynid.report.sections.parameters import ParametersSection
 from dynid.report.sections.selection import SelectionSection, _about
-from dynid.report.text import of_whole_robot, owner, symbol
-from dynid.run.result import Identification
-from dynid.terms.term import Column, Of
+from dynid.report.text import of_whole_robot, owner
+from dynid.run import Identification
+from dynid.terms import Column, Of
 from dynid.verbs.summary import parameter_lines
 
 

@@ -9,15 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import DynidError, InputError, UnfitDataError, UsageError
-from dynid.lab.setup import read_setup
-from dynid.log.log import Channel, ChannelMap
-from dynid.log.own_columns import write_log
-from dynid.log.read import read_log
-from dynid.robot import load_robot
-from dynid.robot.drive import Drive, FourBar
-from dynid.robot.model import RobotModel
-from dynid.robot.serial import robot_from_dict, robot_to_dict
+from dynid.base import DynidError, InputError, UnfitDataError, UsageError
+from dynid.lab import read_setup
+from dynid.log import Channel, ChannelMap, read_log, write_log
+from dynid.robot import Drive, RobotModel, load_robot, robot_from_dict, robot_to_dict
+from dynid.robot.drive import FourBar
 from dynid.terms import JointDamping, Stiffness
 from tests.robot_files import ROBOTS
 

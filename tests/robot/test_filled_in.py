@@ -10,13 +10,13 @@ import pytest
 
 from dynid import simulate
 from dynid.api.result import Result
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.identification.pipeline import identify
 from dynid.kernel import inverse_dynamics
-from dynid.log.read import Log
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.testing.plants import Plant, Unmodelled, described_as, plant, record
+from dynid.log import Log
+from dynid.robot import RobotModel, load_robot
+from dynid.testing import Plant, Unmodelled, plant, record
+from dynid.testing.plants import described_as
 
 BALL, ROD = (0.02, 0.02, 0.02), (0.02, 0.02, 0.001)
 

@@ -10,14 +10,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError, UsageError
+from dynid.base import Diagnostics, Float, InputError, UsageError
 from dynid.kernel import inverse_dynamics
-from dynid.robot import load_example, load_robot
+from dynid.robot import RobotModel, load_example, load_robot, robot_from_dict, robot_to_dict
 from dynid.robot.load import lock_joints
-from dynid.robot.model import RobotModel
-from dynid.robot.serial import robot_from_dict, robot_to_dict
 from tests.robot.shipped import shipped
 from tests.robot.texts import ARM, swap
 

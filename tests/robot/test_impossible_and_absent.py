@@ -7,21 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputErrors, UsageError
-from dynid.estimate import FeasibleFit
-from dynid.estimate.prior import regression_of
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import Category, structural_base
-from dynid.factor.blocking import Blocking
-from dynid.feasible.bodies import THINNEST, body_columns, plausible, thinness
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.rows.torque import TorqueRows
-from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples
-from dynid.spatial.inertia import from_com, is_physical, nearest_possible, to_com
+from dynid.base import Diagnostics, Float, InputErrors, UsageError
+from dynid.estimate import FeasibleFit, regression_of
+from dynid.factor import Assembly, Blocking, Category, structural_base
+from dynid.feasible import body_columns, plausible
+from dynid.feasible.bodies import THINNEST, thinness
+from dynid.robot import RobotModel, load_robot
+from dynid.rows import TorqueRows
+from dynid.signals import ParallelFilter, Samples
+from dynid.spatial import from_com
+from dynid.spatial.inertia import is_physical, nearest_possible, to_com
 from dynid.terms import Offset, RigidBody, Viscous
 
 HEAD = """<robot name="r"><link name="base"/>

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.kernel import inverse_dynamics
-from dynid.robot import load_robot
-from dynid.robot.model import JointType, RobotModel
+from dynid.robot import JointType, RobotModel, load_robot
 
 mujoco: Any = pytest.importorskip("mujoco")
 

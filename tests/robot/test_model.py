@@ -10,11 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.errors import DynidError, InputError, UsageError
-from dynid.robot import describe, load_example, load_robot
-from dynid.robot.drive import Drive, TorqueSide
-from dynid.robot.model import JointType, Limits, RobotModel
-from dynid.robot.serial import robot_from_dict, robot_to_dict
+from dynid.base import DynidError, InputError, UsageError
+from dynid.robot import (
+    Drive,
+    JointType,
+    Limits,
+    RobotModel,
+    TorqueSide,
+    describe,
+    load_example,
+    load_robot,
+    robot_from_dict,
+    robot_to_dict,
+)
 
 
 def robot(**changes: Any) -> RobotModel:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynid.base.errors import SolverError
-from dynid.robot.mjcf import compiled
+from dynid.base import SolverError
+from dynid.robot import compiled
 
 MODEL = """<mujoco><worldbody><body><joint axis="0 0 1"/><inertial pos="0 0 0" mass="1" diaginertia="{}"/>
 </body></worldbody></mujoco>"""

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError, InputError, RefusedError, ResourceError
-from dynid.robot import describe, load_robot
-from dynid.robot.model import RobotModel
+from dynid.base import Diagnostics, DynidError, InputError, RefusedError, ResourceError
+from dynid.robot import RobotModel, describe, load_robot
 from tests.robot.texts import ARM, MJCF, PLACED, TOML, chain, swap
 
 HOSTILE = "<img src=x onerror=alert(1)>[red]\"'&{{7*7}}=1+1\u202e"

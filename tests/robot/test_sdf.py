@@ -7,17 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError
+from dynid.base import Diagnostics, Float, InputError
 from dynid.exporters.urdf import join, rpy_of
-from dynid.robot import Reading, load_robot
+from dynid.robot import Reading, RobotModel, load_robot
 from dynid.robot.links import LinkTree, children_of
-from dynid.robot.model import RobotModel
 from dynid.robot.urdf import lint
 from dynid.robot.xml import parse
-from dynid.spatial.algebra import inverse, placement, rotation_rpy
-from dynid.spatial.inertia import to_com, transformed
+from dynid.spatial import inverse, placement, rotation_rpy, transformed
+from dynid.spatial.inertia import to_com
 from tests.robot.shipped import shipped
 from tests.robot.test_held_joints import states, torque
 

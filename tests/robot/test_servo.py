@@ -7,12 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError, UsageError
-from dynid.robot import load_robot
-from dynid.robot.drive import Servo, servo_over
+from dynid.base import Diagnostics, InputError, UsageError
+from dynid.robot import Servo, load_robot, robot_from_dict, robot_to_dict
+from dynid.robot.drive import servo_over
 from dynid.robot.options import ServoSettings
-from dynid.robot.serial import robot_from_dict, robot_to_dict
 from tests.servo_plant import robot_file
 
 POSITION = (

@@ -9,15 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError
+from dynid.base import Diagnostics, Float, InputError
 from dynid.kernel import inverse_dynamics
-from dynid.robot import load_robot
-from dynid.robot.drive import TorqueSide
-from dynid.robot.model import RobotModel
-from dynid.spatial.algebra import inverse, placement, rotation_about, rotation_rpy
-from dynid.spatial.inertia import to_com, transformed
+from dynid.robot import RobotModel, TorqueSide, load_robot
+from dynid.spatial import inverse, placement, rotation_rpy, transformed
+from dynid.spatial.algebra import rotation_about
+from dynid.spatial.inertia import to_com
 from tests.robot_files import ROBOTS
 
 X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])

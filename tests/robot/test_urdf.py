@@ -11,11 +11,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.kernel import inverse_dynamics, torque_regressor
-from dynid.robot import load_robot
-from dynid.robot.model import JointType, RobotModel
+from dynid.robot import JointType, RobotModel, load_robot
 
 ROBOTS = [
     "a1_description/urdf/a1.urdf",

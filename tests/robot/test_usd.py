@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import InputError, RefusedError, ResourceError
+from dynid.base import Diagnostics, Float, InputError, RefusedError, ResourceError
 from dynid.exporters.mjcf import quaternion
 from dynid.robot import load_robot
 from dynid.robot.links import LinkTree
-from dynid.spatial.algebra import inverse, placement, rotation_about
-from dynid.spatial.inertia import to_com, transformed
+from dynid.spatial import inverse, placement, transformed
+from dynid.spatial.algebra import rotation_about
+from dynid.spatial.inertia import to_com
 from tests.robot.shipped import shipped
 from tests.robot.test_held_joints import states, torque
 from tests.robot.test_sdf import by_name, frames_of, random_placement, tree_of

@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError, InputError, RefusedError, ResourceError
+from dynid.base import Diagnostics, DynidError, InputError, RefusedError, ResourceError
 from dynid.feasible.limits import limits_from_description
-from dynid.robot import Reading, load_robot
-from dynid.robot.shapes import described_shapes
+from dynid.robot import Reading, described_shapes, load_robot
 from dynid.robot.xacro import expanded
 from dynid.robot.xml import read_xml
 from tests.robot.texts import ARM

@@ -12,16 +12,13 @@ from dynid_studies.rotradi import TERMS as ROTRADI_TERMS
 from dynid_studies.rotradi import THETA, arm, exciting, full, measured, phases, truth
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS
-from dynid.identification.experiment import Experiment, open_log
+from dynid.identification import Experiment, Settings, open_log
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings, default_estimator
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.identification.settings import DEFAULT_TERMS, default_estimator
+from dynid.log import Log, canonical_columns, read_log, write_log
+from dynid.robot import RobotModel, load_robot
 from dynid.rows import (
     ElasticMomentumRows,
     ElasticRows,
@@ -32,12 +29,11 @@ from dynid.rows import (
 )
 from dynid.rows.automatic import AutomaticRows, RowsChoice, acceleration_noise, choose_rows, held_torque
 from dynid.rows.catalogue import rows_from_spec
+from dynid.signals import Preparation, Samples
 from dynid.signals.prepare import prepare
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
 from dynid.terms import Coulomb, RigidBody, RotorInertia, Stiffness, Terms, Viscous
 from dynid.testing import random_robot
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 

@@ -7,14 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
-from dynid.factor.base import structural_base
-from dynid.robot.model import RobotModel
+from dynid.base import Float, UsageError
+from dynid.factor import structural_base
+from dynid.robot import RobotModel
 from dynid.rows import ElasticMomentumRows, ElasticRows, Rows
 from dynid.rows.catalogue import rows_from_spec, rows_to_spec
 from dynid.rows.momentum import CausalFilter
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid.terms import LinkOffset, RigidBody, SpinningRotor, Stiffness, Terms, Viscous
 from dynid.testing import RowsContract, random_robot, smooth_samples
 

@@ -7,16 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError, UsageError
-from dynid.factor.base import structural_base
+from dynid.base import Float, InputError, UsageError
+from dynid.factor import structural_base
 from dynid.kernel import gravity_torque
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel
 from dynid.rows import ElasticRows, Rows, TorqueRows
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_from_spec, rows_to_spec
 from dynid.rows.rows import group_joints, two_encoders
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid.terms import LinkOffset, Offset, RigidBody, RotorInertia, Stiffness, Terms, Viscous
 from dynid.testing import RowsContract, random_robot, smooth_samples
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.factor.base import structural_base
+from dynid.factor import structural_base
 from dynid.rows import EnergyRows, FilteredPowerRows, PowerRows, Rows
 from dynid.terms import (
     Coulomb,

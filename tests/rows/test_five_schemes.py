@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.robot import load_example
-from dynid.robot.model import JointType, RobotModel
-from dynid.signals.samples import Samples
+from dynid.robot import JointType, RobotModel, load_example
+from dynid.signals import Samples
 from dynid.terms import RigidBody, Terms
 from dynid.testing import random_inertia, random_robot
 from tests.kernel.conftest import Oracle

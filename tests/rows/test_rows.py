@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.errors import UsageError
+from dynid.base import UsageError
 from dynid.rows import Equations, Rows, TorqueRows
 from dynid.terms import ChannelTorque, DriveGain, Offset, RigidBody, Terms, Viscous
 from dynid.testing import RowsContract, random_robot, smooth_samples

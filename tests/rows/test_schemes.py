@@ -7,19 +7,34 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError, UsageError
-from dynid.factor.base import STRUCTURAL_TOLERANCE, base_of_matrix, structural_base
+from dynid.base import Float, UnfitDataError, UsageError
+from dynid.factor import STRUCTURAL_TOLERANCE, base_of_matrix, structural_base
 from dynid.kernel import gravity_torque, mass_matrix
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.rows import EnergyRows, FilteredPowerRows, InertiaRows, MomentumRows, PowerRows, Rows, StaticRows
+from dynid.robot import RobotModel, load_robot
+from dynid.rows import (
+    EnergyRows,
+    FilteredPowerRows,
+    InertiaRows,
+    MomentumRows,
+    PowerRows,
+    Rows,
+    StaticRows,
+    check_mass_matrices,
+)
 from dynid.rows.catalogue import CATALOGUE, rows_from_spec, rows_to_spec
-from dynid.rows.inertia import check_mass_matrices
 from dynid.rows.momentum import CausalFilter
-from dynid.signals.samples import Samples
-from dynid.terms import Coulomb, KnownPayload, Offset, RigidBody, RotorInertia, Terms, Viscous
-from dynid.terms.transmission import MotorInertia, OnMotor
+from dynid.signals import Samples
+from dynid.terms import (
+    Coulomb,
+    KnownPayload,
+    MotorInertia,
+    Offset,
+    OnMotor,
+    RigidBody,
+    RotorInertia,
+    Terms,
+    Viscous,
+)
 from dynid.testing import RowsContract, random_robot, smooth_samples
 from tests.robot_files import ROBOTS
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import dynid
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings, settings_to_experiment
+from dynid.identification.settings import settings_to_experiment
 from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, StaticRows, TorqueRows
-from dynid.signals.settings import Preparation
+from dynid.signals import Preparation
 from dynid.simulation.open_loop import open_loop
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_robot, smooth_samples

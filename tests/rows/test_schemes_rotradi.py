@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from dynid_studies.rotradi import POLE, TERMS, THETA, arm, exciting, full, measured, phases, truth
 
-from dynid.base.arrays import Float
-from dynid.estimate.recursive import RecursiveLeastSquares
-from dynid.factor.base import structural_base
+from dynid.base import Float
+from dynid.estimate import RecursiveLeastSquares
+from dynid.factor import structural_base
 from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, TorqueRows
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid.simulation.open_loop import open_loop
 
 CUTOFF = POLE / (2 * np.pi)

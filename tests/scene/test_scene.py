@@ -13,23 +13,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.errors import UsageError
-from dynid.robot import Reading, load_example, read_robot
-from dynid.robot.meshes import mesh_triangles
-from dynid.robot.model import RobotModel
-from dynid.scene import Colour, LinkColour, Scene, scene_fragment, scene_of, scene_page, still_png
-from dynid.scene.scene import MOST_BYTES
-from dynid.scene.surface import (
+from dynid.base import UsageError
+from dynid.robot import Reading, RobotModel, load_example, mesh_triangles, read_robot
+from dynid.scene import (
+    Colour,
+    LinkColour,
+    Scene,
     Surface,
-    box,
-    capsule,
-    cylinder,
-    ellipsoid,
     outlines,
-    shapes_of,
-    simplified,
-    size_of,
+    scene_fragment,
+    scene_of,
+    scene_page,
+    still_png,
 )
+from dynid.scene.scene import MOST_BYTES
+from dynid.scene.surface import box, capsule, cylinder, ellipsoid, shapes_of, simplified, size_of
 
 ARM = """<robot name="arm">
 <link name="base"><visual><geometry><box size="0.2 0.2 0.1"/></geometry></visual></link>

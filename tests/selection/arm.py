@@ -7,18 +7,15 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
-from dynid.signals.settings import Preparation
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.log import canonical_columns, read_log, write_log
+from dynid.robot import RobotModel, load_robot
+from dynid.run import Identification
+from dynid.signals import Preparation
+from dynid.trajectories import FourierTrajectory
 
 # Place of each joint in the frame before it, its axis, and mass, centre and inertia of the body behind it.
 JOINTS = (

@@ -9,20 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
+from dynid.log import canonical_columns, read_log, write_log
+from dynid.robot import RobotModel
+from dynid.run import Identification
+from dynid.signals import Preparation, Samples
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_inertia, random_robot
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 
 BODIES = random_inertia(3, 3)
 ROBOT: RobotModel = replace(random_robot(2, 3, 0.0), inertia_prior=BODIES)

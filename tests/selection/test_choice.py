@@ -9,24 +9,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.choose.selection import Selection
 from dynid.estimate import WLS
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
-from dynid.terms import Coulomb, Offset, PolynomialFriction, RigidBody, RotorInertia, Terms, Viscous
-from dynid.terms.elastic import Compliance
+from dynid.log import canonical_columns, read_log, write_log
+from dynid.robot import RobotModel
+from dynid.run import Identification
+from dynid.signals import Preparation, Samples
+from dynid.terms import (
+    Compliance,
+    Coulomb,
+    Offset,
+    PolynomialFriction,
+    RigidBody,
+    RotorInertia,
+    Terms,
+    Viscous,
+)
 from dynid.terms.forms import torque_of
 from dynid.terms.transmission import JointCoupling
 from dynid.testing import random_inertia, random_robot
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 
 ROBOT: RobotModel = random_robot(2, 3, 0.0)
 PLAIN = RigidBody() + RotorInertia() + Viscous() + Coulomb(0.02)

@@ -8,16 +8,14 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.choose.consistency_cause import Candidate, CauseFound, cause_text, single_cause
 from dynid.estimate.physical import LIKELY_CAUSE
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import Log
+from dynid.log import Log
 from dynid.robot import load_robot
-from dynid.run import blocks
-from dynid.run.result import Identification
+from dynid.run import Identification, blocks
 from dynid.run.verdict import next_steps
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
 from tests.estimate.test_partial_prior import arm

@@ -8,13 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.robot.drive import Drive
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
-from dynid.signals.samples import Samples
-from dynid.terms import MotorInertia, OnMotor
-from dynid.terms.spring import TorsionSpring
+from dynid.base import Float
+from dynid.robot import Drive, RobotModel
+from dynid.run import Identification
+from dynid.signals import Samples
+from dynid.terms import MotorInertia, OnMotor, TorsionSpring
 from dynid.testing import TermContract
 from tests.selection.logs import ROBOT, Fault, chosen, motion, options
 

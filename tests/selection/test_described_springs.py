@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import dynid
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.robot import load_robot
 from dynid.terms import RigidBody, TorsionSpring, Viscous
 from dynid.terms.catalogue import with_described

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.diagnosis.diagnosis import diagnose
-from dynid.exporters.export import export
-from dynid.identification.settings import Settings
+from dynid.exporters import export
+from dynid.identification import Settings
 from dynid.report.html import report_html
-from dynid.run.result import Identification
-from dynid.signals.settings import Preparation
+from dynid.run import Identification
+from dynid.signals import Preparation
 from dynid.terms import FrictionChoice, RigidBody, RotorInertia
 from dynid.testing import TrueMotion, analysis_of, small_arm
 from tests.selection.arm import identified

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from tests.selection.logs import (
     CHOOSING,
     RATE,

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.choose import choose_model
 from dynid.choose.choose_model import FORMS_A_JOINT, _friction_beside_faults, _shared, _worthwhile
 from dynid.choose.comparison import NEGLIGIBLE, Option
-from dynid.terms.exports import Dry, Role, Traits
+from dynid.terms import Dry, Traits
+from dynid.terms.exports import Role
 
 
 def comparison(gains: dict[int, float], blocks: int) -> Any:

@@ -7,19 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.choose.friction_forms import SLIDING, SLOW, WITHIN, Left
 from dynid.estimate import WLS
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
-from dynid.run.result import Identification
-from dynid.signals.settings import Preparation
+from dynid.log import canonical_columns, read_log, write_log
+from dynid.run import Identification
+from dynid.signals import Preparation
 from dynid.terms import Coulomb, Offset, PositionFriction, RigidBody, RotorInertia, Terms, Viscous
 from dynid.terms.friction import WIDTH
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 from tests.selection.arm import COULOMB, NOISE, RATE, SECONDS, arm, torque
 
 # By joint: waves a turn, share of Coulomb friction, rad.

@@ -10,20 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UsageError
+from dynid.base import Diagnostics, Float, UsageError
 from dynid.choose import search
+from dynid.identification import Settings
 from dynid.identification.logs import torque_factors
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import Log, read_log
-from dynid.run import blocks, validation
+from dynid.log import Log, read_log
+from dynid.run import Identification, blocks, validation
 from dynid.run.blocks import usual_block
-from dynid.run.result import Identification
+from dynid.signals import Preparation
 from dynid.signals import time_base as windows
-from dynid.signals.settings import Preparation
-from dynid.testing.plants import SECONDS, Plant, Unmodelled, plant, record
+from dynid.testing import Plant, Unmodelled, plant, record
+from dynid.testing.plants import SECONDS
 from tests.selection.logs import MODEL, ROBOT, chosen, options
 
 CHOSEN = {"friction": "viscous + coulomb", "rotors": "rotors", "offsets": "offsets"}

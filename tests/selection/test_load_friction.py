@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.exporters.model import ExportModel
+from dynid.base import Diagnostics
+from dynid.exporters import ExportModel
 from dynid.identification.pipeline import identify
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
-from dynid.run.result import Identification
+from dynid.log import Log, canonical_columns, read_log, write_log
+from dynid.run import Identification
 from dynid.terms import LoadFriction
-from dynid.testing.plants import Plant, Unmodelled, plant, record
+from dynid.testing import Plant, Unmodelled, plant, record
 
 LOST = 0.07
 # What this plant has besides: cables, and torque that is rounded.

@@ -10,20 +10,19 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.estimate import WLS
 from dynid.estimate.scores import cross_validate
-from dynid.factor.factor import Block, Factor, Factors
+from dynid.factor import Block, Factor, Factors
 from dynid.factor.folds import folds_of
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
+from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import load_example
 from dynid.run import blocks
+from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
 from dynid.signals.repetition import Repetition
-from dynid.signals.settings import Preparation
 from dynid.simulation.motion import inverse
-from dynid.terms.catalogue import DEFAULT_TERMS
+from dynid.terms import DEFAULT_TERMS
 
 ROBOT = load_example("ur5e")
 RATE = 200.0

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.choose.shape_intervals import _jackknife, widened_by
-from dynid.estimate import OLS
-from dynid.estimate.estimator import Estimate
+from dynid.estimate import OLS, Estimate
 from dynid.testing import synthetic_regression
 
 

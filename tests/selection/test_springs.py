@@ -8,17 +8,15 @@ import mujoco
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
+from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import load_robot
-from dynid.run.result import Identification
-from dynid.signals.settings import Preparation
+from dynid.run import Identification
+from dynid.signals import Preparation
 from dynid.terms import TorsionSpring
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 from tests.selection.logs import adopted, options, reported
 
 RATE, SECONDS, NOISE, REST = 200.0, 40.0, 0.01, 0.3

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dynid.choose.wide_model import wide_model
-from dynid.terms import RigidBody
-from dynid.terms.exports import JointMotion, LogFacts
-from dynid.terms.term import Terms
+from dynid.terms import JointMotion, RigidBody, Terms
+from dynid.terms.exports import LogFacts
 from dynid.testing import small_arm
 
 

@@ -9,10 +9,10 @@ import pytest
 from scipy.optimize import lsq_linear, nnls
 
 from dynid.choose.subset_regression import STRENGTHS, BlockRows, SubsetRegression, fold_triangles, nonnegative
-from dynid.factor.factor import Block, Factor, Factors, stack
+from dynid.factor import Block, Factor, Factors, stack
 from dynid.kernel import qr_panel
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
+from dynid.robot import RobotModel
+from dynid.signals import Samples
 from dynid.terms import Term
 from dynid.terms.forms import torque_of
 from dynid.terms.position_waves import PositionWaves

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.choose.consistency_cause import NEARBY, ScaledDrives
-from dynid.estimate import WLS, FeasibleFit
-from dynid.estimate.estimator import Regression
-from dynid.factor.factor import Factors
+from dynid.estimate import WLS, FeasibleFit, Regression
+from dynid.factor import Factors
 from tests.estimate.test_partial_prior import arm, regression
 
 FIT = FeasibleFit(strength=1e3, prior="entropic")

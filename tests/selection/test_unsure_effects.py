@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.choose.choose_model import Chosen
 from dynid.choose.selection import MeasurementEffect, Selection
-from dynid.estimate.estimator import Estimate
-from dynid.run.result import Identification
-from dynid.terms import Terms
-from dynid.terms.exports import Kind
+from dynid.estimate import Estimate
+from dynid.run import Identification
+from dynid.terms import Kind, Terms
 from tests.selection.test_choice import PLAIN, chosen, truth, write
 
 DELAY = 0.01

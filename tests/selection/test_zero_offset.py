@@ -8,14 +8,11 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.exporters.export import export
-from dynid.exporters.mjcf import new_mjcf
-from dynid.exporters.model import ExportModel
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
-from dynid.signals.samples import Samples
+from dynid.base import Diagnostics, Float
+from dynid.exporters import ExportModel, export, new_mjcf
+from dynid.robot import RobotModel
+from dynid.run import Identification
+from dynid.signals import Samples
 from dynid.terms import RigidBody, Term
 from dynid.terms.forms import torque_of
 from dynid.terms.nominal import Nominal

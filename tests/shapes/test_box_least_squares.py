@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.base.numerics import least_squares_in_box
 
 SAMPLES = 200

@@ -9,29 +9,27 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear, minimize
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base import Float, UsageError
 from dynid.choose import search
 from dynid.choose.separable import Scale
-from dynid.factor.factor import stack
+from dynid.factor import stack
 from dynid.factor.folds import Candidate, compare, gain, standard_error
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
-from dynid.robot.model import RobotModel
-from dynid.run import validation
-from dynid.run.result import Identification
-from dynid.run.store import load
+from dynid.log import Log, canonical_columns, read_log, write_log
+from dynid.robot import RobotModel
+from dynid.run import Identification, load, validation
 from dynid.run.validation import validate
-from dynid.signals.settings import Preparation
+from dynid.signals import Preparation
 from dynid.terms import (
     Coulomb,
     FrictionChoice,
     JointMotion,
     LoadFriction,
     MotorInertia,
+    Of,
     Offset,
+    OnMotor,
     Presliding,
     RigidBody,
     RotorInertia,
@@ -41,8 +39,6 @@ from dynid.terms import (
     Viscous,
 )
 from dynid.terms.curve import shape_table, with_shape_table
-from dynid.terms.exports import Of
-from dynid.terms.transmission import OnMotor
 from dynid.testing import random_robot, smooth_samples
 from dynid.verbs.demo import save
 

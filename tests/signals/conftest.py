@@ -8,10 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.log import Log, canonical_columns, read_log, write_log
+from dynid.robot import RobotModel, load_robot
 
 TEXT = """\
 name = "pair"

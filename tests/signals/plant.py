@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 
 STEP = 1e-3
 SECONDS = 24.0

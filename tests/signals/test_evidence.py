@@ -9,24 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.estimate.least_squares import WLS
-from dynid.estimate.prior import regression_of
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import structural_base
-from dynid.factor.blocking import Blocking
+from dynid.base import Diagnostics, Float
+from dynid.estimate import WLS, regression_of
+from dynid.factor import Assembly, Blocking, structural_base
 from dynid.identification.settings import DEFAULT_TERMS
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.rows.torque import TorqueRows
+from dynid.log import Log, canonical_columns, read_log, write_log
+from dynid.robot import RobotModel, load_robot
+from dynid.rows import TorqueRows
+from dynid.signals import Preparation, Samples, zero_phase_filter
 from dynid.signals.coherence import ABOVE_SIGNAL, LEAST_BY_TORQUE, Signals, choose_cutoff, torque_coherence
-from dynid.signals.filter import zero_phase_filter
 from dynid.signals.prepare import prepare
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
 from dynid.signals.state_cutoff import compare_velocities, fused
 from dynid.signals.time_base import TimeBase, find_time_base, frozen_rows, times_of_messages
 from tests.signals.plant import ROBOT, Run, simulate

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import butter, sosfiltfilt
 
-from dynid.base.errors import UsageError
+from dynid.base import UsageError
 from dynid.kernel import backend, using
+from dynid.signals import ParallelFilter, Samples
 from dynid.signals.filter import (
     ZeroPhase,
     at_times,
@@ -19,8 +20,6 @@ from dynid.signals.filter import (
     second_difference,
     sensible_rate,
 )
-from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples
 
 RATE = 200.0
 BACKENDS = ["numpy", "native"] if backend().startswith("native") else ["numpy"]

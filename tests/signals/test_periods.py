@@ -7,11 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError, UsageError
-from dynid.log.own_columns import write_log
-from dynid.log.read import Log, read_log
-from dynid.robot.model import RobotModel
+from dynid.base import Diagnostics, UnfitDataError, UsageError
+from dynid.log import Log, read_log, write_log
+from dynid.robot import RobotModel
 from dynid.signals.first_look import average_periods, columns_of
 from tests.signals.conftest import MakeLog
 

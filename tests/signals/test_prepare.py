@@ -10,16 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError, UsageError
-from dynid.base.parallel import ordered_map
-from dynid.identification.experiment import Experiment, open_log
-from dynid.log.read import Log
+from dynid.base import Diagnostics, UnfitDataError, UsageError, ordered_map
+from dynid.identification import Experiment, open_log
+from dynid.log import Log
 from dynid.recording import RawChunk, Trajectory
 from dynid.robot import load_robot
+from dynid.signals import Preparation, Prepared
 from dynid.signals import time_base as windows
-from dynid.signals.prepare import Prepared, prepare
-from dynid.signals.settings import Preparation
+from dynid.signals.prepare import prepare
 from tests.robot_files import ROBOTS
 
 MakeLog = Callable[..., Log]

@@ -9,16 +9,16 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import Log
-from dynid.run.result import Identification
+from dynid.log import Log
+from dynid.run import Identification
 from dynid.run.validation import validate
+from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.signals.settings import Preparation
 from dynid.signals.state_cutoff import SHARPER
-from dynid.testing.plants import Plant, Recorded, Unmodelled, plant, record
+from dynid.testing import Plant, Recorded, Unmodelled, plant, record
 
 PLANTS = {"finger": 1, "ur3": 2}
 SECONDS = 40.0

@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.identification.pipeline import identify
-from dynid.log.read import Log
+from dynid.log import Log
+from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.signals.settings import Preparation
 from dynid.simulation.motion import inverse
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
 from dynid.terms.term import narrowed

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from dynid.base.arrays import SpilledRecords
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 
 
 def batch(seed: int, rows: int) -> Samples:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dynid.log.joints import STILL
-from dynid.signals.samples import BIN, LEAST_BINS, Samples, stands
+from dynid.signals import Samples
+from dynid.signals.samples import BIN, LEAST_BINS, stands
 
 RATE = 50.0
 

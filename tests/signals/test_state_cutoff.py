@@ -9,22 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UsageError
+from dynid.base import Diagnostics, Float, UsageError
 from dynid.estimate import WLS
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import Log, read_log
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.rows.torque import TorqueRows
+from dynid.identification.settings import DEFAULT_TERMS
+from dynid.log import Log, canonical_columns, read_log, write_log
+from dynid.robot import RobotModel, load_robot
+from dynid.rows import TorqueRows
+from dynid.signals import Preparation, Prepared, Samples, zero_phase_filter
 from dynid.signals.coherence import Signals
-from dynid.signals.filter import low_passed, second_difference, zero_phase_filter
-from dynid.signals.prepare import Prepared, prepare
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
+from dynid.signals.filter import low_passed, second_difference
+from dynid.signals.prepare import prepare
 from dynid.signals.state_cutoff import LOWEST, STEPS_AN_OCTAVE, choose_state_cutoffs
 from dynid.signals.state_cutoff import STATE_CUTOFF_NEGLIGIBLE as NEGLIGIBLE
 from tests.signals.plant import ROBOT, Run, simulate

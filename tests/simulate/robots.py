@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.robot.drive import Drive
-from dynid.robot.model import RobotModel
+from dynid.robot import Drive, RobotModel
 from dynid.testing import random_robot
 
 

@@ -17,17 +17,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import InputErrors, RefusedError, SolverError, UsageError
+from dynid.base import Float, InputErrors, RefusedError, SolverError, UsageError
+from dynid.lab import Rig, SensorFile, Setup, build_plant, read_setup
 from dynid.lab.campaign import Campaign, record, run_campaign
-from dynid.lab.rig import Rig, SensorFile
-from dynid.lab.setup import CONTROLLERS, PlantFile, Setup, TrajectoryChoice, build_plant, read_setup
-from dynid.log.read import read_log
-from dynid.robot.drive import Drive, TorqueSide
-from dynid.robot.model import RobotModel
-from dynid.simulation.motion import SimulatedMotion, follow, sample_times
-from dynid.simulation.plant import Plant
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.lab.setup import CONTROLLERS, PlantFile, TrajectoryChoice
+from dynid.log import read_log
+from dynid.robot import Drive, RobotModel, TorqueSide
+from dynid.simulation import Plant, SimulatedMotion, follow, sample_times
+from dynid.trajectories import FourierTrajectory
 from tests.command_line import ROBOT as TWO_JOINTS
 from tests.command_line import Run
 from tests.simulate.robots import geared

@@ -8,16 +8,25 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.kernel import using
 from dynid.kernel.multibody import Slope
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
+from dynid.robot import RobotModel
+from dynid.signals import Samples
+from dynid.simulation import Mechanism
 from dynid.simulation.loop import Feedback, Output, Stretches, run, sensitivity
-from dynid.simulation.mechanism import Mechanism
-from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
-from dynid.terms.elastic import JointDamping, LinkCoulomb, Stiffness
-from dynid.terms.exports import Kind
+from dynid.terms import (
+    Coulomb,
+    JointDamping,
+    Kind,
+    LinkCoulomb,
+    Offset,
+    RigidBody,
+    RotorInertia,
+    Stiffness,
+    Terms,
+    Viscous,
+)
 from tests.simulate.robots import geared
 
 pytestmark = pytest.mark.usefixtures("native_kernel")

@@ -7,10 +7,11 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
-from dynid.base.arrays import Bool, Float
+from dynid.base import Bool, Float
 from dynid.kernel import using
-from dynid.robot.model import RobotModel
-from dynid.simulation.forward import ForwardModel, StickSlip, stick_slip
+from dynid.robot import RobotModel
+from dynid.simulation import ForwardModel, stick_slip
+from dynid.simulation.forward import StickSlip
 from dynid.terms import Coulomb, RigidBody, Terms, Viscous
 from dynid.testing import random_robot
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base import Float, UsageError
 from dynid.kernel import stop_operator
-from dynid.signals.samples import Samples
-from dynid.simulation.plant import Dahl, Friction, LuGre
+from dynid.signals import Samples
+from dynid.simulation import Dahl, Friction, LuGre
 from dynid.terms import Coulomb, Stribeck, Terms, Viscous
 from dynid.testing import random_robot
 

@@ -8,18 +8,32 @@ import numpy as np
 import pytest
 from scipy.integrate import simpson
 
-from dynid.base.arrays import Float
-from dynid.base.errors import ResourceError, SolverError, UsageError
+from dynid.base import Float, ResourceError, SolverError, UsageError
 from dynid.kernel import using
-from dynid.robot import load_example
-from dynid.robot.drive import Drive
-from dynid.robot.model import JointType, Mounting, RobotModel
-from dynid.simulation.control import ComputedTorque, GravityPD, OpenLoop, Tabulated, TorqueTable
-from dynid.simulation.integrate import MOST_STEPS, Adaptive, FixedStep, check_budget
-from dynid.simulation.motion import follow, sample_times, simulate, suitable_step
-from dynid.simulation.plant import Coupling, Elasticity, FunctionLoad, Plant, SmoothFriction, State
+from dynid.robot import Drive, JointType, Mounting, RobotModel, load_example
+from dynid.simulation import (
+    Adaptive,
+    ComputedTorque,
+    Coupling,
+    Elasticity,
+    FixedStep,
+    FunctionLoad,
+    GravityPD,
+    Plant,
+    SmoothFriction,
+    State,
+    Tabulated,
+    TorqueTable,
+    check_budget,
+    follow,
+    sample_times,
+    simulate,
+)
+from dynid.simulation.control import OpenLoop
+from dynid.simulation.integrate import MOST_STEPS
+from dynid.simulation.motion import suitable_step
 from dynid.testing import random_robot
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 from tests.elastic_arms import planar
 from tests.simulate.robots import geared
 

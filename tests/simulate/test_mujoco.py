@@ -12,19 +12,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError, UsageError
+from dynid.base import Float, InputError, UsageError
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
 from dynid.lab.mujoco import MujocoSimulator, export_mjcf
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
+from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import load_example, load_robot
-from dynid.simulation.control import GravityPD, OpenLoop, Tabulated, pd_gains
-from dynid.simulation.integrate import Adaptive, FixedStep
-from dynid.simulation.motion import follow, sample_times, simulate
-from dynid.simulation.plant import Coupling, Elasticity, FunctionLoad, Plant, SmoothFriction
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.simulation import (
+    Adaptive,
+    Coupling,
+    Elasticity,
+    FixedStep,
+    FunctionLoad,
+    GravityPD,
+    Plant,
+    SmoothFriction,
+    Tabulated,
+    follow,
+    pd_gains,
+    sample_times,
+    simulate,
+)
+from dynid.simulation.control import OpenLoop
+from dynid.trajectories import FourierTrajectory
 from tests.simulate.robots import geared
 
 pytestmark = pytest.mark.usefixtures("unexamined")

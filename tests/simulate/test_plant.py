@@ -7,13 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import InputError, UsageError
+from dynid.base import Float, InputError, UsageError
 from dynid.kernel import mass_matrix, nonlinear_effects, using
-from dynid.robot import load_example
-from dynid.robot.drive import Drive, FourBar
-from dynid.robot.model import Mounting
-from dynid.simulation.plant import Coupling, Dahl, Elasticity, FunctionLoad, Plant, SmoothFriction, State
+from dynid.robot import Drive, Mounting, load_example
+from dynid.robot.drive import FourBar
+from dynid.simulation import Coupling, Dahl, Elasticity, FunctionLoad, Plant, SmoothFriction, State
 from tests.elastic_arms import Arm, planar, puma
 from tests.simulate.robots import geared
 

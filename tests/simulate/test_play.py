@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
+from dynid.robot import RobotModel
+from dynid.signals import Samples
 from dynid.simulation.servo_loop import STEP, DrivenLoad
 from tests.play_plant import Arm
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.errors import UsageError
+from dynid.base import UsageError
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_example
 from dynid.simulation.motion import inverse
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.rotor import RotorInertia
+from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_motion
 
 ARM = load_example("arm7")

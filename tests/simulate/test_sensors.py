@@ -5,19 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.errors import UsageError
-from dynid.simulation.sensors import (
-    Chain,
-    Dropout,
-    Encoder,
-    Gain,
-    Latency,
-    Noise,
-    NoiseRatio,
-    Ripple,
-    TorqueSensor,
-    warming,
-)
+from dynid.base import UsageError
+from dynid.simulation import Chain, Dropout, Encoder, Gain, Latency, Noise, NoiseRatio, Ripple, warming
+from dynid.simulation.sensors import TorqueSensor
 
 RESOLUTION = np.array([1e-4, 3e-4])
 

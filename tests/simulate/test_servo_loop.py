@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dynid.base.arrays import Bool, Float
-from dynid.base.errors import SolverError
+from dynid.base import Bool, Float, SolverError
 from dynid.kernel import using
 from dynid.kernel.multibody import Control, Held, rollout
 from dynid.recording import Commands
-from dynid.robot.drive import Servo
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
+from dynid.robot import RobotModel, Servo
+from dynid.signals import Samples
+from dynid.simulation import Mechanism
 from dynid.simulation.loop import Stretches
-from dynid.simulation.mechanism import Mechanism
 from dynid.simulation.servo_loop import ServoLoop, _means_of_held, servo_run
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
 from dynid.testing import random_robot

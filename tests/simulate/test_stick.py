@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base import Float, UsageError
 from dynid.kernel import forward_dynamics
-from dynid.signals.samples import Samples
-from dynid.simulation.forward import ForwardModel, stick_slip
+from dynid.signals import Samples
+from dynid.simulation import ForwardModel, stick_slip
 from dynid.simulation.open_loop import first_stretch, open_loop
 from dynid.terms import Coulomb, DriveGain, KnownPayload, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_robot, smooth_samples

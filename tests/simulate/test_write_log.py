@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.base.errors import ResourceError, UsageError
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
+from dynid.base import ResourceError, UsageError
+from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import load_example
 
 ROBOT = load_example("arm7")

@@ -8,33 +8,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
-from dynid.spatial.algebra import (
+from dynid.base import Float, UsageError
+from dynid.spatial import (
+    from_com,
     inverse,
-    is_rotation,
     placement,
-    rotation_about,
+    pseudo_inertia,
     rotation_quaternion,
     rotation_rpy,
-    skew,
+    symmetric,
+    to_mjcf,
+    transformed,
 )
+from dynid.spatial.algebra import is_rotation, rotation_about, skew
 from dynid.spatial.inertia import (
     eigenvalues,
-    from_com,
     from_khalil,
     from_mjcf,
     from_pseudo_inertia,
     is_physical,
     log_cholesky,
     log_cholesky_factor,
-    pseudo_inertia,
     six,
-    symmetric,
     to_com,
     to_khalil,
-    to_mjcf,
-    transformed,
 )
 
 seeds = st.integers(0, 2**32 - 1)

@@ -7,9 +7,9 @@ import pytest
 from dynid_studies import rotradi_equations as closed
 from dynid_studies.rotradi import POLE, TERMS, arm, lift
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.rows.momentum import CausalFilter
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid.testing import smooth_samples
 
 ROBOT, LIFT = arm(), lift()

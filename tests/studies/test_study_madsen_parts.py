@@ -23,7 +23,7 @@ from dynid_studies.madsen_calibration import COMPENSATED, identified, weighted
 from dynid_studies.madsen_table4 import NAMES, PRINTED, base_rows, put_right
 from dynid_studies.madsen_validation import joints
 
-from dynid.factor.base import structural_base
+from dynid.factor import structural_base
 from dynid.rows import TorqueRows
 
 

@@ -11,7 +11,7 @@ from dynid_studies.nini_bodies import PositiveInertias
 from dynid_studies.run import results_dict, run_study
 from dynid_studies.study import Drawing, Study, Table
 
-from dynid.spatial.inertia import pseudo_inertia
+from dynid.spatial import pseudo_inertia
 from dynid.terms import RigidBody, Terms
 from dynid.terms.forms import torque_of
 

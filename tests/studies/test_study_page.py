@@ -19,22 +19,9 @@ from dynid_studies.run import results_dict, run_study, study_module, write_study
 from dynid_studies.study import Dose, Paper, Result, Study, StudyPage, at_most, near, reported
 from dynid_studies.svg import figure_svg, legend_of
 
-from dynid.base.errors import RefusedError, UsageError
-from dynid.report.figures import (
-    BLUE,
-    VERMILION,
-    Axis,
-    Figure,
-    Panel,
-    bars,
-    column_of,
-    dots,
-    level_band,
-    level_line,
-    line,
-    row_of,
-    with_errors,
-)
+from dynid.base import RefusedError, UsageError
+from dynid.report import BLUE, VERMILION, Axis, Figure, Panel, column_of, dots, level_line, line, row_of
+from dynid.report.figures import bars, level_band, with_errors
 from tests.command_line import Run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -8,20 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
+from dynid.identification import Settings
 from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
-from dynid.robot.load import load_example
+from dynid.log import canonical_columns, read_log, write_log
+from dynid.robot import load_example
+from dynid.signals import Preparation, Samples
 from dynid.signals.prepare import prepare
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
-from dynid.terms import AsymmetricCoulomb, Coulomb, Offset, RigidBody, Sigmoid, Viscous
-from dynid.terms.friction import direction, direction_sides, smooth_sign
+from dynid.terms import AsymmetricCoulomb, Coulomb, Offset, RigidBody, Sigmoid, Viscous, smooth_sign
+from dynid.terms.friction import direction, direction_sides
 from dynid.testing import random_robot
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.errors import UsageError
-from dynid.signals.samples import Samples
-from dynid.terms import Coulomb, OnMotor, PolynomialFriction, PositionFriction, Terms, Viscous
+from dynid.base import UsageError
+from dynid.signals import Samples
+from dynid.terms import (
+    Coulomb,
+    JointMotion,
+    MotionBasis,
+    OnMotor,
+    PolynomialFriction,
+    PositionFriction,
+    Terms,
+    Viscous,
+)
 from dynid.terms.catalogue import proposals
 from dynid.terms.curve import CANDIDATES
-from dynid.terms.exports import Extent, JointMotion, LeftOut, LogFacts, MotionBasis, OnJoint, Role
+from dynid.terms.exports import Extent, LeftOut, LogFacts, OnJoint, Role
 from dynid.terms.forms import exported_parts, torque_of
 from dynid.terms.friction_shapes import FAR
 from dynid.testing import random_robot

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.kernel.reference import inverse_dynamics
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
+from dynid.robot import RobotModel
+from dynid.signals import Samples
 from dynid.terms import (
     ChannelTorque,
     Coulomb,

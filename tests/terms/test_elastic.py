@@ -8,16 +8,14 @@ from functools import partial
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError, UsageError
-from dynid.dynamics.model import Dynamics
-from dynid.factor.base import structural_base
-from dynid.robot.drive import Drive, FourBar
-from dynid.robot.model import Mounting, RobotModel
+from dynid.base import Float, UnfitDataError, UsageError
+from dynid.dynamics import Dynamics
+from dynid.factor import structural_base
+from dynid.robot import Drive, Mounting, RobotModel
+from dynid.robot.drive import FourBar
 from dynid.rows import TorqueRows
-from dynid.signals.samples import Samples
-from dynid.simulation import Coupling, Elasticity, Plant
-from dynid.simulation.plant import State
+from dynid.signals import Samples
+from dynid.simulation import Coupling, Elasticity, Plant, State
 from dynid.terms import (
     Coulomb,
     JointDamping,
@@ -31,6 +29,7 @@ from dynid.terms import (
     SpinningRotor,
     Stiffness,
     Term,
+    Terms,
     Viscous,
 )
 from dynid.terms.elastic import SpringTerm
@@ -42,7 +41,7 @@ from dynid.terms.forms import (
     motor_regressor,
     torque_of,
 )
-from dynid.terms.term import Side, Terms
+from dynid.terms.term import Side
 from dynid.testing import TermContract, random_robot, smooth_samples
 
 

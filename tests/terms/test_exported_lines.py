@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.terms.exports import MotionBasis
+from dynid.terms import MotionBasis
 
 WIDTH = 0.3
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import DynidError, UnfitDataError, UsageError
+from dynid.base import DynidError, Float, UnfitDataError, UsageError
 from dynid.choose.search import merged
 from dynid.kernel import stop_operator
 from dynid.kernel.reference import inverse_dynamics
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples, WithPast, turning_points
+from dynid.robot import RobotModel
+from dynid.signals import Samples
+from dynid.signals.samples import WithPast, turning_points
 from dynid.terms import (
     AsymmetricCoulomb,
     Coulomb,

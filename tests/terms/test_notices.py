@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.factor.base import structural_base
+from dynid.base import Float
+from dynid.factor import structural_base
 from dynid.rows import TorqueRows
 from dynid.spatial.algebra import rotation_about
 from dynid.terms import RigidBody, Terms

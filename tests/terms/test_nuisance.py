@@ -7,15 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UnfitDataError, UsageError
-from dynid.factor.base import structural_base
-from dynid.robot.model import RobotModel
-from dynid.rows.torque import TorqueRows
-from dynid.signals.samples import Samples
-from dynid.terms import Offset, RigidBody, Term, Terms
+from dynid.base import Float, UnfitDataError, UsageError
+from dynid.factor import structural_base
+from dynid.robot import RobotModel
+from dynid.rows import TorqueRows
+from dynid.signals import Samples
+from dynid.terms import Compliance, Offset, RigidBody, Term, Terms
 from dynid.terms.drift import Drift
-from dynid.terms.elastic import Compliance
 from dynid.terms.forms import torque_of
 from dynid.terms.gain import GainError
 from dynid.terms.gravity_tilt import GravityTilt

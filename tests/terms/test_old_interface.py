@@ -13,36 +13,30 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.signals.samples import Samples
+from dynid.signals import Samples
 from dynid.terms import (
+    Coefficient,
     Column,
     CurveTerm,
+    Dry,
     FrictionForm,
     JointMotion,
     JointTerm,
+    Kind,
     MotionBasis,
+    Question,
+    Reads,
+    Scale,
     Shape,
+    Symbol,
     Term,
     Terms,
     Viscous,
 )
 from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.channel import channel
-from dynid.terms.curve import Coefficient, c_texts, range_of, rival_of
-from dynid.terms.exports import (
-    Dry,
-    Extent,
-    Kind,
-    LogFacts,
-    OnJoint,
-    Question,
-    Reads,
-    Role,
-    Scale,
-    Side,
-    Symbol,
-    ZeroShift,
-)
+from dynid.terms.curve import c_texts, range_of, rival_of
+from dynid.terms.exports import Extent, LogFacts, OnJoint, Role, Side, ZeroShift
 from dynid.terms.forms import (
     alive_columns,
     balanced_joints,
@@ -57,8 +51,7 @@ from dynid.terms.forms import (
 from dynid.terms.old import INSTEAD
 from dynid.terms.residual_tests import FRICTION_FORM, Feature, Level, Notice
 from dynid.terms.term import OLD_MEMBERS
-from dynid.testing import random_robot, smooth_samples
-from dynid.testing.contracts import TermContract
+from dynid.testing import TermContract, random_robot, smooth_samples
 
 ROBOT = random_robot(1, 3, 0.0)
 SAMPLES = smooth_samples(ROBOT, 40, channels=("pressure",))

@@ -7,14 +7,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import DynidError, InputError, UnfitDataError, UsageError
+from dynid.base import DynidError, Float, InputError, UnfitDataError, UsageError
 from dynid.kernel.reference import motion
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
-from dynid.terms import FunctionTorque, GasSpring, Points, Spring, Term, Terms, TorsionSpring, Triangle
-from dynid.terms.catalogue import terms_from_spec
-from dynid.terms.spring import FUNCTIONS, Lever, register_function
+from dynid.robot import RobotModel
+from dynid.signals import Samples
+from dynid.terms import (
+    FunctionTorque,
+    GasSpring,
+    Lever,
+    Points,
+    Spring,
+    Term,
+    Terms,
+    TorsionSpring,
+    Triangle,
+    register_function,
+    terms_from_spec,
+)
+from dynid.terms.spring import FUNCTIONS
 from dynid.testing import TermContract, random_robot, smooth_samples
 
 POINTS = Points(("base", "body2"), ((0.7, -0.3, 0.2), (0.1, 0.2, -0.1)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.errors import UsageError
+from dynid.base import UsageError
 from dynid.terms import ChannelTorque, RigidBody, Viscous
 from dynid.terms.term import states
 from dynid.testing import random_robot

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.errors import InputError, UnfitDataError, UsageError
-from dynid.robot.drive import Drive
+from dynid.base import InputError, UnfitDataError, UsageError
+from dynid.robot import Drive
 from dynid.terms import (
     AsymmetricCoulomb,
     ChannelTorque,
+    Compliance,
     Coulomb,
     DriveGain,
     FrictionChoice,
@@ -47,10 +48,11 @@ from dynid.terms import (
     Triangle,
     Viscous,
     ZolloFriction,
+    terms_from_spec,
+    terms_to_spec,
 )
-from dynid.terms.catalogue import CATALOGUE, terms_from_spec, terms_to_spec
+from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.drift import Drift
-from dynid.terms.elastic import Compliance
 from dynid.terms.forms import known_torque
 from dynid.terms.friction_curves import SaturatingViscous
 from dynid.terms.gain import GainError

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base import Float, UsageError
 from dynid.kernel import stop_operator
-from dynid.robot.drive import Drive, FourBar
-from dynid.robot.model import Limits, RobotModel
+from dynid.robot import Drive, Limits, RobotModel
+from dynid.robot.drive import FourBar
 from dynid.rows import MotorRows, Rows, TorqueRows
-from dynid.signals.samples import Samples, WithPast
+from dynid.signals import Samples
+from dynid.signals.samples import WithPast
 from dynid.terms import (
     Coulomb,
     MotorInertia,

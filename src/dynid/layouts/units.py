@@ -30,7 +30,7 @@ from dynid.layouts.physics import (
 )
 from dynid.layouts.presets import UNKNOWN
 from dynid.layouts.proposal import Answers, Decision, Option, decided
-from dynid.log.joints import BESIDE
+from dynid.log.joints import ANGLE_BEYOND
 from dynid.log.joints import JOINT_LIMITS_BEYOND as BEYOND
 from dynid.log.mapping import PERCENT
 from dynid.robot.model import RobotModel
@@ -101,7 +101,7 @@ def in_range(robot: RobotModel, span: Float, unit: str) -> bool:
 def room(robot: RobotModel) -> Float:
     """How far joints (n,) can move within their limits, rad or m; two turns where they have none."""
     free = robot.limits.upper - robot.limits.lower
-    return np.asarray(np.where(np.isfinite(free), (1 + BEYOND) * free + BESIDE, TURNS))
+    return np.asarray(np.where(np.isfinite(free), (1 + BEYOND) * free + ANGLE_BEYOND, TURNS))
 
 
 def units_within_limits(robot: RobotModel, span: Float) -> tuple[str, ...]:

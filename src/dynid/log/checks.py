@@ -1,4 +1,4 @@
-"""Is a log fit? One pass over it; what is found is repaired with a note, warned about, doubted, or stops the work."""
+"""Checks of a log in one pass: faults are repaired with a note, reported as a warning or a claim, or raised."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from dynid.log.recording_faults import RecordingWatch, look_at_peaks
 from dynid.log.summary import LogSummary, TrajectorySummary
 from dynid.recording import RawChunk, Trajectory
 
-if TYPE_CHECKING:  # what findings mean is told without the readers of logs
+if TYPE_CHECKING:  # `dynid explain` imports this module and does not need the readers of logs
     from dynid.log.read import Log
 
-MIN_ROWS = 50
-MOVED = 2e-3
-SAME_WAY = 2.0  # rad or m: positions that lie further apart after 20 ms have been wrapped
-# What a clock that is too slow may have counted, in place of seconds.
+MIN_ROWS = 50  # rows of a trajectory; shorter ones are refused
+MOVED = 2e-3  # rad or m: a joint with a smaller range counts as at rest
+SAME_WAY = 2.0  # rad or m: positions that differ by more after 20 ms have been wrapped
+# Units that a time column may have when its rate in seconds is implausibly low.
 FINER_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
-STEP_ROWS = 2048  # of a chunk, that show its time step
-MISSING_SHARE = 0.01
-DUPLICATE_SHARE = 0.05
-TORQUE_STATES = 4000
-# A factor between velocity and change of position that all joints share to this extent is that of their clock.
+STEP_ROWS = 2048  # rows of a chunk from which its time step is estimated
+MISSING_SHARE = 0.01  # of the rows: single missing values are interpolated, more are refused
+DUPLICATE_SHARE = 0.05  # of the rows: single duplicates are dropped, more are refused
+TORQUE_STATES = 4000  # states compared with the prior at most, to bound the time of the check
+# If logged velocity follows the position this closely (correlation) and the ratio of velocity to change of position
+# agrees this well over all joints, the factor belongs to the clock and not to a unit.
 FOLLOWS_CLOSELY, SAME_FACTOR = 0.9, 0.1
-# Differences over 20 ms take up to 5 % off fast motion, and not the same of every joint.
+# Differences over 20 ms attenuate fast motion by up to 5 %, by a different amount for each joint.
 CLOCK_DOUBT, CLOCK_ALIKE, CLOCK_STOP = 0.05, 0.02, 2.0
 
 
@@ -44,14 +45,30 @@ def check_log(
     balanced: Bool | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> LogSummary:
-    """Reads a log once and checks it; warnings and repairs go to the sink.
+    """Read a log once and check it.
 
-    balanced: (n,) joints whose gravity a spring or counterbalance of the model may carry, None = none.
-    progress: called with the seconds of data that were read since it was called before.
+    Parameters
+    ----------
+    log : Log
+        Log to check.
+    diagnostics : Diagnostics
+        Receives notes on repairs, warnings, and claims: signs, units, joint orders or gravity compensation that
+        contradict the robot.
+    balanced : ndarray of bool, shape (n_joints,), optional
+        Joints whose gravity a spring or counterbalance of the model may carry; None means none.
+    progress : callable, optional
+        Called with the seconds of data read since the previous call.
 
-    Raises UnfitDataError for time that runs backwards in more than a few rows, contradicting duplicate stamps, more
-    than 1 % missing values, a log without motion or with too few samples. Claims: signs, units, joint orders or
-    compensation of gravity that contradict the robot.
+    Returns
+    -------
+    LogSummary
+
+    Raises
+    ------
+    UnfitDataError
+        If time runs backwards in more than a few rows, different rows share a time stamp, more than 1 % of the values
+        are missing, the robot does not move, or there are too few samples.
+
     """
     watch = LogWatch(log, diagnostics, balanced)
     for trajectory in log.trajectories:
@@ -62,11 +79,11 @@ def check_log(
 
 
 class LogWatch:
-    """Checks a log while its chunks pass by on their way to somewhere else."""
+    """Check a log while its chunks are passed on to another consumer."""
 
     def __init__(self, log: Log, diagnostics: Diagnostics, balanced: Bool | None = None) -> None:
         n = log.robot.n
-        # Joints whose torque says nothing of their weight.
+        # The torque of these joints was not measured, so that it cannot show their gravity.
         absent = np.array([joint in log.unmeasured for joint in log.robot.joint_names])
         self.balanced = absent if balanced is None else absent | balanced
         self.log, self.robot, self.sink = log, log.robot, diagnostics
@@ -88,19 +105,19 @@ class LogWatch:
         self.ranges = RangeWatch(log.robot)
 
     def observed(self, trajectory: Trajectory, chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
-        """Passes the chunks of a trajectory on, having looked at each."""
+        """Yield the chunks of a trajectory unchanged after checking each."""
         n = self.robot.n
-        one = TrajectorySummary(trajectory.name, str(trajectory.file))
-        one.lower, one.upper = np.full(n, np.inf), np.full(n, -np.inf)
-        one.speed, one.effort = np.zeros(n), np.zeros(n)
+        summary = TrajectorySummary(trajectory.name, str(trajectory.file))
+        summary.lower, summary.upper = np.full(n, np.inf), np.full(n, -np.inf)
+        summary.speed, summary.effort = np.zeros(n), np.zeros(n)
         previous: RawChunk | None = None
         steps: list[Float] = []
         for chunk in chunks:
-            one.empty_rows += len(chunk.empty)
-            one.spread_rows += len(chunk.spread)
-            self._time(one, chunk, previous, steps)
+            summary.empty_rows += len(chunk.empty)
+            summary.spread_rows += len(chunk.spread)
+            self._time(summary, chunk, previous, steps)
             seen = self._seen(chunk)
-            self._values(one, chunk)
+            self._values(summary, chunk)
             if previous is None:
                 self._lattice(chunk)
             self._compare(chunk)
@@ -113,67 +130,68 @@ class LogWatch:
         self.recording.end()
         self.order.end()
         self.ranges.end()
-        one.dt = np.concatenate(steps) if steps else np.zeros(0)
-        self._report_rows(one)
-        self.done.append(one)
+        summary.dt = np.concatenate(steps) if steps else np.zeros(0)
+        self._report_rows(summary)
+        self.done.append(summary)
 
-    def _report_rows(self, one: TrajectorySummary) -> None:
-        # Raises UnfitDataError where they cannot be used.
-        name, place = f"trajectory '{one.name}'", Place(file=one.file)
-        if one.rows < MIN_ROWS:
+    def _report_rows(self, summary: TrajectorySummary) -> None:
+        # Raises UnfitDataError if the trajectory cannot be used.
+        name, place = f"trajectory '{summary.name}'", Place(file=summary.file)
+        if summary.rows < MIN_ROWS:
             raise UnfitDataError(
                 "too-few-rows",
-                found=f"{one.rows} rows in {name}",
+                found=f"{summary.rows} rows in {name}",
                 expected=f"at least {MIN_ROWS}",
-                do="record longer, or leave this trajectory out ([data] train)",
+                do="record a longer motion, or exclude this trajectory ([data] train)",
                 place=place,
             )
-        if one.empty_rows:
+        if summary.empty_rows:
             self.sink.note(
                 "rows-without-values",
-                f"{name}: {one.empty_rows} row(s) besides {one.rows} are left out, as they hold none "
-                "of the values that are read",
+                f"{name}: {summary.empty_rows} row(s) without any of the mapped values are left out; "
+                f"{summary.rows} rows remain",
             )
-        if one.rate < SLOWEST:
+        if summary.rate < SLOWEST:
             raise UnfitDataError(
                 "rows-too-slow",
-                found=f"{one.rate:.3g} rows a second in {name}, with steps of {one.median_dt:.6g} s",
-                expected=f"at least {SLOWEST:g}",
-                do=self._finer_unit(one.median_dt) or "record faster, or declare the unit of log.time",
+                found=f"{summary.rate:.3g} rows per second in {name} (time step {summary.median_dt:.6g} s)",
+                expected=f"at least {SLOWEST:g} rows per second",
+                do=self._finer_unit(summary.median_dt) or "record faster, or declare the unit of log.time",
                 place=place,
             )
-        if one.spread_rows:
-            coarse = one.spread_rows > DUPLICATE_SHARE * one.rows
+        if summary.spread_rows:
+            coarse = summary.spread_rows > DUPLICATE_SHARE * summary.rows
             self.sink.warn(
                 "shared-stamps",
-                f"{name}: {one.spread_rows} of {one.rows} rows share the time stamp of the row beside "
-                f"them{': the clock is coarser than the rows' if coarse else ''}; they are set evenly between stamps",
+                f"{name}: {summary.spread_rows} of {summary.rows} rows share a time stamp with another row"
+                f"{' (the clock is coarser than the row rate)' if coarse else ''}; they are spaced evenly",
                 place,
             )
-        if one.gaps:
+        if summary.gaps:
             self.sink.warn(
                 "gap",
-                f"{name} has {one.gaps} gap(s), the largest {one.largest_gap:.3g} s; it is split there",
+                f"{name} has {summary.gaps} gap(s), the largest {summary.largest_gap:.3g} s; it is split at each gap",
                 place,
             )
-        if one.lost > 0.01 * one.rows:
-            text = f"{name}: {one.lost} steps of over 1.5 median steps; resampled by the time stamps"
+        if summary.lost > 0.01 * summary.rows:
+            text = f"{name}: {summary.lost} time steps exceed 1.5 median steps; resampled by the time stamps"
             self.sink.note("jitter", text)
-        if one.duplicates:
-            # Behind a coarse clock rows at rest repeat each other.
-            if one.duplicates > max(DUPLICATE_SHARE * one.rows, one.spread_rows):
+        if summary.duplicates:
+            # With a coarse clock, rows at rest are equal in time and value: they are no duplicates.
+            if summary.duplicates > max(DUPLICATE_SHARE * summary.rows, summary.spread_rows):
                 raise UnfitDataError(
                     "duplicate-rows",
-                    found=f"{one.duplicates} of {one.rows} rows of {name} are exact duplicates",
+                    found=f"{summary.duplicates} of {summary.rows} rows of {name} are exact duplicates",
                     expected=f"at most {100 * DUPLICATE_SHARE:.0f} %",
+                    do="drop the duplicates, or check the recorder",
                     place=place,
                 )
-            self.sink.note("duplicate-rows", f"{name}: {one.duplicates} duplicate rows dropped")
+            self.sink.note("duplicate-rows", f"{name}: {summary.duplicates} duplicate rows dropped")
 
     def _finer_unit(self, step: float) -> str:
         time = self.log.mapping.time
         if self.order.unrelated():
-            return f"record a motion, many rows a period of it; {POSES}"
+            return f"record a motion with many rows per period; {POSES}"
         for unit, factor in FINER_UNITS:
             if SLOWEST <= time.factor / (step * factor) <= FASTEST:
                 declared = f'time = {{ column = "{time.column}", unit = "{unit}" }} under [log]'
@@ -181,7 +199,7 @@ class LogWatch:
         return ""
 
     def _seen(self, chunk: RawChunk) -> RawChunk:
-        # What was not measured is no effort that stands still.
+        # Unmeasured efforts are stored as 0, which would look like a frozen sensor.
         absent = self.log.unmeasured
         if chunk.tau is None or not absent:
             return chunk
@@ -190,52 +208,54 @@ class LogWatch:
         return replace(chunk, tau=tau)
 
     def _time(
-        self, one: TrajectorySummary, chunk: RawChunk, previous: RawChunk | None, steps: list[Float]
+        self, summary: TrajectorySummary, chunk: RawChunk, previous: RawChunk | None, steps: list[Float]
     ) -> None:
         t = chunk.t if previous is None else np.concatenate([previous.t[-1:], chunk.t])
         first = chunk.first_row - (previous is not None)
         dt = np.diff(t)
         if previous is None:
-            one.start = float(chunk.t[0])
-        if not np.isfinite(one.median_dt):
+            summary.start = float(chunk.t[0])
+        if not np.isfinite(summary.median_dt):
             positive = dt[dt > 0]
-            one.median_dt = float(np.median(positive)) if len(positive) else np.nan
-        one.end = float(chunk.t[-1])
-        one.rows += len(chunk.t)
+            summary.median_dt = float(np.median(positive)) if len(positive) else np.nan
+        summary.end = float(chunk.t[-1])
+        summary.rows += len(chunk.t)
         if not np.isfinite(chunk.t).all():
             row = chunk.first_row + int(np.flatnonzero(~np.isfinite(chunk.t))[0])
             raise UnfitDataError(
                 "time-missing",
-                found="rows without time",
-                expected=f"a time stamp in all but {100 * DAMAGED_SHARE:.0f} % of the rows",
-                place=Place(file=one.file, row=row),
+                found="rows without a time stamp",
+                expected=f"a time stamp in at least {100 * (1 - DAMAGED_SHARE):.0f} % of the rows",
+                do="drop these rows, or check the recorder",
+                place=Place(file=summary.file, row=row),
             )
         backwards = np.flatnonzero(dt < 0)
         if len(backwards):
             k = int(backwards[0])
             raise UnfitDataError(
                 "time-backwards",
-                found=f"time that runs back by {-dt[k]:.4g} s in trajectory '{one.name}' ({len(backwards)} place(s))",
+                found=f"time that runs back by {-dt[k]:.3g} s in trajectory '{summary.name}' "
+                f"({len(backwards)} place(s))",
                 expected="increasing time",
-                do='set trajectory = "motion" under [log] if recordings stand one behind the other, sort = true if '
-                "rows are only out of order; dynid init ROBOT LOG finds out which",
-                place=Place(file=one.file, row=first + k + 1, time=float(t[k + 1])),
+                do='set trajectory = "motion" under [log] if the file concatenates recordings, or sort = true if rows '
+                "are only out of order; dynid init ROBOT LOG detects which",
+                place=Place(file=summary.file, row=first + k + 1, time=float(t[k + 1])),
             )
         for k in np.flatnonzero(dt == 0).tolist():
             if not self._same(chunk, previous, k - (previous is not None)):
                 raise UnfitDataError(
                     "duplicate-time",
-                    found="different rows that share a time stamp for longer than what counts as a gap",
-                    expected="stamps nearly as fine as the rows",
-                    do="log finer stamps; where rows follow one another evenly count them: "
-                    'time = { column = "row", unit = "1/RATE s" } under [log], RATE in rows a second',
-                    place=Place(file=one.file, row=first + k + 1, time=float(t[k + 1])),
+                    found="different rows that share one time stamp for longer than a gap",
+                    expected="time stamps about as fine as the rows",
+                    do="log finer time stamps; if the row rate is constant, count rows instead: "
+                    'time = { column = "row", unit = "1/RATE s" } under [log], RATE in rows per second',
+                    place=Place(file=summary.file, row=first + k + 1, time=float(t[k + 1])),
                 )
-            one.duplicates += 1
-        wide = dt > longest_step(one.median_dt)
-        one.lost += int((dt > 1.5 * one.median_dt).sum() - wide.sum())
-        one.gaps += int(wide.sum())
-        one.largest_gap = max(one.largest_gap, float(dt[wide].max(initial=0.0)))
+            summary.duplicates += 1
+        wide = dt > longest_step(summary.median_dt)
+        summary.lost += int((dt > 1.5 * summary.median_dt).sum() - wide.sum())
+        summary.gaps += int(wide.sum())
+        summary.largest_gap = max(summary.largest_gap, float(dt[wide].max(initial=0.0)))
         steps.append(np.array([dt.min(initial=np.inf), dt.max(initial=0.0)]) if len(dt) else np.zeros(0))
 
     @staticmethod
@@ -247,7 +267,7 @@ class LogWatch:
 
         return bool(np.array_equal(row(k), row(k + 1), equal_nan=True))
 
-    def _values(self, one: TrajectorySummary, chunk: RawChunk) -> None:
+    def _values(self, summary: TrajectorySummary, chunk: RawChunk) -> None:
         self.total_rows += len(chunk.t)
         q_low, q_high = line_ranges(chunk.q.T).T
         tau_low = tau_high = np.zeros(self.robot.n)
@@ -263,24 +283,24 @@ class LogWatch:
             seen = q_low + q_high + tau_low + tau_high + dq_low + dq_high
             complete = np.isfinite(seen.sum() + sum(float(x.sum()) for x in further if x is not None))
         if not complete:
-            self._missing(one, chunk)
+            self._missing(summary, chunk)
             q_low, q_high = _finite_range(chunk.q)
             if chunk.tau is not None:
                 tau_low, tau_high = _finite_range(chunk.tau)
             if chunk.dq is not None:
                 dq_low, dq_high = _finite_range(chunk.dq)
-        one.lower, one.upper = np.minimum(one.lower, q_low), np.maximum(one.upper, q_high)
+        summary.lower, summary.upper = np.minimum(summary.lower, q_low), np.maximum(summary.upper, q_high)
         if chunk.tau is not None:
-            one.effort = np.maximum(one.effort, _peak(tau_low, tau_high))
+            summary.effort = np.maximum(summary.effort, _peak(tau_low, tau_high))
             self._flat_tops(chunk.tau, tau_low, tau_high)
         turning = ~np.array(self.robot.prismatic)
         for joint in np.flatnonzero(turning & (q_high - q_low > np.pi)):
             step = np.abs(np.diff(chunk.q[:, joint]))
             self.wraps += int((np.abs(step - 2 * np.pi) < 0.5).sum())
         if chunk.dq is not None:
-            one.speed = np.fmax(one.speed, _peak(dq_low, dq_high))
+            summary.speed = np.fmax(summary.speed, _peak(dq_low, dq_high))
 
-    def _missing(self, one: TrajectorySummary, chunk: RawChunk) -> None:
+    def _missing(self, summary: TrajectorySummary, chunk: RawChunk) -> None:
         rows = np.zeros(len(chunk.t), dtype=np.bool_)
         by_name = {
             "position": chunk.q,
@@ -295,15 +315,15 @@ class LogWatch:
             bad = ~np.isfinite(values)
             rows |= bad if bad.ndim == 1 else bad.any(axis=1)
             self.missing[name] = self.missing.get(name, 0.0) + bad.sum(axis=0)
-        one.missing_rows += int(rows.sum())
+        summary.missing_rows += int(rows.sum())
 
     def _flat_tops(self, tau: Float, low: Float, high: Float) -> None:
-        # Both ends of the range: a limit may cut off one side only.
+        # Both ends of the range, since a limit may clip one side only.
         reached = np.where(low <= high, np.stack([high, -low]), -np.inf)
         near = 1e-9 * np.abs(np.where(np.isfinite(reached), reached, 0.0))
         self.extreme_count = np.where(reached > self.extreme + near, 0.0, self.extreme_count)
         self.extreme = np.maximum(self.extreme, reached)
-        # Only a chunk that reaches an end can hold samples there; no torque at all is no limit.
+        # Only a chunk that reaches an end can have samples there. A torque of 0 is no limit.
         for side, j in np.argwhere((reached >= self.extreme - near) & (reached != 0) & np.isfinite(reached)):
             values = tau[:, j] if side == 0 else -tau[:, j]
             self.extreme_count[side, j] += np.count_nonzero(values >= self.extreme[side, j] - near[side, j])
@@ -318,7 +338,7 @@ class LogWatch:
         stride = max(1, int(COMPARE_STEP / dt)) if dt > 0 else 1
         t, q = chunk.t[::stride], chunk.q[::stride]
         if chunk.dq is not None and len(t) > 8:
-            # Joint by joint in memory, so that sums work along time.
+            # One contiguous line per joint, so that sums run along time.
             lines, logged = np.array(q.T, order="C"), np.array(chunk.dq.T[:, ::stride][:, 1:-1], order="C")
             slope = (lines[:, 2:] - lines[:, :-2]) / np.maximum(t[2:] - t[:-2], 1e-9)
             steps = np.abs(np.diff(lines))
@@ -328,17 +348,24 @@ class LogWatch:
                 small = np.asarray((steps < SAME_WAY).all(axis=0))
                 ok = small[1:] & small[:-1] & np.isfinite(slope).all(axis=0) & np.isfinite(logged).all(axis=0)
                 slope, logged = slope[:, ok], logged[:, ok]
-            ones = np.ones(len(slope))
+            row_of_ones = np.ones(len(slope))
             squares = np.vecdot(slope, slope), np.vecdot(logged, logged)
             self.agreement += np.stack(
-                [slope @ logged.T, np.outer(squares[0], ones), np.outer(ones, squares[1])]
+                [slope @ logged.T, np.outer(squares[0], row_of_ones), np.outer(row_of_ones, squares[1])]
             )
         known = chunk.tau is not None and np.isfinite(self.robot.inertia_prior).all()
         if chunk.tau is not None and known and sum(len(s.q) for s in self.states) < TORQUE_STATES:
             self.states.append(states_of(t, q, chunk.tau[::stride]))
 
     def finish(self) -> LogSummary:
-        """What was found, after all chunks have passed."""
+        """Return the summary of the log and report its faults, after all chunks have passed.
+
+        Raises
+        ------
+        UnfitDataError
+            If too many values are missing, the robot does not move, or the clock runs at the wrong rate.
+
+        """
         names = self.robot.joint_names
         for channel, counts in self.missing.items():
             for j, count in enumerate(np.atleast_1d(counts)):
@@ -346,11 +373,11 @@ class LogWatch:
                 if count == self.total_rows:
                     raise UnfitDataError(
                         "joint-missing",
-                        found=f"no {channel} at all",
+                        found=f"no {channel} in any row",
                         expected="numbers",
                         do=WITHOUT_EFFORT
                         if channel == "effort"
-                        else "hold a joint that stood still with --lock",
+                        else "map its column; lock a joint that stayed at rest with --lock",
                         place=place,
                     )
                 if count > MISSING_SHARE * self.total_rows:
@@ -358,22 +385,22 @@ class LogWatch:
                         "missing-values",
                         found=f"{100 * count / self.total_rows:.2g} % missing or infinite values of {channel}",
                         expected=f"at most {100 * MISSING_SHARE:.0f} %",
-                        do="drop these rows where they are single ones, which are interpolated then; take longer parts "
-                        "out of what is read (window under [data]), or unmap the channel",
+                        do="exclude long missing parts (window under [data]), delete single rows (they are then "
+                        "interpolated), or unmap the channel",
                         place=place,
                     )
         if self.missing:
-            rows = sum(one.missing_rows for one in self.done)
+            rows = sum(summary.missing_rows for summary in self.done)
             self.sink.warn("missing-values", f"{rows} row(s) with missing or infinite values are masked")
-        lower = np.min([one.lower for one in self.done], axis=0)
-        upper = np.max([one.upper for one in self.done], axis=0)
+        lower = np.min([summary.lower for summary in self.done], axis=0)
+        upper = np.max([summary.upper for summary in self.done], axis=0)
         moved = upper - lower > np.maximum(MOVED, 5 * self.position_step)
         if not moved.any():
             raise UnfitDataError(
                 "standstill",
-                found="a robot that stands still",
+                found="no joint that moves",
                 expected="motion",
-                do="record an exciting motion",
+                do="record an exciting motion (dynid excite)",
             )
         self.order.finish(moved)
         if not self._units(lower, upper):
@@ -385,15 +412,21 @@ class LogWatch:
         self._torque()
         shares = self.extreme_count / max(self.total_rows, 1)
         saturated, cut_off = look_at_peaks(
-            names, self.extreme, shares, moved, self.sink, self.recording.effort_step, self.recording.beside
+            names,
+            self.extreme,
+            shares,
+            moved,
+            self.sink,
+            self.recording.effort_step,
+            self.recording.next_to_end,
         )
         if self.wraps:
-            self.sink.note("unwrapped", f"{self.wraps} jump(s) by 2 pi are undone")
+            self.sink.note("unwrapped", f"{self.wraps} position jump(s) by 2 pi are unwrapped")
         if (self.velocity_step > 0).any():
             step = float(self.velocity_step.max())
             self.sink.note(
                 "quantised-velocity",
-                f"the logged velocity has steps of up to {step:.3g}; whether it is used depends on its noise",
+                f"the logged velocity is quantised in steps of up to {step:.3g}; it is used only if its noise is low",
             )
         return LogSummary(
             names, tuple(self.done), moved, self.position_step, self.velocity_step, saturated, cut_off, self.wraps,
@@ -401,7 +434,7 @@ class LogWatch:
         )  # fmt: skip
 
     def _units(self, lower: Float, upper: Float) -> bool:
-        """Claims units that cannot be; returns whether positions are in doubt."""
+        """Claim implausible units; return whether the positions are in doubt."""
         limits, positions = self.robot.limits, False
         for j, name in enumerate(self.robot.joint_names):
             span = limits.upper[j] - limits.lower[j]
@@ -409,17 +442,17 @@ class LogWatch:
                 positions = True
                 self.sink.claim(
                     "unit-suspicion",
-                    found=f"a range of {upper[j] - lower[j]:.4g}, "
-                    f"{(upper[j] - lower[j]) / span:.3g} times the joint's limits",
+                    found=f"a position range of {upper[j] - lower[j]:.3g}, "
+                    f"{(upper[j] - lower[j]) / span:.3g} times the range between the joint's limits",
                     expected="radians (metres)",
                     do="is the column in degrees or millimetres? Declare its unit under [log]",
                     place=Place(joint=name),
                 )
-            peak = max(one.effort[j] for one in self.done)
+            peak = max(summary.effort[j] for summary in self.done)
             if np.isfinite(limits.effort[j]) and peak > 20 * limits.effort[j]:
                 self.sink.claim(
                     "unit-suspicion",
-                    found=f"effort up to {peak:.4g}, {peak / limits.effort[j]:.3g} times the joint's limit",
+                    found=f"effort up to {peak:.3g}, {peak / limits.effort[j]:.3g} times the joint's limit",
                     expected="N m (N) on the link side",
                     do="is it a current, in mA or on the motor side? Declare unit and side under [log]",
                     place=Place(joint=name),
@@ -437,9 +470,10 @@ class LogWatch:
             i for i in np.flatnonzero(moved) if order[i] != i and C[i, order[i]] > 0.9 and not C[i, i] > 0.7
         ]
         if mixed:
-            listed = ", ".join(f"{names[i]} <- column of {names[order[i]]}" for i in mixed)
+            listed = ", ".join(f"{names[i]} follows the column of {names[order[i]]}" for i in mixed)
             self.sink.claim(
-                "joint-order", found=f"velocities that belong to other joints: {listed}", expected="one joint order",
+                "joint-order", found=f"velocities of other joints: {listed}",
+                expected="the same joint order for position and velocity",
                 do="map position and velocity columns by the same names",
             )  # fmt: skip
         self._clock(moved, np.diag(C), np.diag(ratio))
@@ -447,37 +481,38 @@ class LogWatch:
             place = Place(joint=names[j])
             if C[j, j] < -0.6:
                 self.sink.claim(
-                    "velocity-sign", found=f"velocity opposed to the change of position (correlation {C[j, j]:.2f})",
+                    "velocity-sign",
+                    found=f"velocity of opposite sign to the change of position (correlation {C[j, j]:.2f})",
                     expected="the same sign", do="set position.sign of this joint under [log]", place=place,
                 )  # fmt: skip
             if C[j, j] > 0.9 and not 0.5 < ratio[j, j] < 2.0:
                 self.sink.claim(
-                    "unit-suspicion", found=f"velocity {ratio[j, j]:.4g} times the change of position",
+                    "unit-suspicion", found=f"velocity {ratio[j, j]:.3g} times the change of position",
                     expected="a ratio of 1", do="declare the units of position and velocity (57.3 = degrees)",
                     place=place,
                 )  # fmt: skip
             if C[j, j] < 0.5:
                 self.sink.warn(
                     "velocity-differs",
-                    f"logged velocity hardly follows the position (correlation {C[j, j]:.2f})",
+                    f"logged velocity that barely follows the position (correlation {C[j, j]:.2f}): check its column",
                     place,
                 )
 
     def _clock(self, moved: Bool, correlation: Float, ratio: Float) -> None:
-        """Velocities that are off by one and the same factor on every joint speak of time, not of units."""
-        own = ratio[moved & (correlation > FOLLOWS_CLOSELY)]
-        if len(own) < max(2, int(np.sum(moved)) // 2):
+        """Report a wrong clock: velocities that are off by the same factor on every joint."""
+        ratios = ratio[moved & (correlation > FOLLOWS_CLOSELY)]
+        if len(ratios) < max(2, int(np.sum(moved)) // 2):
             return
-        factor = float(np.median(own))
-        alike = float(np.abs(own / factor - 1.0).max())
+        factor = float(np.median(ratios))
+        alike = float(np.abs(ratios / factor - 1.0).max())
         if alike > SAME_FACTOR or any(abs(factor / unit - 1.0) < SAME_FACTOR for unit in (57.3, 1 / 57.3)):
             return
-        found = f"velocities {factor:.4g} times the change of position on every joint"
-        do = f"time seems to run {factor:.3g} times too slowly in this log: declare the unit of log.time, or mend it"
+        finding = f"velocities {factor:.3g} times the change of position on every joint"
+        do = f"the clock seems to run {factor:.3g} times too slowly: declare the unit of log.time, or correct the clock"
         if not 1.0 / CLOCK_STOP < factor < CLOCK_STOP:
-            raise UnfitDataError("time-base", found=found, expected="a ratio of 1", do=do)
+            raise UnfitDataError("time-base", found=finding, expected="a ratio of 1", do=do)
         if abs(factor - 1.0) > CLOCK_DOUBT and alike < CLOCK_ALIKE:
-            self.sink.claim("wrong-clock", found=found, expected="a ratio of 1", do=do)
+            self.sink.claim("wrong-clock", found=finding, expected="a ratio of 1", do=do)
 
     def _torque(self) -> None:
         if self.states:
@@ -491,5 +526,5 @@ def _finite_range(values: Float) -> tuple[Float, Float]:
 
 
 def _peak(low: Float, high: Float) -> Float:
-    # Nothing at all was seen where low > high.
+    # low > high means that there was no finite value.
     return np.where(low <= high, np.maximum(np.abs(low), np.abs(high)), 0.0)

@@ -1,4 +1,4 @@
-"""Time stamps and trajectories: order, selection, shared stamps and channels with clocks of their own."""
+"""Time stamps and trajectories: order, selection, shared stamps, and channels with separate clocks."""
 
 from __future__ import annotations
 
@@ -22,58 +22,67 @@ from dynid.base.units import number_of
 from dynid.log.log import Channel, ChannelMap, Table, Text
 from dynid.recording import RawChunk, Trajectory, joined, taken
 
-# Rows whose time stamps cannot be: missing ones, and those that the stamps before and after them
-# contradict.
+# Damaged time stamps: missing ones, and those that the stamps before and after them contradict.
 
-# Steps above six median steps count as gaps, but at least 20 ms, which no motion jumps over.
+# A time step counts as a gap above six median steps, and above 20 ms (s): no motion of a robot is faster than that.
 GAP_STEPS, GAP_LEAST = 6.0, 0.02
-# Controllers record between 2 and 20,000 rows a second.
+# Rows per second: the range in which controllers record.
 SLOWEST, FASTEST = 2.0, 20_000.0
-# A stretch of fewer rows that contradicts its neighbours is damaged; one of more may as well be right.
+# Rows: a shorter stretch that contradicts its neighbours is damaged; a longer one may be the correct one.
 LONGEST_DAMAGE = 50
-# Rows that stand so many rows from their place, as messages that overtake one another, are put there.
+# Rows: messages that overtake one another are out of order by at most this many rows, and are reordered.
 FEW_ROWS = 10
-# Median steps beside such rows once they are in place: wrong stamps leave holes where they should be, and those of a
-# clock that was set back lie between others.
+# Median steps: the allowed steps around reordered rows. Wrong stamps leave holes at their correct place, and the rows
+# of a clock that was set back lie between other rows.
 WHOLE = 0.6, 1.75
-# Of the rows: where more stamps are damaged, nothing says which of them are right.
+# Share of the rows: if more stamps are damaged, it is unclear which of them are right.
 DAMAGED_SHARE = 0.01
-# Rows of a stretch of ascending time that is taken for a motion by itself.
+# Rows: a stretch of ascending time counts as a separate motion from this length on.
 LEAST_ROWS = 100
-# How near to the first time a clock that was set to zero begins anew, as a share of all.
+# Share of the whole time span: how close to the first time a clock that was reset to zero begins again.
 NEAR_BEGIN = 0.02
 
 
 def longest_step(median: float) -> float:
-    """Time steps above this count as gaps (s).    median: of the steps, s."""
+    """Time step in s above which two rows are separated by a gap, for a median time step in s."""
     return max(GAP_STEPS * median, GAP_LEAST)
 
 
 def missing_stamps(t: Float) -> Bool:
-    """Which stamps (T,) s are no time at all."""
+    """Mask (T,) of the time stamps in s that are missing, infinite or beyond any size."""
     return np.asarray(~(np.abs(t) <= LARGEST_VALUE))
 
 
 def damaged_stamps(t: Float) -> Bool:
-    """Which stamps (T,) s cannot be right, in rows that should be in the order of time.
+    """Mask of time stamps that cannot be right, in rows that should be in the order of time.
 
-    That are those without a number; short stretches that time runs back to or from, unless their time is what the rows
-    between them and the next long stretch take; and of what runs back then the rows until time is where it was.
+    Damaged are: missing stamps; short stretches that begin or end with a step back in time, unless their time fits
+    the number of rows to the next long stretch; and the rows that remain behind the latest stamp before them.
+
+    Parameters
+    ----------
+    t : ndarray, shape (n_samples,), s
+        Time stamps.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_samples,)
+
     """
     damaged = missing_stamps(t)
     rows = np.flatnonzero(~damaged)
-    # What was left out may have hidden that the stretch beside it is damaged, too.
-    while len(wrong := rows[_torn(rows, t[rows])]):
+    # A damaged stretch can hide that its neighbour is damaged, too.
+    while len(wrong := rows[_contradicting(rows, t[rows])]):
         damaged[wrong] = True
         rows = np.flatnonzero(~damaged)
-    damaged[rows[_behind(t[rows])]] = True
+    damaged[rows[_behind_latest(t[rows])]] = True
     return damaged
 
 
 def misplaced_rows(t: Float) -> int:
-    """How many rows stand a few rows from their place by the stamps (T,), s; 0 where that does not explain the stamps.
+    """Number of rows a few rows away from their place in time; 0 if that does not explain the stamps (T,) in s.
 
-    Sorted they have to follow one another as all rows do.
+    After sorting, the steps around these rows must be as even as elsewhere.
     """
     t = t[~missing_stamps(t)]
     order = np.argsort(t, kind="stable")
@@ -81,16 +90,16 @@ def misplaced_rows(t: Float) -> int:
     moved, step = away > 0, np.diff(t[order])
     if not moved.any() or away.max() > FEW_ROWS or moved.sum() > DAMAGED_SHARE * len(t):
         return 0
-    beside = step[moved[1:] | moved[:-1]] / np.median(step[step > 0])
-    return int(moved.sum()) if WHOLE[0] <= beside.min() and beside.max() <= WHOLE[1] else 0
+    around = step[moved[1:] | moved[:-1]] / np.median(step[step > 0])
+    return int(moved.sum()) if WHOLE[0] <= around.min() and around.max() <= WHOLE[1] else 0
 
 
 def stretches_stand_alone(t: Float) -> bool:
-    """Whether stretches of ascending time are recordings: long, and begun anew or of times of their own.
+    """Whether every stretch of ascending time is a separate recording.
 
-    So are those of a counter that wraps: all but the first begin at its bottom, and all but the last end at its top.
-
-    Times that overlap otherwise are those of a clock that was set back in the course of a motion.
+    The stretches must be long and must either all restart near the first time, not overlap in time, or belong to a
+    counter that wraps (all but the first begin at its bottom, all but the last end at its top). Other overlaps come
+    from a clock that was set back during a motion.
     """
     edges = np.array([0, *(np.flatnonzero(np.diff(t) < 0) + 1), len(t)])
     begins, ends = t[edges[:-1]], t[edges[1:] - 1]
@@ -104,8 +113,8 @@ def stretches_stand_alone(t: Float) -> bool:
     return bool(anew.all() or apart.all() or wraps)
 
 
-def _torn(rows: Int, t: Float) -> Bool:
-    """Short stretches of the stamps (k,) of these rows that time runs back to or from and that fit to no other."""
+def _contradicting(rows: Int, t: Float) -> Bool:
+    """Mask (k,) of short stretches next to a step back in time whose time fits no long stretch."""
     step = np.diff(t)
     if not (step < 0).any():
         return np.zeros(len(t), dtype=np.bool_)
@@ -117,7 +126,7 @@ def _torn(rows: Int, t: Float) -> Bool:
     torn = short & (runs_back[:-1] | runs_back[1:])
     pieces, longs = np.flatnonzero(torn), np.flatnonzero(~short)
     if len(longs):
-        # Where every row takes one step, stamps less that of their row are constant.
+        # With a constant time step, the stamp minus the row number times the step is constant.
         offset = t - typical * rows
         after = np.searchsorted(longs, pieces)
         apart = np.full(len(pieces), np.inf)
@@ -129,8 +138,8 @@ def _torn(rows: Int, t: Float) -> Bool:
     return np.repeat(torn, stop - first)
 
 
-def _behind(t: Float) -> Bool:
-    """Rows behind the latest stamp before them, and those right after them that have only come up to it."""
+def _behind_latest(t: Float) -> Bool:
+    """Mask of rows earlier than the latest stamp before them, and of following rows that only reach that stamp."""
     latest = np.maximum.accumulate(t)
     behind = t < latest
     since = np.maximum.accumulate(np.where(np.diff(latest, prepend=-np.inf) > 0, np.arange(len(t)), 0))
@@ -140,9 +149,17 @@ def _behind(t: Float) -> Bool:
 
 @dataclass(frozen=True, eq=False)
 class TimeOrder:
-    """The stamps of a trajectory of which some are damaged.
+    """Time stamps of a trajectory, some of which are damaged.
 
-    first_row: of the trajectory in its file.    t, damaged: (T,).    misplaced: rows that are to be put in order.
+    Parameters
+    ----------
+    first_row : int
+        First row of the trajectory in its file.
+    t : ndarray, shape (n_samples,), s
+    damaged : ndarray of bool, shape (n_samples,)
+    misplaced : int
+        Number of rows to be reordered.
+
     """
 
     first_row: int
@@ -151,21 +168,24 @@ class TimeOrder:
     misplaced: int = 0
 
     def ends(self) -> tuple[float, float]:
-        """First and last time (s), of all rows that have one where too many are damaged; nan where none has."""
+        """First and last time in s; nan if no row has one.
+
+        If too many stamps are damaged, all stamps that are numbers count.
+        """
         known = self.t[~self.damaged if self._few(slice(None)) else ~missing_stamps(self.t)]
         return (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
 
     def begins_anew(self) -> list[int]:
-        """Rows of the file at which recordings begin behind the first one; [] where the stamps say no such thing."""
+        """Rows of the file at which the second and later recordings begin; [] if there is one recording."""
         explained = self.misplaced or self._few(slice(None)) or missing_stamps(self.t).any()
         if explained or not stretches_stand_alone(self.t):
             return []
         return [self.first_row + row + 1 for row in np.flatnonzero(np.diff(self.t) < 0).tolist()]
 
     def left_out(self, start: float, end: float) -> tuple[int, ...]:
-        """Rows of the file that a part of the trajectory, from start to end (s), does without.
+        """Damaged rows of the file that are left out of the part of the trajectory from start to end (s).
 
-        That are all damaged ones. Where there are too many within the part they stay, and stop who reads them.
+        If too many rows of the part are damaged, they stay in it, so that the checks of the log refuse it.
         """
         inside = np.flatnonzero(~self.damaged & (self.t >= start) & (self.t <= end))
         out = self.damaged.copy()
@@ -182,16 +202,24 @@ class TimeOrder:
         return bool(damaged.sum() <= DAMAGED_SHARE * len(damaged))
 
 
-# Which trajectories a log holds, and which parts of them are used.
+# The trajectories of a log, and the parts of them that are used.
 
 ROWS = 32768
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which trajectories to use, and which part of each.
+    """Trajectories to use, and the part of each.
 
-    pattern: name or glob.    window: seconds on the log's own clock.    part: fractions of its time, 0 to 1.
+    Parameters
+    ----------
+    pattern : str
+        Name or glob pattern.
+    window : tuple of float, s, optional
+        From, to on the log's own clock.
+    part : tuple of float, optional
+        From, to as shares of the trajectory's time, 0 to 1.
+
     """
 
     pattern: str = option("*", "name or pattern")
@@ -204,7 +232,25 @@ class Selection:
 
 
 def column_numbers(values: Float | Text, name: str, table: Table, row: int) -> Float:
-    """A column as numbers; raises InputError for a cell that is none. row: of its first cell within the file."""
+    """Convert a column to numbers.
+
+    Parameters
+    ----------
+    values : ndarray or Text, shape (n_samples,)
+        Cells of the column.
+    name : str
+        Name of the column.
+    table : Table
+        Table of the column.
+    row : int
+        Row of the first value within the file, for the error message.
+
+    Raises
+    ------
+    InputError
+        For a cell that is not a number.
+
+    """
     if not isinstance(values, Text):
         return values
     number = getattr(table, "number", cell_number)
@@ -219,8 +265,8 @@ def column_numbers(values: Float | Text, name: str, table: Table, row: int) -> F
     if not len(bad):
         return numbers[values.codes]
     look = getattr(table, "wrong_row", None)
-    if look is not None and (found := look(name)) is not None:
-        raise found
+    if look is not None and (row_error := look(name)) is not None:
+        raise row_error
     at = int(bad[0])
     cell = values.names[values.codes[at]]
     raise InputError(
@@ -235,28 +281,28 @@ def column_numbers(values: Float | Text, name: str, table: Table, row: int) -> F
 
 
 def cell_number(cell: str) -> float:
-    """The number of a cell, nan where it is empty; raises ValueError for text."""
+    """Number of a cell, nan if it is empty; raises ValueError for text."""
     return number_of(cell or "nan")
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectories:
-    """The trajectories of files, and the time stamps of those in which some are damaged, by file and first row."""
+    """Trajectories of files, and by file and first row the time stamps of those with damaged stamps."""
 
     trajectories: tuple[Trajectory, ...]
     orders: Mapping[tuple[Path, int], TimeOrder]
 
-    def part(self, one: Trajectory, start: float, end: float) -> Trajectory:
-        """A trajectory from start to end (s), without the rows whose stamps are damaged."""
-        order = self.orders.get((one.file, one.first_row))
+    def part(self, trajectory: Trajectory, start: float, end: float) -> Trajectory:
+        """Part of a trajectory from start to end (s), without rows whose time stamps are damaged."""
+        order = self.orders.get((trajectory.file, trajectory.first_row))
         out = order.left_out(start, end) if order is not None else ()
         misplaced = order.misplaced if order is not None else 0
-        return replace(one, start_time=start, end_time=end, left_out=out, misplaced=misplaced)
+        return replace(trajectory, start_time=start, end_time=end, left_out=out, misplaced=misplaced)
 
 
 def trajectories_in(tables: Sequence[Table], m: ChannelMap) -> Trajectories:
-    """Trajectories of all tables; raises InputError where the rows of one do not stand together."""
-    found: list[Trajectory] = []
+    """Find the trajectories of all tables; raises InputError if the rows of one are not contiguous."""
+    trajectories: list[Trajectory] = []
     orders: dict[tuple[Path, int], TimeOrder] = {}
     for table in tables:
         runs = _runs(table, m)
@@ -266,8 +312,9 @@ def trajectories_in(tables: Sequence[Table], m: ChannelMap) -> Trajectories:
             rows = [run.first for run in runs if run.name == again]
             raise InputError(
                 "interleaved",
-                found=f"trajectory '{again}' in several pieces (rows {', '.join(map(str, rows[:4]))})",
-                expected="the rows of a trajectory together",
+                found=f"trajectory '{again}' in several pieces (from rows {', '.join(map(str, rows[:4]))} on)",
+                expected="contiguous rows",
+                do="sort the file by trajectory, or give each piece its own name",
                 place=Place(file=str(table.path), row=rows[1]),
             )
         for run in runs:
@@ -275,30 +322,33 @@ def trajectories_in(tables: Sequence[Table], m: ChannelMap) -> Trajectories:
             if not run.ascends:
                 order = orders[table.path, run.first] = _order(table, m, run)
                 start, end = order.ends()
-            found.append(Trajectory(run.name, table.path, run.first, run.count, start, end))
-    # A name that several files use is qualified by its file: by the stem, or by as much of the path as it takes.
+            trajectories.append(Trajectory(run.name, table.path, run.first, run.count, start, end))
+    # A name that several files use is qualified by the file's stem, or by its path if the stems are equal.
     for qualified in (_by_stem, _by_path):
-        uses = Counter(one.name for one in found)
-        found = [replace(one, name=qualified(one)) if uses[one.name] > 1 else one for one in found]
-    return Trajectories(tuple(found), orders)
+        uses = Counter(trajectory.name for trajectory in trajectories)
+        trajectories = [
+            replace(trajectory, name=qualified(trajectory)) if uses[trajectory.name] > 1 else trajectory
+            for trajectory in trajectories
+        ]
+    return Trajectories(tuple(trajectories), orders)
 
 
 def _stem(path: Path) -> str:
     return path.name if path.is_dir() else path.stem
 
 
-def _by_stem(one: Trajectory) -> str:
-    stem = _stem(one.file)
-    return f"{one.file.parent.name}/{stem}" if one.name == stem else f"{stem}:{one.name}"
+def _by_stem(trajectory: Trajectory) -> str:
+    stem = _stem(trajectory.file)
+    return f"{trajectory.file.parent.name}/{stem}" if trajectory.name == stem else f"{stem}:{trajectory.name}"
 
 
-def _by_path(one: Trajectory) -> str:
-    return f"{one.file}:{one.name.rpartition(':')[2]}"
+def _by_path(trajectory: Trajectory) -> str:
+    return f"{trajectory.file}:{trajectory.name.rpartition(':')[2]}"
 
 
 @dataclass
 class _Run:
-    """Consecutive rows of one name.    ascends: whether each has a time, and none runs back."""
+    """Consecutive rows of one name; `ascends` means that every row has a time and none runs back."""
 
     name: str
     first: int
@@ -323,7 +373,7 @@ def _runs(table: Table, m: ChannelMap) -> list[_Run]:
     if m.trajectory is None and extent is not None and table.row_count:
         ends = extent(m.time.column)
         if ends is not None:
-            start, end = (one * m.time.factor for one in ends)
+            start, end = (bound * m.time.factor for bound in ends)
             return [_Run(_stem(table.path), 0, table.row_count, start, end)]
     columns = (m.time.column, *((m.trajectory,) if m.trajectory else ()))
     runs: list[_Run] = []
@@ -349,7 +399,11 @@ def _runs(table: Table, m: ChannelMap) -> list[_Run]:
         row += len(t)
     if not runs:
         raise InputError(
-            "no-rows", found="a log without rows", expected="data", place=Place(file=str(table.path))
+            "no-rows",
+            found="a log without rows",
+            expected="data",
+            do="check that the recording was started and the export is complete",
+            place=Place(file=str(table.path)),
         )
     return runs
 
@@ -373,15 +427,15 @@ def _label(value: float) -> str:
     return str(int(value)) if np.isfinite(value) and value == int(value) else repr(float(value))
 
 
-def selected(found: Trajectories, wanted: Sequence[Selection]) -> Iterator[Trajectory]:
-    """The wanted ones, each once; raises InputError for a pattern that matches none and for an empty window."""
-    names = [one.name for one in found.trajectories]
+def selected(available: Trajectories, wanted: Sequence[Selection]) -> Iterator[Trajectory]:
+    """Yield the wanted trajectories, each once; raises InputError for a pattern without match and an empty window."""
+    names = [trajectory.name for trajectory in available.trajectories]
     given: set[Trajectory] = set()
     for selection in wanted:
         hits = [
-            one
-            for one in found.trajectories
-            if one.name == selection.pattern or fnmatchcase(one.name, selection.pattern)
+            trajectory
+            for trajectory in available.trajectories
+            if trajectory.name == selection.pattern or fnmatchcase(trajectory.name, selection.pattern)
         ]
         if not hits:
             near = get_close_matches(selection.pattern, names, n=1, cutoff=0.4)
@@ -391,72 +445,77 @@ def selected(found: Trajectories, wanted: Sequence[Selection]) -> Iterator[Traje
                 expected="one of " + ", ".join(names[:12]) + (" ..." if len(names) > 12 else ""),
                 do=f"did you mean '{near[0]}'?" if near else "",
             )
-        for one in hits:
-            part = found.part(one, *_span(one, selection))
+        for trajectory in hits:
+            part = available.part(trajectory, *_time_range(trajectory, selection))
             if part not in given:
                 given.add(part)
                 yield part
 
 
-def _span(one: Trajectory, selection: Selection) -> tuple[float, float]:
-    start, end = one.start_time, one.end_time
+def _time_range(trajectory: Trajectory, selection: Selection) -> tuple[float, float]:
+    start, end = trajectory.start_time, trajectory.end_time
     if selection.part is not None:
         a, b = selection.part
         start, end = start + a * (end - start), start + b * (end - start)
     if selection.window is not None:
         start, end = max(start, selection.window[0]), min(end, selection.window[1])
-    if (start, end) == (one.start_time, one.end_time):
+    if (start, end) == (trajectory.start_time, trajectory.end_time):
         return start, end
     if not start < end:
         asked = selection.window if selection.window is not None else selection.part
         raise InputError(
             "empty-window",
-            found=f"no row of trajectory '{one.name}' in {list(asked or ())}",
-            expected=f"a part of its {one.start_time:.6g} to {one.end_time:.6g} s",
-            place=Place(file=str(one.file)),
+            found=f"no row of trajectory '{trajectory.name}' in {list(asked or ())}",
+            expected=f"a part of {trajectory.start_time:.6g} to {trajectory.end_time:.6g} s",
+            do="correct window or part under [data]",
+            place=Place(file=str(trajectory.file)),
         )
     return start, end
 
 
-# Different rows with one time stamp, as a clock coarser than the rows leaves them: set evenly between
-# stamps.
+# Rows that share a time stamp because the clock is coarser than the row rate: they are spaced evenly.
 
-# A row was late where the stamp before is farther than the next one by this factor, and by no more rows than came late.
+# Rows were delayed if the step before them exceeds the step after them by this factor, but by no more than the number
+# of delayed rows.
 LATE = 1.5
-# Rows at one stamp that are looked at together; a clock that gives more of them one stamp stands.
+# Rows with one stamp that are spaced together; a clock that repeats a stamp more often has stopped.
 MOST_ROWS = 1000
 
 
 def spread_stamps(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
-    """Passes chunks on, with even times for rows that differ and share a stamp.
+    """Yield the chunks with evenly spaced times for different rows that share a time stamp.
 
-    They lie from their stamp up to the next one, or from the one before where a row was late. Rows that repeat each
-    other keep their stamp, as do those that share one for longer than what counts as a gap: nobody knows then whether
-    some between them are lost.
+    The rows are spaced from their stamp to the next one, or from the previous one if they were delayed. Equal rows keep
+    their stamp, as do rows that share a stamp for longer than a gap: rows may be lost between them.
     """
     last: RawChunk | None = None  # row that was passed on, with its stamp
-    time = -np.inf  # that it was given
-    held: RawChunk | None = None  # rows of one stamp, of which the next one is not known yet
+    time = -np.inf  # time assigned to that row, s
+    pending: RawChunk | None = None  # rows of one stamp whose next stamp is not known yet
     for chunk in chunks:
-        whole = chunk if held is None else joined([held, chunk])
+        whole = chunk if pending is None else joined([pending, chunk])
         if not len(whole.t):
             continue
-        held, cut = None, int(np.searchsorted(whole.t, whole.t[-1]))
+        pending, cut = None, int(np.searchsorted(whole.t, whole.t[-1]))
         if 1 < len(whole.t) - cut <= MOST_ROWS:
-            held = replace(taken(whole, slice(cut, None)), first_row=whole.first_row + cut, empty=np.zeros(0))
+            pending = replace(
+                taken(whole, slice(cut, None)), first_row=whole.first_row + cut, empty=np.zeros(0)
+            )
             whole = taken(whole, slice(cut))
         if not len(whole.t):
             continue
-        own, whole = whole, _spread(whole, last, time, float(held.t[0]) if held is not None else np.inf)
-        last, time = taken(own, slice(-1, None)), float(whole.t[-1])
+        original, whole = (
+            whole,
+            _spread(whole, last, time, float(pending.t[0]) if pending is not None else np.inf),
+        )
+        last, time = taken(original, slice(-1, None)), float(whole.t[-1])
         yield whole
-    if held is not None:
-        yield _spread(held, last, time, np.inf)
+    if pending is not None:
+        yield _spread(pending, last, time, np.inf)
 
 
 def _spread(chunk: RawChunk, last: RawChunk | None, last_time: float, next_stamp: float) -> RawChunk:
-    """The chunk with even times.    last, last_time: the row before it, s; next_stamp: of the row after it, s."""
-    if last is not None and last.t[0] == chunk.t[0]:  # the first row of its stamp has been passed on
+    """Space the rows of a chunk evenly, given the row before it with its time, and the next stamp, both in s."""
+    if last is not None and last.t[0] == chunk.t[0]:  # the first row with this stamp was yielded already
         whole = _spread(joined([last, chunk]), None, -np.inf, next_stamp)
         return taken(replace(whole, first_row=chunk.first_row, empty=chunk.empty), slice(1, None))
     if not (np.diff(chunk.t) == 0.0).any():
@@ -486,27 +545,35 @@ def _all_alike(chunk: RawChunk, a: int, b: int) -> bool:
     )
 
 
-# Channels with time stamps of their own, brought to the times of the rows.
+# Channels with separate time stamps, interpolated to the times of the rows.
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Samples of one column on its own clock, missing ones left out: t (k,) s ascending, values (k,)."""
+    """Samples of one column on its own clock, without missing values.
+
+    Parameters
+    ----------
+    t : ndarray, shape (k,), s
+        Ascending.
+    values : ndarray, shape (k,)
+
+    """
 
     t: Float
     values: Float
 
     def at(self, t: Float) -> Float:
-        """Values at these times, between two samples on the straight line; nan outside them and in pauses.
+        """Interpolate linearly at times `t` in s; nan outside the samples and within gaps.
 
-        Where two samples are further apart than half of all values, as where an angle begins a new turn, it is the
-        nearer one.
+        If two samples differ by more than half of the range of all values, as where an angle wraps, the value is that
+        of the nearer sample.
         """
         if len(self.t) < 2:
             return np.full(len(t), np.nan)
         right = np.clip(np.searchsorted(self.t, t), 1, len(self.t) - 1)
         step = self.t[right] - self.t[right - 1]
-        # Between two samples that a gap parts nothing is known.
+        # Within a gap the value is unknown.
         longest = longest_step(float(np.median(np.diff(self.t))))
         known = (step <= longest) | (t == self.t[right]) | (t == self.t[right - 1])
         known &= (t >= self.t[0]) & (t <= self.t[-1])
@@ -517,11 +584,26 @@ class Series:
 
 
 class OnOneClock:
-    """A table whose channels with clocks of their own are brought to the times of its rows, linearly.
+    """A table whose channels with separate clocks are interpolated linearly to the times of its rows.
 
-    time: of the rows.    positions: their columns; rows without any of them, which other clocks made, are left out.
-    clocks: of each column that has its own, its time column; where that is the time of the rows, the column's cells may
-    be empty in between. Rows before the first and after the last sample of any of them are left out.
+    Rows without any position are left out, as are rows before the first or after the last sample of a channel.
+
+    Parameters
+    ----------
+    table : Table
+    time : Channel
+        Time of the rows.
+    positions : sequence of str
+        Columns of the positions.
+    clocks : mapping of str to Channel
+        Time column of each column with a separate clock. If it is the time of the rows, cells of the column may be
+        empty.
+
+    Raises
+    ------
+    InputError
+        If a clock does not ascend, or the clocks have no time in common.
+
     """
 
     def __init__(
@@ -533,33 +615,33 @@ class OnOneClock:
         self.number: Callable[[str], float] = getattr(table, "number", cell_number)
         self._series = {name: self._read(name, clock) for name, clock in clocks.items()}
         t, there = self._rows(positions)
-        low = max((float(one.t[0]) for one in self._series.values()), default=-np.inf)
-        high = min((float(one.t[-1]) for one in self._series.values()), default=np.inf)
+        low = max((float(series.t[0]) for series in self._series.values()), default=-np.inf)
+        high = min((float(series.t[-1]) for series in self._series.values()), default=np.inf)
         self._kept = there & (t >= low) & (t <= high)
         inside = np.flatnonzero(self._kept)
         if not len(inside):
             raise InputError(
                 "no-overlap",
-                found=f"channels from {low:.6g} to {high:.6g} s and rows from {_ends(t)}",
-                expected="clocks that share some time",
-                do="look at the units of the time columns",
+                found=f"channels from {low:.6g} to {high:.6g} s but rows from {_ends(t)}",
+                expected="clocks that overlap in time",
+                do="check the units of the time columns",
                 place=Place(file=str(self.path)),
             )
         self._kept_rows = inside
         self.row_count: int | None = len(inside)
         self.trajectory = getattr(table, "trajectory", None)
-        remarks = self._reported(t[inside], clocks, int(there.sum()) - len(inside), int((~there).sum()))
+        remarks = self._remarks_on(t[inside], clocks, int(there.sum()) - len(inside), int((~there).sum()))
         self.remarks = (*getattr(table, "remarks", ()), *remarks)
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns; rows are counted among those that are kept."""
+        """Yield batches of the named columns; rows are counted among those that remain."""
         wanted = self._kept_rows[start:stop]
         if not len(wanted):
             return
         plain = tuple(
-            dict.fromkeys((self._time.column, *(one for one in columns if one not in self._series)))
+            dict.fromkeys((self._time.column, *(column for column in columns if column not in self._series)))
         )
         row = int(wanted[0])
         for batch in self._table.batches(plain, rows, row, int(wanted[-1]) + 1):
@@ -569,19 +651,21 @@ class OnOneClock:
             row += len(t)
             if kept.any():
                 yield {
-                    name: self._series[name].at(t[kept]) if name in self._series else _part(batch[name], kept)
+                    name: self._series[name].at(t[kept])
+                    if name in self._series
+                    else _selected_rows(batch[name], kept)
                     for name in columns
                 }
 
     @property
     def sha256(self) -> str | None:
-        """That of the table, where it has one of its own."""
-        found: str | None = getattr(self._table, "sha256", None)
-        return found
+        """SHA-256 of the table, if it is not that of one file."""
+        digest: str | None = getattr(self._table, "sha256", None)
+        return digest
 
     def _rows(self, positions: Sequence[str]) -> tuple[Float, Bool]:
-        """Time of every row, and whether any position is there."""
-        columns = (self._time.column, *(one for one in positions if one not in self._series))
+        """Time of every row, and whether the row has any position."""
+        columns = (self._time.column, *(column for column in positions if column not in self._series))
         times: list[Float] = [np.zeros(0)]
         present: list[Bool] = [np.zeros(0, dtype=np.bool_)]
         row = 0
@@ -596,7 +680,9 @@ class OnOneClock:
         parts: list[tuple[Float, Float]] = []
         row = 0
         for batch in self._table.batches((clock.column, name), ROWS):
-            t, values = (column_numbers(batch[one], one, self._table, row) for one in (clock.column, name))
+            t, values = (
+                column_numbers(batch[column], column, self._table, row) for column in (clock.column, name)
+            )
             parts.append((t * clock.factor, values))
             row += len(t)
         t, values = (np.concatenate([part[i] for part in parts] or [np.zeros(0)]) for i in (0, 1))
@@ -610,33 +696,33 @@ class OnOneClock:
                 found=f"time '{clock.column}' of '{name}' that does not ascend"
                 if len(back)
                 else f"{len(t)} samples of '{name}' on the clock '{clock.column}'",
-                expected="ascending time over the whole file",
-                do="split the file where its clock starts anew" if len(back) else "",
+                expected="ascending time in the whole file" if len(back) else "at least 2 samples",
+                do="split the file where its clock restarts" if len(back) else "",
                 place=Place(file=str(self.path), row=at),
             )
         return Series(t, values)
 
-    def _reported(
+    def _remarks_on(
         self, t: Float, clocks: Mapping[str, Channel], outside: int, empty: int
     ) -> Iterator[Diagnostic]:
         place = Place(file=str(self.path))
         for clock in dict.fromkeys(clocks.values()):
-            names = [name for name, one in clocks.items() if one == clock]
-            own = self._series[names[0]]
-            what = ", ".join(names)
-            if np.isin(t, own.t).all():
-                text = f"{what} are joined to the rows by equal times of '{clock.column}'"
+            names = [name for name, other in clocks.items() if other == clock]
+            series = self._series[names[0]]
+            listed = ", ".join(names)
+            if np.isin(t, series.t).all():
+                text = f"{listed} are matched to the rows by equal times of '{clock.column}'"
                 yield Diagnostic(Severity.NOTE, "joined", text, place)
                 continue
             missing = max(float(np.isnan(self._series[name].at(t)).mean()) for name in names)
             text = (
-                f"{what} have a clock of their own, '{clock.column}' ({_rate(own.t)}), beside the rows ({_rate(t)}): "
-                f"they are brought to the rows' time on straight lines between two samples"
+                f"{listed} are recorded on the clock '{clock.column}' ({_rate(series.t)}), the rows on another "
+                f"({_rate(t)}): interpolated linearly to the times of the rows"
             )
-            text += f"; {100 * missing:.2g} % of the rows lie in pauses" if missing else ""
+            text += f"; {100 * missing:.2g} % of the rows lie in gaps" if missing else ""
             yield Diagnostic(Severity.WARNING, "mixed-rates", text, place)
         if empty:
-            text = f"{empty} rows without a position, made by other clocks, are left out"
+            text = f"{empty} rows without a position are left out (they belong to other clocks)"
             yield Diagnostic(Severity.NOTE, "empty-rows", text, place)
         if outside:
             text = f"{outside} rows before the first or after the last sample of another clock are left out"
@@ -651,12 +737,12 @@ def _rate(t: Float) -> str:
     return f"{1.0 / float(np.median(np.diff(t))):.4g} Hz" if len(t) > 1 else "one sample"
 
 
-def _part(values: Float | Text, kept: Bool) -> Float | Text:
+def _selected_rows(values: Float | Text, kept: Bool) -> Float | Text:
     return Text(values.codes[kept], values.names) if isinstance(values, Text) else values[kept]
 
 
-# What rows are by themselves: counted from 0, a clock for logs without one, and motions where time begins
-# anew.
+# Columns made from the rows themselves: the row number, a clock for logs without one, and the number of the motion,
+# which increases where time restarts.
 #
 # `time = { column = "row", unit = "1/500 s" }`, `trajectory = "motion"`.
 
@@ -665,12 +751,12 @@ _ROWS = 32768
 
 
 def with_row_numbers(table: Table) -> Table:
-    """The table with a column "row" of row numbers, where it has none of that name."""
-    return table if ROW in table.column_names or not table.column_names else _OneMore(table, ROW)
+    """Add a column "row" of row numbers, unless the table has one of that name."""
+    return table if ROW in table.column_names or not table.column_names else _WithColumn(table, ROW)
 
 
-class _OneMore:
-    """A table with one column more, whose values follow from the numbers of the rows."""
+class _WithColumn:
+    """A table with an additional column whose values follow from the row numbers."""
 
     def __init__(self, table: Table, name: str) -> None:
         self.path: Path = table.path
@@ -687,23 +773,23 @@ class _OneMore:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns."""
+        """Yield batches of the named columns."""
         stored = tuple(name for name in columns if name != self._name) or self._table.column_names[:1]
         row = start
         for batch in self._table.batches(stored, rows, start, stop):
-            one = batch[stored[0]]
-            count = len(one.codes) if isinstance(one, Text) else len(one)
+            stored_values = batch[stored[0]]
+            count = len(stored_values.codes) if isinstance(stored_values, Text) else len(stored_values)
             values = self._values(np.arange(row, row + count, dtype=np.int64))
             row += count
             yield {name: values if name == self._name else batch[name] for name in columns}
 
 
 def with_motions(table: Table, time: str) -> Table:
-    """The table with a column "motion" that names each stretch of ascending time, where it has none of that name."""
+    """Add a column "motion" that names each stretch of ascending time, unless the table has one of that name."""
     return table if MOTION in table.column_names or time not in table.column_names else _Motions(table, time)
 
 
-class _Motions(_OneMore):
+class _Motions(_WithColumn):
     def __init__(self, table: Table, time: str) -> None:
         super().__init__(table, MOTION)
         begins: list[int] = []

@@ -1,4 +1,4 @@
-"""From columns of a log to motion and torque of the joints, in SI units."""
+"""Conversion of the columns of a log to motion and torque of the joints in SI units."""
 
 from __future__ import annotations
 
@@ -20,27 +20,46 @@ from dynid.robot.model import RobotModel
 
 @dataclass(frozen=True, eq=False)
 class Conversion:
-    """Columns of numbers to what moves and drives the joints: units, signs, offsets, gears, linkages, gains.
+    """Conversion of columns of numbers to joint motion and torque.
 
-    data: by column, (T,) each.
+    Applies units, signs, offsets, gear ratios, linkages and drive gains.
+
+    Parameters
+    ----------
+    robot : RobotModel
+    mapping : ChannelMap
+
     """
 
     robot: RobotModel
     mapping: ChannelMap
 
     def chunk(self, trajectory: Trajectory, row: int, data: Mapping[str, Float]) -> RawChunk:
-        """Rows of a trajectory, the first of which is `row` of the file."""
+        """Convert rows of a trajectory.
+
+        Parameters
+        ----------
+        trajectory : Trajectory
+            Trajectory of the rows.
+        row : int
+            Number of the first row within the file.
+        data : mapping of str to ndarray, shape (n_samples,)
+            Values by column.
+
+        """
         m, drive = self.mapping, self.robot.drive
         t = self._time(data)
         q, dq, effort = self._stacks(data, (m.position, m.velocity, m.effort))
         if q is None:
-            raise UsageError("no-position", found="a mapping without positions", expected="one a joint")
+            raise UsageError(
+                "no-position", found="a mapping without positions", expected="a position per joint"
+            )
         q, dq = self._at_joints(q, dq, m.position_side, m.position_sign, m.position_offset)
         theta, dtheta = self._motors(data, q, dq)
         if effort is not None:
             effort[:, self._unmeasured] = 0.0  # nan would make every row one with missing values
             self._require_gains(effort)
-        tau = _mapped(effort, self._effort_matrix) if effort is not None else None
+        tau = _times_matrix(effort, self._effort_matrix) if effort is not None else None
         if tau is not None and drive.linkages and self._effort_at_motors:
             tau = tau * drive.linkage_slopes(q)
         return RawChunk(
@@ -53,15 +72,17 @@ class Conversion:
             theta=theta,
             dtheta=dtheta,
             temperature=self._stack(data, m.temperature),
-            extra={name: _measured(data[c.column] * c.factor) for name, c in m.extra.items()},
+            extra={
+                name: _without_unphysical_values(data[c.column] * c.factor) for name, c in m.extra.items()
+            },
             commands=self._commands(data) if m.commanded else None,
         )
 
     def _time(self, data: Mapping[str, Float]) -> Float:
-        return _measured(data[self.mapping.time.column] * self.mapping.time.factor)
+        return _without_unphysical_values(data[self.mapping.time.column] * self.mapping.time.factor)
 
     def _commands(self, data: Mapping[str, Float]) -> Float:
-        """Commanded positions, velocities and feed-forward (T, 3 n) of the joints; zero where not given."""
+        """Commanded positions, velocities and feed-forward torques (T, 3 n) of the joints; zero if not given."""
         m = self.mapping
         q_des, dq_des = self._stack(data, m.command_position), self._stack(data, m.command_velocity)
         if q_des is None:
@@ -76,7 +97,7 @@ class Conversion:
     def _motors(
         self, data: Mapping[str, Float], q: Float, dq: Float | None
     ) -> tuple[Float | None, Float | None]:
-        # Where there is no second encoder the motor is taken to move with the link.
+        # Without a second encoder the motor is assumed to move with the link.
         m = self.mapping
         theta, dtheta = self._stack(data, m.motor_position), self._stack(data, m.motor_velocity)
         if theta is None:
@@ -100,8 +121,8 @@ class Conversion:
         drive, names = self.robot.drive, self.robot.joint_names
         if side == "motor":
             back = np.linalg.inv(drive.transmission).T
-            q = _mapped(q, back)
-            dq = _mapped(dq, back) if dq is not None else None
+            q = _times_matrix(q, back)
+            dq = _times_matrix(dq, back) if dq is not None else None
         if signs or offsets:
             sign = np.array([signs.get(j, 1.0) for j in names])
             q = q * sign + np.array([offsets.get(j, 0.0) for j in names])
@@ -120,18 +141,18 @@ class Conversion:
     def _stacks(
         self, data: Mapping[str, Float], groups: Sequence[Mapping[str, Channel]]
     ) -> list[Float | None]:
-        # One block for all of them, so that what follows finds them under one another and need not copy them there.
+        # One block for all groups, so that later steps need not copy them into one.
         n = self.robot.n
         block = iter(np.empty((sum(map(bool, groups)), n, len(data[self.mapping.time.column]))))
         return [self._filled(next(block), data, channels) if channels else None for channels in groups]
 
     def _filled(self, lines: Float, data: Mapping[str, Float], channels: Mapping[str, Channel]) -> Float:
-        # Joint by joint in memory, seen from outside as (T, n): what follows works along time.
+        # One contiguous line per joint, returned as (T, n), since later steps run along time.
         for j, name in enumerate(self.robot.joint_names):
             if name in channels:
                 with np.errstate(
                     invalid="ignore", over="ignore"
-                ):  # what damage may leave: the checks report it
+                ):  # damaged files may have such values; the checks report them
                     np.multiply(data[channels[name].column], channels[name].factor, out=lines[j])
             else:
                 lines[j] = np.nan
@@ -139,7 +160,7 @@ class Conversion:
             low, high = line_ranges(lines).T
             sound = (low >= -LARGEST_VALUE) & (high <= LARGEST_VALUE)
             for values in (line for line, fine in zip(lines, sound, strict=True) if not fine):
-                _measured(values)
+                _without_unphysical_values(values)
         return lines.T
 
     @cached_property
@@ -150,36 +171,36 @@ class Conversion:
     def _effort_at_motors(self) -> bool:
         if self.mapping.effort_quantity == "torque":
             return self.mapping.effort_side == "motor"
-        return self._by_constants
+        return self._uses_torque_constants
 
     @property
-    def _by_constants(self) -> bool:
-        # Gains at the joints are read before constants of the motors.
+    def _uses_torque_constants(self) -> bool:
+        # Drive gains at the joints take precedence over torque constants of the motors.
         drive = self.robot.drive
         known = np.isfinite(drive.torque_constant).all() and not np.isfinite(drive.drive_gain).all()
         return self.mapping.effort_quantity == "current" and bool(known)
 
     @cached_property
     def _without_gain(self) -> Bool:
-        # Joints (n,) of whose effort nobody knows what it is worth.
-        if self.mapping.effort_quantity == "torque" or self._by_constants:
+        # Joints (n,) whose effort cannot be converted to a torque.
+        if self.mapping.effort_quantity == "torque" or self._uses_torque_constants:
             return np.zeros(self.robot.n, dtype=np.bool_)
         return np.asarray(~np.isfinite(self.robot.drive.drive_gain) & ~self._unmeasured)
 
     def _require_gains(self, effort: Float) -> None:
-        """Raises InputError for an effort (T, n) other than 0 of a joint without a gain: 0 is 0 with any."""
+        """Raise InputError for a nonzero effort (T, n) of a joint without a gain; 0 is 0 with any gain."""
         if not self._without_gain.any():
             return
         used = self._without_gain & ((effort != 0.0) & np.isfinite(effort)).any(axis=0)
         if not used.any():
             return
-        missing = [name for name, one in zip(self.robot.joint_names, used, strict=True) if one]
+        missing = [name for name, is_used in zip(self.robot.joint_names, used, strict=True) if is_used]
         raise InputError(
             "drive-gain",
-            found=f"effort in {self.mapping.effort_quantity} and no drive_gain for {', '.join(missing)}",
+            found=f"effort in {self.mapping.effort_quantity} but no drive_gain for {', '.join(missing)}",
             expected="joint torque per ampere (or per raw unit) of every joint",
-            do="give drive_gain (or gear_ratio and torque_constant) under [robot] of the experiment file, "
-            "or under drive in a robot file of dynid's own",
+            do="set drive_gain (or gear_ratio and torque_constant) under [robot] in the experiment file, "
+            "or under drive in the robot file",
         )
 
     @cached_property
@@ -189,21 +210,21 @@ class Conversion:
         sign = np.diag([m.effort_sign.get(j, 1.0) for j in names])
         if m.effort_quantity == "torque":
             return sign if m.effort_side == "link" else sign @ drive.transmission
-        if self._by_constants:
+        if self._uses_torque_constants:
             return sign @ np.diag(drive.torque_constant) @ drive.transmission
         gains: Float = np.diag(np.where(np.isfinite(drive.drive_gain), drive.drive_gain, 1.0))
         return sign @ gains
 
 
-def _measured(values: Float) -> Float:
-    """Values (T,), of which those that nothing can have are missing from now on: infinite ones, or beyond any size."""
+def _without_unphysical_values(values: Float) -> Float:
+    """Replace infinite and unphysically large values (T,) by nan, in place."""
     if not -LARGEST_VALUE <= values.min(initial=0.0) <= values.max(initial=0.0) <= LARGEST_VALUE:
         values[np.abs(values) > LARGEST_VALUE] = np.nan
     return values
 
 
-def _mapped(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:
-    """Values (T, n) @ matrix, where a missing value spoils only what depends on it: 0 times nan is 0 here."""
+def _times_matrix(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:
+    """Values (T, n) @ matrix with 0 * nan = 0, so that a missing value affects only results that depend on it."""
     if np.array_equal(matrix, np.eye(len(matrix))):
         return values
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Log files opened as tables by the reader that knows their first bytes, and their hashes."""
+"""Log files: opened as tables by the reader that recognises their first bytes, and hashed."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from dynid.log.readers.stamps import with_text_times, with_whole_stamps
 from dynid.log.readers.torch_files import TorchReader
 from dynid.log.readers.wide_rows import signals_in_rows, with_lists_apart, with_one_clock
 
-# Asked in this order, registered ones first; the last one takes any text. A plug-in names its reader after the suffix
-# of the files, without the dot.
+# Readers are tried in this order, plug-ins first; the last one takes any text. A plug-in registers its reader under the
+# suffix of its files, without the dot.
 _BINARY: tuple[LogReader, ...] = (
     ParquetReader(),
     *BAG_READERS,
@@ -64,38 +64,38 @@ _TEXT_AND_FOLDERS = {
     "named values": "dynid.formats.named_values:NamedValuesReader()",
     "csv": "dynid.log.readers.csv:CsvReader()",
 }
-# Endings that say how a file is written, and not what it holds: an installed reader may know better.
-_ANYBODYS = (".json", ".jsonl", ".yaml", ".yml", ".xml", ".txt", ".log")
+# Endings of general formats, for which a plug-in may have a more specific reader.
+_GENERAL_SUFFIXES = (".json", ".jsonl", ".yaml", ".yml", ".xml", ".txt", ".log")
 READERS: Registry[LogReader] = Registry(
     "reader", "dynid.readers", {reader.name: reader for reader in _BINARY}, _TEXT_AND_FOLDERS
 )
 
 
-# What is no log, by its first bytes: what it is, and what to do with it.
-_OTHERS = {
+# Files that are no logs, by their first bytes: what they are, and what to do with them.
+_OTHER_FORMATS = {
     b"\x1f\x8b": ("a file compressed by gzip", "unpack it: gunzip FILE"),
     b"BZh": ("a file compressed by bzip2", "unpack it: bunzip2 FILE"),
     b"\xfd7zXZ": ("a file compressed by xz", "unpack it: unxz FILE"),
     b"PK\x03\x04": ("a zip archive", "unpack it, or save the sheet (.ods) as .xlsx or CSV"),
     b"\xd0\xcf\x11\xe0": (
-        "a workbook of an old form (.xls), or one with a password",
+        "a workbook in the old format (.xls), or one with a password",
         "save it as .xlsx without a password, or the sheet as CSV",
     ),
-    b"MDF  ": ("a measurement file of ASAM (MDF)", "write its channels as CSV: mdfconvert, asammdf"),
+    b"MDF  ": ("an ASAM measurement file (MDF)", "write its channels as CSV: mdfconvert, asammdf"),
     b"LOGG": (
-        "a dump of buses (BLF)",
+        "a bus log (BLF)",
         "decode it with the database of the bus, and write the signals as CSV",
     ),
     b"ULog": (
-        "a flight log of PX4 (ULog), of a vehicle in place of a robot arm",
-        "if joints are logged in it, write their signals as CSV: ulog2csv FILE",
+        "a PX4 flight log (ULog) of a vehicle, not of a robot arm",
+        "if it contains joint signals, write them as CSV: ulog2csv FILE",
     ),
     b"\xa3\x95": (
-        "a flight log of ArduPilot, of a vehicle in place of a robot arm",
-        "if joints are logged in it, write their signals as CSV",
+        "an ArduPilot flight log of a vehicle, not of a robot arm",
+        "if it contains joint signals, write them as CSV",
     ),
     b"\x80": (
-        "Python objects, pickled, which are never loaded",
+        "pickled Python objects, which are never loaded because they can run code",
         "write the arrays with numpy.savez, or to Parquet",
     ),
 }
@@ -110,7 +110,7 @@ _kept_open: ContextVar[dict[tuple[Any, ...], Table] | None] = ContextVar("kept_o
 
 @contextmanager
 def tables_kept_open() -> Iterator[None]:
-    """Within the block a file that is opened again is the table that it was: its dialect and columns are found once."""
+    """Reuse tables within the block, so that the dialect and columns of a file are detected once."""
     if _kept_open.get() is not None:
         yield
         return
@@ -127,21 +127,39 @@ def open_table(
     decimal: str | None = None,
     definitions: Sequence[Path] = (),
 ) -> Table:
-    """Opens a file with the reader that knows its first bytes; raises InputError if there is none.
+    """Open a log with the reader that recognises its first bytes.
 
-    delimiter, decimal: of text files, None = as found.    definitions: files or folders of .msg files, for bags that
-    lack them.
+    Parameters
+    ----------
+    path : str or Path
+        File, or folder of a recording.
+    delimiter, decimal : str, optional
+        Of text files; None means detected.
+    definitions : sequence of Path
+        Files or folders of .msg files, for bags without definitions of their message types.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    InputError
+        If no reader recognises the file.
+    ResourceError
+        If the file cannot be read.
+
     """
     kept = _kept_open.get()
     if kept is None:
-        return _opened(path, delimiter, decimal, definitions)
+        return _open_file(path, delimiter, decimal, definitions)
     key = (Path(path), delimiter, decimal, *definitions)
     if key not in kept:
-        kept[key] = _opened(path, delimiter, decimal, definitions)
+        kept[key] = _open_file(path, delimiter, decimal, definitions)
     return kept[key]
 
 
-def _opened(
+def _open_file(
     path: str | Path,
     delimiter: str | None,
     decimal: str | None,
@@ -150,37 +168,49 @@ def _opened(
     path = Path(path)
     place = Place(file=str(path))
     if not path.exists():
-        raise InputError("file-missing", found="no such file", expected="a log file", place=place)
+        raise InputError(
+            "file-missing", found="no such file", expected="a log file", do="check the path", place=place
+        )
     if path.is_dir():
         return _open_folder(path, delimiter, decimal, definitions)
     try:
         with path.open("rb") as file:
             head = file.read(4096)
     except OSError as error:
-        found = error.strerror or str(error)
+        description = error.strerror or str(error)
         raise ResourceError(
-            "file-unreadable", found=f"'{found}'", expected="a log file", place=place
+            "file-unreadable",
+            found=f"a file that cannot be read ({description})",
+            expected="a readable log",
+            do="check the permissions of the file",
+            place=place,
         ) from error
     if not head.strip():
-        raise InputError("file-empty", found="an empty file", expected="a log", place=place)
+        raise InputError(
+            "file-empty",
+            found="an empty file",
+            expected="a log",
+            do="check that the recording was started and the export is complete",
+            place=place,
+        )
     if _CAN_DUMP.match(head):
         raise InputError(
             "log-format",
-            found="frames of a CAN bus (candump)",
+            found="raw CAN frames (candump)",
             expected="signals",
-            do="decode it with the database of the bus (DBC), as cantools does, and write the signals as CSV",
+            do="decode them with the database of the bus (DBC), e.g. with cantools, and write the signals as CSV",
             place=place,
         )
     readers = _readers(path.suffix.lower())
     for reader in readers:
         if reader.can_read(head):
-            named = [one for one in readers if path.suffix.lower() in one.suffixes]
+            named = [candidate for candidate in readers if path.suffix.lower() in candidate.suffixes]
             if named and reader not in named:
                 raise InputError(
                     "magic",
-                    found=f"a file that ends in '{path.suffix}' and starts like {reader.name}",
-                    expected=f"{named[0].name}, as its name says",
-                    do="rename it to what it is, or write what it holds as CSV, JSON or .npz",
+                    found=f"a file named '{path.suffix}' whose content is {reader.name}",
+                    expected=f"{named[0].name}, as its name suggests",
+                    do="rename it to match its content, or export it as CSV, JSON or .npz",
                     place=place,
                 )
             if definitions and isinstance(reader, BagReader):
@@ -198,18 +228,18 @@ def _opened(
             table = with_blocks_side_by_side(with_joints_side_by_side(table))
             return with_cells_filled(with_reports_side_by_side(with_whole_stamps(with_one_clock(table))))
     known = ", ".join(reader.name for reader in readers)
-    found, do = next(
-        (said for begin, said in _OTHERS.items() if head.startswith(begin)),
+    description, do = next(
+        (entry for begin, entry in _OTHER_FORMATS.items() if head.startswith(begin)),
         (f"a file that starts with {head[:8]!r}", ""),
     )
-    raise InputError("log-format", found=found, expected=known, do=do, place=place)
+    raise InputError("log-format", found=description, expected=known, do=do, place=place)
 
 
 def open_parts_of(
     recording: Mapping[str, Path], delimiter: str | None = None, decimal: str | None = None
 ) -> Table:
-    """Opens the files of one recording, by their labels, side by side; raises InputError as open_table."""
-    return open_parts(recording, lambda one: open_table(one, delimiter, decimal))
+    """Open the files of one recording as one table, by their labels; raises InputError as open_table."""
+    return open_parts(recording, lambda file: open_table(file, delimiter, decimal))
 
 
 def _open_folder(
@@ -220,21 +250,23 @@ def _open_folder(
     for reader in _readers(""):
         if getattr(reader, "can_read_folder", _no_folder)(path):
             return reader.open(path, delimiter, decimal)
-    parts = [one for one in bag_files(path) if one.suffix in (".mcap", ".db3")]
+    parts = [file for file in bag_files(path) if file.suffix in (".mcap", ".db3")]
     signals = [] if parts else signal_files(path)
     if signals:
-        labels = {one.stem: one for one in signals}
+        labels = {file.stem: file for file in signals}
         if are_joints(tuple(labels)) or are_signals(tuple(labels)):
-            tables = {label: open_table(one, delimiter, decimal) for label, one in labels.items()}
+            tables = {label: open_table(file, delimiter, decimal) for label, file in labels.items()}
             if (whole := with_own_clocks(path, tables)) is not None:
                 return whole
-        return with_whole_stamps(open_signals(path, signals, lambda one: open_table(one, delimiter, decimal)))
+        return with_whole_stamps(
+            open_signals(path, signals, lambda file: open_table(file, delimiter, decimal))
+        )
     raise InputError(
         "file-missing",
-        found="a folder",
-        expected="a log file, a folder of rosbag2 with its metadata.yaml, "
-        "a LeRobot data set, a YARP dump, or a file for each signal",
-        do=f"give {parts[0].name} in it, or restore metadata.yaml with `ros2 bag reindex`"
+        found="a folder that is no recording",
+        expected="a log file, a rosbag2 folder with metadata.yaml, a LeRobot data set, a YARP dump, "
+        "or one file per signal",
+        do=f"pass {parts[0].name} in it, or restore metadata.yaml with `ros2 bag reindex`"
         if parts
         else _logs_in(path),
         place=Place(file=str(path)),
@@ -242,22 +274,22 @@ def _open_folder(
 
 
 def _logs_in(folder: Path) -> str:
-    """What to give in place of a folder that is no recording but may hold some; "" = nothing in it looks like a log."""
+    """Advice for a folder that is no recording but contains log files; "" if no file in it looks like a log."""
     endings = {ending for reader in _readers("") for ending in reader.suffixes}
-    files = sorted(one for one in folder.iterdir() if one.is_file() and one.suffix.lower() in endings)
+    files = sorted(file for file in folder.iterdir() if file.is_file() and file.suffix.lower() in endings)
     if not files:
         return ""
-    same = [one for one in files if one.suffix == files[0].suffix]
-    return f"give what is a log in it: {given(folder, same)}"
+    same = [file for file in files if file.suffix == files[0].suffix]
+    return f"pass the log files in it: {given(folder, same)}"
 
 
 def parts_beside(path: Path) -> list[str]:
-    """Names of the files in the folder of a file that have as many rows, and so may be parts of one recording."""
-    found = signal_files(path.parent) if path.is_file() else []
-    if path not in found:
+    """Names of files in the same folder with as many rows, which may be parts of the same recording."""
+    candidates = signal_files(path.parent) if path.is_file() else []
+    if path not in candidates:
         return []
     counts = {}
-    for file in found:
+    for file in candidates:
         try:
             counts[file] = row_count(open_table(file))
         except InputError:
@@ -270,17 +302,17 @@ def _no_folder(path: Path) -> bool:
 
 
 def _readers(suffix: str) -> list[LogReader]:
-    own = list(READERS.builtin.values())
-    if suffix in _ANYBODYS or (suffix and not any(suffix in one.suffixes for one in own)):
-        READERS.get(suffix[1:])  # an installed reader of such files is loaded now
+    builtin = list(READERS.builtin.values())
+    if suffix in _GENERAL_SUFFIXES or (suffix and not any(suffix in reader.suffixes for reader in builtin)):
+        READERS.get(suffix[1:])  # loads an installed plug-in for such files
     added: list[Any] = list(READERS.added.values())
-    return [*(one() if isinstance(one, type) else one for one in added), *own]
+    return [*(reader() if isinstance(reader, type) else reader for reader in added), *builtin]
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file, read in pieces; of a folder of rosbag2 that of its files' names and hashes."""
+    """SHA-256 of a file, or of the names and hashes of the files of a rosbag2 folder."""
     if path.is_dir():
-        listed = "".join(f"{file_hash(one)} {one.name}\n" for one in bag_files(path))
+        listed = "".join(f"{file_hash(part)} {part.name}\n" for part in bag_files(path))
         return hashlib.sha256(listed.encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""The joints of a log against those of the robot: missing ones, limits, and pairs of encoders."""
+"""Joints of a log compared with those of the robot: missing joints, limits, and pairs of encoders."""
 
 from __future__ import annotations
 
@@ -15,25 +15,23 @@ from dynid.recording import RawChunk
 from dynid.robot.load import own_motors
 from dynid.robot.model import RobotModel, carriers, on_branches_of
 
-# Joints of a robot that a log does not hold, such as fingers: they are held, and that is said.
+# Joints of the robot that the log lacks, such as fingers: they are locked, and a remark names them.
 
-# rad or m; no joint that moves on purpose moves less, and encoders of fingers are as noisy.
+# rad or m: no intended motion is smaller, and encoders of fingers are as noisy.
 STILL = 2e-3
-# Of the way between a joint's limits: by how much further it may have moved.
+# Share of the range between a joint's limits by which the joint may exceed it.
 BEYOND = 0.05
-# Of last joints whose motion is used without an effort: the jaws of two arms. A hand of twenty joints would cost more
-# than all others together, and its light fingers tell little.
+# Most last joints whose motion is used without an effort: the jaws of two arms. A hand of twenty joints would cost more
+# computing time than all other joints, and its light fingers contribute little.
 MOST_JAWS = 2
-# Why joints are held.
+# Reasons why joints are locked.
 WITHOUT = "without effort in the log"
 UNCHANGED = "at rest, with an effort that never changes"
-CONSTANT = "with one and the same effort throughout"
-APART = "at rest, with all that they carry and that carries them"
-UNEXPLAINED = (
-    "at rest, with an effort that is not the torque of what they carry, as where a brake or friction holds it"
-)
-# Words in names of joints of hands, whose place hardly matters to an arm, and of their bodies: the last joint of an arm
-# may move a body called hand or gripper.
+CONSTANT = "with a constant effort"
+APART = "at rest, as are all joints before and after them"
+UNEXPLAINED = "at rest, with an effort that is not the torque of their load (a brake or friction carries it)"
+# Words in names of joints of hands, whose position hardly matters to an arm, and of their links. A link called hand or
+# gripper may be moved by the last joint of the arm.
 _FINGERS = ("finger", "jaw", "claw", "thumb", "knuckle")
 _HAND = (*_FINGERS, "gripper", "hand")
 _GROUPS = ("position", "velocity", "effort")
@@ -43,60 +41,76 @@ _OF_JOINTS = (
 )  # fmt: skip
 _LISTED = 8
 
-# What to do where the effort of a joint was not logged.
+# Advice if the effort of a joint was not logged.
 WITHOUT_EFFORT = (
-    "log it, or leave the joint out: the last ones of a chain with --tip LINK, "
-    "one that stood still with --lock JOINT=VALUE"
+    "log it, or leave the joint out: the last joints of a chain with --tip LINK, "
+    "a joint at rest with --lock JOINT=VALUE"
 )
 
 
 def hand_joints(robot: RobotModel) -> frozenset[str]:
-    """Joints of a hand: by their names, or by those of the bodies that they move, where they carry none but such."""
-    found = [_has(joint, _HAND) for joint in robot.tree_joint_names]
+    """Joints of a hand, by their names or by the names of their links, if they carry only joints of a hand."""
+    is_hand = [_contains_any(joint, _HAND) for joint in robot.tree_joint_names]
     alone = np.ones(robot.n_bodies, dtype=np.bool_)
     for i in reversed(range(robot.n_bodies)):
-        found[i] = found[i] or (bool(alone[i]) and _has(robot.body_names[i], _FINGERS))
+        is_hand[i] = is_hand[i] or (bool(alone[i]) and _contains_any(robot.body_names[i], _FINGERS))
         if robot.parent[i] >= 0:
-            alone[robot.parent[i]] &= found[i]
-    return frozenset(robot.tree_joint_names[i] for i in robot.independent_bodies.tolist() if found[i])
+            alone[robot.parent[i]] &= is_hand[i]
+    return frozenset(robot.tree_joint_names[i] for i in robot.independent_bodies.tolist() if is_hand[i])
 
 
-def _has(name: str, words: Iterable[str]) -> bool:
+def _contains_any(name: str, words: Iterable[str]) -> bool:
     return any(word in name.lower() for word in words)
 
 
 def absent_joints(mapping: ChannelMap | None, columns: Iterable[str], robot: RobotModel) -> tuple[str, ...]:
-    """The joints of which a log has no column: neither position nor velocity nor effort.
+    """Joints without a column of position, velocity or effort in a log.
 
-    mapping: None or without positions = dynid's own column names.
-    () as well where the log holds none of the robot's joints, or positions of joints that the robot does not know: it
-    may be a matter of names then, which the mapping is to settle. The last joints alone may be absent where columns are
-    numbered.
+    Parameters
+    ----------
+    mapping : ChannelMap, optional
+        None, or one without positions, means dynid's standard column names.
+    columns : iterable of str
+        Columns of the log.
+    robot : RobotModel
+        Robot of the log.
+
+    Returns
+    -------
+    tuple of str
+        () also if the log contains none of the robot's joints, or positions of joints that the robot does not have:
+        the names may then differ, which the mapping has to settle. If columns are numbered, only the last joints may
+        be absent.
+
     """
     have = set(columns)
     if mapping is None or not mapping.position:
         known = {*robot.tree_joint_names, *robot.locked}
-        named = {one.removeprefix("q_") for one in have if one.startswith("q_") and ":" not in one}
+        named = {
+            column.removeprefix("q_") for column in have if column.startswith("q_") and ":" not in column
+        }
         if named - known:
             return ()
         logged = [any(f"{prefix}_{j}" in have for prefix in ("q", "dq", "tau")) for j in robot.joint_names]
     else:
-        logged = [any(_there(mapping, group, j, have) for group in _GROUPS) for j in robot.joint_names]
+        logged = [any(_has_column(mapping, group, j, have) for group in _GROUPS) for j in robot.joint_names]
         if mapping.numbered and logged != sorted(logged, reverse=True):
             return ()
     return (
-        tuple(j for j, one in zip(robot.joint_names, logged, strict=True) if not one) if any(logged) else ()
+        tuple(j for j, is_logged in zip(robot.joint_names, logged, strict=True) if not is_logged)
+        if any(logged)
+        else ()
     )
 
 
-def _there(mapping: ChannelMap, group: str, joint: str, have: set[str]) -> bool:
+def _has_column(mapping: ChannelMap, group: str, joint: str, have: set[str]) -> bool:
     channel = getattr(mapping, group).get(joint)
-    # A column that was named for this very joint is missed where it is missing.
+    # A column that the mapping names for this joint is required, so that its absence is an error.
     return channel is not None and (channel.column in have or group not in mapping.made)
 
 
 def without_joints(mapping: ChannelMap, joints: Iterable[str]) -> ChannelMap:
-    """The mapping without some joints."""
+    """Mapping without some joints."""
     gone = set(joints)
 
     def kept(group: Mapping[str, object]) -> dict[str, object]:
@@ -107,16 +121,24 @@ def without_joints(mapping: ChannelMap, joints: Iterable[str]) -> ChannelMap:
 
 
 def without_effort(mapping: ChannelMap, joints: Iterable[str]) -> ChannelMap:
-    """The mapping without the efforts of some joints."""
+    """Mapping without the efforts of some joints."""
     gone = set(joints)
-    return replace(mapping, effort={joint: one for joint, one in mapping.effort.items() if joint not in gone})
+    return replace(
+        mapping, effort={joint: channel for joint, channel in mapping.effort.items() if joint not in gone}
+    )
 
 
 @dataclass
 class EffortWatch:
-    """Joints whose effort says nothing of the motion, while a log passes by.
+    """Finds joints whose effort is not a measurement of their motion, chunk by chunk.
 
-    mute: (n,) joints without effort, or with one that is always 0, so far.
+    Parameters
+    ----------
+    robot : RobotModel
+    mapping : ChannelMap
+    mute : ndarray of bool, shape (n_joints,)
+        Joints so far without effort, or with an effort that is always 0.
+
     """
 
     robot: RobotModel
@@ -131,7 +153,7 @@ class EffortWatch:
         self._efforts = np.zeros(n, dtype=np.int64)
 
     def see(self, chunk: RawChunk) -> None:
-        """Looks at the next rows."""
+        """Take the next rows into account."""
         if chunk.tau is not None:
             self.mute &= ~((chunk.tau != 0) & np.isfinite(chunk.tau)).any(axis=0)
             self._least, self._most = _widened(self._least, self._most, chunk.tau)
@@ -140,100 +162,102 @@ class EffortWatch:
 
     @property
     def idle(self) -> bool:
-        """Whether no joint can be found any more: all moved, and all have an effort."""
-        return not (self._silent() | self._stood()).any()
+        """Whether the search is over: all joints moved, and all have an effort."""
+        return not (self._without_useful_effort() | self._at_rest()).any()
 
     @property
     def resting(self) -> dict[str, float]:
-        """Joints that stood still throughout, and where."""
+        """Joints at rest in the whole log, with their positions in rad or m."""
         return {
             self.robot.joint_names[j]: float(0.5 * self._low[j] + 0.5 * self._high[j])
-            for j in np.flatnonzero(self._stood())
+            for j in np.flatnonzero(self._at_rest())
         }
 
-    def held(self) -> dict[str, dict[str, tuple[float, float]]]:
-        """Joints that are to be held, by reason: (where, in the middle of their motion; its range).
+    def joints_to_lock(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """Joints to lock, by reason: the middle of their motion and its range, rad or m.
 
-        Others whose effort says nothing are `unmeasured`.
-
-        Those that carry no joint with an effort, unless they are few and turn within known limits, those without an
-        effort that stand still, and those that stand still with all that they carry and that carries them: the model's
-        torque is one number then, and what is measured of it differs by friction at rest. An effort of a joint at rest
-        that never changes is none.
+        These are joints that carry no joint with an effort (unless they are few and turn within known limits), joints
+        at rest without an effort, and joints at rest with all joints before and after them: their model torque is
+        constant, and the measured torque differs from it by an unknown friction at rest. A constant effort of a joint
+        at rest counts as no effort. Other joints without a useful effort are `unmeasured`.
         """
-        names, ends, apart = self.robot.joint_names, self._ends(), self._apart()
+        names, ends, apart = self.robot.joint_names, self._last_joints(), self._resting_branches()
         jaws = self._jaws()
-        if self._silent().all() or apart.all():
+        if self._without_useful_effort().all() or apart.all():
             return {}
-        found: dict[str, dict[str, tuple[float, float]]] = {}
-        for j in np.flatnonzero(self._silent() | apart).tolist():
+        by_reason: dict[str, dict[str, tuple[float, float]]] = {}
+        for j in np.flatnonzero(self._without_useful_effort() | apart).tolist():
             moved = float(self._high[j] - self._low[j])
             last = ends[j] and j not in jaws
-            if last or apart[j] or self._may_be_held(j):
+            if last or apart[j] or self._can_be_locked(j):
                 steady = UNCHANGED if moved <= STILL else CONSTANT
                 why = WITHOUT if self.mute[j] else APART if apart[j] and not ends[j] else steady
-                found.setdefault(why, {})[names[j]] = (
+                by_reason.setdefault(why, {})[names[j]] = (
                     float(0.5 * self._low[j] + 0.5 * self._high[j]) if moved >= 0 else 0.0,
                     max(moved, 0.0),
                 )
-        return found
+        return by_reason
 
     def unmeasured(self) -> tuple[str, ...]:
-        """Joints without an effort that move and carry joints with one, or are few and turn within known limits.
+        """Moving joints without an effort that carry joints with one, or are few and turn within known limits.
 
-        Raises InputError for such a joint without a channel of effort whose motor moves other joints, too.
+        Raises
+        ------
+        InputError
+            If such a joint has no channel of effort and shares its motor with other joints.
+
         """
-        names, ends, alone = self.robot.joint_names, self._ends(), own_motors(self.robot)
+        names, ends, alone = self.robot.joint_names, self._last_joints(), own_motors(self.robot)
         jaws = self._jaws()
-        found = []
-        for j in np.flatnonzero(self._silent() & ~self._apart()).tolist():
-            if self._silent().all() or self._may_be_held(j) or (ends[j] and j not in jaws):
+        unmeasured = []
+        for j in np.flatnonzero(self._without_useful_effort() & ~self._resting_branches()).tolist():
+            if self._without_useful_effort().all() or self._can_be_locked(j) or (ends[j] and j not in jaws):
                 continue
             if alone[j]:
-                found.append(names[j])
+                unmeasured.append(names[j])
             elif names[j] not in self.mapping.effort:
                 raise InputError(
                     "no-effort",
-                    found=f"a joint without effort that moves by {self._high[j] - self._low[j]:.3g}, carries joints "
-                    "with one and shares motors with others",
+                    found=f"a joint without effort that moves by {self._high[j] - self._low[j]:.3g} and shares its "
+                    "motors with other joints",
                     expected="torque or current of every motor that several joints share",
-                    do=f"map its effort, or hold it: --lock '{names[j]}=VALUE'",
+                    do=f"map its effort, or lock it: --lock '{names[j]}=VALUE'",
                     place=Place(joint=names[j]),
                 )
-        return tuple(found)
+        return tuple(unmeasured)
 
-    def _may_be_held(self, j: int) -> bool:
-        # In mid-chain: it stands still, and no other joint's motor moves it.
-        own = self.robot.joint_names[j] not in self.mapping.effort or bool(own_motors(self.robot)[j])
-        return own and bool(self._high[j] - self._low[j] <= STILL)
+    def _can_be_locked(self, j: int) -> bool:
+        # A joint within the chain can be locked if it is at rest and no other joint's motor moves it.
+        independent = self.robot.joint_names[j] not in self.mapping.effort or bool(own_motors(self.robot)[j])
+        return independent and bool(self._high[j] - self._low[j] <= STILL)
 
     def _jaws(self) -> frozenset[int]:
-        # Last joints without an effort that turn within their limits, if they are few. A jaw that swings turns the
-        # wrist, and fingers that slide weigh the same wherever they are; what leaves the joint's limits is an opening
-        # in a unit of its own. A pendulum has no limits, and no motor.
+        # Last joints without an effort that turn within their limits, if they are few. A turning jaw loads the wrist;
+        # sliding fingers weigh the same at every position. A value outside the limits is an opening in another unit.
+        # A joint of an arm without limits is accepted: it is a pendulum without a motor.
         robot = self.robot
         moved, free = self._high - self._low, (1.0 + BEYOND) * (robot.limits.upper - robot.limits.lower)
-        turns = self._ends() & own_motors(robot) & ~np.array(robot.prismatic)
+        turns = self._last_joints() & own_motors(robot) & ~np.array(robot.prismatic)
         hands = np.isin(robot.joint_names, sorted(hand_joints(robot)))
-        found = np.flatnonzero(turns & (moved > STILL) & (moved <= free) & (np.isfinite(free) | ~hands))
-        return frozenset(found.tolist()) if len(found) <= MOST_JAWS else frozenset()
+        jaws = np.flatnonzero(turns & (moved > STILL) & (moved <= free) & (np.isfinite(free) | ~hands))
+        return frozenset(jaws.tolist()) if len(jaws) <= MOST_JAWS else frozenset()
 
-    def _stood(self) -> Bool:
-        # No row with a position leaves both ends infinite, the wrong way round: nothing is known to stand.
+    def _at_rest(self) -> Bool:
+        # Without any position both ends are infinite with low > high: the joint is not known to be at rest.
         return np.asarray((self._low <= self._high) & (self._high - self._low <= STILL))
 
-    def _silent(self) -> Bool:
-        # A wrist that was not moved holds its own weight in all poses of the arm, and a finger grips by a force that is
-        # told: an effort that never changes is no measurement. One value alone cannot change.
+    def _without_useful_effort(self) -> Bool:
+        # A constant effort is no measurement: gravity on a wrist changes with the pose of the arm, and the constant
+        # effort of a finger is its commanded grip force. A single value cannot change.
         return self.mute | ((self._efforts > 1) & (self._most <= self._least))
 
-    def _apart(self) -> Bool:
-        # Joints at rest all of whose bodies, those that these carry and those that carry them are at rest.
-        return self._stood() & ~on_branches_of(self.robot, ~self._stood())
+    def _resting_branches(self) -> Bool:
+        # Joints at rest for which all joints on the same branches are at rest.
+        return self._at_rest() & ~on_branches_of(self.robot, ~self._at_rest())
 
-    def _ends(self) -> Bool:
-        # Joints without effort all of whose further joints have none.
-        silent = self._silent()
+    def _last_joints(self) -> Bool:
+        # Joints without effort that carry no joint with one.
+        silent = self._without_useful_effort()
         return np.asarray(silent & ~carriers(self.robot, ~silent))
 
 
@@ -245,44 +269,52 @@ def _widened(low: Float, high: Float, values: Float) -> tuple[Float, Float]:
     )
 
 
-def reason_of(why: str, found: Mapping[str, tuple[float, float]], robot: RobotModel) -> str:
-    """Why joints are held whose effort says nothing, in words."""
+def reason_of(why: str, joints: Mapping[str, tuple[float, float]], robot: RobotModel) -> str:
+    """Text of the reason why joints are locked, with those that move.
+
+    Parameters
+    ----------
+    why : str
+        The reason.
+    joints : mapping of str to tuple of float
+        Position and range of motion by joint, rad or m.
+    robot : RobotModel
+        Robot of the joints.
+
+    """
     moving = [
         f"'{name}' by {moved:.3g} {'m' if robot.prismatic[robot.joint_names.index(name)] else 'rad'}"
-        for name, (_, moved) in found.items()
+        for name, (_, moved) in joints.items()
         if moved > STILL
     ]
-    return why + (f" (moving {', '.join(moving[:_LISTED])}, which is left out)" if moving else "")
+    return why + (f" (the motion of {', '.join(moving[:_LISTED])} is ignored)" if moving else "")
 
 
-# Positions that lie outside of the description's joint limits throughout: the log counts from another zero.
+# Positions outside the joint limits of the URDF in nearly the whole log: the log has another zero.
 
-# A joint may leave its range by this share of it, and a joint that turns this much further, rad: limits are those of
-# the description, which the arm's maker or its user may have drawn a little tighter.
-JOINT_LIMITS_BEYOND, BESIDE = 0.1, 0.05
-# Share of the rows that lie further outside where a joint counts from another zero. A motion that only passes its
-# limits turns back; about a wrong zero it has a part in which readings happen to be allowed.
+# A joint may exceed its limits by this share of their range, and a revolute joint by this angle (rad) in addition: the
+# limits in a URDF are often a little tighter than those of the robot.
+JOINT_LIMITS_BEYOND, ANGLE_BEYOND = 0.1, 0.05
+# Share of the rows outside the limits from which the zero is wrong. A motion that merely exceeds its limits returns,
+# and with a wrong zero some positions still fall within the limits.
 OUTSIDE = 0.8
-TURN = 2 * np.pi
-# Gravity along an axis to this sine: turning about it leaves all weights as they are.
+TURN = 2 * np.pi  # rad
+# Sine of the angle between gravity and an axis below which rotation about the axis changes no gravity torque.
 ALONG = 1e-6
-_JOINT_LIMITS_LISTED = 4  # joints whose readings are told
+_JOINT_LIMITS_LISTED = 4  # joints listed in a message
 
 
 def room(robot: RobotModel) -> tuple[Float, Float]:
-    """Least and largest position (n,) of each joint that its limits allow with some slack; infinite without limits."""
+    """Lowest and highest position (n,) that the limits allow with some slack, rad or m; infinite without limits."""
     low, high = robot.limits.lower, robot.limits.upper
     limited = np.isfinite(low) & np.isfinite(high) & (high > low)
     slack = np.where(limited, JOINT_LIMITS_BEYOND * np.where(limited, high - low, 0.0), 0.0)
-    slack += np.where(robot.prismatic, 0.0, BESIDE)
+    slack += np.where(robot.prismatic, 0.0, ANGLE_BEYOND)
     return np.where(limited, low - slack, -np.inf), np.where(limited, high + slack, np.inf)
 
 
 class RangeWatch:
-    """Counts the rows in which joints lie outside of their limits, while a log passes by.
-
-    share, turned: (n,) share of the rows, as logged, and with the whole turns of each trajectory that suit it best.
-    """
+    """Counts the rows in which joints are outside their limits, chunk by chunk."""
 
     def __init__(self, robot: RobotModel) -> None:
         self.low, self.high = room(robot)
@@ -296,7 +328,7 @@ class RangeWatch:
         self._here = np.zeros((4, robot.n))
 
     def see(self, q: Float) -> None:
-        """Looks at the next positions (T, n) of a trajectory, in rad and m."""
+        """Count the next positions (T, n) of a trajectory, rad or m."""
         if not len(q):
             return
         if self._shifts is None:
@@ -317,31 +349,43 @@ class RangeWatch:
                 self._here[k, j] += ((q[:, j] < low) | (q[:, j] > high)).sum()
 
     def end(self) -> None:
-        """Ends a trajectory: the next one may be whole turns away."""
+        """End a trajectory: the next one may differ by whole turns."""
         self._outside += self._here[0]
         self._turned += self._here.min(axis=0)
         self._here[:], self._shifts = 0.0, None
 
     @property
     def share(self) -> Float:
-        """Of the rows, as logged."""
+        """Share (n,) of the rows outside the limits, as logged."""
         return self._outside / max(self._rows, 1)
 
     @property
     def turned(self) -> Float:
-        """Of the rows, each trajectory moved by whole turns."""
+        """Share (n,) of the rows outside the limits after shifting each trajectory by the best number of turns."""
         return self._turned / max(self._rows, 1)
 
     def displaced(self, lower: Float, upper: Float) -> Bool:
-        """Joints (n,) outside that another zero would bring inside.    lower, upper: (n,) range read."""
+        """Mask (n,) of joints outside their limits that another zero would bring inside, by the range (n,) read."""
         fits = self.low - lower <= self.high - upper
         return np.asarray((self.turned > OUTSIDE) & fits)
 
 
 def common_shift(robot: RobotModel, lower: Float, upper: Float, joints: Sequence[int]) -> tuple[float, float]:
-    """Least and largest shift with which all these joints lie within their limits; empty where least > largest.
+    """Interval of shifts that bring all given joints within their limits; empty if lower end > upper end.
 
-    lower, upper: (n,) range read.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot with the limits.
+    lower, upper : ndarray, shape (n_joints,), rad or m
+        Range of the positions read.
+    joints : sequence of int
+        Joint indices.
+
+    Returns
+    -------
+    tuple of float, rad or m
+
     """
     low, high = room(robot)
     of = list(joints)
@@ -349,9 +393,9 @@ def common_shift(robot: RobotModel, lower: Float, upper: Float, joints: Sequence
 
 
 def half_turn(least: float, most: float) -> float | None:
-    """The odd number of half turns, in rad, that lies deepest within a range of shifts; None = none does.
+    """Odd multiple of half a turn (rad) closest to the middle of an interval of shifts; None if none is inside.
 
-    Servos and absolute encoders count from 0 to a turn and have their zero in the middle.
+    Servos and absolute encoders count from 0 to one turn and have the joint's zero in the middle.
     """
     if not least <= most or not np.isfinite([least, most]).all():
         return None
@@ -368,50 +412,64 @@ def check_limits(
     upper: Float,
     diagnostics: Diagnostics,
 ) -> None:
-    """Claims outside-limits for joints of an arm that lie outside of their limits nearly throughout.
+    """Claim outside-limits for joints of an arm that are outside their limits in nearly the whole log.
 
-    A warning where only joints are concerned whose zero no torque depends on, a note (whole-turns) where whole turns
-    explain it.
+    It is a warning if no torque depends on the zero of these joints, and a note (whole-turns) if whole turns explain
+    the positions.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot with the limits.
+    mapping : ChannelMap
+        Mapping with offsets and units of the positions.
+    watch : RangeWatch
+        Counts of rows outside the limits.
+    lower, upper : ndarray, shape (n_joints,), rad or m
+        Range of the positions read.
+    diagnostics : Diagnostics
+        Receives the findings.
+
     """
     hands = hand_joints(robot)
     arm = np.array([name not in hands for name in robot.joint_names])
     displaced = arm & watch.displaced(lower, upper)
-    told = _Told(robot, mapping, lower, upper, watch)
+    wording = _LimitText(robot, mapping, lower, upper, watch)
     around = arm & (watch.share > OUTSIDE) & (watch.turned <= OUTSIDE)
     if around.any():
         diagnostics.note(
             "whole-turns",
-            f"{told.readings(around, watch.share)}: whole turns away from them. The dynamics are the same; where poses "
-            "of the log are compared with the description's, count from its zero",
+            f"{wording.readings(around, watch.share)}: off by whole turns. The dynamics are the same; subtract the "
+            "turns if you compare poses with the URDF",
         )
     if not displaced.any():
         return
-    found = f"positions outside of the joints' limits: {told.readings(displaced, watch.turned)}"
-    expected = "positions that count from the description's zero"
-    if (displaced <= _indifferent(robot)).all():
+    finding = f"positions outside the joint limits: {wording.readings(displaced, watch.turned)}"
+    expected = "positions relative to the zero of the URDF"
+    if (displaced <= _zero_is_irrelevant(robot)).all():
         diagnostics.warn(
             "outside-limits",
-            f"{found}; expected {expected}: no torque depends on the zero of this joint; {told.advice(displaced)}",
+            f"{finding}; no torque depends on the zero of these joints; {wording.advice(displaced)}",
         )
     else:
-        diagnostics.claim("outside-limits", found=found, expected=expected, do=told.advice(displaced))
+        diagnostics.claim("outside-limits", found=finding, expected=expected, do=wording.advice(displaced))
 
 
-def _indifferent(robot: RobotModel) -> Bool:
-    """Joints (n,) whose zero no torque depends on: slides of the base, and turns of it about gravity's line."""
-    found = np.zeros(robot.n, dtype=np.bool_)
+def _zero_is_irrelevant(robot: RobotModel) -> Bool:
+    """Mask (n,) of joints whose zero no torque depends on: slides of the base, and vertical axes of the base."""
+    indifferent = np.zeros(robot.n, dtype=np.bool_)
     gravity = np.asarray(robot.gravity)
     for j, i in enumerate(robot.independent_bodies.tolist()):
         if robot.parent[i] >= 0 or np.count_nonzero(robot.projection[:, j]) > 1:
             continue
         axis = robot.T_parent_joint[i][:3, :3] @ robot.axis[i]
         across = np.linalg.norm(np.cross(axis, gravity)) <= ALONG * np.linalg.norm(gravity)
-        found[j] = bool(robot.prismatic[j] or across)
-    return found
+        indifferent[j] = bool(robot.prismatic[j] or across)
+    return indifferent
 
 
-class _Told:
-    """What is said of joints and of their zeros, in the units of the log."""
+class _LimitText:
+    """Texts about joints outside their limits and the offsets that would correct them, in the units of the log."""
 
     def __init__(
         self, robot: RobotModel, mapping: ChannelMap, lower: Float, upper: Float, watch: RangeWatch
@@ -420,50 +478,49 @@ class _Told:
         self.lower, self.upper, self.watch = lower, upper, watch
 
     def readings(self, joints: Bool, share: Float) -> str:
-        """Range, limits and share of the log of joints."""
-        said = []
+        """List the joints with their range, their limits, and the share of the log outside them."""
+        texts = []
         for j in np.flatnonzero(joints).tolist():
             unit = "m" if self.robot.prismatic[j] else "rad"
             limits = self.robot.limits
-            said.append(
+            texts.append(
                 f"{self.robot.joint_names[j]} from {self.lower[j]:.3g} to {self.upper[j]:.3g} {unit}, limits "
                 f"{limits.lower[j]:.3g} to {limits.upper[j]:.3g}, {100 * share[j]:.0f} % of the log"
             )
-        more = f" and {len(said) - _JOINT_LIMITS_LISTED} more" if len(said) > _JOINT_LIMITS_LISTED else ""
-        return "; ".join(said[:_JOINT_LIMITS_LISTED]) + more
+        more = f" and {len(texts) - _JOINT_LIMITS_LISTED} more" if len(texts) > _JOINT_LIMITS_LISTED else ""
+        return "; ".join(texts[:_JOINT_LIMITS_LISTED]) + more
 
     def advice(self, displaced: Bool) -> str:
-        """The offsets that would bring joints within their limits, or the sign."""
+        """Offsets that would bring the joints within their limits, or signs that would."""
         names, of = self.robot.joint_names, np.flatnonzero(displaced).tolist()
         low, high = self.watch.low, self.watch.high
         if all(low[j] <= -self.upper[j] and -self.lower[j] <= high[j] for j in of):
             signs = ", ".join(f"{names[j]} = -1" for j in of)
-            turned = f"position.sign = {{ {signs} }} does, too, if they are turned; "
+            turned = f"or, if signs are flipped, set position.sign = {{ {signs} }}; "
         else:
             turned = ""
-        shift = self._of_all(displaced)
+        shift = self._common_half_turn(displaced)
         if shift is not None:
             every = [j for j in range(self.robot.n) if not self.robot.prismatic[j]]
             return (
-                f"zero is half a turn away? {self._table(dict.fromkeys(every, shift))} brings every joint within its "
-                f"limits; {turned}mend the limits where they are wrong"
+                f"if the zero is off by half a turn, set {self._table(dict.fromkeys(every, shift))} under [log]; "
+                f"{turned}correct the limits if they are wrong"
             )
         ranges = {j: common_shift(self.robot, self.lower, self.upper, [j]) for j in of}
-        halves = {j: None if self.robot.prismatic[j] else half_turn(*one) for j, one in ranges.items()}
-        known = {j: one for j, one in halves.items() if one is not None}
-        said = [f"{self._table(known)}, half a turn"] if known else []
-        said += [
-            f"an offset of {names[j]} between {self._value(j, least)} and {self._value(j, most)}"
+        halves = {
+            j: None if self.robot.prismatic[j] else half_turn(*interval) for j, interval in ranges.items()
+        }
+        known = {j: half for j, half in halves.items() if half is not None}
+        parts = [f"{self._table(known)} (half a turn)"] if known else []
+        parts += [
+            f"position.offset of {names[j]} between {self._value(j, least)} and {self._value(j, most)}"
             for j, (least, most) in ranges.items()
             if j not in known
         ]
-        return (
-            f"{', '.join(said)} under [log] brings them within their limits; {turned}mend the limits where "
-            "they are wrong"
-        )
+        return f"set {', '.join(parts)} under [log]; {turned}correct the limits if they are wrong"
 
-    def _of_all(self, displaced: Bool) -> float | None:
-        """The half turn that brings every joint that turns within its limits, where several lie outside."""
+    def _common_half_turn(self, displaced: Bool) -> float | None:
+        """Half turn that brings every revolute joint within its limits, if several are outside; else None."""
         hands = hand_joints(self.robot)
         turning = ~np.array(self.robot.prismatic)
         needed = turning & np.array([name not in hands for name in self.robot.joint_names])
@@ -474,29 +531,29 @@ class _Told:
 
     def _table(self, shifts: Mapping[int, float]) -> str:
         offsets = ", ".join(
-            f"{self.robot.joint_names[j]} = {self._value(j, one)}" for j, one in shifts.items()
+            f"{self.robot.joint_names[j]} = {self._value(j, shift)}" for j, shift in shifts.items()
         )
         return f"position.offset = {{ {offsets} }}"
 
     def _value(self, joint: int, shift: float) -> str:
-        """The offset in the unit of the joint's column that moves it by a shift from where it is."""
+        """Offset, in the unit of the joint's column, that includes a shift in rad or m."""
         name = self.robot.joint_names[joint]
         channel = self.mapping.position.get(name)
         whole = self.mapping.position_offset.get(name, 0.0) + shift
         return f"{whole / (channel.factor if channel is not None else 1.0):.6g}"
 
 
-# Two encoders a joint: the motor's reading, brought to the joint, must follow the link's.
+# Two encoders per joint: the motor position, divided by the gear ratio, must follow the link position.
 
-FOLLOWS = 0.8
-SLOPE = (0.5, 2.0)
-RATIO_MATCHES = 0.1
-FAR_APART = 0.5
-STRIDE = 8
+FOLLOWS = 0.8  # correlation below which the two positions are not of the same joint
+SLOPE = (0.5, 2.0)  # allowed ratio of motor to link motion; elastic joints deviate from 1
+RATIO_MATCHES = 0.1  # relative: a slope this close to the gear ratio is the gear ratio
+FAR_APART = 0.5  # rad or m: a larger mean difference is an offset and no elastic deflection
+STRIDE = 8  # rows: one row in this many is compared
 
 
 class EncoderWatch:
-    """Compares motor with link positions while the chunks of a log pass by."""
+    """Compares motor with link positions, chunk by chunk."""
 
     def __init__(self, robot: RobotModel, mapping: ChannelMap) -> None:
         self.robot, self.mapping = robot, mapping
@@ -507,7 +564,7 @@ class EncoderWatch:
         self.squares = np.zeros((3, n))
 
     def see(self, chunk: RawChunk) -> None:
-        """Takes a chunk into the sums."""
+        """Take a chunk into the sums."""
         if chunk.theta is None:
             return
         q, theta = chunk.q[::STRIDE], chunk.theta[::STRIDE]
@@ -523,10 +580,18 @@ class EncoderWatch:
         self.squares += np.stack([(pair[0] ** 2).sum(0), (pair[0] * pair[1]).sum(0), (pair[1] ** 2).sum(0)])
 
     def finish(self, moved: Bool, sink: Diagnostics) -> None:
-        """Judges what was seen of the joints that moved.
+        """Check the encoder pairs of the joints that moved.
 
-        Claims: motor positions that are off by the gear ratio or another factor, run against the link's or belong to
-        another joint.
+        Claims motor positions that are off by the gear ratio or another factor, run against the link position, or
+        belong to another joint.
+
+        Parameters
+        ----------
+        moved : ndarray of bool, shape (n_joints,)
+            Joints that moved.
+        sink : Diagnostics
+            Receives the findings.
+
         """
         if self.origin is None:
             return
@@ -542,8 +607,8 @@ class EncoderWatch:
             if abs(apart) > FAR_APART:
                 sink.warn(
                     "encoders-apart",
-                    f"motor and link position differ by {apart:.4g} on average: set log.motor_position.offset "
-                    "if it is the encoders' zero",
+                    f"motor and link position differ by {apart:.3g} on average: set log.motor_position.offset "
+                    "if the encoders have different zeros",
                     Place(joint=name),
                 )
 
@@ -561,7 +626,7 @@ class EncoderWatch:
         if slope < 0:
             sink.claim(
                 "motor-position-sign",
-                found=f"a motor position that runs against the joint (slope {slope:.4g})",
+                found=f"a motor position that moves opposite to the joint (slope {slope:.3g})",
                 expected="the same direction",
                 do="set log.motor_position.sign of this joint, or the sign of its gear_ratio",
                 place=place,
@@ -570,19 +635,19 @@ class EncoderWatch:
         if SLOPE[0] < slope < SLOPE[1]:
             return
         ratio = abs(float(self.robot.drive.gear_ratio[joint]))
-        found = f"a motor position that moves {slope:.4g} times as far as the joint"
+        finding = f"a motor position that moves {slope:.3g} times as far as the joint"
         if abs(slope / ratio - 1) < RATIO_MATCHES:
             sink.claim(
                 "motor-position-side",
-                found=f"{found}: its gear ratio is {ratio:.4g}",
-                expected="a motor position divided by the gear ratio, or one that is declared to be the motor's own",
+                found=f"{finding}; its gear ratio is {ratio:.3g}",
+                expected='a motor position divided by the gear ratio, or side = "motor"',
                 do='set log.motor_position.side = "motor"',
                 place=place,
             )
         elif abs(slope * ratio - 1) < RATIO_MATCHES:
             sink.claim(
                 "motor-position-side",
-                found=f"{found}: the gear ratio, {ratio:.4g}, was applied although the column is reflected already",
+                found=f"{finding}; the gear ratio {ratio:.3g} was applied to a column that is already reflected",
                 expected="the gear ratio applied once",
                 do='set log.motor_position.side = "link"',
                 place=place,
@@ -590,8 +655,8 @@ class EncoderWatch:
         else:
             sink.claim(
                 "unit-suspicion",
-                found=found,
-                expected=f"a ratio of 1, or the gear ratio of {ratio:.4g}",
+                found=finding,
+                expected=f"a ratio of 1, or the gear ratio of {ratio:.3g}",
                 do="declare unit (57.3 = degrees) and side of log.motor_position, and the gear ratio",
                 place=place,
             )

@@ -19,7 +19,16 @@ from dynid.recording import Channels, RawChunk
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A column of text: codes (T,) into the distinct names of this batch."""
+    """A column of text.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_samples,)
+        Index into `names`; -1 means missing.
+    names : tuple of str
+        Distinct texts of this batch.
+
+    """
 
     codes: Int
     names: tuple[str, ...]
@@ -27,10 +36,21 @@ class Text:
 
 @dataclass(frozen=True)
 class ColumnInfo:
-    """What a file itself says of a column; "", () or None where it says nothing.
+    """Metadata of a column in its file; "", () or None if the file does not state it.
 
-    dtype: as stored.    field, shape: name and shape of the array that the column is a part of, rows first.    unit: in
-    the file's words.    row_count, rate (Hz): of its rows.
+    Parameters
+    ----------
+    dtype : str
+        As stored.
+    field : str
+        Name of the array that the column is a part of.
+    shape : tuple of int
+        Shape of that array, rows first.
+    unit : str
+        As the file writes it.
+    row_count : int, optional
+    rate : float, Hz, optional
+
     """
 
     dtype: str = ""
@@ -42,13 +62,13 @@ class ColumnInfo:
 
 
 class Table(Protocol):
-    """An open file of equally long columns, read in batches; what a log reader hands out.
+    """An open file of equally long columns, read in batches; the result of a log reader.
 
-    To add a file format write one class with these members and register its reader in dynid.log.files. It may also have
-    `extent(column)`, the first and last number of a column that is known to ascend, else None; `info(column)`, a
-    ColumnInfo; `streams`, a mapping of names to columns that share rows, where not all do; `trajectory`, the column
-    that names the motion of each row; `left_out`, what the file holds besides columns, in words; `remarks`, diagnostics
-    for the user; and `sha256`, the hash of what is no single file.
+    To add a file format, write one class with these members and register its reader in dynid.log.files. Optional
+    members: `extent(column)`, the first and last number of a column that is known to ascend, else None;
+    `info(column)`, a ColumnInfo; `streams`, a mapping of names to columns that share rows, if not all do; `trajectory`,
+    the column that names the motion of each row; `left_out`, descriptions of contents that are no columns; `remarks`,
+    diagnostics for the user; and `sha256`, the hash of a recording that is not one file.
     """
 
     path: Path
@@ -58,59 +78,105 @@ class Table(Protocol):
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of at most `rows` rows of the named columns: numbers as float64 (missing = nan), or text."""
+        """Yield batches of at most `rows` rows.
+
+        Parameters
+        ----------
+        columns : tuple of str
+            Names of the columns.
+        rows : int
+            Most rows of a batch.
+        start, stop : int
+            First row, and row after the last; None means the end.
+
+        Yields
+        ------
+        mapping of str to ndarray or Text
+            Numbers as float64 (missing = nan), or text, by column.
+
+        """
         ...
 
 
 @runtime_checkable
 class ManyTopics(Protocol):
-    """A table of a file that holds several streams: which of them make the rows depends on who asks."""
+    """A table of a file with several streams; the caller chooses which of them form the rows."""
 
     def of_joints(
         self, joints: Sequence[str], topics: Sequence[str] = (), known: Sequence[str] = ()
     ) -> Table:
-        """The table of the streams that hold these joints, or of the named ones.
+        """Table of the streams that contain these joints.
 
-        known: names that the robot knows; joints that no stream holds may be absent where all others are known.
+        Parameters
+        ----------
+        joints : sequence of str
+            Names of the joints in the file.
+        topics : sequence of str
+            Streams to read instead of those that contain the joints.
+        known : sequence of str
+            Names that the robot knows; joints without a stream may be absent if all other names are known.
+
         """
         ...
 
     def of_columns(self, columns: Sequence[str]) -> Table:
-        """The same with the rows that these columns make."""
+        """Table with the rows of these columns."""
         ...
 
 
 class LogReader(Protocol):
-    """Opens one file format, known by its first bytes.
+    """Opens one file format, recognised by its first bytes.
 
-    A format of folders has `can_read_folder(path)` besides.
+    A reader of folders also has `can_read_folder(path)`.
     """
 
     @property
     def name(self) -> str:
-        """Of the format."""
+        """Name of the format."""
         ...
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """Endings that promise it."""
+        """File endings of the format."""
         ...
 
     def can_read(self, head: bytes) -> bool:
-        """Whether a file with these first bytes is of this format."""
+        """Whether a file with these first bytes has this format."""
         ...
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> Table:
-        """Opens the file; raises InputError if it is not what it claims to be.
+        """Open the file.
 
-        delimiter, decimal: of text files, None = as found.
+        Parameters
+        ----------
+        path : Path
+            File, or folder for a reader of folders.
+        delimiter, decimal : str, optional
+            Of text files; None means detected.
+
+        Raises
+        ------
+        InputError
+            If the file does not have the format that its first bytes promise.
+
         """
         ...
 
 
 @dataclass(frozen=True)
 class Channel:
-    """One column of a log: what it measures, for which joint, and its factor to SI."""
+    """One column of a log.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column.
+    unit : str
+        Declared unit.
+    factor : float
+        Factor to SI.
+
+    """
 
     column: str
     unit: str
@@ -119,20 +185,47 @@ class Channel:
 
 @dataclass(frozen=True)
 class ChannelMap:
-    """Which column measures what; joints by name, units declared, never guessed.
+    """Columns of a log by signal and joint, with declared units.
 
-    Each per-joint mapping holds one Channel for every joint it covers. `extra` holds further channels by name
-    (a counterbalance torque, a temperature, a vendor's own model), SI factor 1 unless declared.
-    effort_quantity: "torque" (N m or N), "current" (A) or "raw"; effort_side: "motor" or "link".
-    Motor positions may cover some joints only; offset and sign of theirs are those of the position where not given.
-    delimiter, decimal: of text files, None = as found.
-    clocks: of columns with time stamps of their own, the time column of each.
-    Commands, where there is no effort, make the torque by the position controllers of the robot's drives.
-    topics: of bags, where unqualified columns are; none = the only topic that fits.
-    definitions: of bags, files or folders of message definitions that the bag lacks.
-    own_names: groups that are left out take dynid's own columns where the file has them.
-    made: groups whose columns were made from one template for all joints, some of which a log may lack.
-    numbered: whether positions were made by number or place.
+    Without effort, the torque is computed from the commands by the position controllers of the robot's drives.
+
+    Parameters
+    ----------
+    time : Channel
+    position, velocity, effort, temperature : mapping of str to Channel
+        By joint.
+    motor_position, motor_velocity : mapping of str to Channel
+        By joint; may cover some joints only.
+    command_position, command_velocity, command_effort : mapping of str to Channel
+        By joint.
+    extra : mapping of str to Channel
+        Further channels by name (a counterbalance torque, a vendor's model), SI factor 1 unless declared.
+    clocks : mapping of str to Channel
+        Time column of each column with a separate clock.
+    trajectory : str, optional
+        Column that names the motion of each row.
+    effort_quantity : {"torque", "current", "raw"}
+        In N m (N), A, or raw units.
+    effort_side, position_side, motor_side : {"link", "motor"}
+    position_offset, motor_offset : mapping of str to float, rad or m
+        By joint; motor offsets equal position offsets if None.
+    position_sign, effort_sign, motor_sign : mapping of str to float
+        1 or -1 by joint; motor signs equal position signs if None.
+    sort : bool
+        Whether the rows of each trajectory are sorted by time.
+    delimiter, decimal : str, optional
+        Of text files; None means detected.
+    topics : tuple of str
+        Topics of a bag for unqualified columns; () means the only topic that fits.
+    definitions : tuple of Path
+        Files or folders of message definitions that the bag lacks.
+    own_names : bool
+        Whether groups without columns take dynid's standard columns, if the file has them.
+    made : frozenset of str
+        Groups whose columns follow from one template for all joints, some of which a log may lack.
+    numbered : bool
+        Whether the columns of the positions follow from the number of the joint.
+
     """
 
     time: Channel
@@ -168,7 +261,7 @@ class ChannelMap:
 
     @property
     def commanded(self) -> bool:
-        """Whether the torque is made of commands, as no effort was measured."""
+        """Whether the torque is computed from commands, since no effort was measured."""
         return bool(self.command_position) and not self.effort
 
     @property
@@ -178,7 +271,7 @@ class ChannelMap:
 
     @property
     def channels(self) -> Channels:
-        """Which signals are recorded of which joints."""
+        """Joints of each recorded signal."""
         commanded = self.commanded
         return Channels(
             velocity=frozenset(self.velocity),
@@ -194,7 +287,7 @@ class ChannelMap:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of all columns that are read, each once, the time first."""
+        """Names of all columns to read, each once, the time first."""
         groups = [self.position, self.velocity, self.effort, self.motor_position, self.motor_velocity]
         groups += [self.temperature, self.extra]
         groups += (
@@ -204,18 +297,25 @@ class ChannelMap:
         return tuple(dict.fromkeys(names))
 
 
-# Whether neighbouring rows follow one another.
+# Test whether consecutive rows belong to one motion.
 
-# Mean square step from row to row over twice the variance: 1 of rows in random order, 1 - cos(2 pi / k) of a sine
-# with k rows a period. Motion with fewer than six rows a period is not to be differentiated.
+# Mean square step from row to row over twice the variance: 1 for rows in random order, 1 - cos(2 pi / k) for a sine
+# with k rows per period. Motion with fewer than six rows per period cannot be differentiated.
 UNRELATED = 0.5
-# Whose rows are unrelated, too.
-POSES = "poses at rest, one a row, are for `dynid statics --table`"
+# Advice for rows that are unrelated because each is a separate pose.
+POSES = "for static poses, one per row, use `dynid statics --table`"
 
 
 @dataclasses.dataclass
 class OrderWatch:
-    """Steps of the positions from row to row beside their spread, while a log passes by.    joints: their number."""
+    """Compares steps of the positions from row to row with their variance, chunk by chunk.
+
+    Parameters
+    ----------
+    joints : int
+        Number of joints.
+
+    """
 
     joints: int
     _last: Float | None = None
@@ -226,33 +326,40 @@ class OrderWatch:
         self._steps, self._moments = np.zeros((2, self.joints)), np.zeros((3, self.joints))
 
     def see(self, chunk: RawChunk) -> None:
-        """Looks at the next rows."""
-        # Joint by joint in memory, so that sums work along time.
-        own = np.ascontiguousarray(chunk.q.T)
+        """Take the next rows into the sums."""
+        # One contiguous line per joint, so that sums run along time.
+        positions = np.ascontiguousarray(chunk.q.T)
         with np.errstate(invalid="ignore", over="ignore"):
-            total, square, step_square = line_moments(own).T
-            first = own[:, 0] - (own[:, 0] if self._last is None else self._last)
+            total, square, step_square = line_moments(positions).T
+            first = positions[:, 0] - (positions[:, 0] if self._last is None else self._last)
             complete = np.isfinite((square + step_square + first * first).sum())
-        rows, steps = np.full((2, len(own)), float(own.shape[1]))
+        rows, steps = np.full((2, len(positions)), float(positions.shape[1]))
         if complete:
             steps -= self._last is None
             step_square += first * first
         else:
-            step = np.diff(own if self._last is None else np.column_stack([self._last, own]))
-            fine, known = np.isfinite(own), np.isfinite(step)
+            step = np.diff(positions if self._last is None else np.column_stack([self._last, positions]))
+            fine, known = np.isfinite(positions), np.isfinite(step)
             rows, steps = fine.sum(axis=1), known.sum(axis=1)
-            there, step = np.where(fine, own, 0.0), np.where(known, step, 0.0)
+            there, step = np.where(fine, positions, 0.0), np.where(known, step, 0.0)
             total, square, step_square = there.sum(axis=1), np.vecdot(there, there), np.vecdot(step, step)
-        self._last = own[:, -1].copy()
+        self._last = positions[:, -1].copy()
         self._steps += [step_square, steps]
         self._moments += [rows, total, square]
 
     def end(self) -> None:
-        """Ends a trajectory: the next row is not its neighbour."""
+        """End a trajectory: its last row and the next row are no neighbours."""
         self._last = None
 
     def unrelated(self, moved: Bool | None = None) -> bool:
-        """Whether every joint that moved, None = any, jumps from row to row as if rows were picked at random."""
+        """Whether every moving joint jumps from row to row as if the rows were in random order.
+
+        Parameters
+        ----------
+        moved : ndarray of bool, shape (n_joints,), optional
+            None means every joint whose position varies.
+
+        """
         count, total, square = self._moments
         variance = square / np.maximum(count, 1.0) - (total / np.maximum(count, 1.0)) ** 2
         step = self._steps[0] / np.maximum(self._steps[1], 1.0)
@@ -260,27 +367,27 @@ class OrderWatch:
         return bool(moved.any() and (step[moved] > UNRELATED * 2.0 * variance[moved]).all())
 
     def finish(self, moved: Bool) -> None:
-        """Raises UnfitDataError where rows are unrelated."""
+        """Raise UnfitDataError if the rows are unrelated."""
         if self.unrelated(moved):
             raise UnfitDataError(
                 "rows-unrelated",
-                found="positions of every joint that jump between rows as far as if these were picked at random",
-                expected="rows in the order in which they were recorded, many a period of the motion",
-                do=f"look for rows that were shuffled or sorted by another column, or a log thinned too far; {POSES}",
+                found="positions of every joint that jump from row to row as if the rows were in random order",
+                expected="rows in the order of recording, many per period of the motion",
+                do=f"check for shuffled rows, a sort by another column, or too much downsampling; {POSES}",
             )
 
 
-# The lattice of quantised values.
+# The step of quantised values.
 
-# Of the values, that those of a lattice are at most, and that a first look takes.
+# Shares of the values: quantised values have at most this share of distinct ones, counted first in this share.
 MOST_DISTINCT, FIRST = 0.25, 0.3
 
 
 def lattice_step(values: Float) -> Float:
-    """Step of quantised values (T, n) by column: the difference of distinct ones if few cover the range, else 0."""
+    """Quantisation step of each column of values (T, n); 0 if the values are not quantised."""
     steps = np.zeros(values.shape[1])
     for j in range(values.shape[1]):
-        # Most columns have too many distinct values among the first of them already, of which three may not be finite.
+        # Most columns have too many distinct values among the first of them. Three (nan, inf, -inf) do not count.
         if len(np.unique(values[: int(FIRST * len(values)), j])) > MOST_DISTINCT * len(values) + 3:
             continue
         distinct = np.unique(values[np.isfinite(values[:, j]), j])

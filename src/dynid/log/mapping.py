@@ -1,4 +1,4 @@
-"""The [log] table of an experiment: which column measures what, in which unit, for which joint."""
+"""The [log] table of an experiment: the signal, unit and joint of each column."""
 
 from __future__ import annotations
 
@@ -21,32 +21,33 @@ from dynid.base.units import factor
 from dynid.log.log import Channel, ChannelMap
 from dynid.robot.model import RobotModel
 
-# LeRobot's calibration files: which share of its turn each motor's encoder may cover, and where its middle
-# is.
+# LeRobot's calibration files: the range of each motor's encoder.
 #
-# Positions of LeRobot are shares of that range, in percent, unless its robot was told to use degrees.
+# LeRobot logs positions in percent of that range, unless its robot is configured to use degrees.
 #
 # Source: MotorsBus._normalize and MotorCalibration of huggingface/lerobot,
 # src/lerobot/motors/motors_bus.py.
 
-# The unit of positions that are shares of a motor's calibrated range.
+# Unit of positions in percent of a motor's calibrated range.
 PERCENT = "%"
-# One turn of the encoders of Feetech's STS and Dynamixel's X servos, which every arm of LeRobot has.
+# Encoder counts per turn of Feetech STS and Dynamixel X servos, which all LeRobot arms have.
 COUNTS_PER_TURN = 4096
 # Grippers are logged from 0 (range_min) to 100, other joints from -100 to 100 about the middle of their range.
 _GRIPPER = "gripper"
-# A calibration of an arm has some hundred bytes a motor.
+# Bytes: the calibration of an arm has some hundred bytes per motor; larger files are refused.
 _MAX_BYTES = 1_000_000
 
 
 class MotorCalibration(Strict):
-    """One motor of a calibration file, in counts of its encoder."""
+    """One motor of a calibration file, in encoder counts."""
 
-    id: int | None = key(None, "of the motor on its bus")
-    drive_mode: Annotated[int, Field(ge=0, le=1)] = key(0, "1: shares count the other way")
-    homing_offset: int = key(0, "as its firmware holds it; ranges count with it")
-    range_min: int = key(doc="lower end", unit="counts")
-    range_max: int = key(doc="upper end", unit="counts")
+    id: int | None = key(None, "id of the motor on its bus")
+    drive_mode: Annotated[int, Field(ge=0, le=1)] = key(
+        0, "1: the percentage counts in the opposite direction"
+    )
+    homing_offset: int = key(0, "offset stored in the firmware; ranges include it")
+    range_min: int = key(doc="lower end of the range", unit="counts")
+    range_max: int = key(doc="upper end of the range", unit="counts")
 
 
 class _Calibration(Strict):
@@ -54,23 +55,24 @@ class _Calibration(Strict):
 
 
 def read_calibration(path: str | Path) -> dict[str, MotorCalibration]:
-    """The motors of a calibration file by name.    Raises InputError for what is none."""
+    """Read the motors of a LeRobot calibration file, by name; raises InputError for another file."""
     place = Place(file=str(path))
     try:
-        data = json.loads(read_bytes(path, "a calibration file of LeRobot", _MAX_BYTES))
+        data = json.loads(read_bytes(path, "a LeRobot calibration file", _MAX_BYTES))
     except ValueError as error:
         raise InputError(
             "calibration",
-            found=f"no JSON: {error}",
-            expected="the JSON file that lerobot-calibrate wrote",
+            found=f"invalid JSON ({error})",
+            expected="the JSON file written by lerobot-calibrate",
+            do="calibrate again, or copy the file again",
             place=place,
         ) from error
-    if not isinstance(data, dict) or not data or not all(isinstance(one, dict) for one in data.values()):
+    if not isinstance(data, dict) or not data or not all(isinstance(entry, dict) for entry in data.values()):
         raise InputError(
             "calibration",
             found="no table of motors",
             expected='{"shoulder_pan": {"range_min": 750, "range_max": 3400}, ...}, as lerobot-calibrate writes it',
-            do="calibrate again with a LeRobot of 2025 or later, if the file is older",
+            do="calibrate again with LeRobot of 2025 or later",
             place=place,
         )
     motors = validate(_Calibration, {"motors": data}, {}, str(path)).motors
@@ -79,107 +81,124 @@ def read_calibration(path: str | Path) -> dict[str, MotorCalibration]:
 
 
 def check_ranges(motors: Mapping[str, MotorCalibration], place: Place) -> None:
-    """Raises InputError for a motor without a range."""
-    for name, one in motors.items():
-        if not one.range_min < one.range_max:
+    """Raise InputError for a motor with an empty range."""
+    for name, motor in motors.items():
+        if not motor.range_min < motor.range_max:
             raise InputError(
                 "calibration",
-                found=f"motor '{name}' from {one.range_min} to {one.range_max} counts",
+                found=f"motor '{name}' with a range from {motor.range_min} to {motor.range_max} counts",
                 expected="range_min below range_max",
+                do="calibrate this motor again",
                 place=place,
             )
 
 
 def motor_of(column: str, joint: str, motors: Iterable[str]) -> str | None:
-    """The motor that a column names, else the one of the joint's name; None where neither is there."""
-    named = [one for one in motors if re.search(rf"(?<![A-Za-z0-9]){re.escape(one)}(?![A-Za-z0-9])", column)]
+    """Motor named in a column, else the motor with the joint's name; None if there is neither."""
+    named = [
+        motor for motor in motors if re.search(rf"(?<![A-Za-z0-9]){re.escape(motor)}(?![A-Za-z0-9])", column)
+    ]
     return max(named, key=len, default=joint if joint in motors else None)
 
 
-def rad_per_percent(motor: str, one: MotorCalibration) -> float:
-    """Angle of one percent of a motor's range, rad; negative where shares count against its encoder.
+def rad_per_percent(motor: str, calibration: MotorCalibration) -> float:
+    """Angle of one percent of a motor's range, rad; negative if the percentage counts against the encoder.
 
-    q = (v / 200) (range_max - range_min) 2 pi / 4096, over 100 for a gripper.
+    q = (v / 200) (range_max - range_min) 2 pi / 4096, with 100 instead of 200 for a gripper.
     """
     whole = 100.0 if motor.endswith(_GRIPPER) else 200.0
-    sign = -1.0 if one.drive_mode else 1.0
-    return sign * (one.range_max - one.range_min) * 2.0 * math.pi / COUNTS_PER_TURN / whole
+    sign = -1.0 if calibration.drive_mode else 1.0
+    return sign * (calibration.range_max - calibration.range_min) * 2.0 * math.pi / COUNTS_PER_TURN / whole
 
 
 def moved(
     motors: Mapping[str, MotorCalibration], angles: Mapping[str, float]
 ) -> tuple[dict[str, MotorCalibration], tuple[str, ...]]:
-    """A calibration with which each motor's encoder reads further by an angle, rad, in whole counts; some cannot.
+    """Shift the reading of each motor's encoder by an angle, in whole counts.
 
-    Positions count from the middle of the range or from its end: the whole range moves the other way. Returns the
-    motors and the names of those whose range would leave the turn of the encoder, which stay.
+    Positions are relative to the middle or an end of the range, so that the range shifts in the opposite direction.
+
+    Parameters
+    ----------
+    motors : mapping of str to MotorCalibration
+        Motors by name.
+    angles : mapping of str to float, rad
+        Shift by motor.
+
+    Returns
+    -------
+    motors : dict of str to MotorCalibration
+        The shifted motors.
+    unchanged : tuple of str
+        Motors that are not shifted, since their range would leave the turn of the encoder.
+
     """
     out, left = dict(motors), []
     for name, angle in angles.items():
-        one = motors[name]
+        motor = motors[name]
         counts = -round(angle * COUNTS_PER_TURN / (2.0 * math.pi))
-        low, high = one.range_min + counts, one.range_max + counts
+        low, high = motor.range_min + counts, motor.range_max + counts
         if counts and (low < 0 or high >= COUNTS_PER_TURN):
             left.append(name)
             continue
-        out[name] = one.model_copy(update={"range_min": low, "range_max": high})
+        out[name] = motor.model_copy(update={"range_min": low, "range_max": high})
     return out, tuple(left)
 
 
 def calibration_json(motors: Mapping[str, MotorCalibration]) -> bytes:
-    """The file that `read_calibration` reads and LeRobot loads."""
+    """Content of the calibration file, as `read_calibration` and LeRobot read it."""
     data = {
-        name: {"id": k + 1 if one.id is None else one.id, **one.model_dump(exclude={"id"})}
-        for k, (name, one) in enumerate(motors.items())
+        name: {"id": k + 1 if motor.id is None else motor.id, **motor.model_dump(exclude={"id"})}
+        for k, (name, motor) in enumerate(motors.items())
     }
     return json.dumps(data, indent=4).encode() + b"\n"
 
 
-# The [log] table of an experiment as it is written: keys, values and what is said of them.
+# The [log] table of an experiment as written: keys, values and their documentation.
 
 Columns = str | list[str] | dict[str, str]
 Unit = str | dict[str, str]
-_BY_JOINT = "one for all joints, or a table joint -> unit where a robot has slides too"
+_BY_JOINT = "one for all joints, or a table joint -> unit if the robot also has prismatic joints"
 
 
 class TimeEntry(Strict):
     """The time column."""
 
-    column: str = key(doc='column; `"row"` counts the rows of a log without one')
-    unit: str = key(doc='`"s"`, `"ms"`, `"us"`, `"ns"`, or of counts `"1/500 s"`', kind="a unit of time")
+    column: str = key(doc='column; `"row"` counts the rows of a log without a time column')
+    unit: str = key(doc='`"s"`, `"ms"`, `"us"`, `"ns"`, or for counts `"1/500 s"`', kind="a unit of time")
 
 
 class JointEntry(Strict):
-    """One channel a joint: a template, a run of an array's columns, a list or a table; None = dynid's own."""
+    """One channel per joint: a template, a range of an array's columns, a list or a table; None = standard names."""
 
     columns: Columns | None = key(None, "as for positions; without it `dq_{joint}`")
     unit: Unit = key(doc=_BY_JOINT, kind="a unit of velocity")
 
 
 class TimedEntry(JointEntry):
-    """One channel a joint that may have a clock of its own."""
+    """One channel per joint that may have a separate clock."""
 
     time: TimeEntry | None = key(
-        None, "time of these columns, where they have [one of their own](log-files.md#several-clocks)"
+        None, "time of these columns, if they have [a separate clock](log-files.md#several-clocks)"
     )
 
 
 class PositionEntry(JointEntry):
-    """Joint positions; offset (in the declared unit) and sign turn the log's convention into the robot's."""
+    """Joint positions; offset (in the declared unit) and sign convert the log's convention to the robot's."""
 
     columns: Columns | None = key(
         None,
-        "a template with `{joint}` (name), `{number}` (from 1) or `{index}` (from 0), a run such as `q[0:6]`, a list "
+        "a template with `{joint}` (name), `{number}` (from 1) or `{index}` (from 0), a range such as `q[0:6]`, a list "
         "in the order of the robot's joints, or a table joint -> column; without it `q_{joint}`",
     )
     unit: Unit = key(
-        doc=f"{_BY_JOINT} (`rad` alone: m for these); `%`: of each motor's `calibration`",
+        doc=f"{_BY_JOINT} (`rad` alone means m for these); `%`: of each motor's `calibration` range",
         kind="a unit of angle or length",
     )
     calibration: str | dict[str, MotorCalibration] | None = key(
         None,
-        "of a LeRobot arm: the [file of its motors' ranges](servos.md#lerobot-arms), beside this file; needed for "
-        "positions and commands in `%`",
+        "LeRobot arms only: the [file of the motors' ranges](servos.md#lerobot-arms), relative to this file; needed "
+        "for positions and commands in `%`",
         kind="text, or tables by motor",
     )
     side: Literal["link", "motor"] = key(
@@ -197,37 +216,37 @@ class PositionEntry(JointEntry):
     @field_validator("offset", mode="before")
     @classmethod
     def _still_asked_for(cls, value: object) -> object:
-        # `dynid init` marks what it asks for with "?", and what opens a log says where.
+        # `dynid init` marks open questions with "?"; the error with the place follows when the log is opened.
         return {} if value == "?" else value
 
 
 class MotorEntry(TimedEntry):
     """Motor positions, reflected ("link") or as the motors turn ("motor"); offset and sign as for positions."""
 
-    columns: Columns | None = key(None, "as for positions, but a table may name some joints only; needed")
+    columns: Columns | None = key(None, "as for positions, but a table may name some joints only; required")
     unit: Unit = key(doc=_BY_JOINT, kind="a unit of angle or length")
     side: Literal["link", "motor"] = key(
-        "link", "link: reflected, divided by the gear ratio already; motor: as the motor turns"
+        "link", "link: reflected, already divided by the gear ratio; motor: as the motor turns"
     )
     offset: dict[str, float] | None = key(
         None,
-        "added to the signed, reflected position; without it those of `[log.position]`",
+        "added to the signed, reflected position; without it as in `[log.position]`",
         kind="numbers by joint",
     )
     sign: dict[str, Literal[-1, 1]] | None = key(
         None,
-        "applied to position and velocity; without it those of `[log.position]`",
+        "applied to position and velocity; without it as in `[log.position]`",
         kind="1 or -1 by joint",
     )
 
 
 class EffortEntry(TimedEntry):
-    """Joint effort: torque, force, current or raw, on the motor's or the link's side; None = as the robot says."""
+    """Joint effort: torque, force, current or raw, on the motor or the link side; None = as in the robot file."""
 
     columns: Columns | None = key(None, "as for positions; without it `tau_{joint}`")
     unit: Unit = key(doc=_BY_JOINT, kind="a unit of torque, force, current, raw")
     side: Literal["link", "motor"] | None = key(
-        None, "side of a torque; the robot file's `torque_side` without it"
+        None, "side of a torque; without it `torque_side` of the robot file"
     )
     sign: dict[str, Literal[-1, 1]] = key(
         doc="applied to the logged value", kind="1 or -1 by joint", default_factory=dict
@@ -239,46 +258,45 @@ class ExtraEntry(Strict):
 
     column: str = key(doc="column")
     unit: str = key("1", "converted to SI", kind="any unit")
-    time: TimeEntry | None = key(None, "time of this column, where it has one of its own")
+    time: TimeEntry | None = key(None, "time of this column, if it has a separate clock")
 
 
 class LogSection(Strict):
-    """The [log] table; positions without columns of their own are dynid's own, as is then what is left out."""
+    """The [log] table; without columns of the positions, all missing entries take dynid's standard names."""
 
     topic: str | Annotated[list[str], Field(min_length=1)] | None = key(
         None,
-        "bags only: topic of the joint states, where [several fit](log-files.md#ros-bags-and-mcap)",
+        "bags only: topic of the joint states, if [several fit](log-files.md#ros-bags-and-mcap)",
         kind="text, or several",
     )
     definitions: str | Annotated[list[str], Field(min_length=1)] | None = key(
         None,
-        "bags only: files or folders of `.msg` files, beside this file, for message types that the bag does not define",
+        "bags only: files or folders of `.msg` files, relative to this file, for message types that the bag does not "
+        "define",
         kind="text, or several",
     )
     time: TimeEntry | None = key(None, "see `[log.time]`; without it `t` in s")
     position: PositionEntry | None = key(None, "see `[log.position]`; without it `q_<joint>`")
     velocity: TimedEntry | None = key(None, "see `[log.velocity]`; measured joint velocity")
-    effort: EffortEntry | None = key(
-        None, "see `[log.effort]`; needed by every command, or else commands are"
-    )
+    effort: EffortEntry | None = key(None, "see `[log.effort]`; required, unless commands are mapped")
     command_position: JointEntry | None = key(
         None,
-        "keys as `[log.velocity]`, in the convention of `[log.position]`: the drives' commands, from which the "
-        "torque is made [where no effort was measured](servos.md); without it `q_des_<joint>`",
+        "keys as `[log.velocity]`, in the convention of `[log.position]`: the drives' position commands, from which "
+        "the torque is computed [if no effort was measured](servos.md); without it `q_des_<joint>`",
     )
     command_velocity: JointEntry | None = key(
         None,
-        "keys as `[log.velocity]`: the velocity that they were commanded; without it `dq_des_<joint>`, or zero",
+        "keys as `[log.velocity]`: commanded velocity; without it `dq_des_<joint>`, or zero",
     )
     command_effort: JointEntry | None = key(
-        None, "keys as `[log.velocity]`: torque fed forward on top; without it `tau_ff_<joint>`, or zero"
+        None, "keys as `[log.velocity]`: feed-forward torque; without it `tau_ff_<joint>`, or zero"
     )
     motor_position: MotorEntry | None = key(
         None, "see `[log.motor_position]`; second encoder of all or some joints"
     )
     motor_velocity: TimedEntry | None = key(
         None,
-        "keys as `[log.velocity]`, for all joints of `motor_position` or none; its `side` and `sign` hold",
+        "keys as `[log.velocity]`, for all joints of `motor_position` or none; `side` and `sign` as there",
     )
     temperature: TimedEntry | None = key(
         None,
@@ -287,17 +305,17 @@ class LogSection(Strict):
     extra: dict[str, ExtraEntry] = key(doc="see `[log.extra]`", kind="tables by name", default_factory=dict)
     trajectory: str | None = key(
         None,
-        'column that names the motion of each row, `"motion"` where time begins anew for each; without it each file is '
-        "one trajectory, named after the file",
+        'column that names the motion of each row, or `"motion"` if time restarts for each motion; without it each '
+        "file is one trajectory, named after the file",
     )
     sort: bool = key(False, "sort the rows of each trajectory by time; reads a whole trajectory into memory")
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = key(
         None,
-        'text files only, without it as found: another one than `decimal`; `" "` is any run of blanks',
+        'text files only, without it detected: a character other than `decimal`; `" "` is any run of blanks',
         kind="one character, no part of a number",
     )
     decimal: Literal[".", ","] | None = key(
-        None, "text files only, without it as found", validate_default=True
+        None, "text files only, without it detected", validate_default=True
     )
 
     @field_validator("delimiter")
@@ -306,23 +324,24 @@ class LogSection(Strict):
         if value is None:
             return None
         if value.isalnum() or value in "+-._\"'\n\r":
-            raise ValueError("a character that no number holds, such as ',', ';' or a tab")
+            raise ValueError("a character that no number contains, such as ',', ';' or a tab")
         return value
 
     @field_validator("decimal")
     @classmethod
     def _other_than_delimiter(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None and value == info.data.get("delimiter"):
-            raise ValueError(f"another character than delimiter = '{value}', which may be ';' or a tab")
+            raise ValueError(
+                f"a decimal sign other than delimiter = '{value}'; delimiter may be ';' or a tab"
+            )
         return value
 
 
-# Which column of a log measures what, from the [log] table of an experiment. Joints by name, units
-# declared.
+# Resolution of the [log] table for a robot.
 
-# A run of the columns of an array, as NumPy writes it: q[0:6], counted from 0, the end not included.
+# A range of the columns of an array in NumPy's notation: q[0:6], counted from 0, without the end.
 _RUN = re.compile(r"(.*)\[(\d*):(\d*)\]")
-OWN_COLUMNS = {
+STANDARD_COLUMNS = {
     "position": "q_{joint}",
     "velocity": "dq_{joint}",
     "effort": "tau_{joint}",
@@ -351,20 +370,39 @@ OF_TURNS, OF_SLIDES = ("angle", "angular velocity", "torque"), ("length", "veloc
 def channel_map(
     section: LogSection, robot: RobotModel, file: str = "", lines: Lines | None = None
 ) -> ChannelMap:
-    """Resolves the [log] table for a robot.
+    """Resolve the [log] table for a robot.
 
-    Raises InputErrors naming unknown joints (with the nearest name), joints without a column, and unknown units.
+    Parameters
+    ----------
+    section : LogSection
+        The table.
+    robot : RobotModel
+        Robot of the log.
+    file : str
+        Experiment file, for messages and relative paths.
+    lines : dict, optional
+        Line of each key, for messages.
+
+    Returns
+    -------
+    ChannelMap
+
+    Raises
+    ------
+    InputErrors
+        Unknown joints (with the nearest name), joints without a column, and unknown units.
+
     """
     return _Resolver(section, robot, file, lines or {}).resolve()
 
 
 def columns_of(template: str, names: Sequence[str]) -> list[str]:
-    """The columns that a template names, one a joint; or what else it names, fewer or more than there are joints."""
+    """Columns that a template names for the given joints; a range may name fewer or more columns than joints."""
     run = _RUN.fullmatch(template)
     if run is not None:
         first = int(run[2] or 0)
         last = int(run[3]) if run[3] else first + len(names)
-        # A run of another length is wrong whatever its length is.
+        # A range of a wrong length is an error at any length, so that it is cut short here.
         return [f"{run[1]}[{i}]" for i in range(first, min(last, first + 2 * len(names)))]
     if not re.search(r"\{(joint|number|index)\}", template):
         return [template] if template else []
@@ -400,7 +438,7 @@ class _Resolver:
                 InputError(
                     "missing-key",
                     found="log.position.columns without log.time",
-                    expected="a column and its unit",
+                    expected="the time column and its unit",
                     do='add time = { column = "...", unit = "s" }',
                     place=self.place("position"),
                 )
@@ -456,7 +494,7 @@ class _Resolver:
             delimiter=s.delimiter,
             decimal=s.decimal,
             topics=_several(s.topic),
-            definitions=tuple(Path(self.file).parent / one for one in _several(s.definitions)),
+            definitions=tuple(Path(self.file).parent / definition for definition in _several(s.definitions)),
             own_names=own_names,
             made=frozenset(
                 name
@@ -470,16 +508,16 @@ class _Resolver:
             raise InputErrors(self.errors)
         return resolved
 
-    def clocks(self, found: ChannelMap) -> dict[str, Channel]:
-        """The time column of every column that has its own."""
+    def clocks(self, resolved: ChannelMap) -> dict[str, Channel]:
+        """Time column of every column with a separate clock."""
         s = self.section
         clocks: dict[str, Channel] = {}
         groups = (
-            ("velocity", s.velocity, found.velocity),
-            ("effort", s.effort, found.effort),
-            ("motor_position", s.motor_position, found.motor_position),
-            ("motor_velocity", s.motor_velocity, found.motor_velocity),
-            ("temperature", s.temperature, found.temperature),
+            ("velocity", s.velocity, resolved.velocity),
+            ("effort", s.effort, resolved.effort),
+            ("motor_position", s.motor_position, resolved.motor_position),
+            ("motor_velocity", s.motor_velocity, resolved.motor_velocity),
+            ("temperature", s.temperature, resolved.temperature),
         )
         for group, entry, channels in groups:
             if entry is not None and entry.time is not None:
@@ -503,24 +541,24 @@ class _Resolver:
     def require_positions(
         self, position: Mapping[str, Channel], others: Mapping[str, Mapping[str, Channel]]
     ) -> None:
-        # A joint may be absent as a whole; effort may be left out of joints that stand still.
+        # All columns of a joint may be absent, and the effort of a joint at rest.
         logged = position or dict.fromkeys(self.robot.joint_names)
         for quantity, group in others.items():
             lost = [j for j in self.robot.joint_names if j in group and j not in logged]
             missing = [j for j in logged if j not in group] if group and quantity != "effort" else []
-            for what, joints, expected in (
+            for missing_quantity, joints, expected in (
                 ("position", lost, f"a column for every joint with {quantity}"),
                 (quantity, missing, "a column for every joint with a position"),
             ):
                 if joints:
-                    found = f"{what} without {', '.join(joints)}"
+                    finding = f"{missing_quantity} without {', '.join(joints)}"
                     self.errors.append(
                         InputError(
                             "missing-joint",
-                            found=found,
+                            found=finding,
                             expected=expected,
-                            do="name the columns, or hold the joint where it stands: lock under [robot], or --lock",
-                            place=self.place(what),
+                            do="map the columns, or lock the joint at its position: lock under [robot], or --lock",
+                            place=self.place(missing_quantity),
                         )
                     )
 
@@ -531,7 +569,7 @@ class _Resolver:
         self.errors.append(
             InputError(
                 "unknown-joint",
-                found=f"joint '{joint}'",
+                found=f"unknown joint '{joint}'",
                 expected="one of " + ", ".join(self.robot.joint_names),
                 do=f"did you mean '{near[0]}'?" if near else "",
                 place=self.place(*key),
@@ -558,11 +596,11 @@ class _Resolver:
         share = entry.unit == PERCENT and key in ("position", "command_position")
         names = self.robot.joint_names
         if not isinstance(entry.columns, dict):
-            template = OWN_COLUMNS.get(key, "") if entry.columns is None else entry.columns
-            found = template if isinstance(template, list) else columns_of(template, names)
-            if len(found) != len(names):
-                listed_columns = f"columns = {_shown(template)}, {len(found)} of them"
-                expected = "a template with {joint}, {number} or {index}, a run such as "
+            template = STANDARD_COLUMNS.get(key, "") if entry.columns is None else entry.columns
+            expanded = template if isinstance(template, list) else columns_of(template, names)
+            if len(expanded) != len(names):
+                listed_columns = f"columns = {_shown(template)}, which names {len(expanded)} column(s)"
+                expected = "a template with {joint}, {number} or {index}, a range such as "
                 self.errors.append(
                     InputError(
                         "template",
@@ -572,23 +610,25 @@ class _Resolver:
                     )
                 )
                 return {}
-            columns = dict(zip(names, found, strict=True))
+            columns = dict(zip(names, expanded, strict=True))
         else:
             columns = {
                 joint: column for joint, column in entry.columns.items() if self.known(joint, key, "columns")
             }
         columns = {joint: columns[joint] for joint in names if joint in columns}
         if share:
-            return {j: Channel(columns[j], PERCENT, one) for j, one in self.calibrated(key, columns).items()}
+            return {
+                j: Channel(columns[j], PERCENT, scale) for j, scale in self.calibrated(key, columns).items()
+            }
         return {
-            j: Channel(columns[j], *one)
-            for j, one in self.units(key, entry.unit, quantities, columns).items()
+            j: Channel(columns[j], *unit_and_factor)
+            for j, unit_and_factor in self.units(key, entry.unit, quantities, columns).items()
         }
 
     def units(
         self, key: str, unit: Unit, quantities: tuple[str, ...], joints: Iterable[str]
     ) -> dict[str, tuple[str, float]]:
-        """Unit and factor to SI by joint; of a table each has to be one of its joint, which turns or slides."""
+        """Unit and factor to SI by joint; in a table, each unit has to fit its joint, revolute or prismatic."""
         if isinstance(unit, str):
             scale, joints = self.factor(unit, quantities, key), list(joints)
             slides = [j for j in joints if self.robot.prismatic[self.robot.joint_names.index(j)]]
@@ -596,56 +636,58 @@ class _Resolver:
                 self.errors.append(
                     InputError(
                         "unit",
-                        found=f"'{unit}' for all joints, of which '{slides[0]}' slides and others turn",
-                        expected="a unit of its own for each",
-                        do=f"write unit = {{ JOINT = UNIT, ... }} with one of length for '{slides[0]}'",
+                        found=f"'{unit}' for all joints, but '{slides[0]}' is prismatic and others are revolute",
+                        expected="a unit for each joint",
+                        do=f"write unit = {{ JOINT = UNIT, ... }} with a unit of length for '{slides[0]}'",
                         place=self.place(key, "unit"),
                     )
                 )
             return dict.fromkeys(joints, (unit, scale))
         for joint in unit:
             self.known(joint, key, "unit")
-        found = {}
+        resolved = {}
         for joint in joints:
             if joint not in unit:
                 self.errors.append(
                     InputError(
                         "unit",
-                        found=f"no unit of '{joint}'",
-                        expected="one for every joint, or one for all",
+                        found=f"no unit for '{joint}'",
+                        expected="a unit for every joint, or one unit for all",
                         do=f'add {joint} = "..." to unit',
                         place=self.place(key, "unit"),
                     )
                 )
                 continue
             others = OF_TURNS if self.robot.prismatic[self.robot.joint_names.index(joint)] else OF_SLIDES
-            own = tuple(one for one in quantities if one not in others)
-            found[joint] = (unit[joint], self.factor(unit[joint], own, key, "unit", joint))
-        return found
+            allowed = tuple(quantity for quantity in quantities if quantity not in others)
+            resolved[joint] = (unit[joint], self.factor(unit[joint], allowed, key, "unit", joint))
+        return resolved
 
     def effort_quantity(self, entry: EffortEntry | None) -> str:
-        """Torque (or force), current or raw: one for all joints."""
+        """Quantity of the effort, the same for all joints: torque (or force), current or raw."""
         if entry is None:
             return "torque"
-        found = []
+        quantities = []
         for unit in [entry.unit] if isinstance(entry.unit, str) else dict.fromkeys(entry.unit.values()):
-            with suppress(InputError):  # it is in the list already
-                found.append(factor(unit, ("torque", "force", "current", "raw"), self.place("effort"))[0])
-        kinds = {"torque" if one == "force" else one for one in found}
+            with suppress(InputError):  # the error is in the list already
+                quantities.append(
+                    factor(unit, ("torque", "force", "current", "raw"), self.place("effort"))[0]
+                )
+        kinds = {"torque" if quantity == "force" else quantity for quantity in quantities}
         if len(kinds) > 1:
             self.errors.append(
                 InputError(
                     "unit",
-                    found=f"efforts that are {' and '.join(sorted(kinds))}",
-                    expected="torques and forces, or currents, or raw values of all joints",
-                    do="give each joint's drive_gain under [robot] and declare all as raw",
+                    found=f"efforts in different quantities: {' and '.join(sorted(kinds))}",
+                    expected="torque or force, current, or raw values for all joints",
+                    do="set drive_gain of each joint under [robot] and declare all efforts as raw",
                     place=self.place("effort", "unit"),
                 )
             )
         return next(iter(sorted(kinds)), "torque")
 
     def calibrated(self, key: str, columns: Mapping[str, str]) -> dict[str, float]:
-        """Rad in one percent of the range of every joint's motor."""
+        """Angle of one percent of the motor's range by joint, rad."""
         given = self.section.position.calibration if self.section.position else None
         scales = dict.fromkeys(columns, 1.0)
         place = self.place("position")
@@ -653,9 +695,9 @@ class _Resolver:
             self.errors.append(
                 InputError(
                     "calibration",
-                    found=f"{key} in % and no calibration of the motors",
+                    found=f"{key} in % without a calibration of the motors",
                     expected="the file that lerobot-calibrate wrote for this arm",
-                    do='add calibration = "FILE.json" to position, or declare the unit that the columns have',
+                    do='add calibration = "FILE.json" to position, or declare another unit',
                     place=self.place(key),
                 )
             )
@@ -674,6 +716,7 @@ class _Resolver:
                         "calibration",
                         found=f"column '{column}' of joint '{joint}', which names no motor of the calibration",
                         expected="a column or joint named after one of " + ", ".join(motors),
+                        do="use the calibration of this arm, or name the joint after its motor",
                         place=self.place(key),
                     )
                 )

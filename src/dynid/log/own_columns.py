@@ -1,4 +1,4 @@
-"""Logs with dynid's own column names, read without a mapping and written."""
+"""Logs with dynid's standard column names: read without a mapping, and written."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dynid.log.log import Channel, ChannelMap
 from dynid.log.mapping import OF_SLIDES, OF_TURNS, columns_of
 from dynid.robot.model import RobotModel
 
-# Logs with dynid's own column names: t, q_<joint>, tau_<joint> and the others, in SI units.
+# Reading of logs with dynid's standard column names: t, q_<joint>, tau_<joint> and others, in SI units.
 
-# What is said of a log that lacks dynid's own names, of all columns or of efforts.
+# Error codes for a log without the standard names, of all columns or of efforts.
 UNNAMED = ("no-mapping", "no-effort")
 
 
@@ -29,7 +29,7 @@ _OF_JOINTS = ("q", "dq", "tau", "q_des", "dq_des", "tau_ff", "theta", "dtheta", 
 
 
 def names_of(robot: RobotModel) -> set[str]:
-    """All names that dynid gives columns of this robot itself."""
+    """All standard column names for a robot."""
     return {"t", "traj", *(f"{signal}_{joint}" for signal in _OF_JOINTS for joint in robot.joint_names)}
 
 
@@ -40,17 +40,34 @@ def canonical_map(
     extra: Sequence[str] = (),
     stated: Mapping[str, str] = MappingProxyType({}),
 ) -> ChannelMap:
-    """The mapping of dynid's own column names: t, traj, q_<joint>, dq_<joint>, tau_<joint>, SI units.
+    """Mapping of dynid's standard column names: t, traj, q_<joint>, dq_<joint>, tau_<joint>, in SI units.
 
-    Where there is no tau_<joint>, commands may be there: q_des_<joint>, dq_des_<joint>, tau_ff_<joint>.
+    Instead of tau_<joint>, the log may contain commands: q_des_<joint>, dq_des_<joint>, tau_ff_<joint>. For motors
+    with encoders it may contain theta_<joint> and dtheta_<joint> (reflected motion), or theta_m_<joint> and
+    dtheta_m_<joint> (motion of the motor).
 
-    theta_<joint> and dtheta_<joint>, the reflected motion of a motor that has its own encoder, may be there for some,
-    or theta_m_<joint> and dtheta_m_<joint>, the motor's own.
+    Parameters
+    ----------
+    columns : tuple of str
+        Columns of the log.
+    robot : RobotModel
+        Robot of the log.
+    file : str
+        Name of the log, for messages.
+    extra : sequence of str
+        Further columns to read as channels of the same name, if the file has them.
+    stated : mapping of str to str
+        Units that the file states, by column.
 
-    extra: further columns to read as channels of the same name, where the file has them.
-    stated: units that the file itself states of its columns.
+    Returns
+    -------
+    ChannelMap
 
-    Raises InputError with a [log] table to fill in when the columns are named otherwise, or stated in other units.
+    Raises
+    ------
+    InputError
+        If the columns have other names or other units; the message contains a [log] table to fill in.
+
     """
     names = set(columns)
     needed = {"t"} | {f"q_{j}" for j in robot.joint_names}
@@ -60,13 +77,13 @@ def canonical_map(
         raise InputError(
             "no-mapping",
             found=f"{listed}, {strange}" if strange else listed,
-            expected="dynid's own names (t, q_<joint>, dq_<joint>, tau_<joint>) or a mapping",
-            do=f"let `dynid init {robot.source or 'ROBOT'} {file}` write one, or give this table with units filled in, "
-            "by --config or as mapping in Python:\n" + suggestion(columns, robot),
+            expected="dynid's standard names (t, q_<joint>, dq_<joint>, tau_<joint>) or a mapping",
+            do=f"write a mapping with `dynid init {robot.source or 'ROBOT'} {file}`, or fill in the units of this "
+            "table and pass it with --config or as mapping in Python:\n" + suggestion(columns, robot),
             place=Place(file=file),
         )
 
-    def group(prefix: str, unit: str) -> dict[str, Channel]:  # of every joint, or of none
+    def group(prefix: str, unit: str) -> dict[str, Channel]:  # for all joints, or for none
         have = all(f"{prefix}_{j}" in names for j in robot.joint_names)
         return {j: Channel(f"{prefix}_{j}", unit, 1.0) for j in robot.joint_names} if have else {}
 
@@ -78,11 +95,11 @@ def canonical_map(
     commanded = {} if effort else group("q_des", "rad")
     effort = effort if commanded else some("tau", "N m")
     reflected = bool(some("theta", "rad"))
-    own = "" if reflected else "_m"
+    suffix = "" if reflected else "_m"
     return ChannelMap(
         time=Channel("t", "s", 1.0),
-        motor_position=some(f"theta{own}", "rad"),
-        motor_velocity=some(f"dtheta{own}", "rad/s"),
+        motor_position=some(f"theta{suffix}", "rad"),
+        motor_velocity=some(f"dtheta{suffix}", "rad/s"),
         motor_side="link" if reflected else "motor",
         position=group("q", "rad"),
         velocity=group("dq", "rad/s"),
@@ -97,13 +114,13 @@ def canonical_map(
 
 
 def _in_other_units(robot: RobotModel, stated: Mapping[str, str]) -> str:
-    """The first column with one of dynid's own names that the file states in another unit than dynid's; "" = none."""
+    """First standard column for which the file states a unit other than SI; "" if there is none."""
     slides = dict(zip(robot.joint_names, robot.prismatic, strict=True))
-    own = {"t": ("time",)}
+    quantities_of = {"t": ("time",)}
     for joint, slide in slides.items():
         for name, quantity in zip(("q", "dq", "tau"), OF_SLIDES if slide else OF_TURNS, strict=True):
-            own[f"{name}_{joint}"] = (quantity,)
-    for column, quantities in own.items():
+            quantities_of[f"{name}_{joint}"] = (quantity,)
+    for column, quantities in quantities_of.items():
         unit = stated.get(column, "").strip("[]() ")
         if is_unit(unit) and unit not in NO_UNITS and not is_si(unit, quantities):
             return f"'{column}' in {unit}"
@@ -113,35 +130,52 @@ def _in_other_units(robot: RobotModel, stated: Mapping[str, str]) -> str:
 def completed(
     mapping: ChannelMap, columns: tuple[str, ...], robot: RobotModel, file: str, extra: Sequence[str] = ()
 ) -> ChannelMap:
-    """The mapping with dynid's own columns, where the file has them, in place of what is left out.
+    """Complete a mapping with dynid's standard columns, if the file has them.
 
-    A mapping that names the columns of its positions is complete.    extra: as for canonical_map.
+    A mapping that names the columns of its positions is complete.
 
-    Raises InputError if the file's columns are not dynid's own.
+    Parameters
+    ----------
+    mapping : ChannelMap
+        Mapping to complete.
+    columns : tuple of str
+        Columns of the log.
+    robot : RobotModel
+        Robot of the log.
+    file : str
+        Name of the log, for messages.
+    extra : sequence of str
+        As for canonical_map.
+
+    Raises
+    ------
+    InputError
+        If the file does not have the standard columns.
+
     """
     if not mapping.own_names:
         return mapping
     timed = columns if mapping.time.column == "t" else (*columns, "t")
-    own = canonical_map(timed, robot, file, extra)
+    canonical = canonical_map(timed, robot, file, extra)
     moved = bool(mapping.motor_position)
     return replace(
         mapping,
-        position=mapping.position or own.position,
-        velocity=mapping.velocity or own.velocity,
-        effort=mapping.effort or own.effort,
-        command_position=mapping.command_position or own.command_position,
-        command_velocity=mapping.command_velocity or own.command_velocity,
-        command_effort=mapping.command_effort or own.command_effort,
-        motor_position=mapping.motor_position or own.motor_position,
-        motor_velocity=mapping.motor_velocity if moved else own.motor_velocity,
-        motor_side=mapping.motor_side if moved else own.motor_side,
-        trajectory=mapping.trajectory or own.trajectory,
-        extra={**own.extra, **mapping.extra},
+        position=mapping.position or canonical.position,
+        velocity=mapping.velocity or canonical.velocity,
+        effort=mapping.effort or canonical.effort,
+        command_position=mapping.command_position or canonical.command_position,
+        command_velocity=mapping.command_velocity or canonical.command_velocity,
+        command_effort=mapping.command_effort or canonical.command_effort,
+        motor_position=mapping.motor_position or canonical.motor_position,
+        motor_velocity=mapping.motor_velocity if moved else canonical.motor_velocity,
+        motor_side=mapping.motor_side if moved else canonical.motor_side,
+        trajectory=mapping.trajectory or canonical.trajectory,
+        extra={**canonical.extra, **mapping.extra},
     )
 
 
 def suggestion(columns: tuple[str, ...], robot: RobotModel) -> str:
-    """A [log] table guessed from column names; units are left as ?, for they are never guessed."""
+    """A [log] table guessed from column names; units stay "?", since they are never guessed."""
 
     def guess(patterns: tuple[str, ...]) -> str | None:
         for pattern in patterns:
@@ -170,7 +204,7 @@ def suggestion(columns: tuple[str, ...], robot: RobotModel) -> str:
     return "\n".join(lines)
 
 
-# Logs written in dynid's own column names, so that they open without a mapping.
+# Writing of logs with dynid's standard column names, which are read without a mapping.
 
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv",)
 _ROW_GROUP = 65536
@@ -184,9 +218,26 @@ def canonical_columns(
     theta: Float | None = None,
     dtheta: Float | None = None,
 ) -> dict[str, Float]:
-    """Columns q_<joint>, dq_<joint>, tau_<joint> of motion and joint effort, each (T, n), SI.
+    """Columns q_<joint>, dq_<joint>, tau_<joint> of motion and joint effort.
 
-    theta, dtheta: reflected motion of the motors of elastic joints, columns theta_<joint> and dtheta_<joint>.
+    Parameters
+    ----------
+    joint_names : sequence of str
+        Names of the joints.
+    q, dq, tau : ndarray, shape (n_samples, n_joints), rad, rad/s, N m (m, m/s, N)
+        Positions, and optionally velocities and torques.
+    theta, dtheta : ndarray, shape (n_samples, n_joints), rad, rad/s, optional
+        Reflected motion of the motors of elastic joints, for columns theta_<joint> and dtheta_<joint>.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (n_samples,)
+
+    Raises
+    ------
+    UsageError
+        For arrays of another shape.
+
     """
     columns: dict[str, Float] = {}
     for prefix, values in (("q", q), ("dq", dq), ("tau", tau), ("theta", theta), ("dtheta", dtheta)):
@@ -208,15 +259,33 @@ def write_log(
     trajectory: str | Sequence[str] | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> Path:
-    """Writes a log as Parquet (zstd) or CSV, by the ending, as a whole or not at all; returns its path.
+    """Write a log as Parquet (zstd) or CSV, by the file ending; an existing file is replaced atomically.
 
-    t: (T,) s.    columns: name -> (T,), in SI; dynid's own names are those of canonical_columns.
-    trajectory: its name, or one name a row; becomes the column `traj`; rows of one name must be together.
-    metadata: text by name, kept in the Parquet schema; a CSV file has no place for it.
+    Parameters
+    ----------
+    path : str or Path
+        File ending in .parquet, .pq or .csv.
+    t : ndarray, shape (n_samples,), s
+        Time.
+    columns : mapping of str to ndarray, shape (n_samples,)
+        Values in SI units by name; canonical_columns gives the standard names.
+    trajectory : str or sequence of str, optional
+        Name of the trajectory, or of each row's trajectory, for the column `traj`; rows of one name are contiguous.
+    metadata : mapping of str to str, optional
+        Stored in the Parquet schema; not possible for CSV.
 
-    An existing file is replaced.
-    Raises UsageError for another ending, columns of unequal length, reserved names or metadata for CSV,
-    ResourceError if the file cannot be written.
+    Returns
+    -------
+    Path
+        Path of the log.
+
+    Raises
+    ------
+    UsageError
+        For another ending, columns of unequal length, reserved names, or metadata for CSV.
+    ResourceError
+        If the file cannot be written.
+
     """
     target = Path(path)
     _check(target, t, columns, trajectory, metadata)
@@ -236,18 +305,21 @@ def _check(
     ending = target.suffix.lower()
     if ending not in _PARQUET + _CSV:
         raise UsageError(
-            "log-ending", found=f"log '{target.name}'", expected="a name that ends in .parquet, .pq or .csv"
+            "log-ending", found=f"log '{target.name}'", expected="a name ending in .parquet, .pq or .csv"
         )
     if metadata and ending in _CSV:
         raise UsageError(
-            "csv-metadata", found="metadata for a CSV file", expected="none", do="write Parquet to keep it"
+            "csv-metadata",
+            found="metadata for a CSV file",
+            expected="no metadata, since CSV cannot store it",
+            do="write Parquet",
         )
     reserved = sorted({"t", "traj"} & set(columns))
     if reserved:
         raise UsageError(
             "reserved-column",
             found=f"column '{reserved[0]}'",
-            expected="t and traj as arguments of their own",
+            expected="other names: t and traj are separate arguments",
         )
     T = np.shape(t)
     if len(T) != 1:

@@ -1,4 +1,4 @@
-"""Measured torque against what the description's own inertias make of the same motion."""
+"""Comparison of measured torque with the torque that the prior (URDF) inertias predict for the same motion."""
 
 from __future__ import annotations
 
@@ -15,66 +15,87 @@ from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.robot.model import RobotModel
 
-# What makes an effort many times larger or smaller than the torque of the robot's bodies, and what to
-# declare then.
+# Advice for an effort that is many times larger or smaller than the predicted torque.
 
-# Masses of a description are not off by this factor: gears, torque constants and units are.
+# Masses in a URDF are never wrong by this factor; gear ratios, torque constants and units are.
 GEARED = 5.0
 
 
 def size_advice(factor: float, slides: bool = False) -> str:
-    """What to declare where torque is so many times that of the bodies; "" where that may be the bodies' masses.
+    """Advice for torque that is `factor` times the predicted torque; "" if wrong masses can explain the factor.
 
-    slides: whether it is a force, as all joints slide.
+    Parameters
+    ----------
+    factor : float
+        Ratio of measured to predicted torque.
+    slides : bool
+        Whether all joints are prismatic, so that it is a force.
+
     """
     if 1.0 / GEARED <= factor <= GEARED or factor <= 0:
         return ""
     load, unit = ("force", "N") if slides else ("torque", "N m")
     each = f"{float(f'{1.0 / factor:.2g}'):g}"
     declared = (
-        f"for a current, counts or another unit declare effort.unit under [log] and drive_gain under [robot] (about "
-        f"{each} {unit} at the joint for each unit of this one)"
+        f"for a current, counts or another unit, set effort.unit under [log] and drive_gain under [robot] (about "
+        f"{each} {unit} at the joint per logged unit)"
     )
     if factor > 1.0:
         return declared
     return (
-        f'for {load} of the motors, before gears of about {each} : 1, declare effort.side = "motor" '
-        f"under [log] and gear_ratio under [robot]; {declared}"
+        f'for a motor-side {load} with a gear ratio of about {each}, set effort.side = "motor" under [log] and '
+        f"gear_ratio under [robot]; {declared}"
     )
 
 
-# Columns of two joints that are exchanged, as the description's own bodies show it.
+# Swapped columns of two joints, detected with the prior inertias.
 
-# By this factor the product over joints of what is left of their torque's variance has to fall below that of every
-# other reading.
+# The product over joints of the unexplained variance shares must be smaller by this factor than for every other
+# hypothesis.
 DECISIVE = 6.0
-# Of a joint's variance, below which less says nothing: masses of a description are off by some per cent at least.
+# Share of a joint's torque variance: smaller residuals are not distinguished, since prior masses are off by some
+# percent.
 LEAST_LEFT = 1e-3
-# rad/s or m/s: below it friction changes its sign smoothly.
+# rad/s or m/s: velocity range in which the sign of friction changes smoothly.
 SIGN_WIDTH = 0.02
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Two joints, by index, and which of their columns are exchanged, in words and by their names under [log]."""
+    """Two joints, by index, and their swapped signals, in words and as keys under [log]."""
 
     joints: tuple[int, int]
-    what: str
+    signals: str
     keys: str
 
 
 def find_exchange(
     robot: RobotModel, q: Float, dq: Float, ddq: Float, tau: Float, directions: Sequence[Float]
 ) -> Exchange | None:
-    """The exchange with which the described bodies explain the torque decisively better than without; None = none.
+    """Find a swap of two joints with which the prior inertias explain the torque decisively better.
 
-    q, dq, ddq, tau: (S, n).    directions: of gravity, (3,) m/s^2 each, that an exchange has to be better than.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot with prior inertias.
+    q, dq, ddq, tau : ndarray, shape (n_states, n_joints)
+        Motion and torque, SI.
+    directions : sequence of ndarray, shape (3,), m/s^2
+        Gravity of the hypotheses without a swap, which a swap must beat.
+
+    Returns
+    -------
+    Exchange or None
+
     """
-    others = [_left(replace(robot, gravity=one), q, dq, ddq, tau) for one in directions]
-    found = [(_left(robot, *motion, effort), one) for one, motion, effort in _exchanges(q, dq, ddq, tau)]
-    if not found:
+    others = [_unexplained(replace(robot, gravity=gravity), q, dq, ddq, tau) for gravity in directions]
+    candidates = [
+        (_unexplained(robot, *motion, effort), exchange)
+        for exchange, motion, effort in _exchanges(q, dq, ddq, tau)
+    ]
+    if not candidates:
         return None
-    left, best = min(found, key=lambda pair: pair[0])
+    left, best = min(candidates, key=lambda pair: pair[0])
     return best if left < min(others) - np.log(DECISIVE) else None
 
 
@@ -91,8 +112,8 @@ def _exchanges(
         yield Exchange((a, b), "columns", "position, velocity and effort"), moved, tau[:, order]
 
 
-def _left(robot: RobotModel, q: Float, dq: Float, ddq: Float, tau: Float) -> float:
-    """Sum over joints of the logarithm of the share that bodies and friction leave of the torque's variance."""
+def _unexplained(robot: RobotModel, q: Float, dq: Float, ddq: Float, tau: Float) -> float:
+    """Sum over joints of the log of the variance share of the torque that inertia and friction do not explain."""
     x, v, a = (np.ascontiguousarray(part) for part in robot.tree_motion(q, dq, ddq))
     bodies = inverse_dynamics(robot.tree, robot.inertia_prior, x, v, a) @ robot.projection
     total = 0.0
@@ -107,44 +128,70 @@ def _left(robot: RobotModel, q: Float, dq: Float, ddq: Float, tau: Float) -> flo
     return total
 
 
-# A robot that stands another way than its description says: on a wall, hanging, or described upside down.
+# A robot mounted differently from its URDF: on a wall, hanging, or modelled upside down.
 
-# Degrees from which on a mount is meant: masses that are off by half turn the direction by up to some 15. Less is a
-# lean, which is looked for in what a model leaves.
+# Degrees: a larger angle is another mounting. Masses wrong by 50 % turn the estimated direction by up to about 15
+# degrees, and a smaller angle is a tilt, which is estimated from the residuals of a fit.
 TURNED = 30.0
-# Directions that are as near to an axis of the base are that axis: mounts are square.
+# Degrees: a direction this close to an axis of the base is that axis, since mounts are square.
 SQUARE = 5.0
-# Gravity's torque on a joint counts from this share of the largest, and of what inertia makes of the motion: by ratios
-# a camera's gimbal counts as an arm does.
+# A joint is loaded by gravity if its gravity torque has at least this share of the largest one, and of its inertial
+# torque. Ratios make a camera gimbal count like an arm.
 SHARE, OF_INERTIAL = 0.2, 0.02
-# Of what inertia and friction leave, the share that gravity explains at least, in any direction. Of that the found
-# direction leaves at most this share, and of what the declared one leaves with a factor of its own for each joint.
+# GRAVITY: least share of the torque beyond inertia and friction that gravity explains, in any direction. LEFT: largest
+# share of that torque, and of the residual of the declared direction with a factor per joint, that the new direction
+# may leave.
 GRAVITY, LEFT = 0.5, 0.3
-# Masses of a description are right to this factor.
+# Masses in a URDF are right within this factor.
 MASSES = 2.0
-# rad/s: below it friction changes its sign smoothly.
+# rad/s: velocity range in which the sign of friction changes smoothly.
 MOUNTING_SIGN_WIDTH = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class Mounting:
-    """Gravity in the base frame, (3,) m/s^2, as torque shows it, and its angle to the declared one in degrees."""
+    """Gravity estimated from torque.
+
+    Parameters
+    ----------
+    gravity : ndarray, shape (3,), m/s^2
+        In the base frame.
+    degrees : float
+        Angle to the declared direction.
+
+    """
 
     gravity: Float
     degrees: float
 
 
-def hangs_turned(
+def reversed_mounting(
     robot: RobotModel, gravity: Float, inertial: Float, dq: Float, tau: Float, opposed: Sequence[int]
 ) -> Mounting | None:
-    """Gravity from the other side, where joints `opposed` to it resist their motion; None = their signs are turned.
+    """Reversed gravity if inertia and friction of the `opposed` joints have the right sign; None if signs are flipped.
 
-    gravity, inertial, dq, tau: (S, n).    One joint alone may have its centre of mass on the other side.
+    A single opposed joint may have its centre of mass on the other side, and gives None.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot with the declared gravity.
+    gravity, inertial, dq, tau : ndarray, shape (n_states, n_joints)
+        Gravity torque, inertial torque, velocity and measured torque, SI.
+    opposed : sequence of int
+        Joints whose torque is opposite to the gravity torque.
+
+    Returns
+    -------
+    Mounting or None
+
     """
     if len(opposed) < 2:
         return None
     resist = sum(
-        _with_the_motion(_others(inertial[:, j], dq[:, j]), gravity[:, j, None], tau[:, j], -np.ones(1))
+        _signed_resistance(
+            _other_regressors(inertial[:, j], dq[:, j]), gravity[:, j, None], tau[:, j], -np.ones(1)
+        )
         for j in opposed
     )
     return Mounting(-robot.gravity, 180.0) if resist > 0 else None
@@ -153,10 +200,25 @@ def hangs_turned(
 def find_mounting(
     robot: RobotModel, q: Float, dq: Float, inertial: Float, tau: Float, balanced: Bool | None = None
 ) -> Mounting | None:
-    """The direction of gravity that measured torque (S, n) shows with the description's masses; None = as declared.
+    """Estimate the direction of gravity from the torque with the prior masses; None if it is as declared.
 
-    q: (S, nb) of the tree.    dq, inertial: (S, n) velocity, and torque of the described bodies without gravity.
-    Torques of the wrong sign look like gravity from the other side: then inertia and friction are turned as well.
+    Torque with a flipped sign looks like reversed gravity, but inertia and friction are then reversed as well.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot with prior inertias and the declared gravity.
+    q : ndarray, shape (n_states, n_links)
+        Positions of all joints of the tree, rad or m.
+    dq, inertial, tau : ndarray, shape (n_states, n_joints)
+        Velocity, inertial torque of the prior, and measured torque, SI.
+    balanced : ndarray of bool, shape (n_joints,), optional
+        Joints to ignore, since a spring carries their gravity.
+
+    Returns
+    -------
+    Mounting or None
+
     """
     size = float(np.linalg.norm(robot.gravity))
     if size == 0:
@@ -170,15 +232,15 @@ def find_mounting(
         axis=2,
     )
     swing = np.linalg.norm(along.std(axis=0), axis=1)
-    heavy = weighs(swing, inertial)
+    heavy = loaded_by_gravity(swing, inertial)
     if balanced is not None:
         heavy &= ~balanced
     columns, rest, others = [], [], []
     for j in np.flatnonzero(heavy):
-        other = _others(inertial[:, j], dq[:, j])
+        other = _other_regressors(inertial[:, j], dq[:, j])
         Q, _ = np.linalg.qr(other)
         X, y = (values - Q @ (Q.T @ values) for values in (along[:, j], tau[:, j]))
-        # Joints count alike, be they at the foot or at the hand.
+        # Scaled so that all joints have the same weight, from base to tool.
         columns.append(X / swing[j])
         rest.append(y / swing[j])
         others.append((other, along[:, j], tau[:, j]))
@@ -192,59 +254,59 @@ def find_mounting(
     degrees = float(np.degrees(np.arccos(cosine)))
     pairs = list(zip(columns, rest, strict=True))
     whole = sum(float((y**2).sum()) for _, y in pairs)
-    # Nothing that gravity could do explains more than a direction of its own for each joint.
+    # The best that gravity can do: a separate direction for each joint.
     free = sum(float(((y - X @ np.linalg.lstsq(X, y, rcond=1e-6)[0]) ** 2).sum()) for X, y in pairs)
     left = sum(float(((y - X @ direction) ** 2).sum()) for X, y in pairs) - free
-    declared = sum(_left_by(X @ robot.gravity / size, y) for X, y in pairs) - free
+    declared = sum(_unexplained_by(X @ robot.gravity / size, y) for X, y in pairs) - free
     if degrees < TURNED or whole - free < GRAVITY * whole or left > LEFT * min(whole - free, declared):
         return None
-    if sum(_with_the_motion(*one, direction) for one in others) <= 0:
+    if sum(_signed_resistance(*signals, direction) for signals in others) <= 0:
         return None
     return Mounting(square(direction / length) * size, degrees)
 
 
-def _others(inertial: Float, dq: Float) -> Float:
-    """What a joint's torque (S,) holds besides gravity's: inertia, viscous and dry friction, an offset, (S, 4)."""
+def _other_regressors(inertial: Float, dq: Float) -> Float:
+    """Regressors (S, 4) of a joint's torque besides gravity: inertia, viscous friction, dry friction, offset."""
     return np.column_stack([inertial, dq, np.tanh(dq / MOUNTING_SIGN_WIDTH), np.ones(len(dq))])
 
 
-def weighs(swing: Float, inertial: Float) -> Bool:
-    """Joints (n,) whose gravity torque, of standard deviation `swing` (n,), counts beside their inertial one (S, n)."""
+def loaded_by_gravity(swing: Float, inertial: Float) -> Bool:
+    """Mask (n,) of joints loaded by gravity, by the deviation (n,) of gravity torque and by inertial torque (S, n)."""
     return np.asarray((swing > SHARE * swing.max(initial=0.0)) & (swing > OF_INERTIAL * inertial.std(axis=0)))
 
 
-def _left_by(x: Float, y: Float) -> float:
-    """What a column leaves of y with a factor that is not negative."""
+def _unexplained_by(x: Float, y: Float) -> float:
+    """Sum of squares of y that a column with a nonnegative factor does not explain."""
     factor = max(float(x @ y), 0.0) / max(float(x @ x), 1e-300)
     return float(((y - factor * x) ** 2).sum())
 
 
-def _with_the_motion(other: Float, along: Float, tau: Float, direction: Float) -> float:
-    """Squared torque of inertia and friction, negative where they drive a joint's motion in place of resisting it."""
+def _signed_resistance(other: Float, along: Float, tau: Float, direction: Float) -> float:
+    """Variance of inertial and friction torque, negative if they drive the joint instead of resisting its motion."""
     coefficients = np.linalg.lstsq(other, tau - along @ direction, rcond=1e-9)[0]
     inertia, friction = other[:, 0] * coefficients[0], other[:, 1:3] @ coefficients[1:3]
     return float(np.sign(coefficients[0]) * inertia.var() + np.sign(friction @ other[:, 1]) * friction.var())
 
 
 def square(direction: Float) -> Float:
-    """A unit vector (3,), or the axis of the base that is within SQUARE degrees of it."""
+    """The axis of the base within SQUARE degrees of a unit vector (3,), else the vector."""
     k = int(np.argmax(np.abs(direction)))
     if np.degrees(np.arccos(min(abs(float(direction[k])), 1.0))) > SQUARE:
         return direction
     return np.asarray(np.sign(direction[k]) * np.eye(3)[k])
 
 
-LEAST_STATES, MOST_STATES = 50, 400  # the latter of a chunk
+LEAST_STATES, MOST_STATES = 50, 400  # fewest states for a comparison; most states taken from a chunk
 COMPARE_STEP = 0.02  # s between rows
-SPAN = 7  # rows, 0.12 s: motion of robots is far slower
-SAME_TURN = 2.0  # rad from row to row
-# Of the greatest gravity torque, what a joint's has to be to speak for or against gravity in the log.
+SPAN = 7  # rows of a parabola (0.12 s); robots move far more slowly
+SAME_TURN = 2.0  # rad from row to row; a larger step is a wrapped angle
+# Share of the largest gravity torque from which a joint counts as evidence for or against gravity in the log.
 LIGHT = 0.005
 
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """Some moments of a log with their motion from parabolas, each (S, n)."""
+    """States of a log with motion from fitted parabolas, each of shape (n_states, n_joints), SI."""
 
     q: Float
     dq: Float
@@ -253,10 +315,22 @@ class States:
 
 
 def states_of(t: Float, q: Float, tau: Float) -> States:
-    """A few states of a chunk, from a parabola through SPAN rows of about 20 ms for each of them.
+    """States of a chunk, each from a parabola fitted to SPAN rows with a step of about 20 ms.
 
-    Differences of three rows would be noise where positions are coarse: an encoder of 14 bits makes 1 rad/s^2 of them.
-    Effort is taken from a parabola as well, so that fast motion is flattened in both alike.
+    Differences of three rows would be too noisy for coarse encoders: 14 bits give 1 rad/s^2. The effort is smoothed by
+    a parabola as well, so that fast motion is attenuated equally in both.
+
+    Parameters
+    ----------
+    t : ndarray, shape (n_samples,), s
+        Time.
+    q, tau : ndarray, shape (n_samples, n_joints)
+        Positions and torque, SI.
+
+    Returns
+    -------
+    States
+
     """
     n, half = q.shape[1], SPAN // 2
     if len(t) < SPAN:
@@ -267,26 +341,38 @@ def states_of(t: Float, q: Float, tau: Float) -> States:
     with np.errstate(invalid="ignore", over="ignore"):
         steps = np.diff(rows[:, 0], axis=1)
         jumps = np.abs(np.diff(rows[:, 1 : n + 1], axis=2)).max(axis=(1, 2), initial=0.0)
-        # Rows that lie close in time and on the same turn.
+        # Rows close in time and within the same turn.
         near = (steps > 0).all(axis=1) & (steps.max(axis=1) < 3.0 * COMPARE_STEP) & (jumps < SAME_TURN)
     index = np.flatnonzero(near & np.isfinite(rows).all(axis=(1, 2)))
     index = index[:: max(1, len(index) // MOST_STATES)]
     since = rows[index, 0] - rows[index, 0, half : half + 1]
     powers = np.stack([np.ones_like(since), since, 0.5 * since**2], axis=2)
-    found = np.linalg.pinv(powers) @ rows[index, 1:].transpose(0, 2, 1)
-    return States(found[:, 0, :n], found[:, 1, :n], found[:, 2, :n], found[:, 0, n:])
+    coefficients = np.linalg.pinv(powers) @ rows[index, 1:].transpose(0, 2, 1)
+    return States(
+        coefficients[:, 0, :n], coefficients[:, 1, :n], coefficients[:, 2, :n], coefficients[:, 0, n:]
+    )
 
 
 def check_against_prior(
     robot: RobotModel, states: States, diagnostics: Diagnostics, balanced: Bool | None = None
 ) -> None:
-    """Compares measured torque with the torque that the description's own inertias predict.
+    """Compare measured torque with the torque that the prior (URDF) inertias predict.
 
-    Of every joint that gravity loads, the torque is fitted as a g + b h + c dq + d sign(dq) + e, with gravity torque g
-    and inertial torque h; a should be near 1.
-    balanced: (n,) joints that are left out, since springs carry their gravity; None = none.
-    Claims: gravity points another way, it is missing from all torque, a sign is flipped, joints are exchanged, or the
-    size is off by a factor of more than 30.
+    The torque of every joint loaded by gravity is fitted as a g + b h + c dq + d sign(dq) + e, with gravity torque g
+    and inertial torque h; a should be near 1. Claims that gravity has another direction or is missing from all
+    torque, that a sign is flipped, joints are swapped, or the size is off by a factor of more than 30.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot with prior inertias.
+    states : States
+        Measured states.
+    diagnostics : Diagnostics
+        Receives the claims.
+    balanced : ndarray of bool, shape (n_joints,), optional
+        Joints to ignore, since a spring carries their gravity.
+
     """
     tau = states.tau
     if len(tau) < LEAST_STATES:
@@ -296,12 +382,12 @@ def check_against_prior(
     h = inverse_dynamics(robot.tree, robot.inertia_prior, q, dq, ddq) @ robot.projection - g
     mounting = find_mounting(robot, q, states.dq, h, tau, balanced)
     if mounting is not None:
-        # What follows rests on gravity's direction.
+        # The checks below assume the declared direction of gravity.
         if not _claim_exchange(robot, states, diagnostics, mounting.gravity):
             _claim_mounting(diagnostics, mounting)
         return
     swing = g.std(axis=0)
-    heavy = np.flatnonzero(weighs(swing, h)).tolist()
+    heavy = np.flatnonzero(loaded_by_gravity(swing, h)).tolist()
     heavy = [j for j in heavy if balanced is None or not balanced[j]]
     if not heavy:
         return
@@ -310,24 +396,25 @@ def check_against_prior(
         return _prior_fit(np.stack([g[:, j], h[:, j]]), states.dq[:, j], tau)
 
     fits = {j: fit(j) for j in heavy}
-    # A motor-side torque is small as well, but follows gravity closely, and is small in its inertial part, too.
+    # A motor-side torque is small as well, but it follows gravity closely, and its inertial part is small, too.
     if all(
-        abs(one.slope[j]) + 3 * one.deviation[j] < 0.2 and (one.certainty[j] < 0.5 or one.without_gravity(j))
-        for j, one in fits.items()
+        abs(joint_fit.slope[j]) + 3 * joint_fit.deviation[j] < 0.2
+        and (joint_fit.certainty[j] < 0.5 or joint_fit.without_gravity(j))
+        for j, joint_fit in fits.items()
     ):
         if _claim_exchange(robot, states, diagnostics):
             return
         light = [j for j in np.flatnonzero(swing > LIGHT * swing.max()).tolist() if j not in heavy]
         _report_without_gravity(robot.joint_names, fits, {j: fit(j) for j in light}, diagnostics)
-    opposed = [j for j, one in fits.items() if one.opposes_gravity(j)]
-    hung = hangs_turned(robot, g, h, states.dq, tau, opposed) if len(opposed) == len(fits) else None
+    opposed = [j for j, joint_fit in fits.items() if joint_fit.opposes_gravity(j)]
+    hung = reversed_mounting(robot, g, h, states.dq, tau, opposed) if len(opposed) == len(fits) else None
     if hung is not None:
         _claim_mounting(diagnostics, hung)
         return
     if len(opposed) == len(fits):
         others = np.flatnonzero(swing > LIGHT * swing.max()).tolist()
         every = fits | {j: fit(j) for j in others if j not in fits and (balanced is None or not balanced[j])}
-        if _claim_turned(robot.joint_names, every, diagnostics):
+        if _claim_flipped_signs(robot.joint_names, every, diagnostics):
             return
     _claim_by_joint(robot, fits, diagnostics)
 
@@ -338,42 +425,47 @@ def _report_without_gravity(
     light: Mapping[int, _PriorFit],
     diagnostics: Diagnostics,
 ) -> None:
-    # Fits of joints that gravity loads, and of those that it loads a little.
+    # heavy and light: fits of joints that gravity loads, and of those that it loads a little.
     share = max(abs(fit.slope[j]) for j, fit in heavy.items())
-    found = f"torque without gravity on {', '.join(names[j] for j in heavy)} ({100 * share:.2g} % of the expected)"
+    finding = f"torque without gravity on {', '.join(names[j] for j in heavy)} ({100 * share:.2g} % of the expected)"
     carrying = [names[j] for j, fit in light.items() if fit.carries_gravity(j)]
     if not carrying and len(heavy) + sum(fit.lacks_gravity(j) for j, fit in light.items()) > 1:
         diagnostics.claim(
             "gravity-compensated",
-            found=found,
+            found=finding,
             expected="the whole joint torque",
-            do="log the measured torque, not the one that is left after gravity compensation",
+            do="log the measured torque without subtracting the gravity compensation",
         )
         return
-    # Compensation takes gravity from all joints, a spring from its own.
-    seen = f"; {', '.join(carrying)} show theirs" if carrying else ""
+    # Gravity compensation affects all joints, a spring only its own.
+    seen = f"; {', '.join(carrying)} carry theirs" if carrying else ""
     diagnostics.warn(
         "gravity-compensated",
-        f"{found}{seen}: a spring or counterbalance carries it, which is a term of the model (gas_spring, "
-        "torsion_spring, spring), or it was taken off the logged torque",
+        f"{finding}{seen}: add a term for a spring or counterbalance (gas_spring, torsion_spring, spring), or log the "
+        "torque without subtracting gravity",
     )
 
 
 def all_turned(diagnostics: Diagnostics) -> bool:
-    """Whether every effort was found to be of the other sign, accepted or not; one joint's is claimed of that joint."""
-    return any(one.identifier == "torque-sign" and one.place.joint is None for one in diagnostics)
+    """Whether a claim (accepted or not) says that the signs of all efforts are flipped."""
+    return any(
+        diagnostic.identifier == "torque-sign" and diagnostic.place.joint is None
+        for diagnostic in diagnostics
+    )
 
 
-def _claim_turned(names: Sequence[str], fits: Mapping[int, _PriorFit], diagnostics: Diagnostics) -> bool:
-    """Claims that every effort is of the other sign, where several joints say so and none carries its gravity."""
-    turned = [j for j, one in fits.items() if one.opposes_gravity(j)]
-    if len(turned) < 2 or any(one.carries_gravity(j) for j, one in fits.items()):
+def _claim_flipped_signs(
+    names: Sequence[str], fits: Mapping[int, _PriorFit], diagnostics: Diagnostics
+) -> bool:
+    """Claim that all efforts have the opposite sign, if several joints show it and none contradicts it."""
+    turned = [j for j, fit in fits.items() if fit.opposes_gravity(j)]
+    if len(turned) < 2 or any(fit.carries_gravity(j) for j, fit in fits.items()):
         return False
     sizes = ", ".join(f"'{names[j]}' ({fits[j].slope[j]:.3g} times the expected)" for j in turned)
     diagnostics.claim(
         "torque-sign",
-        found=f"torque opposed to gravity on {sizes}, and on no joint torque that carries it",
-        expected="torque of the drives; that on a sensor may be of the other sign",
+        found=f"torque of opposite sign to gravity on {sizes}, and of the right sign on no joint",
+        expected="torque applied by the drives (a sensor may report its reaction)",
         do=f"set effort.sign = {{ {', '.join(f'{name} = -1' for name in names)} }} under [log]",
     )
     return True
@@ -388,15 +480,16 @@ def _claim_by_joint(robot: RobotModel, fits: Mapping[int, _PriorFit], diagnostic
             diagnostics.claim(
                 "joint-order",
                 found=f"its gravity torque in the effort column of '{names[best]}' "
-                f"(it explains {100 * fit.explained[best]:.3g} % of that, {100 * fit.explained[j]:.3g} % of its own)",
+                f"(explains {100 * fit.explained[best]:.3g} % of it, but {100 * fit.explained[j]:.3g} % of its own)",
                 expected="columns mapped to their joints",
+                do="swap these columns under effort in [log]",
                 place=place,
             )
         elif fit.opposes_gravity(j):
             diagnostics.claim(
                 "torque-sign",
-                found=f"torque opposed to gravity ({fit.slope[j]:.3g} times the expected)",
-                expected="torque that carries it",
+                found=f"torque of opposite sign to gravity ({fit.slope[j]:.3g} times the expected)",
+                expected="torque that carries gravity",
                 do="set effort.sign of this joint under [log]",
                 place=place,
             )
@@ -407,19 +500,19 @@ def _claim_by_joint(robot: RobotModel, fits: Mapping[int, _PriorFit], diagnostic
 def _claim_exchange(
     robot: RobotModel, states: States, diagnostics: Diagnostics, turned: Float | None = None
 ) -> bool:
-    """Claims an exchange of two joints that explains more than no gravity or a `turned` one; whether there is one."""
+    """Claim a swap of two joints if it explains more than zero or `turned` gravity; return whether there is one."""
     directions = [robot.gravity, np.zeros(3), *([] if turned is None else [turned])]
-    found = find_exchange(robot, states.q, states.dq, states.ddq, states.tau, directions)
-    if found is None:
+    exchange = find_exchange(robot, states.q, states.dq, states.ddq, states.tau, directions)
+    if exchange is None:
         return False
-    first, second = (f"'{robot.joint_names[j]}'" for j in found.joints)
+    first, second = (f"'{robot.joint_names[j]}'" for j in exchange.joints)
     diagnostics.claim(
         "joint-order",
-        found=f"{found.what} of {first} and {second} that are exchanged: so read, the described bodies explain far "
-        "more of the torque than as declared, without gravity or with gravity from elsewhere",
+        found=f"swapped {exchange.signals} of {first} and {second}: the prior (URDF) explains far more of the torque "
+        "with the swap than without",
         expected="columns mapped to their joints",
-        do=f"exchange their columns under {found.keys} in [log]",
-        place=Place(joint=robot.joint_names[found.joints[0]]),
+        do=f"swap their columns under {exchange.keys} in [log]",
+        place=Place(joint=robot.joint_names[exchange.joints[0]]),
     )
     return True
 
@@ -428,33 +521,33 @@ def _claim_mounting(diagnostics: Diagnostics, mounting: Mounting) -> None:
     direction = [f"{g:.4g}" for g in mounting.gravity.round(6) + 0.0]  # no -0
     diagnostics.claim(
         "tilted-base",
-        found=f"torque of a robot that is mounted another way: gravity {mounting.degrees:.0f} degrees off the "
+        found=f"torque of a robot with another mounting: gravity {mounting.degrees:.0f} degrees off the "
         "declared direction",
         expected="gravity along the declared direction",
-        do=f"declare how it stands, in the base frame: gravity = [{', '.join(direction)}] under [robot] in the "
+        do=f"declare gravity in the base frame: gravity = [{', '.join(direction)}] under [robot] in the "
         f"experiment file, or --gravity={','.join(direction)}",
     )
 
 
 def _claim_size(diagnostics: Diagnostics, slope: float, ratio: float, place: Place) -> None:
-    # A torque that is off by the gear ratio, to a factor of two, has been taken for that of the other side.
-    found = f"torque {slope:.3g} times the gravity torque of the description"
+    # A torque that is off by the gear ratio, within a factor of two, was declared on the wrong side of the gear.
+    finding = f"torque {slope:.3g} times the gravity torque of the prior (URDF)"
     for power, advice in (
         (1, 'it was measured at the link: declare effort.side = "link" under [log]'),
         (-1, 'it was measured at the motor: declare effort.side = "motor" under [log]'),
-        (2, "the ratio is given twice or upside down: gear_ratio is motor turns per joint turn"),
-        (-2, "the ratio is given upside down: gear_ratio is motor turns per joint turn"),
+        (2, "the ratio is applied twice or inverted: gear_ratio is motor turns per joint turn"),
+        (-2, "the ratio is inverted: gear_ratio is motor turns per joint turn"),
     ):
         if ratio > 5 and 0.5 < slope / ratio**power < 2.0:
-            text = f"{found}, which is the gear ratio {ratio:.4g}" + ("" if abs(power) == 1 else " squared")
-            text += " upside down" if power < 0 else ""
+            text = f"{finding}, close to {'the inverse of ' if power < 0 else ''}the gear ratio {ratio:.3g}"
+            text += "" if abs(power) == 1 else " squared"
             diagnostics.claim(
                 "gear-ratio-side", found=text, expected="a ratio near 1", do=advice, place=place
             )
             return
     diagnostics.claim(
         "unit-suspicion",
-        found=found,
+        found=finding,
         expected="a ratio near 1",
         do=size_advice(slope),
         place=place,
@@ -463,11 +556,19 @@ def _claim_size(diagnostics: Diagnostics, slope: float, ratio: float, place: Pla
 
 @dataclass(frozen=True, eq=False)
 class _PriorFit:
-    """Fit of every effort column by one joint's gravity torque; each (n,).
+    """Fit of every effort column by the gravity torque of one joint; each array (n_joints,).
 
-    slope, deviation: the coefficient and its standard deviation.    explained: share of the column's variance that the
-    whole fit explains.    certainty: share that gravity explains of what the rest of the fit leaves.
-    inertial, inertial_deviation: the coefficient of the joint's inertial torque and its standard deviation.
+    Parameters
+    ----------
+    slope, deviation : ndarray
+        Coefficient of the gravity torque and its standard deviation.
+    explained : ndarray
+        Share of the column's variance that the fit explains.
+    certainty : ndarray
+        Share that gravity explains of the variance left by the other regressors.
+    inertial, inertial_deviation : ndarray
+        Coefficient of the joint's inertial torque and its standard deviation.
+
     """
 
     slope: Float
@@ -478,19 +579,19 @@ class _PriorFit:
     inertial_deviation: Float
 
     def opposes_gravity(self, j: int) -> bool:
-        """Whether a column follows the joint's gravity the other way round, which explains most of it."""
+        """Whether a column is mostly explained by the joint's gravity torque with the opposite sign."""
         return bool(self.slope[j] < 0 and self.certainty[j] > 0.7)
 
     def carries_gravity(self, j: int) -> bool:
-        """Whether a column holds more than half of the joint's gravity beyond chance, which explains much of it."""
+        """Whether a column has significantly more than half of the joint's gravity torque, and follows it."""
         return bool(self.slope[j] - 3 * self.deviation[j] > 0.5 and self.certainty[j] > 0.3)
 
     def lacks_gravity(self, j: int) -> bool:
-        """Whether a column holds less than half of the joint's gravity beyond chance."""
+        """Whether a column has significantly less than half of the joint's gravity torque."""
         return bool(abs(self.slope[j]) + 3 * self.deviation[j] < 0.5)
 
     def without_gravity(self, j: int) -> bool:
-        """Whether a column holds the inertial torque, and no more than a fifth of it of gravity, if any."""
+        """Whether a column has the inertial torque, but less than a fifth of its share of the gravity torque."""
         inertial = self.inertial[j] - 3 * self.inertial_deviation[j]
         return bool(abs(self.slope[j]) + 3 * self.deviation[j] < 0.2 * inertial)
 
@@ -508,7 +609,7 @@ def _prior_fit(rigid: Float, dq: Float, tau: Float) -> _PriorFit:
 
 
 def _partial(column: Float, others: Float, tau: Float) -> tuple[Float, Float, Float]:
-    """A column (T,) and torque (T, n) less what others explain, and the slope (n,) of torque by the column."""
+    """Residuals of a column (T,) and of torque (T, n) after regression on others, and the slope (n,) between them."""
     Q, _ = np.linalg.qr(others)
     x, y = column - Q @ (Q.T @ column), tau - Q @ (Q.T @ tau)
     with np.errstate(divide="ignore", invalid="ignore"):  # nan where the others explain the column whole

@@ -1,4 +1,4 @@
-"""Logs opened for reading: files, their trajectories, and chunks of rows in SI units on the joints' side."""
+"""Logs opened for reading: files, trajectories, and chunks of rows in SI units at the joints."""
 
 from __future__ import annotations
 
@@ -65,15 +65,13 @@ from dynid.recording import (
 from dynid.robot.load import lock_joints, locked, rest_position
 from dynid.robot.model import RobotModel
 
-# Open tables made those of one robot: columns by the mapping, rows by trajectories, joints without columns
-# held.
+# Open tables mapped to one robot: columns by the mapping, rows by trajectories; joints without columns are locked.
 
-# Of the rows that a note lists.
-SHOWN_ROWS = 5
+SHOWN_ROWS = 5  # rows listed in a note
 
 
 def as_channel_map(mapping: ChannelMap | Mapping[str, Any] | None, robot: RobotModel) -> ChannelMap | None:
-    """A mapping as it is, or that of the plain data of a [log] table."""
+    """Return a mapping unchanged, or build it from the plain data of a [log] table."""
     if mapping is None or isinstance(mapping, ChannelMap):
         return mapping
     return channel_map(validate(LogSection, dict(mapping), {}, "mapping"), robot, "mapping")
@@ -82,9 +80,19 @@ def as_channel_map(mapping: ChannelMap | Mapping[str, Any] | None, robot: RobotM
 def of_joints(
     tables: Sequence[Table], robot: RobotModel, mapping: ChannelMap | None, topics: Sequence[str] = ()
 ) -> list[Table]:
-    """The tables, those of bags with the streams that hold the robot's joints.
+    """Select the streams with the robot's joints in tables of bags; other tables are unchanged.
 
-    topics: where the joint states are; those of the mapping, or else the only fitting one, where not given.
+    Parameters
+    ----------
+    tables : sequence of Table
+        Open tables.
+    robot : RobotModel
+        Robot of the log.
+    mapping : ChannelMap, optional
+        Mapping of the log.
+    topics : sequence of str
+        Topics of the joint states; by default those of the mapping, or else the only one that fits.
+
     """
     joints, named = _joints_and_topics(robot, mapping)
     known = (*robot.tree_joint_names, *robot.locked)
@@ -101,14 +109,33 @@ def mapped_tables(
     select: Sequence[Selection | str],
     extra: Sequence[str],
 ) -> tuple[Source, tuple[Diagnostic, ...]]:
-    """The tables as a source, of the robot with joints held of which there are no columns, and remarks.
+    """Map tables to a robot, whose joints without columns are locked.
 
-    mapping: None = dynid's own column names.    select: trajectories, by name or pattern.    extra: further columns.
+    Parameters
+    ----------
+    tables : sequence of Table
+        Open tables.
+    robot : RobotModel
+        Robot of the log.
+    mapping : ChannelMap, optional
+        None means dynid's standard column names.
+    select : sequence of Selection or str
+        Trajectories, by name or pattern.
+    extra : sequence of str
+        Further columns.
+
+    Returns
+    -------
+    source : Source
+        The mapped tables.
+    remarks : tuple of Diagnostic
+        Notes and warnings.
+
     """
     there, file = tables[0].column_names, str(tables[0].path)
     remarks = Diagnostics()
-    if mapping is None:  # a recording says itself what its columns are
-        mapping = as_channel_map(_own_section(tables[0], extra), robot)
+    if mapping is None:  # a recording of `dynid convert` contains its mapping
+        mapping = as_channel_map(_recorded_section(tables[0], extra), robot)
     absent = absent_joints(mapping, [name for table in tables for name in table.column_names], robot)
     if absent:
         places = {joint: rest_position(robot, joint) for joint in absent}
@@ -122,9 +149,9 @@ def mapped_tables(
         chosen = completed(mapping, there, robot, file, extra)
     time, tables = clock_as_written(tables, chosen.time, remarks)
     chosen = replace(chosen, time=time)
-    own = getattr(tables[0], "trajectory", None)
-    if chosen.trajectory is None and own is not None:
-        chosen = replace(chosen, trajectory=own)
+    table_trajectory = getattr(tables[0], "trajectory", None)
+    if chosen.trajectory is None and table_trajectory is not None:
+        chosen = replace(chosen, trajectory=table_trajectory)
     if chosen.time.column == ROW:
         tables = [with_row_numbers(table) for table in tables]
     if chosen.trajectory == MOTION:
@@ -137,22 +164,22 @@ def mapped_tables(
     if clocks:
         positions = [channel.column for channel in chosen.position.values()]
         tables = [OnOneClock(table, chosen.time, positions, clocks) for table in tables]
-    found = trajectories_in(tables, chosen)
-    if mapping is None and (rows := _begun_anew(found, chosen)):
+    available = trajectories_in(tables, chosen)
+    if mapping is None and (rows := _restart_rows(available, chosen)):
         chosen = replace(chosen, trajectory=MOTION)
         tables = [with_motions(table, chosen.time.column) for table in tables]
-        found = trajectories_in(tables, chosen)
-        text = f"time begins anew at row {', '.join(map(str, rows))}: each stretch is a motion"
+        available = trajectories_in(tables, chosen)
+        text = f"time restarts at row {', '.join(map(str, rows))}: each stretch is read as a motion"
         remarks.note("motions-found", text, Place(file=file, row=rows[0]))
-    wanted = [Selection(one) if isinstance(one, str) else one for one in select]
-    trajectories = tuple(selected(found, wanted))
-    for one in trajectories:
-        _report_order(one, remarks)
+    wanted = [Selection(selection) if isinstance(selection, str) else selection for selection in select]
+    trajectories = tuple(selected(available, wanted))
+    for trajectory in trajectories:
+        _report_order(trajectory, remarks)
     return Source(robot, chosen, tuple(tables), trajectories), tuple(remarks)
 
 
-def _own_section(table: Table, extra: Sequence[str]) -> dict[str, Any] | None:
-    """The [log] table that a recording brings along, with those of its further channels that are asked for."""
+def _recorded_section(table: Table, extra: Sequence[str]) -> dict[str, Any] | None:
+    """The [log] table of a recording, with the requested ones of its further channels; None for other tables."""
     section: Mapping[str, Any] | None = getattr(table, "section", None)
     if section is None:
         return None
@@ -160,11 +187,11 @@ def _own_section(table: Table, extra: Sequence[str]) -> dict[str, Any] | None:
     return {**section, "extra": {name: further[name] for name in extra if name in further}}
 
 
-def _begun_anew(found: Trajectories, chosen: ChannelMap) -> tuple[int, ...]:
-    """Rows at which recordings begin that stand one behind the other without a column that names them; () = none."""
+def _restart_rows(trajectories: Trajectories, chosen: ChannelMap) -> tuple[int, ...]:
+    """Rows at which further recordings begin in a file without a column that names them; () if there are none."""
     if chosen.trajectory is not None or chosen.sort:
         return ()
-    return tuple(row for order in found.orders.values() for row in order.begins_anew())
+    return tuple(row for order in trajectories.orders.values() for row in order.begins_anew())
 
 
 def _stated_units(table: Table) -> dict[str, str]:
@@ -172,23 +199,23 @@ def _stated_units(table: Table) -> dict[str, str]:
     return {name: unit for name in table.column_names if info is not None and (unit := info(name).unit)}
 
 
-def _report_order(one: Trajectory, remarks: Diagnostics) -> None:
-    if one.misplaced:
+def _report_order(trajectory: Trajectory, remarks: Diagnostics) -> None:
+    if trajectory.misplaced:
         remarks.warn(
             "rows-misplaced",
-            f"trajectory '{one.name}': {one.misplaced} of {one.row_count} rows stand a few rows from their place by "
-            "time, and are put there",
-            Place(file=str(one.file)),
+            f"trajectory '{trajectory.name}': {trajectory.misplaced} of {trajectory.row_count} rows are out of order "
+            "by a few rows; they are sorted by time",
+            Place(file=str(trajectory.file)),
         )
-    if one.left_out:
-        shown = ", ".join(map(str, one.left_out[:SHOWN_ROWS])) + (
-            " ..." if len(one.left_out) > SHOWN_ROWS else ""
+    if trajectory.left_out:
+        shown = ", ".join(map(str, trajectory.left_out[:SHOWN_ROWS])) + (
+            " ..." if len(trajectory.left_out) > SHOWN_ROWS else ""
         )
         remarks.note(
             "damaged-stamps",
-            f"trajectory '{one.name}': {len(one.left_out)} of {one.row_count} row(s) are left out, as their time "
-            f"stamps are missing or contradict those of the rows around them: {shown}",
-            Place(file=str(one.file), row=one.left_out[0]),
+            f"trajectory '{trajectory.name}': {len(trajectory.left_out)} of {trajectory.row_count} row(s) are left "
+            f"out, since their time stamps are missing or contradict their neighbours: {shown}",
+            Place(file=str(trajectory.file), row=trajectory.left_out[0]),
         )
 
 
@@ -222,7 +249,7 @@ def _require_columns(table: Table, m: ChannelMap) -> None:
         raise InputErrors(list(errors))
 
 
-# rad or m from where a model holds a joint: arms change their torque by some hundredths then.
+# rad or m: distance from the locked position of a joint that changes the torque of an arm by some percent.
 ELSEWHERE = 0.05
 
 
@@ -234,15 +261,33 @@ def read_log(
     extra: Sequence[str] = (),
     topics: Sequence[str] = (),
 ) -> Log:
-    """Opens one or several logs of a robot, files or folders of any format that has a reader.
+    """Open one or several logs of a robot, in any format that has a reader.
 
-    mapping: which column measures what, also as the plain data of an experiment's [log] table;
-    None = dynid's own column names (t, traj, q_<joint>, dq_<joint>, tau_<joint>).
-    select: trajectories to use, by name or glob, in whole or in part.
-    extra: further columns that terms of the model read, for a log with dynid's own column names.
-    topics: of bags, where the joint states are; those of the mapping, or else the only fitting one, where not given.
+    Parameters
+    ----------
+    paths : str, Path or sequence of these
+        Files or folders.
+    robot : RobotModel
+        Robot of the log.
+    mapping : ChannelMap or mapping, optional
+        Signal of each column, also as the plain data of an experiment's [log] table. None means dynid's standard
+        column names (t, traj, q_<joint>, dq_<joint>, tau_<joint>).
+    select : sequence of Selection or str
+        Trajectories to use, by name or glob, whole or in part.
+    extra : sequence of str
+        Further columns that terms of the model read, for a log with standard column names.
+    topics : sequence of str
+        Topics of the joint states in bags; by default those of the mapping, or else the only one that fits.
 
-    Raises InputError for files, columns or trajectories that do not exist or cannot be read.
+    Returns
+    -------
+    Log
+
+    Raises
+    ------
+    InputError
+        If files, columns or trajectories do not exist or cannot be read.
+
     """
     files = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
     if not files:
@@ -256,23 +301,23 @@ def read_log(
     if chosen is not None and len(files) > 1:
         tables = _with_parts_together(tables, chosen)
     tables = of_joints(tables, robot, chosen, topics)
-    return _held(*mapped_tables(tables, robot, chosen, select, extra))
+    return _with_joints_locked(*mapped_tables(tables, robot, chosen, select, extra))
 
 
 def _with_parts_together(tables: list[Table], mapping: ChannelMap) -> list[Table]:
-    """The tables; those of each recording together where the mapping has columns of several of its files."""
+    """Join the files of each recording into one table if the mapping needs columns of several files."""
     wanted = {channel.column for channel in (*mapping.position.values(), *mapping.effort.values())}
-    if any(isinstance(one, ManyTopics) or wanted <= {*one.column_names} for one in tables):
+    if any(isinstance(table, ManyTopics) or wanted <= {*table.column_names} for table in tables):
         return tables
     table_of = {table.path: table for table in tables}
     whole = [
         open_parts(parts, table_of.__getitem__) for parts in recordings(list(table_of)) if len(parts) > 1
     ]
-    return whole if whole and all(wanted <= {*one.column_names} for one in whole) else tables
+    return whole if whole and all(wanted <= {*table.column_names} for table in whole) else tables
 
 
-def _held(source: Source, remarks: tuple[Diagnostic, ...]) -> Log:
-    """The log of a source, in which joints whose effort says nothing are held where they are."""
+def _with_joints_locked(source: Source, remarks: tuple[Diagnostic, ...]) -> Log:
+    """Log of a source in which joints without a useful effort are locked at their positions."""
     log = Log(source.robot, source, source.trajectories, remarks)
     if not log.mapping.effort:
         return log
@@ -283,28 +328,28 @@ def _held(source: Source, remarks: tuple[Diagnostic, ...]) -> Log:
             if watch.idle and len(log.mapping.effort) == log.robot.n:
                 return log
     except DynidError:
-        return log  # what is wrong with the rows is reported by who reads them
-    found, unmeasured = watch.held(), watch.unmeasured()
+        return log  # errors in the rows are reported when the log is read
+    to_hold, unmeasured = watch.joints_to_lock(), watch.unmeasured()
     log = replace(log, resting=watch.resting)
     of_efforts = Diagnostics()
     if unmeasured:
         _report_unmeasured(unmeasured, of_efforts)
         log = log.without_efforts(unmeasured, tuple(of_efforts))
     free = log
-    for why, joints in found.items():
+    for why, joints in to_hold.items():
         places = {name: at for name, (at, _) in joints.items()}
         log = log.with_held(places, reason_of(why, joints, log.robot))
-    return replace(log, free=free) if found else log
+    return replace(log, free=free) if to_hold else log
 
 
 def _report_unmeasured(joints: Sequence[str], remarks: Diagnostics) -> None:
-    one = len(joints) == 1
+    single = len(joints) == 1
     named = ", ".join(f"'{joint}'" for joint in joints)
     remarks.warn(
         "joint-unmeasured",
-        f"{'joint' if one else 'joints'} {named} {'moves' if one else 'move'} without an effort in the log (none, or "
-        f"one value throughout): the motion is used, the {'equation is' if one else 'equations are'} left out, so that "
-        f"{'its' if one else 'their'} friction and rotor inertia are not identified",
+        f"{'joint' if single else 'joints'} {named} {'moves' if single else 'move'} without an effort in the log (none "
+        f"or constant): {'its' if single else 'their'} motion is used, but {'its' if single else 'their'} friction and "
+        "rotor inertia are not identified",
     )
 
 
@@ -315,7 +360,7 @@ class Source:
     Parameters
     ----------
     robot : RobotModel
-        With the drives by whose gains, gears and linkages columns become motion and torque of the joints.
+        Robot with the drives whose gains, gears and linkages convert columns to motion and torque of the joints.
     mapping : ChannelMap
     tables : tuple of Table
     trajectories : tuple of Trajectory
@@ -329,22 +374,22 @@ class Source:
 
     @cached_property
     def recording(self) -> Recording:
-        """All rows, decoded once.    Raises InputError for rows that cannot be read."""
+        """All rows, decoded once; raises InputError for rows that cannot be read."""
         return Recording(self.robot.joint_names, self.trajectories, self.decode)
 
     @cached_property
     def sha256(self) -> dict[str, str]:
-        """SHA-256 of every file, by path; of a log in memory that of its values, by name."""
+        """SHA-256 of every file by path, or of the values of a log in memory by name."""
         return {
             str(table.path): getattr(table, "sha256", None) or file_hash(table.path) for table in self.tables
         }
 
     def with_extra(self, channels: Mapping[str, Channel]) -> Source:
-        """The source with these further channels in place of others."""
+        """Source with these further channels instead of the previous ones."""
         return replace(self, mapping=replace(self.mapping, extra=dict(channels)))
 
     def decode(self, trajectory: Trajectory) -> Iterator[RawChunk]:
-        """Yield chunks of one trajectory from its file; sorted by time if the mapping says so."""
+        """Yield chunks of one trajectory from its file, sorted by time if the mapping requires it."""
         chunks = self._converted(trajectory)
         if self.mapping.sort:
             chunks = _sorted(chunks)
@@ -361,7 +406,7 @@ class Source:
             yield replace(conversion.chunk(trajectory, row, numbers), empty=empty)
 
     def _numbers(self, trajectory: Trajectory) -> Iterator[tuple[int, dict[str, Float], Float]]:
-        # First row, columns, and the time (s) of rows that are left out as they hold nothing but a time.
+        # First row, columns, and the times (s) of rows that are left out because they have nothing but a time.
         table = next(table for table in self.tables if table.path == trajectory.file)
         columns = self.mapping.columns
         row = trajectory.first_row
@@ -384,10 +429,22 @@ class Source:
 class Log:
     """An open log: trajectories of one robot, read chunk by chunk.
 
-    Joints that the files do not hold, or without effort, are held in its robot, or `unmeasured`.
-    resting: joints that stand still throughout, though not held, and where (rad or m).
-    free: the same log before joints were held because of their effort; None = none were.
-    ignored_efforts: joints whose effort is left out.
+    Joints that are missing from the files, or without effort, are locked in its robot, or `unmeasured`.
+
+    Parameters
+    ----------
+    robot : RobotModel
+    source : Source
+    trajectories : tuple of Trajectory
+    own_remarks : tuple of Diagnostic
+        Remarks on this log, besides those of its tables.
+    resting : mapping of str to float, rad or m
+        Position of joints at rest in the whole log that are not locked.
+    free : Log, optional
+        The same log before joints were locked because of their effort; None if none were.
+    ignored_efforts : frozenset of str
+        Joints whose effort is not used.
+
     """
 
     robot: RobotModel
@@ -399,70 +456,70 @@ class Log:
     ignored_efforts: frozenset[str] = frozenset()
 
     def of_robot(self, robot: RobotModel) -> Log:
-        """The same log without the joints that are held in a robot; raises UsageError for one of other joints.
+        """Log without the joints that are locked in a robot; raises UsageError for a robot with other joints.
 
-        Joints of the robot that the log holds because of their effort are `unmeasured` instead.
+        Joints of the robot that the log locked because of their effort become `unmeasured`.
         """
         back = set(robot.joint_names) - set(self.robot.joint_names)
         if self.free is not None and back and back <= set(self.free.robot.joint_names):
-            held = {j: at for j, at in self.robot.locked.items() if j in self.free.robot.joint_names}
-            unheld = self.free.without_efforts([j for j in held if j in back])
-            rest = {j: at for j, at in held.items() if j not in back}
-            return unheld.with_held(rest, "with an effort that says nothing of the motion").of_robot(robot)
+            positions = {j: at for j, at in self.robot.locked.items() if j in self.free.robot.joint_names}
+            unlocked = self.free.without_efforts([j for j in positions if j in back])
+            rest = {j: at for j, at in positions.items() if j not in back}
+            return unlocked.with_held(rest, "without a useful effort").of_robot(robot)
         gone = [joint for joint in self.robot.joint_names if joint not in robot.joint_names]
         if set(robot.joint_names) - set(self.robot.joint_names) or not set(gone) <= set(robot.locked):
             raise UsageError(
                 "other-joints",
                 found=f"a log of the joints {', '.join(self.robot.joint_names)}",
-                expected=", ".join(robot.joint_names),
+                expected=f"the joints of the model: {', '.join(robot.joint_names)}",
             )
         values = {joint: robot.locked[joint] for joint in gone}
-        return self._holding(values, self._elsewhere(values)) if gone else self
+        return self._with_locked(values, self._moved_locked_joints(values)) if gone else self
 
-    def _elsewhere(self, values: Mapping[str, float]) -> tuple[Diagnostic, ...]:
-        # Joints that a model holds and that stand elsewhere in this log, or move in it.
+    def _moved_locked_joints(self, values: Mapping[str, float]) -> tuple[Diagnostic, ...]:
+        # Joints locked in the model that have another position in this log, or move in it.
         remarks = Diagnostics()
         for joint, at in values.items():
             if joint not in self.mapping.effort:
                 continue
             here = self.resting.get(joint)
             if here is None or abs(here - at) > ELSEWHERE:
-                where = "moves in this log" if here is None else f"stands at {here:.3g} in this log"
+                where = "moves in this log" if here is None else f"is at {here:.3g} in this log"
                 remarks.warn(
                     "held-elsewhere",
-                    f"joint '{joint}' is held at {at:.3g} in the model and {where}: the bodies that it carries are "
-                    "elsewhere than the model has them",
+                    f"joint '{joint}' is locked at {at:.3g} in the model but {where}: the links that it carries are "
+                    "not where the model assumes them",
                 )
         return tuple(remarks)
 
-    def _holding(self, values: Mapping[str, float], remarks: Sequence[Diagnostic] = ()) -> Log:
+    def _with_locked(self, values: Mapping[str, float], remarks: Sequence[Diagnostic] = ()) -> Log:
         robot = lock_joints(self.robot, values).robot
         resting = {joint: at for joint, at in self.resting.items() if joint not in values}
         return replace(self, robot=robot, own_remarks=(*self.own_remarks, *remarks), resting=resting)
 
     def with_held(self, values: Mapping[str, float], reason: str) -> Log:
-        """The log with some of its joints held, rad or m, and a remark that says why."""
+        """Log with some of its joints locked at positions in rad or m, and a remark with the reason."""
         remarks = Diagnostics()
         locked(self.robot, values, reason, remarks)
-        return self._holding(values, tuple(remarks)) if values else self
+        return self._with_locked(values, tuple(remarks)) if values else self
 
     def without_efforts(self, joints: Sequence[str], remarks: Sequence[Diagnostic] = ()) -> Log:
-        """The log in which some joints are `unmeasured`: their motion is used, their equations are left out."""
+        """Log in which some joints are `unmeasured`: their motion is used, their equations are left out."""
         if not joints:
             return self
         ignored = self.ignored_efforts | frozenset(joints)
         return replace(self, ignored_efforts=ignored, own_remarks=(*self.own_remarks, *remarks))
 
     def with_extra(self, channels: Mapping[str, Channel]) -> Log:
-        """The log with these further channels in place of others."""
+        """Log with these further channels instead of the previous ones."""
         return replace(self, source=self.source.with_extra(channels))
 
     def with_mapping(self, mapping: ChannelMap) -> Log:
-        """The log read by another mapping of its columns."""
+        """Log read with another mapping of its columns."""
         return replace(self, source=replace(self.source, mapping=mapping))
 
     def held_in(self, robot: RobotModel) -> RobotModel:
-        """The robot with those joints held that are held in this log's; raises UsageError for one of other joints."""
+        """Lock the joints in a robot that are locked in this log; raises UsageError for a robot with other joints."""
         gone = [joint for joint in robot.joint_names if joint not in self.robot.joint_names]
         if not gone:
             return robot
@@ -470,7 +527,7 @@ class Log:
             raise UsageError(
                 "other-joints",
                 found=f"a log of the joints {', '.join(self.robot.joint_names)}",
-                expected=", ".join(robot.joint_names),
+                expected=f"the joints of the model: {', '.join(robot.joint_names)}",
             )
         return lock_joints(robot, {joint: self.robot.locked[joint] for joint in gone}).robot
 
@@ -494,24 +551,47 @@ class Log:
         units: Mapping[str, str] | None = None,
         name: str = "arrays",
     ) -> Log:
-        """A log of arrays in memory, which are copied.
+        """Make a log from arrays in memory, which are copied.
 
-        t: (T,) s.    q, dq, tau: (T, n) rad, rad/s, N m (m, m/s, N); missing values are nan.
-        theta, dtheta: (T, n), reflected motion of motors with encoders of their own.    temperature: (T, n), degC.
-        q_des, dq_des, tau_ff: (T, n), what the drives were commanded; in place of tau, by the robot's `servo`.
-        extra: further channels that terms read, (T,) each.    trajectory: name of every row (T,), None = one motion.
-        joints: names of the arrays' columns in their order; None = robot.joint_names.
-        units: of t, q, dq, tau, ... where they are not those above, e.g. {"q": "deg", "tau": "A"}.
-        name: what messages and results call the log.
+        Parameters
+        ----------
+        robot : RobotModel
+            Robot of the log.
+        t : array_like, shape (n_samples,), s
+            Time.
+        q, tau, dq : array_like, shape (n_samples, n_joints), rad, N m, rad/s (m, N, m/s)
+            Positions, torques and velocities; missing values are nan.
+        theta, dtheta : array_like, shape (n_samples, n_joints), rad, rad/s
+            Reflected motion of motors with encoders.
+        temperature : array_like, shape (n_samples, n_joints), degC
+            Temperatures.
+        q_des, dq_des, tau_ff : array_like, shape (n_samples, n_joints)
+            Commands of the drives, from which the torque is computed by the robot's `servo`; instead of `tau`.
+        extra : mapping of str to array_like, shape (n_samples,)
+            Further channels that terms read.
+        trajectory : array_like of str, shape (n_samples,)
+            Name of the motion of every row; None means one motion.
+        joints : sequence of str
+            Joints of the arrays' columns; None means robot.joint_names.
+        units : mapping of str to str
+            Units of t, q, dq, tau, ... that differ from those above, e.g. {"q": "deg", "tau": "A"}.
+        name : str
+            Name of the log in messages and results.
 
-        Raises UsageError for arrays that do not fit together, InputError for units and joints that are not known.
+        Raises
+        ------
+        UsageError
+            For arrays of inconsistent shapes.
+        InputError
+            For unknown units and joints.
+
         """
         given = {"q": q, "dq": dq, "tau": tau, "theta": theta, "dtheta": dtheta, "temperature": temperature}
         given |= {"q_des": q_des, "dq_des": dq_des, "tau_ff": tau_ff}
         by_joint = {key: values for key, values in given.items() if values is not None}
         arrays = Arrays(t, by_joint, tuple(joints or robot.joint_names), trajectory, extra or {})
         mapping = as_channel_map(arrays.section(units or {}), robot)
-        return _held(*mapped_tables([arrays.table(name)], robot, mapping, (Selection(),), ()))
+        return _with_joints_locked(*mapped_tables([arrays.table(name)], robot, mapping, (Selection(),), ()))
 
     @staticmethod
     def from_frame(
@@ -523,18 +603,40 @@ class Log:
         extra: Sequence[str] = (),
         name: str = "frame",
     ) -> Log:
-        """A log of a data frame: pandas, polars, Arrow, or anything with Arrow's C stream interface.
+        """Make a log from a data frame.
 
-        mapping, select, extra: as for `read_log`.    name: what messages and results call the log.
-        The frame may be read where it lies: do not change it while the log is in use.
+        The frame may be read in place: do not change it while the log is in use.
 
-        Raises UsageError for what is no data frame, InputError for columns or trajectories that do not exist.
+        Parameters
+        ----------
+        frame : object
+            A pandas, polars or Arrow frame, or any object with Arrow's C stream interface.
+        robot : RobotModel
+            Robot of the log.
+        mapping : ChannelMap or mapping, optional
+            As for `read_log`.
+        select : sequence of Selection or str
+            As for `read_log`.
+        extra : sequence of str
+            As for `read_log`.
+        name : str
+            Name of the log in messages and results.
+
+        Raises
+        ------
+        UsageError
+            For an object that is no data frame.
+        InputError
+            If columns or trajectories do not exist.
+
         """
         tables = [frame_table(frame, name)]
-        return _held(*mapped_tables(tables, robot, as_channel_map(mapping, robot), select, extra))
+        return _with_joints_locked(
+            *mapped_tables(tables, robot, as_channel_map(mapping, robot), select, extra)
+        )
 
     def overview(self) -> Overview:
-        """What is shown of the log: its files, trajectories and channels."""
+        """Overview of the files, trajectories and channels of the log."""
         m = self.mapping
         groups = {
             "position": m.position,
@@ -553,14 +655,19 @@ class Log:
             f"{'trajectory' if len(self.trajectories) == 1 else 'trajectories'}, {self.duration:.4g} s",
             (
                 ("from", listed([table.path.name for table in self.tables])),
-                ("trajectories", listed([one.name for one in self.trajectories])),
+                ("trajectories", listed([trajectory.name for trajectory in self.trajectories])),
                 ("channels", listed(channels)),
                 ("joints", listed(self.robot.joint_names)),
             ),
             ("trajectory", "rows", "from, s", "to, s"),
             tuple(
-                (one.name, str(one.row_count), f"{one.start_time:.6g}", f"{one.end_time:.6g}")
-                for one in self.trajectories
+                (
+                    trajectory.name,
+                    str(trajectory.row_count),
+                    f"{trajectory.start_time:.6g}",
+                    f"{trajectory.end_time:.6g}",
+                )
+                for trajectory in self.trajectories
             ),
         )
 
@@ -572,56 +679,71 @@ class Log:
 
     @property
     def duration(self) -> float:
-        """Seconds of all trajectories together."""
+        """Total duration of all trajectories, s."""
         return sum(t.end_time - t.start_time for t in self.trajectories)
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        """Joints without an effort where others have one: they move, and no equation is theirs; chunks have zero."""
+        """Moving joints without a measured effort, although others have one; chunks have 0, and no equation is used."""
         logged = self.mapping.effort
         return tuple(j for j in self.robot.joint_names if j not in logged) if logged else ()
 
     @property
     def has_effort(self) -> bool:
-        """Whether joint effort was logged, or commands from which it is made."""
+        """Whether joint effort was logged, or commands from which it is computed."""
         return self.mapping.gives_torque
 
     @property
     def remarks(self) -> tuple[Diagnostic, ...]:
-        """What the readers of the files have to say to the user, and which joints are held as they are not there."""
-        of_tables = (one for table in self.tables for one in getattr(table, "remarks", ()))
+        """Notes and warnings of the readers, and remarks on locked joints."""
+        of_tables = (remark for table in self.tables for remark in getattr(table, "remarks", ()))
         return (*self.own_remarks, *of_tables)
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The open files, as they are: columns by name, rows in their order."""
+        """The open files, unmapped."""
         return self.source.tables
 
     @cached_property
     def mapping(self) -> ChannelMap:
-        """Which column measures what, of the joints that are not held."""
-        held = [joint for joint in self.source.robot.joint_names if joint not in self.robot.joint_names]
-        mapping = without_joints(self.source.mapping, held)
+        """Columns by signal and joint, without locked joints and unused efforts."""
+        locked_joints = [
+            joint for joint in self.source.robot.joint_names if joint not in self.robot.joint_names
+        ]
+        mapping = without_joints(self.source.mapping, locked_joints)
         return without_effort(mapping, self.ignored_efforts) if self.ignored_efforts else mapping
 
     @cached_property
     def channels(self) -> Channels:
-        """Which signals are recorded of which joints."""
+        """Joints of each recorded signal."""
         return self.mapping.channels
 
     @property
     def sha256(self) -> dict[str, str]:
-        """SHA-256 of every file, by path; of a log in memory that of its values, by name."""
+        """SHA-256 of every file by path, or of the values of a log in memory by name."""
         return self.source.sha256
 
     def identity(self) -> list[list[Any]]:
-        """What makes the data of each trajectory itself: [hash of the file, first row, start time, end time]."""
+        """Identity of each trajectory's data: [hash of the file, first row, start time, end time]."""
         return [[self.sha256[str(t.file)], t.first_row, t.start_time, t.end_time] for t in self.trajectories]
 
     def chunks(self, trajectory: Trajectory, rows: int = ROWS) -> Iterator[RawChunk]:
-        """Yield consecutive chunks of one trajectory, of at most so many rows.
+        """Yield consecutive chunks of one trajectory with at most `rows` rows.
 
-        Torque that is made of commands begins when the first of them acts: rows before that are left out.
+        Torque computed from commands begins when the first command takes effect; rows before that are left out.
+
+        Parameters
+        ----------
+        trajectory : Trajectory
+            A trajectory of the log.
+        rows : int
+            Most rows of a chunk.
+
+        Raises
+        ------
+        InputError
+            If there are commands but no gains of the position controllers, or rows cannot be read.
+
         """
         chunks = self.recorded(trajectory, rows)
         servo = self.robot.drive.servo
@@ -629,9 +751,9 @@ class Log:
             if servo is None or not servo.known:
                 raise InputError(
                     "no-gains",
-                    found="commands in place of a measured torque, and no gains of the position controllers",
-                    expected="kp, and kd if there is damping, of every joint",
-                    do="give them as kp = ..., kd = ... under [drive] of the experiment, or as --kp and --kd",
+                    found="commands instead of a measured torque, but no gains of the position controllers",
+                    expected="kp (and kd, if there is damping) of every joint",
+                    do="set kp = ... and kd = ... under [drive] in the experiment file, or pass --kp and --kd",
                 )
             chunks = map(servo_torque(servo), chunks)
             if servo.lag > 0:
@@ -639,7 +761,7 @@ class Log:
         yield from chunks
 
     def recorded(self, trajectory: Trajectory, rows: int = ROWS) -> Iterator[RawChunk]:
-        """Yield chunks as recorded: commands in place of a torque that is made of them."""
+        """Yield chunks as recorded, with commands instead of the torque computed from them."""
         known = trajectory in self.source.recording
         recording = (
             self.source.recording if known else replace(self.source, trajectories=(trajectory,)).recording
@@ -653,15 +775,15 @@ class Log:
             yield from pieces_of(replace(chunk, tau=tau), rows)
 
     def read(self, trajectory: Trajectory) -> RawChunk:
-        """The whole trajectory at once."""
+        """Read a whole trajectory as one chunk."""
         return joined(list(self.chunks(trajectory)))
 
     def commands_of(self, name: str) -> Commands:
-        """What the drives were told throughout the trajectory of a name."""
-        return self.commands(next(one for one in self.trajectories if one.name == name))
+        """Commands throughout the trajectory with a name; raises UsageError for a log without commands."""
+        return self.commands(next(trajectory for trajectory in self.trajectories if trajectory.name == name))
 
     def commands(self, trajectory: Trajectory) -> Commands:
-        """The commands throughout a trajectory; raises UsageError for a log without commands."""
+        """Commands throughout a trajectory; raises UsageError for a log without commands."""
         if not self.channels.commanded:
             raise UsageError(
                 "no-command", found="a log without commanded positions", expected="q_des of every joint"
@@ -674,9 +796,17 @@ class Log:
 
 
 def as_log(log: Any, robot: RobotModel, extra: Sequence[str] = ()) -> Log:
-    """A Log as it is, or that of a data frame with dynid's own column names.
+    """Return a Log unchanged, or make one from a data frame with standard column names.
 
-    extra: further columns of the frame that terms of the model read.    Raises as Log.from_frame.
+    Parameters
+    ----------
+    log : Log or data frame
+        The log.
+    robot : RobotModel
+        Robot of the log.
+    extra : sequence of str
+        Further columns of the frame that terms of the model read.
+
     """
     return log if isinstance(log, Log) else Log.from_frame(log, robot, extra=extra)
 
@@ -686,7 +816,7 @@ def _units(channels: Mapping[str, Channel]) -> str:
 
 
 def _empty_rows(numbers: Mapping[str, Float], columns: Sequence[str]) -> Bool:
-    """Rows without a number in any column but the first, the time: other signals of the file made them."""
+    """Mask of rows with no number besides the time (first column), which belong to other signals of the file."""
     empty = np.ones(len(numbers[columns[0]]), dtype=np.bool_)
     for name in columns[1:]:
         if not empty.any():

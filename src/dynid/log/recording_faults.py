@@ -1,4 +1,4 @@
-"""Faults of recording that leave plausible numbers: rows lost behind even time stamps, frozen or unsigned efforts."""
+"""Recording faults with plausible numbers: lost rows with even time stamps, frozen efforts, unsigned efforts."""
 
 from __future__ import annotations
 
@@ -16,26 +16,39 @@ from dynid.log.log import lattice_step
 from dynid.recording import RawChunk
 from dynid.robot.model import RobotModel
 
-# Whether an effort that comes down to zero and goes up again was logged without its sign.
+# Detection of an effort that was logged without its sign: it falls to zero and rises again with a kink.
 
-# Shares of the largest value: what comes as close to zero touches it; it is one touch until the effort is as far
-# away again; and it is looked at up to here.
+# Shares of the largest value: below TOUCHES the effort touches zero; the touch ends above LEAVES; the effort is
+# examined around the touch up to UP_TO.
 TOUCHES, LEAVES, UP_TO = 0.02, 0.06, 0.25
-# Samples on either side of a touch, and order of the smooth curve through them.
+# Least number of samples on each side of a touch, and order of the polynomial fitted to them.
 SIDE, ORDER = 4, 3
-# A way back of a joint below this share of its way is noise of its encoder.
+# Share of the path of a joint: a smaller motion back is encoder noise.
 WAY_BACK = 0.02
-# Deviations below this share of the largest value are those of numbers that were rounded.
+# Share of the largest value: smaller deviations are rounding.
 ROUNDED = 1e-4
-# An effort whose samples are zero for this share of the time around a touch is switched off, or cut off, there.
+# Share of samples that are exactly zero around a touch from which the effort is switched off or clipped there.
 SWITCHED_OFF = 1.0 / 3.0
 
 
 def sign_evidence(effort: Float, position: Float) -> float:
-    """How much smoother an effort (T,), not below zero, is with the sign given back that it may have lost.
+    """Evidence that a nonnegative effort has lost its sign.
 
-    Logarithm of the ratio of squared deviations from smooth curves, without and with a change of sign at each touch,
-    summed over the touches. Friction jumps where the joint turns round, so that a curve ends there.
+    The log ratio of the squared deviations from smooth curves without and with a change of sign at each touch of zero,
+    summed over the touches. Curves end where the joint reverses, since friction jumps there.
+
+    Parameters
+    ----------
+    effort : ndarray, shape (n_samples,)
+        Nonnegative effort.
+    position : ndarray, shape (n_samples,), rad or m
+        Position of the joint.
+
+    Returns
+    -------
+    float
+        Positive if the effort is smoother with a change of sign.
+
     """
     if effort.max(initial=0.0) <= 0:
         return 0.0
@@ -48,14 +61,14 @@ def sign_evidence(effort: Float, position: Float) -> float:
     ]
     if not touches:
         return 0.0
-    # Between two touches the effort is highest.
+    # Segments end at the highest effort between two touches.
     tops = [a + int(np.argmax(effort[a:b])) for a, b in pairwise(touches)]
     far, evidence = np.flatnonzero(effort > UP_TO), 0.0
     for at, first, last in zip(touches, [0, *tops], [*tops, len(effort)], strict=True):
         beyond = int(np.searchsorted(far, at))
         start = max(first, int(far[beyond - 1]) + 1 if beyond else 0)
         end = min(last, int(far[beyond]) if beyond < len(far) else len(effort))
-        start, end = _one_way(position, start, end, at)
+        start, end = _part_in_one_direction(position, start, end, at)
         around = effort[start:end]
         if min(at - start, end - at - 1) < SIDE or (around == 0).mean() > SWITCHED_OFF:
             continue
@@ -66,39 +79,42 @@ def sign_evidence(effort: Float, position: Float) -> float:
 
 
 def _roughness(values: Float) -> float:
-    """Sum of squared deviations of values (T,) from a polynomial."""
+    """Sum of squared deviations of values (T,) from a fitted polynomial."""
     basis = np.linalg.qr(np.vander(np.linspace(-1.0, 1.0, len(values)), ORDER + 1))[0]
     return float(((values - basis @ (basis.T @ values)) ** 2).sum())
 
 
-def _one_way(position: Float, start: int, end: int, at: int) -> tuple[int, int]:
-    """The part of start..end around a sample in which a joint does not turn round."""
+def _part_in_one_direction(position: Float, start: int, end: int, at: int) -> tuple[int, int]:
+    """Part of start..end around sample `at` in which the joint does not reverse."""
     while end - start > 2:
         path = position[start:end]
-        # The same both ways round: an extreme inside that lies beyond both ends.
+        # In both directions: an interior extreme beyond both ends.
         beyond = [(int(np.argmax(way)), way.max() - max(way[0], way[-1])) for way in (path, -path)]
-        turn, back = max(beyond, key=lambda one: one[1])
+        turn, back = max(beyond, key=lambda extreme: extreme[1])
         if back <= WAY_BACK * np.ptp(path):
             break
         start, end = (start + turn, end) if start + turn <= at else (start, start + turn + 1)
     return start, end
 
 
-# Efforts that never change their sign while their joint moves both ways, and grow with its speed: supply
-# currents.
+# Efforts of one sign that grow with the speed of a joint that moves in both directions: supply currents.
 
 ONE_SIDED = "one-sided-effort"
-# Correlation of such an effort with the speed, and how many times that with the velocity it is. Weight on a joint that
-# moves to and fro about the level does as much: alone this proves nothing.
+# Least correlation of the effort with the speed, and its least ratio to the correlation with the velocity. Gravity on a
+# joint that swings about the horizontal can do the same, so that this alone proves nothing.
 FOLLOWS, RATHER = 0.4, 3.0
-# Share of the rows with motion each way.
+# Least share of the rows with motion in each direction.
 EACH_WAY = 0.2
 
 
 class OneSidedWatch:
-    """Moments of efforts of one sign with velocity and speed, while the windows of a log pass by.
+    """Correlates efforts of one sign with velocity and speed, window by window.
 
-    names: of the joints.
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the joints.
+
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -109,7 +125,18 @@ class OneSidedWatch:
         self._means, self._products = np.zeros((n, 3)), np.zeros((n, 3, 3))
 
     def see(self, t: Float, q: Float, effort: Float, low: Float, high: Float) -> None:
-        """Takes a window t (T,) of positions and efforts (n, T), whose ends are low, high (n,)."""
+        """Take a window into the sums.
+
+        Parameters
+        ----------
+        t : ndarray, shape (n_samples,), s
+            Time.
+        q, effort : ndarray, shape (n_joints, n_samples)
+            Positions and efforts.
+        low, high : ndarray, shape (n_joints,)
+            Range of the efforts.
+
+        """
         self._low, self._high = np.fmin(self._low, low), np.fmax(self._high, high)
         for j in np.flatnonzero(self._of_one_sign & np.isfinite(low)).tolist():
             step = np.diff(t)
@@ -125,11 +152,11 @@ class OneSidedWatch:
             self._products[j] += rows.T @ rows
 
     def finish(self, moved: Bool, sink: Diagnostics) -> None:
-        """Notes such efforts of joints that moved."""
+        """Note efforts of one sign that follow the speed, for joints that moved."""
         for j in np.flatnonzero(moved & self._of_one_sign & (self._rows > 0)).tolist():
             count = self._rows[j]
             mean = self._means[j] / count
-            with np.errstate(over="ignore", invalid="ignore"):  # of numbers of no size
+            with np.errstate(over="ignore", invalid="ignore"):  # unphysically large numbers overflow
                 covariance = self._products[j] / count - np.outer(mean, mean)
                 size = np.sqrt(np.diag(covariance))
             if (
@@ -141,9 +168,8 @@ class OneSidedWatch:
             if speed > FOLLOWS and speed > RATHER * abs(velocity):
                 sink.note(
                     ONE_SIDED,
-                    f"an effort from {self._low[j]:.4g} to {self._high[j]:.4g} that never changes its sign while the "
-                    f"joint moves both ways, and follows its speed (correlation {speed:.2f}), not its velocity "
-                    f"({velocity:.2f})",
+                    f"an effort from {self._low[j]:.3g} to {self._high[j]:.3g} that never changes sign and follows the "
+                    f"speed (correlation {speed:.2f}), not the velocity ({velocity:.2f})",
                     Place(joint=self._names[j]),
                 )
 
@@ -152,48 +178,54 @@ class OneSidedWatch:
         return np.asarray((self._low >= 0) | (self._high <= 0))
 
 
-# An effort that stands still for so long (s and rows), while its joint moves on by so much (rad or m), is frozen.
+# An effort is frozen if it is constant for this long (s, rows) while its joint moves by this much (rad or m),
 FROZEN_SECONDS, FROZEN_ROWS, FROZEN_MOTION = 0.25, 20, 0.02
-# And that much longer than it usually repeats itself.
+# and this many times longer than it usually repeats a value.
 FROZEN_TIMES = 5.0
-# At an end of its range an effort is cut off, unless it stands there once while its joint turns round so often. One of
-# no more values than this, whose steps are 2 % of its range, may stand on any of them.
+# At an end of its range a constant effort is clipped, not frozen, unless it is there once while its joint reverses this
+# often. An effort with at most this many distinct values (steps of 2 % of its range) may repeat any of them.
 FROZEN_TURNS, COARSE_VALUES = 2, 50
-# Below this share of the log it is a hitch.
+# Share of the log: shorter freezes are ignored.
 FROZEN_SHARE = 0.01
-# An effort whose least value lies within this share of its peak above zero has lost its sign if it is so many times
-# smoother (squared deviations, over all touches of zero) with the sign given back.
+# An effort whose least value is within AT_ZERO of its peak above zero has lost its sign if it is SMOOTHER times
+# smoother (squared deviations, over all touches of zero) with its sign restored.
 AT_ZERO, SMOOTHER = 2e-3, 20.0
-# A jump along the motion counts from so many times the usual unevenness and so many rows on (sampling that jitters or
-# repeats itself makes one or two), if it leaves so little of all joints' unevenness; time steps are even to this share.
+# A jump along the motion counts if it exceeds the usual unevenness by this factor and this many rows (jittering or
+# repeated sampling makes one or two), and explains all but this share of the joints' unevenness.
 JUMP_SIGNIFICANCE, JUMP_ROWS, LEFT = 12.0, 5.0, 0.05
+# Relative deviation of time steps that still counts as even.
 EVEN = 0.2
-# A step below this share of the usual one is a repeated sample. Where such are more than this share of so many rows
-# around a jump, what is lost and what is late cannot be distinguished; elsewhere the way covered there has to be longer
-# than at the usual pace by this share of the jump.
+# A step below STALLED usual steps is a repeated sample. If repeated samples are more than STALE_SHARE of the QUIET rows
+# around a jump, lost and late rows cannot be distinguished; otherwise the path around the jump must be longer than at
+# the usual pace by NOT_CAUGHT_UP of the jump.
 STALLED, STALE_SHARE, QUIET, NOT_CAUGHT_UP = 0.05, 0.2, 15, 0.5
-# Steps on either side of a jump, and of rows that stand still before it, that the pace is taken from.
+# Steps on each side of a jump, and of the stationary rows before it, that give the pace.
 PACE = 5
-# Median of the size of a normal variable over its standard deviation.
+# Median absolute value of a normal variable over its standard deviation.
 NORMAL_MEDIAN = 0.6745
-# Share of its greatest unevenness, times the root of the number of joints, that half of a joint's samples reach where
-# none can be a jump.
+# If half of the samples of each joint reach this share of its largest unevenness, times the root of the number of
+# joints, no sample can be a jump.
 EVEN_SHARE = NORMAL_MEDIAN / JUMP_SIGNIFICANCE * (1.0 + 1e-9)
-# Of 1.5 q6 - 1.5 q3 + 0.5 q0 - 0.5 q9 in steps that all four are rounded to: sqrt(5 / 12).
+# Standard deviation of 1.5 q6 - 1.5 q3 + 0.5 q0 - 0.5 q9 in steps that all four are rounded to: sqrt(5 / 12).
 RECORDING_FAULTS_ROUNDED = 0.645
-# Motion below so many times its own unevenness is rest.
+# Motion below this many times its own unevenness is rest.
 MOVING = 3.0
-WINDOW = 4096
-LOOKED_AT = 5  # one value in so many, for a first look at runs
-# Windows from the start of the log that efforts' lattices are estimated in, and of those after them one in so many.
+WINDOW = 4096  # rows
+LOOKED_AT = 5  # one value in this many is tested first when searching for runs
+# The quantisation of efforts is estimated in this many first windows, and in one of this many windows after them.
 LATTICE_WINDOWS, LATTICE_EVERY = 16, 32
 
 
 class RecordingWatch:
-    """Looks for such faults while the chunks of a log pass by, in windows that do not depend on the chunks.
+    """Searches for recording faults chunk by chunk, in windows that do not depend on the chunks.
 
-    effort_step: (n,) lattice of the efforts, 0 = none.    beside: (2, n) share of the samples on the step of the
-    lattice next to the upper and the lower end.
+    Attributes
+    ----------
+    effort_step : ndarray, shape (n_joints,)
+        Quantisation step of the efforts, 0 if none.
+    next_to_end : ndarray, shape (2, n_joints)
+        Share of the samples one step below the upper end and one step above the lower end of the efforts.
+
     """
 
     def __init__(self, robot: RobotModel) -> None:
@@ -204,19 +236,19 @@ class RecordingWatch:
         self._uneven: list[Float | None] = [None] * n
         self.least, self.most = np.full(n, np.inf), np.full(n, -np.inf)
         self.lost_sign, self.effort_step = np.zeros(n), np.zeros(n)
-        self.beside_count = np.zeros((2, n))
+        self.next_to_end_count = np.zeros((2, n))
         self.one_sided = OneSidedWatch(robot.joint_names)
         self.jumps: list[tuple[float, float]] = []
-        self._rest: list[tuple[Float, Float, Float]] = []  # rows that no window has had yet
+        self._rest: list[tuple[Float, Float, Float]] = []  # rows that are not in a window yet
 
     @property
-    def beside(self) -> Float:
-        """Share of the samples next to each end."""
-        return self.beside_count / max(self.rows, 1)
+    def next_to_end(self) -> Float:
+        """Share (2, n) of the samples one quantisation step away from each end."""
+        return self.next_to_end_count / max(self.rows, 1)
 
     def see(self, chunk: RawChunk) -> None:
-        """Takes a chunk, and looks at whole windows."""
-        # Joint by joint in memory: all that follows works along time.
+        """Take a chunk and examine the windows that it completes."""
+        # One contiguous line per joint, since all later steps run along time.
         t, q = chunk.t, np.ascontiguousarray(chunk.q.T)
         tau = np.full_like(q, np.nan) if chunk.tau is None else np.ascontiguousarray(chunk.tau.T)
         start, waiting = 0, sum(len(rest) for rest, _, _ in self._rest)
@@ -227,13 +259,13 @@ class RecordingWatch:
         while start + WINDOW <= len(t):
             self._look(t, q, tau, start, WINDOW)
             start += WINDOW
-        # Copies, so that what is left does not keep a whole chunk in memory.
+        # Copies, so that the remaining rows do not keep a whole chunk in memory.
         if start < len(t):
             self._rest.append((t[start:].copy(), q[:, start:].copy(), tau[:, start:].copy()))
-        self._uneven = [None if one is None else one.copy() for one in self._uneven]
+        self._uneven = [None if values is None else values.copy() for values in self._uneven]
 
     def end(self) -> None:
-        """Looks at what is left of a trajectory."""
+        """Examine the remaining rows of a trajectory."""
         if self._rest:
             self._look_at_rest()
 
@@ -243,13 +275,13 @@ class RecordingWatch:
         self._look(t, q, tau, 0, len(t))
 
     def _look(self, t: Float, q: Float, effort: Float, start: int, count: int) -> None:
-        # At rows start..start + count of t (T,), q and effort (n, T).
+        # Examines rows start..start + count of t (T,), q and effort (n, T).
         if count < FROZEN_ROWS:
             return
-        own = slice(start, start + count)
-        self._jumps(t[own], q, start)
+        window = slice(start, start + count)
+        self._jumps(t[window], q, start)
         low, high = line_ranges(effort, start, count).T
-        t, q, effort = t[own], q[:, own], effort[:, own]
+        t, q, effort = t[window], q[:, window], effort[:, window]
         self.seconds += float(t[-1] - t[0])
         self.rows += count
         self.windows += 1
@@ -259,25 +291,25 @@ class RecordingWatch:
             low = effort.min(axis=1, where=known, initial=np.inf)
             high = effort.max(axis=1, where=known, initial=-np.inf)
         self._frozen(t, q, effort, low, high)
-        with np.errstate(over="ignore"):  # of numbers of no size, which are judged as any others
+        with np.errstate(over="ignore"):  # unphysically large numbers overflow and are judged like others
             self._ends(effort, low, high)
             self.one_sided.see(t, q, effort, low, high)
-            # What was once below zero has a sign.
+            # An effort that was negative once has a sign.
             for j in np.flatnonzero((self.least >= 0) & (low < TOUCHES * high)):
                 known = np.isfinite(effort[j]) & np.isfinite(q[j])
                 self.lost_sign[j] += sign_evidence(effort[j, known], q[j, known])
 
     def finish(self, moved: Bool, sink: Diagnostics) -> None:
-        """Reports what was found.    Claims: constant-effort, unsigned-effort, rows-lost."""
-        # Of one that never changed, `look_at_peaks` tells.
+        """Report the faults: the claims constant-effort, unsigned-effort and rows-lost."""
+        # `look_at_peaks` reports efforts that never changed.
         changed = self.most > self.least
         for j in np.flatnonzero(moved & changed & (self.frozen > FROZEN_SHARE * self.seconds)):
             sink.claim(
                 "constant-effort",
-                found=f"an effort that stands still for {self.frozen[j]:.3g} s of {self.seconds:.3g} s (first at "
-                f"t = {self.frozen_at[j]:.4g} s) while the joint moves: frozen",
+                found=f"a frozen effort: constant for {self.frozen[j]:.3g} s of {self.seconds:.3g} s (first at "
+                f"t = {self.frozen_at[j]:.4g} s) while the joint moves",
                 expected="an effort that follows the motion",
-                do="leave these times out (window under [data]), or look at the driver",
+                do="exclude these times (window under [data]), or check the driver",
                 place=Place(joint=self.names[j]),
             )
         with np.errstate(invalid="ignore", over="ignore"):
@@ -286,9 +318,9 @@ class RecordingWatch:
         for j in np.flatnonzero(moved & unsigned):
             sink.claim(
                 "unsigned-effort",
-                found=f"an effort from 0 to {self.most[j]:.4g} that turns back sharply at zero: its absolute value",
+                found=f"an effort from 0 to {self.most[j]:.3g} with kinks at zero: an absolute value",
                 expected="an effort with a sign",
-                do="log the signed effort: no sign can be given back",
+                do="log the signed effort; the sign cannot be restored",
                 place=Place(joint=self.names[j]),
             )
         self.one_sided.finish(moved, sink)
@@ -296,10 +328,10 @@ class RecordingWatch:
             at, rows = self.jumps[0]
             sink.claim(
                 "rows-lost",
-                found=f"{len(self.jumps)} jump(s) of all joints along their motion while time goes on evenly (first at "
-                f"t = {at:.4g} s, by {rows:.2g} rows): rows were lost and time was numbered anew",
+                found=f"{len(self.jumps)} jump(s) of all joints along their motion at even time stamps (first at "
+                f"t = {at:.4g} s, by {rows:.2g} rows): rows were lost and the rest renumbered",
                 expected="time stamps of the measurement",
-                do="log time as it was measured, or split the log there (trajectory under [log])",
+                do="log the measured time, or split the log at the jumps (trajectory under [log])",
             )
 
     def _frozen(self, t: Float, q: Float, effort: Float, low: Float, high: Float) -> None:
@@ -311,7 +343,8 @@ class RecordingWatch:
             values = effort[j]
             starts, ends = _runs(values)
             rows = ends - starts
-            # A coarse or slowly updated effort repeats itself all the time; a window may hold nothing but a frozen one.
+            # A coarse or slowly updated effort always repeats values, and a window may be frozen as a whole: compare
+            # with the latest window in which the effort changed.
             if len(rows) > 1:
                 self._uneven[j] = values
             long = (rows >= FROZEN_ROWS) & (t[ends] - t[starts] > FROZEN_SECONDS)
@@ -326,16 +359,16 @@ class RecordingWatch:
                 path = q[j, a : b + 1]
                 if _comes_to_rest(path):
                     continue
-                # A coarse effort rests on its steps again and again.
+                # A coarse effort repeats each of its steps many times.
                 once = b - a > FROZEN_TIMES * longest and turns(path, FROZEN_MOTION) >= FROZEN_TURNS
-                if _goes_on_by_a_step(values, a, b):
+                if _continues_by_single_steps(values, a, b):
                     continue
                 if np.ptp(path) > FROZEN_MOTION and (inside or once):
                     self.frozen[j] += float(t[b] - t[a])
                     self.frozen_at[j] = np.fmin(self.frozen_at[j], t[a])
 
     def _usual_rows(self, joint: int) -> Int:
-        """How often an effort repeated itself, run by run, in the latest window in which it changed."""
+        """Lengths of the runs of equal values in the latest window in which the effort changed."""
         values = self._uneven[joint]
         if values is None:
             return np.zeros(1, dtype=np.int64)
@@ -343,31 +376,31 @@ class RecordingWatch:
         return ends - starts
 
     def _ends(self, effort: Float, low: Float, high: Float) -> None:
-        # A lattice is that of the whole log, so that a share of the windows of a long one shows it.
+        # The quantisation step is the same in the whole log, so that some windows of a long log suffice.
         if self.windows <= LATTICE_WINDOWS or self.windows % LATTICE_EVERY == 0:
             self.effort_step = np.fmax(self.effort_step, lattice_step(effort.T))
-        # A new end further out begins the count of what lies next to it anew.
+        # A new end restarts the count of samples next to it.
         further = np.stack(
             [high > self.most + 0.5 * self.effort_step, low < self.least - 0.5 * self.effort_step]
         )
-        self.beside_count = np.where(further, 0.0, self.beside_count)
+        self.next_to_end_count = np.where(further, 0.0, self.next_to_end_count)
         self.least, self.most = np.fmin(self.least, low), np.fmax(self.most, high)
-        # Only a window that comes near an end can hold samples next to it.
+        # Only a window that comes near an end can have samples next to it.
         for j in np.flatnonzero(self.effort_step > 0):
             step = self.effort_step[j]
             if self.most[j] - high[j] < 1.5 * step:
-                self.beside_count[0, j] += _beside(self.most[j] - effort[j], step)
+                self.next_to_end_count[0, j] += _count_next_to_end(self.most[j] - effort[j], step)
             if low[j] - self.least[j] < 1.5 * step:
-                self.beside_count[1, j] += _beside(effort[j] - self.least[j], step)
+                self.next_to_end_count[1, j] += _count_next_to_end(effort[j] - self.least[j], step)
 
     def _jumps(self, t: Float, q: Float, start: int) -> None:
-        # In the rows t (T,) of positions (n, ...), which begin at a start.
+        # Examines rows t (T,) of positions (n, ...), which begin at row `start`.
         whole_lines = np.isfinite(line_ranges(q, start, len(t)).sum(axis=1))
         greatest = line_unevenness(q, EVEN_SHARE * np.sqrt(whole_lines.sum()), start, len(t))
-        if not whole_lines.any() or _even(greatest[whole_lines, 1], len(t) - 9):
+        if not whole_lines.any() or _cannot_jump(greatest[whole_lines, 1], len(t) - 9):
             return
         lines = q[whole_lines, start : start + len(t)]
-        # Three steps against three before and three after: a sample that comes late moves nothing for good.
+        # Three steps compared with three before and three after, so that one late sample is no jump.
         three = lines[:, 3:] - lines[:, :-3]
         around, excess = 0.5 * (three[:, :-6] + three[:, 6:]), three[:, 3:-3]
         excess = excess - around
@@ -376,11 +409,11 @@ class RecordingWatch:
         if usual <= 0:
             return
         uneven_by = np.median(np.abs(excess), axis=1) / NORMAL_MEDIAN
-        # A jump along the motion is no more significant than all of the unevenness there.
+        # The significance of a jump along the motion is at most that of the whole unevenness.
         if ((uneven_by + 1e-12) ** -2 @ excess**2).max() <= JUMP_SIGNIFICANCE**2:
             return
         weight = (np.maximum(uneven_by, _rounding(lines)) + 1e-12) ** -2
-        # Rows lost if all joints went on as fast as around: excess = rows / 3 around, by least squares.
+        # Number of lost rows if all joints kept their speed: excess = rows / 3 around, by least squares.
         information, common, whole = (
             weight @ (around * around),
             weight @ (around * excess),
@@ -392,13 +425,13 @@ class RecordingWatch:
         uneven = np.abs(dt / usual - 1.0) > EVEN
         counts = np.concatenate([[0], np.cumsum(uneven)])
         even = counts[9:] == counts[:-9]
-        found = even & (3.0 * share > JUMP_ROWS) & (share * np.sqrt(information) > JUMP_SIGNIFICANCE)
-        found &= (left < LEFT * whole) & (information > MOVING**2)
-        places = np.flatnonzero(found)
+        is_jump = even & (3.0 * share > JUMP_ROWS) & (share * np.sqrt(information) > JUMP_SIGNIFICANCE)
+        is_jump &= (left < LEFT * whole) & (information > MOVING**2)
+        places = np.flatnonzero(is_jump)
         for group in np.split(places, np.flatnonzero(np.diff(places) > 3) + 1):
             if len(group):
                 k, lost = int(group[len(group) // 2]), 3.0 * float(np.median(share[group]))
-                # Positions that repeat themselves catch up by as much afterwards, and have lost nothing.
+                # Repeated positions are followed by a jump of the same size without any lost row.
                 near = np.diff(lines[:, max(0, k - QUIET) : k + 10 + QUIET]).T
                 stalled = (np.abs(near) <= STALLED * np.abs(around[:, k]) / 3.0).all(axis=1)
                 further = rows_gained(near) > NOT_CAUGHT_UP * lost
@@ -411,17 +444,17 @@ class RecordingWatch:
 
 
 def _rounding(lines: Float) -> Float:
-    """Standard deviation (n,) of what is no even motion that positions (n, T) on a lattice have of it alone.
+    """Standard deviation (n,) of the unevenness that quantisation alone causes in positions (n, T).
 
-    Joints that pause, or move by less than a step a row, are as even as can be most of the time.
+    It is a lower bound, since joints that pause, or move by less than a step per row, look perfectly even.
     """
     steps = np.abs(np.diff(lines, axis=1))
     least = np.where(steps > 0, steps, np.inf).min(axis=1)
     return np.where(np.isfinite(least), RECORDING_FAULTS_ROUNDED * least, 0.0)
 
 
-def _beside(away: Float, step: float) -> int:
-    """How many samples lie on the step of a lattice next to its end, by their distance (T,) from it."""
+def _count_next_to_end(away: Float, step: float) -> int:
+    """Number of samples one quantisation step away from an end, by their distances (T,) from the end."""
     return int(np.count_nonzero((away > 0.5 * step) & (away < 1.5 * step)))
 
 
@@ -431,10 +464,10 @@ def _runs(values: Float) -> tuple[Int, Int]:
     return np.concatenate([[0], edges]), np.concatenate([edges, [len(values)]]) - 1
 
 
-def _goes_on_by_a_step(values: Float, a: int, b: int) -> bool:
-    """Whether values (T,) that change by single steps of a lattice do so before and behind a run, from a to b, as well.
+def _continues_by_single_steps(values: Float, a: int, b: int) -> bool:
+    """Whether values (T,) that change by single quantisation steps also do so before and after a run from a to b.
 
-    So does a coarse effort where it turns round slowly; one that was frozen has more to make up for.
+    A coarse effort does so where it reverses slowly; a frozen effort makes a larger step afterwards.
     """
     steps = np.abs(np.diff(values))
     steps = steps[steps > 0]
@@ -446,25 +479,25 @@ def _goes_on_by_a_step(values: Float, a: int, b: int) -> bool:
 
 
 def _comes_to_rest(path: Float) -> bool:
-    """Whether a joint stands for most of its path (T,), from before the middle to the end: it was stopped.
+    """Whether a joint is at rest in the second half of its path (T,): it stopped, and its brake may carry the load.
 
-    An effort that does not change is no fault of recording there: brakes hold.
+    A constant effort is then no recording fault.
     """
     half = path[len(path) // 2 :]
     return bool(len(half) and np.ptp(half) <= STILL and np.ptp(path) > STILL)
 
 
 def _has_run(true: Bool, length: int) -> Bool:
-    """Lines (L, T) with at least so many true values one after the other, (L,)."""
-    # Of such a run, one value in LOOKED_AT is true as well: few lines have as many of those.
-    found = np.array(_all_of(true[:, ::LOOKED_AT], length // LOOKED_AT).any(axis=1))
-    lines = np.flatnonzero(found)
-    found[lines] = _all_of(true[lines], length).any(axis=1)
-    return found
+    """Mask (L,) of the lines of `true` (L, T) with a run of at least `length` true values."""
+    # First with one value in LOOKED_AT, which excludes most lines.
+    has_run = np.array(_starts_of_runs(true[:, ::LOOKED_AT], length // LOOKED_AT).any(axis=1))
+    lines = np.flatnonzero(has_run)
+    has_run[lines] = _starts_of_runs(true[lines], length).any(axis=1)
+    return has_run
 
 
-def _all_of(true: Bool, length: int) -> Bool:
-    # Where so many values begin that are all true, by doubling.
+def _starts_of_runs(true: Bool, length: int) -> Bool:
+    # Starts of runs of `length` true values, by doubling.
     have = 1
     while have < length and true.shape[1]:
         step = min(have, length - have)
@@ -473,20 +506,35 @@ def _all_of(true: Bool, length: int) -> Bool:
     return true
 
 
-def _even(below: Float, samples: int) -> bool:
-    """Whether no sample of unevenness (n, T) can be a jump, by a bound that needs no median.
+def _cannot_jump(below: Float, samples: int) -> bool:
+    """Whether no sample can be a jump, by a bound that needs no median.
 
-    A jump is significant by at most the root of the sum over joints of (size / standard deviation)^2, the deviation
-    from the median. Where half of a joint's samples reach a share of its largest, its median does.
-    below: (n,) samples that do not.
+    The significance of a jump is at most the root of the sum over joints of (size / standard deviation)^2, with the
+    deviation from the median. If half of a joint's samples reach a share of its largest, so does its median.
+
+    Parameters
+    ----------
+    below : ndarray, shape (n_joints,)
+        Number of samples below that share.
+    samples : int
+        Number of samples of each joint.
+
     """
     return bool((below <= (samples - 1) // 2).all())
 
 
 def _catches_up(steps: Float, jump: int, weight: Float) -> bool:
-    """Whether a jump within steps (T, n) makes up for rows right before it that stood still.
+    """Whether a jump compensates for stationary rows right before it.
 
-    weight: (n,) of squared steps.    jump: about its index.
+    Parameters
+    ----------
+    steps : ndarray, shape (k, n_joints)
+        Steps of the positions.
+    jump : int
+        Approximate index of the jump.
+    weight : ndarray, shape (n_joints,)
+        Weight of squared steps.
+
     """
     length = np.sqrt((steps**2) @ weight)
     first = max(0, jump - 4)
@@ -501,7 +549,7 @@ def _catches_up(steps: Float, jump: int, weight: Float) -> bool:
 
 
 def rows_gained(steps: Float) -> float:
-    """By how many rows steps (T, n) of motion lead further than as many at their usual pace."""
+    """Number of rows by which steps (T, n) exceed the same number of steps at their median pace."""
     pace, scale = np.median(steps, axis=0), np.median(np.abs(steps), axis=0)
     weight = 1.0 / np.maximum(scale, 1e-12 + 1e-3 * scale.max(initial=0.0)) ** 2
     along = float((pace**2 * weight).sum())
@@ -509,24 +557,25 @@ def rows_gained(steps: Float) -> float:
 
 
 def turns(path: Float, least: float) -> int:
-    """How often a path (T,) turns round, ways back of less than `least` not counted."""
-    found, way, furthest = 0, 0.0, float(path[0])
+    """Number of reversals of a path (T,), without motions back of less than `least`."""
+    count, way, furthest = 0, 0.0, float(path[0])
     for value in path.tolist():
         if way == 0.0 and abs(value - furthest) > least:
             way, furthest = float(np.sign(value - furthest)), value
         elif (value - furthest) * way > 0:
             furthest = value
         elif way and (furthest - value) * way > least:
-            found, way, furthest = found + 1, -way, value
-    return found
+            count, way, furthest = count + 1, -way, value
+    return count
 
 
-# Efforts that lie at the ends of their range: cut off by a limit, or never measured at all.
+# Efforts at the ends of their range: clipped by a limit, or not measured at all.
 
+# Share of the samples exactly at an end from which an effort is clipped.
 SATURATED_SHARE = 0.02
-# On a lattice a sine lies 1.4 times as often on its last step as on the one before: more than this is cut off.
+# A quantised sine has 1.4 times as many samples on its last step as on the step before: a larger ratio is clipping.
 GATHERED = 3.0
-# From this share of its range on the steps of an effort are worth a warning.
+# Share of the range of an effort from which its quantisation step causes a warning.
 COARSE = 0.02
 
 
@@ -537,41 +586,62 @@ def look_at_peaks(
     moved: Bool,
     sink: Diagnostics,
     step: Float | None = None,
-    beside: Float | None = None,
+    next_to_end: Float | None = None,
 ) -> tuple[Float, Float]:
-    """Share of each effort at an end, (n,), and the ends (2, n) that hold more than a fiftieth, nan = fewer.
+    """Report clipped, coarse and constant efforts.
 
-    extreme: (2, n) greatest effort and greatest negative effort.    shares: (2, n) of the samples that lie there.
-    step: (n,) lattice of the efforts, 0 or None = none.    beside: (2, n) shares on the step next to each end: on a
-    coarse lattice samples gather at an end, too.
-    Warns of efforts that are cut off, and of coarse ones.
-    Claims: constant-effort, of a joint that moves under one and the same effort.
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the joints.
+    extreme : ndarray, shape (2, n_joints)
+        Largest effort, and largest negative effort.
+    shares : ndarray, shape (2, n_joints)
+        Share of the samples at each of them.
+    moved : ndarray of bool, shape (n_joints,)
+        Joints that moved.
+    sink : Diagnostics
+        Receives warnings, and the claim constant-effort.
+    step : ndarray, shape (n_joints,), optional
+        Quantisation step of the efforts; 0 or None means none.
+    next_to_end : ndarray, shape (2, n_joints), optional
+        Share of the samples one step away from each end, since quantised samples accumulate at the ends, too.
+
+    Returns
+    -------
+    saturated : ndarray, shape (n_joints,)
+        Share of each effort at an end.
+    cut_off : ndarray, shape (2, n_joints)
+        Ends with more than 2 % of the samples, else nan.
+
     """
     steps = np.zeros(len(names)) if step is None else step
     span = np.maximum(extreme[0] + extreme[1], 0.0)
     for k in np.flatnonzero((steps > COARSE * span) & (steps > 0) & moved).tolist():
         sink.warn(
             "quantised-effort",
-            f"effort in steps of {steps[k]:.3g}, {100 * steps[k] / span[k]:.2g} % of its range: log it finer",
+            f"effort in steps of {steps[k]:.3g}, {100 * steps[k] / span[k]:.2g} % of its range: log more digits",
             Place(joint=names[k]),
         )
-    gathered = np.where(steps > 0, GATHERED * (np.zeros_like(shares) if beside is None else beside), 0.0)
+    gathered = np.where(
+        steps > 0, GATHERED * (np.zeros_like(shares) if next_to_end is None else next_to_end), 0.0
+    )
     least = np.maximum(SATURATED_SHARE, gathered)
     cut_off = np.where(shares > least, extreme * np.array([[1.0], [-1.0]]), np.nan)
     for k in np.flatnonzero((cut_off[0] == cut_off[1]) & moved).tolist():
         sink.claim(
             "constant-effort",
-            found=f"an effort of {cut_off[0, k]:.4g} throughout, while the joint moves",
+            found=f"a constant effort of {cut_off[0, k]:.3g} while the joint moves",
             expected="an effort that follows the motion",
-            do="map the column that holds this joint's effort under [log], or look at the driver",
+            do="map the column of this joint's effort under [log], or check the driver",
             place=Place(joint=names[k]),
         )
     saturated = shares.max(axis=0)
     for k in np.flatnonzero(np.isfinite(cut_off).any(axis=0)).tolist():
         sink.warn(
             "saturated",
-            f"{100 * saturated[k]:.3g} % of the effort lies exactly at its end "
-            f"{cut_off[int(np.argmax(shares[:, k])), k]:.4g}: saturated?",
+            f"{100 * saturated[k]:.3g} % of the effort samples are exactly "
+            f"{cut_off[int(np.argmax(shares[:, k])), k]:.3g}, the end of the range: is the effort saturated?",
             Place(joint=names[k]),
         )
     return saturated, cut_off

@@ -1,4 +1,4 @@
-"""What a log file holds: columns, rates, trajectories, switches."""
+"""Contents of a log file: columns, rates, trajectories, switches."""
 
 from __future__ import annotations
 
@@ -17,12 +17,34 @@ from dynid.log.files import open_parts_of, open_table
 from dynid.log.log import Channel, ColumnInfo, ManyTopics, Table, Text
 from dynid.log.read import Log
 
-# What was found in a log, by trajectory and joint.
+# Summary of a checked log, by trajectory and joint.
 
 
 @dataclass
 class TrajectorySummary:
-    """What one trajectory holds; arrays are (n,)."""
+    """Summary of one trajectory.
+
+    Parameters
+    ----------
+    name, file : str
+    rows : int
+        Rows that are used.
+    start, end : float, s
+    dt : ndarray, s
+        Shortest and longest time step of each chunk.
+    median_dt : float, s
+    gaps : int
+    largest_gap : float, s
+    lost : int
+        Time steps of more than 1.5 median steps that are no gaps.
+    duplicates, missing_rows, empty_rows, spread_rows : int
+        Rows that repeat the row before, have missing values, have only a time, and shared a time stamp.
+    lower, upper : ndarray, shape (n_joints,), rad or m
+        Range of the positions.
+    speed, effort : ndarray, shape (n_joints,)
+        Largest absolute velocity and effort.
+
+    """
 
     name: str
     file: str
@@ -45,18 +67,29 @@ class TrajectorySummary:
 
     @property
     def rate(self) -> float:
-        """Samples a second, from the median of the time steps."""
+        """Rows per second, from the median time step."""
         return 1.0 / self.median_dt
 
 
 @dataclass(frozen=True, eq=False)
 class LogSummary:
-    """What was found in a log.
+    """Summary of a checked log.
 
-    moved: (n,) whether each joint moved.    position_step, velocity_step: (n,) lattice of the values, 0 = none seen.
-    saturated: (n,) share of the effort at one end of its range.
-    cut_off: (2, n) effort at the upper and the lower end where more than a fiftieth of it lies there, else nan.
-    wraps: number of jumps by 2 pi that are undone.
+    Parameters
+    ----------
+    joint_names : tuple of str
+    trajectories : tuple of TrajectorySummary
+    moved : ndarray of bool, shape (n_joints,)
+    position_step, velocity_step : ndarray, shape (n_joints,)
+        Quantisation step of the values, 0 if none.
+    saturated : ndarray, shape (n_joints,)
+        Share of the effort at an end of its range.
+    cut_off : ndarray, shape (2, n_joints)
+        Effort at the upper and lower end if more than 2 % of the samples lie there, else nan.
+    wraps : int
+        Number of jumps by 2 pi that are unwrapped.
+    has_velocity, has_effort : bool
+
     """
 
     joint_names: tuple[str, ...]
@@ -72,11 +105,11 @@ class LogSummary:
 
     @property
     def at_rest(self) -> tuple[str, ...]:
-        """Joints that never moved."""
+        """Joints that did not move."""
         return tuple(name for name, moved in zip(self.joint_names, self.moved, strict=True) if not moved)
 
     def describe(self) -> dict[str, Any]:
-        """Plain data for the run folder and the report."""
+        """Summary as plain data, for the run folder and the report."""
         return {
             "trajectories": [
                 {
@@ -106,7 +139,7 @@ class LogSummary:
         }  # fmt: skip
 
     def lines(self) -> list[str]:
-        """Lines of text for the terminal."""
+        """Summary as lines of text for the terminal."""
         lines = [f"{'trajectory':<40}{'rows':>9}{'seconds':>10}{'Hz':>8}{'gaps':>6}{'missing':>9}"]
         for t in self.trajectories:
             lines.append(
@@ -121,20 +154,27 @@ class LogSummary:
         return lines
 
 
-# Columns of a log that the mapping leaves unused and that have two values: outputs, states of a gripper or
-# a tool.
+# Unused columns of a log with two values: digital outputs, states of a gripper or a tool.
 
-# Rows of a file that tell which columns have more than two values, so that these are never read in whole.
+# Rows at the beginning of a file that exclude most columns with more than two values, so that these are not read whole.
 FIRST_ROWS = 4096
-STATES = 2
+STATES = 2  # distinct values of a switch
 
 
 @dataclass(frozen=True, eq=False)
 class Switch:
-    """A column of two values.    column: its name.    low, high: the two, ascending.
+    """A column with two values.
 
-    on: by trajectory, times (T,) on the log's clock and whether the value is the higher one (T,) from then on: where it
-    changes, the first row and the last.
+    Parameters
+    ----------
+    column : str
+        Name of the column.
+    low, high : float
+        The two values.
+    on : mapping of str to tuple of ndarray
+        By trajectory: times (k,) in s of the first row, of every change and of the last row, and whether the value is
+        `high` (k,) from then on.
+
     """
 
     column: str
@@ -143,7 +183,22 @@ class Switch:
     on: Mapping[str, tuple[Float, Bool]]
 
     def share(self, trajectory: str, t: Float, seconds: float) -> Float:
-        """Share of so many seconds around each time (N,) in which the value is the higher one, as filters see it."""
+        """Share of a window around each time in which the switch is on, as a filter of that width sees it.
+
+        Parameters
+        ----------
+        trajectory : str
+            Name of the trajectory.
+        t : ndarray, shape (k,), s
+            Centres of the windows.
+        seconds : float, s
+            Width of the window.
+
+        Returns
+        -------
+        ndarray, shape (k,)
+
+        """
         times, on = self.on[trajectory]
         edges = np.append(times, times[-1] + seconds)
         total = np.concatenate([[0.0], np.cumsum(np.diff(edges) * on)])
@@ -153,7 +208,7 @@ class Switch:
 
 
 def switches_of(log: Log) -> tuple[Switch, ...]:
-    """The unused columns of two values; () where none of them can be read."""
+    """Unused columns with two values; () if they cannot be read."""
     known = {log.mapping.time.column, log.mapping.trajectory, *_mapped(log)}
     names = [
         name
@@ -164,11 +219,11 @@ def switches_of(log: Log) -> tuple[Switch, ...]:
         names = _may_switch(table, names)
     if not names:
         return ()
-    found: dict[str, dict[str, tuple[Float, Float]]] = {name: {} for name in names}
+    changes: dict[str, dict[str, tuple[Float, Float]]] = {name: {} for name in names}
     for trajectory in log.trajectories:
         for name, column in _columns(log, names, trajectory.name).items():
-            found[name][trajectory.name] = column
-    return tuple(one for name in names if (one := _switch(name, found[name])) is not None)
+            changes[name][trajectory.name] = column
+    return tuple(switch for name in names if (switch := _switch(name, changes[name])) is not None)
 
 
 def _mapped(log: Log) -> set[str]:
@@ -214,10 +269,10 @@ def _columns(log: Log, names: list[str], trajectory: str) -> dict[str, tuple[Flo
 
 
 def _changes(t: Float, values: Float) -> tuple[Float, Float]:
-    # A day's log has few changes, and no room for each of its rows.
-    told = np.concatenate([[True], values[1:] != values[:-1]])
-    told[-1] = True
-    return t[told], values[told]
+    # A long log has few changes, while a copy of all its rows would not fit in memory.
+    kept = np.concatenate([[True], values[1:] != values[:-1]])
+    kept[-1] = True
+    return t[kept], values[kept]
 
 
 def _switch(name: str, by_trajectory: Mapping[str, tuple[Float, Float]]) -> Switch | None:
@@ -228,14 +283,13 @@ def _switch(name: str, by_trajectory: Mapping[str, tuple[Float, Float]]) -> Swit
     return Switch(name, float(values[0]), float(values[1]), on)
 
 
-# What a log file holds before anything is known of the robot: columns, shapes, types, rates and first rows.
+# Contents of a log file without knowledge of the robot: columns, shapes, types, rates and first rows.
 
-CONTENTS_FIRST_ROWS = 3
-# Enough to distinguish a clock from a count, read from the front of the file.
+CONTENTS_FIRST_ROWS = 3  # rows shown
+# Rows read at the beginning of the file, enough to distinguish a clock from a count.
 LOOKED_AT_ROWS = 2000
-ROWS = 32768
-# Of a line on the terminal.
-NAME_WIDTH, CELL_WIDTH = 60, 14
+ROWS = 32768  # rows of a batch
+NAME_WIDTH, CELL_WIDTH = 60, 14  # characters on a line of the terminal
 
 Values = Float | tuple[str, ...]
 
@@ -244,9 +298,18 @@ Values = Float | tuple[str, ...]
 class Column:
     """One column of a log.
 
-    info: what the file itself says of it.    numeric: whether its first rows are numbers.    first: its first values,
-    nan or "" where missing.    step: median step over the first rows where they ascend strictly, as a clock does, else
-    None.
+    Parameters
+    ----------
+    name : str
+    info : ColumnInfo
+        Metadata in the file.
+    numeric : bool
+        Whether the first rows are numbers.
+    first : tuple of float or str
+        First values, nan or "" if missing.
+    step : float, optional
+        Median step of the first rows if they ascend strictly like a clock, else None.
+
     """
 
     name: str
@@ -260,7 +323,16 @@ class Column:
 class Stream:
     """Columns that share rows.
 
-    name: topic or group, "" = the file has no others.    row_count, rate (Hz): None = the file does not say.
+    Parameters
+    ----------
+    name : str
+        Topic or group; "" if all columns of the file share rows.
+    row_count : int, optional
+        None if the file does not state it.
+    rate : float, Hz, optional
+        None if the file does not state it.
+    columns : tuple of Column
+
     """
 
     name: str
@@ -271,10 +343,21 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a log file holds.
+    """Contents of a log file.
 
-    trajectory: column that names the motion of each row, where the file itself says so.    left_out: what is in the
-    file and no column, in words.    constants: single numbers by name.
+    Parameters
+    ----------
+    path : Path
+    table : Table
+    streams : tuple of Stream
+    trajectory : str, optional
+        Column that names the motion of each row, if the file states it.
+    left_out : tuple of str
+        Descriptions of contents that are no columns.
+    remarks : tuple of Diagnostic
+    constants : mapping of str to float
+        Single numbers by name.
+
     """
 
     path: Path
@@ -287,15 +370,29 @@ class Contents:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Of all streams."""
+        """Columns of all streams."""
         return tuple(column for stream in self.streams for column in stream.columns)
 
     def read(self, names: Sequence[str], rows: int | None = None) -> dict[str, Values]:
-        """Values of columns of one stream: (T,) numbers, missing = nan, or text.
+        """Read columns of one stream.
 
-        rows: the first ones only, None = all.
+        Parameters
+        ----------
+        names : sequence of str
+            Names of the columns.
+        rows : int, optional
+            Number of first rows; None means all.
 
-        Raises InputError for what cannot be read, and for columns that do not share rows.
+        Returns
+        -------
+        dict of str to ndarray or tuple of str
+            Numbers (n_samples,) with missing = nan, or text, by column.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, or the columns do not share rows.
+
         """
         return _read(self.table, tuple(names), rows)
 
@@ -307,12 +404,12 @@ class Contents:
             facts += [f"{stream.row_count} rows"] if stream.row_count is not None else []
             facts += [f"{stream.rate:.4g} Hz"] if stream.rate is not None else []
             lines += ["", f"{stream.name or self.path.name}: {', '.join(facts)}"]
-            width = min(max((len(one.name) for one in stream.columns), default=0), NAME_WIDTH)
-            lines += [_line(one, width) for one in stream.columns]
+            width = min(max((len(column.name) for column in stream.columns), default=0), NAME_WIDTH)
+            lines += [_line(column, width) for column in stream.columns]
         if self.trajectory is not None:
-            lines += ["", f"motions are distinguished by the column '{self.trajectory}'"]
+            lines += ["", f"motions are named by the column '{self.trajectory}'"]
         if self.left_out:
-            lines += ["", "no columns: " + "; ".join(self.left_out)]
+            lines += ["", "not read as columns: " + "; ".join(self.left_out)]
         return lines[1:]
 
 
@@ -322,18 +419,34 @@ def contents(
     decimal: str | None = None,
     definitions: Sequence[Path] = (),
 ) -> Contents:
-    """Looks into a log file or folder of any format that has a reader; reads its first rows.
+    """List the contents of a log file or folder, reading its first rows.
 
-    path: of several files that are parts of one recording, by their labels.
-    delimiter, decimal: of text files, None = as found.    definitions: .msg files, for bags that lack them.
+    Parameters
+    ----------
+    path : str, Path or mapping of str to Path
+        A log, or several files that are parts of one recording, by their labels.
+    delimiter, decimal : str, optional
+        Of text files; None means detected.
+    definitions : sequence of Path
+        Files or folders of .msg files, for bags without definitions of their message types.
 
-    Raises InputError for what no reader takes, UnfitDataError for what is cut off.
+    Returns
+    -------
+    Contents
+
+    Raises
+    ------
+    InputError
+        If no reader recognises the file.
+    UnfitDataError
+        If the file is truncated.
+
     """
     if isinstance(path, Mapping):
         table = open_parts_of(path, delimiter, decimal)
     else:
         table = open_table(path, delimiter, decimal, definitions)
-    streams = tuple(_stream(table, *one) for one in _streams(table).items())
+    streams = tuple(_stream(table, *stream) for stream in _streams(table).items())
     return Contents(
         table.path,
         table,
@@ -346,16 +459,18 @@ def contents(
 
 
 def _streams(table: Table) -> Mapping[str, tuple[str, ...]]:
-    found: Mapping[str, tuple[str, ...]] = getattr(table, "streams", {"": table.column_names})
+    streams: Mapping[str, tuple[str, ...]] = getattr(table, "streams", {"": table.column_names})
     unlike = getattr(table, "unlike", ())
-    return {name: tuple(one for one in columns if one not in unlike) for name, columns in found.items()}
+    return {
+        name: tuple(column for column in columns if column not in unlike) for name, columns in streams.items()
+    }
 
 
 def _stream(table: Table, name: str, columns: tuple[str, ...]) -> Stream:
     infos = {column: _info(table, column) for column in columns}
     values = _read(table, columns, LOOKED_AT_ROWS) if columns else {}
-    counts = [one.row_count for one in infos.values() if one.row_count is not None]
-    rates = [one.rate for one in infos.values() if one.rate is not None]
+    counts = [info.row_count for info in infos.values() if info.row_count is not None]
+    rates = [info.rate for info in infos.values() if info.rate is not None]
     return Stream(
         name,
         counts[0] if counts else table.row_count,
@@ -373,7 +488,7 @@ def _info(table: Table, column: str) -> ColumnInfo:
 def _column(name: str, info: ColumnInfo, values: Values) -> Column:
     if isinstance(values, tuple):
         return Column(name, info, False, values[:CONTENTS_FIRST_ROWS], None)
-    with np.errstate(invalid="ignore", over="ignore"):  # infinite values are looked at by the checks
+    with np.errstate(invalid="ignore", over="ignore"):  # the checks of the log report infinite values
         steps = np.diff(values)
     ascends = len(steps) > 0 and bool((steps > 0).all())
     first = tuple(float(value) for value in values[:CONTENTS_FIRST_ROWS])
@@ -394,19 +509,19 @@ def _read(table: Table, columns: tuple[str, ...], rows: int | None) -> dict[str,
     for batch in source.batches(columns, ROWS if rows is None else max(rows, 1), 0, rows):
         for name in columns:
             parts[name].append(batch[name])
-    return {name: _whole(values) for name, values in parts.items()}
+    return {name: _concatenated(values) for name, values in parts.items()}
 
 
-def _whole(parts: Sequence[Float | Text]) -> Values:
-    if not any(isinstance(one, Text) for one in parts):
-        numbers = [one for one in parts if not isinstance(one, Text)]
+def _concatenated(parts: Sequence[Float | Text]) -> Values:
+    if not any(isinstance(part, Text) for part in parts):
+        numbers = [part for part in parts if not isinstance(part, Text)]
         return np.concatenate(numbers) if numbers else np.zeros(0)
     cells: list[str] = []
-    for one in parts:
-        if isinstance(one, Text):
-            cells += [one.names[code] if code >= 0 else "" for code in one.codes]
+    for part in parts:
+        if isinstance(part, Text):
+            cells += [part.names[code] if code >= 0 else "" for code in part.codes]
         else:
-            cells += ["" if np.isnan(value) else repr(float(value)) for value in one]
+            cells += ["" if np.isnan(value) else repr(float(value)) for value in part]
     return tuple(cells)
 
 

@@ -1,7 +1,7 @@
 """A recording: time, motion, torque and commands of a robot's joints in SI units, decoded once from the files of a log.
 
-Whatever works on measured motion reads a recording. It knows neither columns nor units nor files: these belong to the
-room `log`, which makes recordings of them.
+All code that works on measured motion reads a recording. It has no columns, units or files: these belong to the
+package `log`, which creates recordings.
 """
 
 from __future__ import annotations

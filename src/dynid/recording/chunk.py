@@ -1,4 +1,4 @@
-"""Rows of a recording: trajectories, and consecutive rows of one in SI units at the joints."""
+"""Rows of a recording: trajectories, and chunks of consecutive rows in SI units at the joints."""
 
 from __future__ import annotations
 
@@ -15,10 +15,21 @@ from dynid.base.records import dataclass
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A contiguous run of rows of one file: what one motion of the robot left in the log.
+    """A contiguous run of rows of one file: one motion of the robot.
 
-    left_out: rows of the file that are not read, as their time stamps are damaged.
-    misplaced: rows that stand a few rows from their place by time, and are put there.
+    Parameters
+    ----------
+    name : str
+    file : Path
+    first_row : int
+        Row within the file, counted from 0.
+    row_count : int
+    start_time, end_time : float, s
+    left_out : tuple of int
+        Rows of the file that are not read because their time stamps are damaged.
+    misplaced : int
+        Number of rows that are out of order by a few rows, and are sorted by time.
+
     """
 
     name: str
@@ -33,16 +44,30 @@ class Trajectory:
 
 @dataclass(frozen=True)
 class RawChunk:
-    """Consecutive rows of one trajectory in SI units, still on the log's own time stamps.
+    """Consecutive rows of one trajectory in SI units, at the log's own time stamps.
 
-    t (T,), every other array (T, n) in the order of the robot's joints, None where not logged; nan = missing.
-    first_row: row number within the file, counted from 0 at the first data row; rows that are left out further down do
-    not count.
-    effort is joint-side torque or force (drive gain, gear ratio and sign applied).
-    theta, dtheta: motor motion brought to the joint; that of the link for joints without a second encoder.
-    commands: (T, 3 n), positions, velocities and feed-forward, of drives that close their loop on board.
-    empty: times of rows among these that were left out, as they hold nothing but a time.
-    spread: those of t that differ from the stamps, as several rows shared one.
+    Arrays are in the order of the robot's joints; None if not logged, nan if missing.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+    first_row : int
+        Row within the file, counted from 0 at the first data row.
+    t : ndarray, shape (n_samples,), s
+    q, dq : ndarray, shape (n_samples, n_joints), rad, rad/s (m, m/s)
+    tau : ndarray, shape (n_samples, n_joints), N m (N)
+        Joint-side torque or force, with drive gain, gear ratio and sign applied.
+    theta, dtheta : ndarray, shape (n_samples, n_joints), rad, rad/s (m, m/s)
+        Reflected motor motion; that of the link for joints without a second encoder.
+    temperature : ndarray, shape (n_samples, n_joints), degC
+    extra : mapping of str to ndarray, shape (n_samples,)
+    commands : ndarray, shape (n_samples, 3 n_joints), optional
+        Commanded positions, velocities and feed-forward torques.
+    empty : ndarray, s
+        Times of rows that are left out because they have nothing but a time.
+    spread : ndarray, s
+        Times in `t` that differ from the time stamps, since several rows shared one.
+
     """
 
     trajectory: Trajectory
@@ -60,11 +85,24 @@ class RawChunk:
     spread: Float = field(default_factory=lambda: np.zeros(0))
 
 
-# Chunks of a log cut, ordered and joined.
+# Cutting, ordering and joining of chunks.
 
 
 def within(chunk: RawChunk, trajectory: Trajectory) -> RawChunk:
-    """The rows within the trajectory's own time."""
+    """Select the rows of a chunk within the time of a trajectory.
+
+    Parameters
+    ----------
+    chunk : RawChunk
+        Rows in the order of time.
+    trajectory : Trajectory
+        Trajectory whose start and end time bound the rows.
+
+    Returns
+    -------
+    RawChunk
+
+    """
     start, end = trajectory.start_time, trajectory.end_time
     outside = (chunk.t < start) | (chunk.t > end)
     if len(chunk.empty) or len(chunk.spread):
@@ -78,7 +116,21 @@ def within(chunk: RawChunk, trajectory: Trajectory) -> RawChunk:
 
 
 def taken(chunk: RawChunk, index: Any) -> RawChunk:
-    """The rows of an index."""
+    """Select rows of a chunk.
+
+    Parameters
+    ----------
+    chunk : RawChunk
+        The chunk.
+    index : ndarray or slice
+        Row numbers, a mask (n_samples,), or a slice.
+
+    Returns
+    -------
+    RawChunk
+        With `first_row` unchanged.
+
+    """
 
     def take(values: Float | None) -> Float | None:
         return None if values is None else values[index]
@@ -98,7 +150,20 @@ def taken(chunk: RawChunk, index: Any) -> RawChunk:
 
 
 def pieces_of(chunk: RawChunk, rows: int) -> Iterator[RawChunk]:
-    """The chunk in pieces of at most so many rows."""
+    """Split a chunk.
+
+    Parameters
+    ----------
+    chunk : RawChunk
+        The chunk.
+    rows : int
+        Most rows of a piece.
+
+    Yields
+    ------
+    RawChunk
+
+    """
     if len(chunk.t) <= rows:
         yield chunk
         return
@@ -108,7 +173,20 @@ def pieces_of(chunk: RawChunk, rows: int) -> Iterator[RawChunk]:
 
 
 def in_order(chunks: Iterator[RawChunk], rows: int) -> Iterator[RawChunk]:
-    """The chunks with rows in the order of time that stand no more than `rows` rows from their place."""
+    """Sort rows by time that are out of order by a few rows.
+
+    Parameters
+    ----------
+    chunks : iterator of RawChunk
+        Consecutive chunks.
+    rows : int
+        Most rows by which a row is out of order.
+
+    Yields
+    ------
+    RawChunk
+
+    """
     pending: RawChunk | None = None
     for chunk in chunks:
         whole = chunk if pending is None else joined([pending, chunk])
@@ -121,7 +199,18 @@ def in_order(chunks: Iterator[RawChunk], rows: int) -> Iterator[RawChunk]:
 
 
 def joined(chunks: list[RawChunk]) -> RawChunk:
-    """Consecutive chunks as one."""
+    """Join consecutive chunks.
+
+    Parameters
+    ----------
+    chunks : list of RawChunk
+        Chunks with the same channels.
+
+    Returns
+    -------
+    RawChunk
+
+    """
     if len(chunks) == 1:
         return chunks[0]
     first = chunks[0]

@@ -1,4 +1,4 @@
-"""What drives were commanded, and the torque that position controllers make of it."""
+"""Commands of the drives, and the torque that position controllers compute from them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,24 @@ from dynid.base.records import dataclass
 from dynid.recording.chunk import RawChunk, joined, taken
 from dynid.robot.drive import Servo
 
-# Torque made of commands: when it acts, and the slopes that a controller's damping needs.
+# Torque computed from commands: its delay, and the slopes for a controller's damping.
 
-# Rows of the past beside those that are asked for: slopes of the interpolation take one on each side.
-BESIDE = 2
-# rad or m, that a joint has to go before a velocity that never changes counts as not measured.
+# Past rows kept for interpolation, whose slopes need one row on each side.
+NEIGHBOURS = 2
+# rad or m: if a joint moves by more while its logged velocity is constant, the velocity was not measured.
 MOVED = 2e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Commands:
-    """What the drives were commanded: t (T,), s; q_des, dq_des, tau_ff (T, n), rad, rad/s, N m (m, m/s, N)."""
+    """Commands of the drives.
+
+    Parameters
+    ----------
+    t : ndarray, shape (n_samples,), s
+    q_des, dq_des, tau_ff : ndarray, shape (n_samples, n_joints), rad, rad/s, N m (m, m/s, N)
+
+    """
 
     t: Float
     q_des: Float
@@ -30,28 +37,53 @@ class Commands:
     tau_ff: Float
 
     def clean(self) -> Commands:
-        """Complete rows at increasing times."""
+        """Commands without incomplete rows and without rows whose time does not increase."""
         sound = np.isfinite(np.column_stack([self.t, self.q_des, self.dq_des, self.tau_ff])).all(axis=1)
         t, q, v, u = (part[sound] for part in (self.t, self.q_des, self.dq_des, self.tau_ff))
-        later = _later_than_before(t)
-        return Commands(t[later], q[later], v[later], u[later])
+        increasing = _is_increasing(t)
+        return Commands(t[increasing], q[increasing], v[increasing], u[increasing])
 
 
 def slopes(t: Float, q: Float) -> Float:
-    """The derivative (T, n) of positions at times t, by second-order differences; zero of a single row."""
-    later = _later_than_before(t)
-    if later.sum() < 2:
+    """Derivative of positions by second-order differences; zero for a single row.
+
+    Parameters
+    ----------
+    t : ndarray, shape (n_samples,), s
+        Time.
+    q : ndarray, shape (n_samples, n_joints), rad or m
+        Positions.
+
+    Returns
+    -------
+    ndarray, shape (n_samples, n_joints), rad/s or m/s
+
+    """
+    increasing = _is_increasing(t)
+    if increasing.sum() < 2:
         return np.zeros_like(q)
     dq = np.empty_like(q)
-    dq[later] = np.gradient(q[later], t[later], axis=0)
-    # A row that repeats a stamp has the slope of the one before.
-    return np.asarray(dq[later][np.maximum(np.cumsum(later) - 1, 0)])
+    dq[increasing] = np.gradient(q[increasing], t[increasing], axis=0)
+    # A row that repeats a time stamp gets the slope of the row before.
+    return np.asarray(dq[increasing][np.maximum(np.cumsum(increasing) - 1, 0)])
 
 
 def speed_of_law(t: Float, q: Float, dq: Float | None) -> Float:
-    """The velocity (T, n) that controllers damp: the measured one, and slopes of q where none was.
+    """Velocity that controllers damp: the measured one, or slopes of q if it was not measured.
 
-    A column that never changes while its joint moves is a channel that nobody fills; the drive knows its own speed.
+    A constant velocity of a moving joint is an unused channel of the log; the drive itself knows its speed.
+
+    Parameters
+    ----------
+    t : ndarray, shape (n_samples,), s
+        Time.
+    q, dq : ndarray, shape (n_samples, n_joints), rad, rad/s (m, m/s)
+        Positions, and measured velocities or None.
+
+    Returns
+    -------
+    ndarray, shape (n_samples, n_joints), rad/s or m/s
+
     """
     if dq is None:
         return slopes(t, q)
@@ -60,9 +92,20 @@ def speed_of_law(t: Float, q: Float, dq: Float | None) -> Float:
 
 
 def servo_torque(servo: Servo) -> Callable[[RawChunk], RawChunk]:
-    """Return what gives chunks the torque that the drives' controllers make of their commands, on time.
+    """Make a function that adds to a chunk the torque that the drives' controllers compute, without delay.
 
-    Chunks keep their commands only where the controllers close their loop on board.
+    Chunks keep their commands only if the controllers close their loop on board.
+
+    Parameters
+    ----------
+    servo : Servo
+        Gains of the controllers.
+
+    Returns
+    -------
+    callable
+        Takes and returns a RawChunk.
+
     """
 
     def with_torque(chunk: RawChunk) -> RawChunk:
@@ -76,10 +119,22 @@ def servo_torque(servo: Servo) -> Callable[[RawChunk], RawChunk]:
 
 
 def delayed(chunks: Iterator[RawChunk], servo: Servo) -> Iterator[RawChunk]:
-    """The chunks with their torque later by the lag, or that of late commands and the motion of the moment.
+    """Yield chunks whose torque is delayed by the lag of the servo.
 
-    Rows before the first torque are left out. Between rows by cubic Hermite interpolation, which takes nothing off the
-    motion's frequencies.
+    If chunks have commands, the commands are delayed, and the torque follows from them and the current motion. Rows
+    before the first torque are left out. Interpolation is cubic Hermite, which does not attenuate the motion.
+
+    Parameters
+    ----------
+    chunks : iterator of RawChunk
+        Consecutive chunks of a trajectory.
+    servo : Servo
+        Controllers with their lag (s).
+
+    Yields
+    ------
+    RawChunk
+
     """
     past: RawChunk | None = None
     start, seconds = np.inf, servo.lag
@@ -95,14 +150,14 @@ def delayed(chunks: Iterator[RawChunk], servo: Servo) -> Iterator[RawChunk]:
                 tau = servo.torque(chunk.q, speed, *np.split(tau, 3, axis=1))
             part = taken(replace(chunk, tau=tau), index)
             yield replace(part, first_row=chunk.first_row + int(index[0]))
-        needed = int(np.searchsorted(whole.t, whole.t[-1] - seconds)) - BESIDE
+        needed = int(np.searchsorted(whole.t, whole.t[-1] - seconds)) - NEIGHBOURS
         past = taken(whole, slice(max(needed, 0), None))
 
 
 def _interpolated(t: Float, values: Float, at: Float) -> Float:
-    """Values (T, n) at times `at`, t increasing but for rows that repeat a stamp."""
-    later = _later_than_before(t)
-    t, values = t[later], values[later]
+    """Interpolate values (T, n) at times `at`; rows that repeat a time stamp are ignored."""
+    increasing = _is_increasing(t)
+    t, values = t[increasing], values[increasing]
     if len(t) < 2:
         return np.repeat(values[:1], len(at), axis=0)
     slope = np.gradient(values, t, axis=0)
@@ -114,7 +169,7 @@ def _interpolated(t: Float, values: Float, at: Float) -> Float:
     return np.asarray(values[k] + before * (values[k + 1] - values[k]) + rise)
 
 
-def _later_than_before(t: Float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    later = np.ones(len(t), dtype=np.bool_)
-    later[1:] = t[1:] > np.maximum.accumulate(t)[:-1]
-    return later
+def _is_increasing(t: Float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    increasing = np.ones(len(t), dtype=np.bool_)
+    increasing[1:] = t[1:] > np.maximum.accumulate(t)[:-1]
+    return increasing

@@ -11,14 +11,14 @@ from dynid.base.arrays import Float, SpilledRecords
 from dynid.base.records import dataclass
 from dynid.recording.chunk import RawChunk, Trajectory
 
-# Bytes of rows that stay in memory: a minute of seven joints at 1 kHz takes 10 MB. Longer recordings lie in a file, so
-# that the memory of a run does not grow with its log.
+# Bytes of rows kept in memory: a minute of seven joints at 1 kHz takes 10 MB. Longer recordings go to a file, so that
+# the memory of a run does not grow with its log.
 IN_MEMORY = 64_000_000
 
 
 @dataclass(frozen=True)
 class Channels:
-    """Joints of which each signal was recorded, and the names of further channels.
+    """Joints of each recorded signal, and names of further channels.
 
     Parameters
     ----------
@@ -43,17 +43,17 @@ class Channels:
 
     @property
     def commanded(self) -> bool:
-        """Whether the torque is made of commands, as no effort was measured."""
+        """Whether the torque is computed from commands, since no effort was measured."""
         return bool(self.command_position) and not self.effort
 
     @property
     def gives_torque(self) -> bool:
-        """Whether there is a torque, measured or made of commands."""
+        """Whether there is a torque, measured or computed from commands."""
         return bool(self.effort) or self.commanded
 
     @property
     def measures_motor_velocity(self) -> bool:
-        """Whether every motor with an encoder of its own, of which there are some, has a velocity as its joint has."""
+        """Whether there are motors with encoders, and they and the joints have a measured velocity."""
         motors = self.motor_position
         return bool(self.velocity) and bool(motors) and self.motor_velocity >= motors
 
@@ -92,7 +92,7 @@ class Recording:
                 size += _bytes_of(chunk)
                 if size > IN_MEMORY:
                     self._spill()
-                chunks.append(self._spilled.add(chunk) if size > IN_MEMORY else _locked(chunk))
+                chunks.append(self._spilled.add(chunk) if size > IN_MEMORY else _read_only(chunk))
 
     def __contains__(self, trajectory: Trajectory) -> bool:
         return trajectory in self._chunks
@@ -113,7 +113,7 @@ def of_columns(chunk: RawChunk, columns: list[int], joint_count: int) -> RawChun
     """Return the chunk with some of its joints' columns."""
 
     def some(values: Float | None, where: list[int]) -> Float | None:
-        # Joint by joint in memory, as chunks are: what follows works along time.
+        # One contiguous line per joint, since later steps run along time.
         return None if values is None else np.ascontiguousarray(values.T[where]).T
 
     of_commands = [joint_count * kind + column for kind in range(3) for column in columns]
@@ -140,8 +140,8 @@ def _bytes_of(chunk: RawChunk) -> int:
     return sum(array.nbytes for array in _arrays_of(chunk))
 
 
-def _locked(chunk: RawChunk) -> RawChunk:
-    # Every reader of the recording gets the same arrays.
+def _read_only(chunk: RawChunk) -> RawChunk:
+    # All readers of the recording share these arrays.
     for array in _arrays_of(chunk):
         array.setflags(write=False)
     return chunk

@@ -1,4 +1,4 @@
-"""ROS bags and MCAP files as tables: a row a message, columns t, q_<joint>, dq_<joint>, tau_<joint> by joint name."""
+"""ROS bags and MCAP files as tables: one row per message, columns t, q_<joint>, dq_<joint>, tau_<joint>."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ from dynid.log.log import ColumnInfo, Text
 from dynid.log.readers.bag_files import MCAP_MAGIC, METADATA, ROS1_MAGIC, SQLITE_MAGIC, Bag, Topic
 from dynid.log.readers.bag_messages import FIELDS, JOINT_STATE, KINDS, VALUE, Decoder, Group, ValueDecoder
 
-# What a bag holds: one pass over its joint states, which joints come in which messages, how often, and
-# when.
+# Survey of a bag in one pass over its joint states: which joints are in which messages, how often, and when.
 
-BLOCK = 4096
-FIRST_STAMPS = 256
-MAX_SORTS = 1000
-# A log is read several times over, and taking messages apart is most of the work: of shorter bags the numbers are kept.
+BLOCK = 4096  # messages decoded together
+FIRST_STAMPS = 256  # time stamps kept to estimate the delay of a topic
+MAX_VARIANTS = 1000  # different lists of joints on a topic; more are damage
+# Bytes: a log is read several times and decoding takes most of the time, so that the numbers of shorter bags are kept.
 MAX_KEPT_BYTES = 64_000_000
-MEASURED_SHARE = 0.99
+MEASURED_SHARE = 0.99  # of the messages that must have a velocity for it to count as measured
 
 Item = tuple[str, str]  # (position | velocity | effort, joint), or (value, path)
 AnyDecoder = Decoder | ValueDecoder
@@ -36,12 +35,30 @@ Block = tuple[Int, Sequence[Group]]
 
 
 @dataclass(eq=False)
-class Sort:
-    """Messages of one topic that hold the same numbers of the same joints.
+class Variant:
+    """Messages of one topic with the same fields of the same joints.
 
-    zeros: how many of the `count` stamps are 0; first and last are those of the others.    ascending: whether each of
-    them is at least the one before.    received: first and last time of reception.    finite: number of finite values
-    of each item.    times: (k, 2) stamp and reception of the first ones.
+    Parameters
+    ----------
+    topic : Topic
+    names : tuple of str
+        Joints.
+    fields : tuple of str
+    count : int
+        Number of messages.
+    zeros : int
+        Number of messages whose time stamp is 0.
+    first, last : int, ns
+        First and last of the other stamps.
+    ascending : bool
+        Whether the stamps never decrease.
+    received : tuple of int, ns
+        First and last time of reception.
+    finite : dict of Item to int
+        Number of finite values.
+    times : list of ndarray, shape (k, 2), ns
+        Stamp and reception of the first messages.
+
     """
 
     topic: Topic
@@ -58,11 +75,11 @@ class Sort:
 
     @property
     def items(self) -> frozenset[Item]:
-        """What these messages hold."""
+        """Fields and joints of these messages."""
         return frozenset((kind, name) for kind in self.fields for name in self.names)
 
     def see(self, group: Group, received: Int) -> None:
-        """Takes a group of such messages into the account."""
+        """Count a group of such messages."""
         stamps = group.stamp[group.stamp > 0]
         self.count += len(group.stamp)
         self.zeros += len(group.stamp) - len(stamps)
@@ -82,40 +99,50 @@ class Sort:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """The topics of joint states of a bag and the sorts of messages on each.
+    """Topics with joint states of a bag, and the variants of messages on each.
 
-    kept: the messages of each topic in blocks, None where they are too many.    values: paths of the numbers on other
-    topics, as their first messages have them.    unread: other topics, in words.
+    Parameters
+    ----------
+    bag : Bag
+    decoders : mapping of Topic to decoder
+    variants : mapping of Topic to tuple of Variant
+    kept : mapping of Topic to sequence of Block, optional
+        Decoded messages; None if they are too large to keep.
+    values : mapping of Topic to tuple of str
+        Paths of the numbers in the first message of other topics.
+    unread : tuple of str
+        Descriptions of topics that are not read.
+
     """
 
     bag: Bag
     decoders: Mapping[Topic, AnyDecoder]
-    sorts: Mapping[Topic, tuple[Sort, ...]]
+    variants: Mapping[Topic, tuple[Variant, ...]]
     kept: Mapping[Topic, Sequence[Block]] | None
     values: Mapping[Topic, tuple[str, ...]] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
 
     def with_values(self, wanted: Mapping[Topic, Collection[str]]) -> Survey:
-        """The same, gone through once more for these numbers of other topics."""
+        """Survey with these numbers of other topics, which takes another pass."""
         decoders: dict[Topic, AnyDecoder] = {
-            one: ValueDecoder(self.bag.other_codecs[one], one, self.path, paths)
-            for one, paths in wanted.items()
+            topic: ValueDecoder(self.bag.other_codecs[topic], topic, self.path, paths)
+            for topic, paths in wanted.items()
         }
-        sorts, kept = _surveyed(self.bag, decoders) if decoders else ({}, {})
+        variants, kept = _surveyed(self.bag, decoders) if decoders else ({}, {})
         return replace(
             self,
             decoders={**self.decoders, **decoders},
-            sorts={**self.sorts, **sorts},
+            variants={**self.variants, **variants},
             kept={**self.kept, **kept} if self.kept is not None and kept is not None else None,
         )
 
     @property
     def path(self) -> Path:
-        """Of the bag."""
+        """Path of the bag."""
         return self.bag.path
 
     def blocks(self, topic: Topic) -> Iterator[Block]:
-        """Yields the messages of a topic in blocks: times of reception (k,) in ns, and groups."""
+        """Yield the messages of a topic in blocks: times of reception (k,) in ns, and groups."""
         if self.kept is not None:
             yield from self.kept[topic]
         else:
@@ -123,24 +150,24 @@ class Survey:
                 yield received, groups
 
     def names(self, topics: Collection[Topic]) -> tuple[str, ...]:
-        """Joints whose positions come on these topics, in the order in which they first do."""
-        found = [
+        """Joints with positions on these topics, in the order of their first appearance."""
+        names = [
             name
-            for one in topics
-            for sort in self.sorts[one]
-            if "position" in sort.fields
-            for name in sort.names
+            for topic in topics
+            for variant in self.variants[topic]
+            if "position" in variant.fields
+            for name in variant.names
         ]
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(names))
 
     def measured(self, topics: Collection[Topic], share: float = 0.0) -> tuple[Item, ...]:
-        """Items with at least one finite value, in more than this share of the messages with that joint's position."""
+        """Items that are finite in more than a share of the messages with that joint's position, and at least once."""
         total: dict[str, int] = {}
         finite: dict[Item, int] = {}
-        for sort in (sort for one in topics for sort in self.sorts[one]):
-            for name in sort.names:
-                total[name] = total.get(name, 0) + sort.count * ("position" in sort.fields)
-            for item, number in sort.finite.items():
+        for variant in (variant for topic in topics for variant in self.variants[topic]):
+            for name in variant.names:
+                total[name] = total.get(name, 0) + variant.count * ("position" in variant.fields)
+            for item, number in variant.finite.items():
                 finite[item] = finite.get(item, 0) + number
         joints = dict.fromkeys(name for _, name in finite)
         return tuple(
@@ -152,34 +179,46 @@ class Survey:
 
 
 def survey(path: Path, definitions: Collection[Path] = ()) -> Survey:
-    """Looks through a bag: at all its joint states, and at the first message of every other topic.
+    """Survey all joint states of a bag, and the first message of every other topic.
 
-    definitions: .msg files, for types that the bag does not define.
+    Parameters
+    ----------
+    path : Path
+        The bag.
+    definitions : collection of Path
+        .msg files for message types that the bag does not define.
 
-    Raises InputError if it holds neither joint states nor other numbers, or joint states without messages.
+    Raises
+    ------
+    InputError
+        If the bag has no numbers, or no message on its topics of joint states.
+
     """
     bag = Bag(path, KINDS, definitions)
-    decoders: dict[Topic, AnyDecoder] = {one: Decoder(codec, one, path) for one, codec in bag.codecs.items()}
+    decoders: dict[Topic, AnyDecoder] = {
+        topic: Decoder(codec, topic, path) for topic, codec in bag.codecs.items()
+    }
     values, unread = _values(bag)
     if not decoders and not values:
         raise no_joint_states(bag)
-    sorts, kept = _surveyed(bag, decoders)
-    if decoders and not any(sorts.values()) and not values:
+    variants, kept = _surveyed(bag, decoders)
+    if decoders and not any(variants.values()) and not values:
         raise InputError(
             "no-rows",
-            found=f"no message on {', '.join(one.name for one in decoders)}",
-            expected="data",
+            found=f"no message on {', '.join(topic.name for topic in decoders)}",
+            expected="messages with joint states",
+            do="check that the recorder subscribed to this topic",
             place=Place(file=str(path)),
         )
-    return Survey(bag, decoders, sorts, kept, values, unread)
+    return Survey(bag, decoders, variants, kept, values, unread)
 
 
 def no_joint_states(bag: Bag) -> InputError:
-    """The error for a bag without joint states."""
-    listed = ", ".join(f"{one.name} ({one.kind})" for one in bag.topics[:20])
+    """Error for a bag without joint states."""
+    listed = ", ".join(f"{topic.name} ({topic.kind})" for topic in bag.topics[:20])
     return InputError(
         "no-joint-states",
-        found=f"the topics {listed}" if listed else "a bag without topics",
+        found=f"no joint states, only the topics {listed}" if listed else "a bag without topics",
         expected=" or ".join(kind.replace("/msg/", "/") for kind in KINDS),
         do=_other_ways(bag),
         place=Place(file=str(bag.path)),
@@ -188,30 +227,32 @@ def no_joint_states(bag: Bag) -> InputError:
 
 def _other_ways(bag: Bag) -> str:
     if bag.other_codecs:
-        return "map numbers of other topics as TOPIC:FIELD; dynid check lists them"
-    unknown = list(dict.fromkeys(one.kind for one in bag.topics if one.count))
-    return f'give the .msg files of {unknown[0]}: definitions = "FOLDER" under [log]' if unknown else ""
+        return "map numbers of other topics as TOPIC:FIELD; `dynid check LOG` lists them"
+    unknown = list(dict.fromkeys(topic.kind for topic in bag.topics if topic.count))
+    return f'add the .msg files of {unknown[0]}: definitions = "FOLDER" under [log]' if unknown else ""
 
 
 def _values(bag: Bag) -> tuple[dict[Topic, tuple[str, ...]], tuple[str, ...]]:
-    """Paths of the numbers on topics that are no joint states, and what is left of the topics, in words."""
-    found: dict[Topic, tuple[str, ...]] = {}
+    """Paths of the numbers on topics without joint states, and descriptions of the remaining topics."""
+    paths_of: dict[Topic, tuple[str, ...]] = {}
     for topic, codec in bag.other_codecs.items():
-        with suppress(InputError):  # what cannot be taken apart is listed among the others
-            found[topic] = tuple(
+        with suppress(InputError):  # topics that cannot be decoded are listed with the remaining ones
+            paths_of[topic] = tuple(
                 ValueDecoder(codec, topic, bag.path).layout(bag.first_messages[topic]).numbers
             )
     bag.first_messages.clear()
-    found = {topic: paths for topic, paths in found.items() if paths}
-    others = [one for one in bag.topics if one not in found and one not in bag.codecs]
-    return found, tuple(f"{one.name}: {one.count} messages of {one.kind}" for one in others)
+    paths_of = {topic: paths for topic, paths in paths_of.items() if paths}
+    others = [topic for topic in bag.topics if topic not in paths_of and topic not in bag.codecs]
+    return paths_of, tuple(f"{topic.name}: {topic.count} messages of {topic.kind}" for topic in others)
 
 
 def _surveyed(
     bag: Bag, decoders: Mapping[Topic, AnyDecoder]
-) -> tuple[dict[Topic, tuple[Sort, ...]], dict[Topic, list[Block]] | None]:
-    sorts: dict[Topic, dict[tuple[tuple[str, ...], tuple[str, ...]], Sort]] = {one: {} for one in decoders}
-    kept: dict[Topic, list[Block]] | None = {one: [] for one in decoders}
+) -> tuple[dict[Topic, tuple[Variant, ...]], dict[Topic, list[Block]] | None]:
+    variants: dict[Topic, dict[tuple[tuple[str, ...], tuple[str, ...]], Variant]] = {
+        topic: {} for topic in decoders
+    }
+    kept: dict[Topic, list[Block]] | None = {topic: [] for topic in decoders}
     size = 0
     for topic, received, groups in blocks(bag, decoders):
         size += received.nbytes + sum(group.nbytes for group in groups)
@@ -221,29 +262,50 @@ def _surveyed(
         for group in groups:
             fields = tuple(kind for kind in (*FIELDS, VALUE) if kind in group.fields)
             key = group.names, fields
-            if key not in sorts[topic]:
-                if len(sorts[topic]) >= MAX_SORTS:
+            if key not in variants[topic]:
+                if len(variants[topic]) >= MAX_VARIANTS:
                     raise InputError(
                         "joint-names",
-                        found=f"over {MAX_SORTS} different lists of joints on topic {topic.name}",
-                        expected="the joints of a robot",
+                        found=f"more than {MAX_VARIANTS} different lists of joints on topic {topic.name}",
+                        expected="the joints of one robot",
+                        do="record a topic with a fixed list of joints",
                         place=Place(file=str(bag.path)),
                     )
-                sorts[topic][key] = Sort(topic, *key)
-            sorts[topic][key].see(group, received[group.rows])
-    return {one: tuple(found.values()) for one, found in sorts.items()}, kept
+                variants[topic][key] = Variant(topic, *key)
+            variants[topic][key].see(group, received[group.rows])
+    return {topic: tuple(by_key.values()) for topic, by_key in variants.items()}, kept
 
 
 def blocks(
     bag: Bag, decoders: Mapping[Topic, AnyDecoder], rows: int = BLOCK
 ) -> Iterator[tuple[Topic, Int, Sequence[Group]]]:
-    """Yields the messages of some topics in blocks: topic, times of reception (k,) in ns, and groups of messages."""
-    raws: dict[Topic, list[bytes]] = {one: [] for one in decoders}
-    times: dict[Topic, list[int]] = {one: [] for one in decoders}
+    """Yield the messages of topics in blocks.
+
+    Parameters
+    ----------
+    bag : Bag
+        The bag.
+    decoders : mapping of Topic to decoder
+        Topics to read.
+    rows : int
+        Most messages of a block.
+
+    Yields
+    ------
+    topic : Topic
+        Topic of the block.
+    received : ndarray of int, shape (k,), ns
+        Times of reception.
+    groups : sequence of Group
+        Decoded messages.
+
+    """
+    raws: dict[Topic, list[bytes]] = {topic: [] for topic in decoders}
+    times: dict[Topic, list[int]] = {topic: [] for topic in decoders}
     numbers = dict.fromkeys(decoders, 0)
     began: dict[Topic, int] = {}
 
-    def taken(topic: Topic) -> tuple[Topic, Int, Sequence[Group]]:
+    def flush(topic: Topic) -> tuple[Topic, Int, Sequence[Group]]:
         block, received = raws[topic], np.array(times[topic], dtype=np.int64)
         raws[topic], times[topic] = [], []
         numbers[topic] += len(block)
@@ -254,7 +316,7 @@ def blocks(
         if not isinstance(raw, bytes | bytearray | memoryview):  # SQLite keeps any type in any column
             raise InputError(
                 "damaged",
-                found=f"a message of topic '{topic.name}' that holds {type(raw).__name__} in place of bytes",
+                found=f"a message of topic '{topic.name}' that is {type(raw).__name__} instead of bytes",
                 expected="serialised messages",
                 do="repair the file, or record it again",
                 place=Place(file=str(bag.path)),
@@ -262,63 +324,88 @@ def blocks(
         raws[topic].append(raw)
         times[topic].append(time)
         if len(raws[topic]) >= rows:
-            yield taken(topic)
-    yield from (taken(topic) for topic in decoders if raws[topic])
+            yield flush(topic)
+    yield from (flush(topic) for topic in decoders if raws[topic])
 
 
-def present_joints(found: Survey, joints: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The joints that some topic holds, if all names of those topics are known; else all joints.
+def present_joints(bag_survey: Survey, joints: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Joints on some topic, if the robot knows all names on these topics; else all joints.
 
-    Names that nobody knows may be those of the joints that seem to be absent.
+    An unknown name may belong to a joint that seems to be absent.
     """
-    named = [set(found.names([one])) for one, sorts in found.sorts.items() if sorts]
+    named = [set(bag_survey.names([topic])) for topic, variants in bag_survey.variants.items() if variants]
     present = [joint for joint in joints if any(joint in names for names in named)]
     strange = any(names & set(present) and names - {*joints, *known} for names in named)
     return list(joints) if not present or strange else present
 
 
-def chosen_topics(found: Survey, joints: Sequence[str], asked: Sequence[str]) -> tuple[Topic, ...]:
-    """The topics to take a robot's joints from: those asked for, or the only one that has them all.
+def chosen_topics(bag_survey: Survey, joints: Sequence[str], asked: Sequence[str]) -> tuple[Topic, ...]:
+    """Choose the topics with a robot's joints: the requested ones, or the only one with all joints.
 
-    Raises InputError for topics that are not there, joints that are not on them, and where several topics fit.
+    Parameters
+    ----------
+    bag_survey : Survey
+        Survey of the bag.
+    joints : sequence of str
+        Names of the joints.
+    asked : sequence of str
+        Requested topics.
+
+    Raises
+    ------
+    InputError
+        For missing topics or joints, or if several topics fit.
+
     """
-    place = Place(file=str(found.path))
-    if not found.sorts:
-        raise no_joint_states(found.bag)
+    place = Place(file=str(bag_survey.path))
+    if not bag_survey.variants:
+        raise no_joint_states(bag_survey.bag)
     if asked:
-        topics = tuple(_named(found, name) for name in asked)
-        missing = [joint for joint in joints if joint not in found.names(topics)]
+        topics = tuple(_topic_named(bag_survey, name) for name in asked)
+        missing = [joint for joint in joints if joint not in bag_survey.names(topics)]
         if missing:
-            raise _missing_joints(found, missing, topics)
+            raise _missing_joints(bag_survey, missing, topics)
         return topics
-    fitting = [one for one, sorts in found.sorts.items() if sorts and set(joints) <= set(found.names([one]))]
-    states = [one for one in fitting if one.kind == JOINT_STATE]
+    fitting = [
+        topic
+        for topic, variants in bag_survey.variants.items()
+        if variants and set(joints) <= set(bag_survey.names([topic]))
+    ]
+    states = [topic for topic in fitting if topic.kind == JOINT_STATE]
     best = states if len(states) == 1 else fitting
     if len(best) == 1:
         return (best[0],)
     if not best:
-        nearest = max(found.sorts, key=lambda one: len(set(joints) & set(found.names([one]))))
-        raise _missing_joints(found, [j for j in joints if j not in found.names([nearest])], [nearest])
+        nearest = max(
+            bag_survey.variants, key=lambda topic: len(set(joints) & set(bag_survey.names([topic])))
+        )
+        raise _missing_joints(
+            bag_survey, [j for j in joints if j not in bag_survey.names([nearest])], [nearest]
+        )
     raise InputError(
         "several-topics",
-        found="the robot's joints on " + ", ".join(_described(found, one) for one in best),
+        found="the robot's joints on several topics: "
+        + ", ".join(_topic_text(bag_survey, topic) for topic in best),
         expected="one topic",
         do=f'choose with --topic {best[0].name}, or topic = "{best[0].name}" under [log]',
         place=place,
     )
 
 
-def _described(found: Survey, topic: Topic) -> str:
-    sorts = found.sorts[topic]
-    first, last = min(one.received[0] for one in sorts), max(one.received[1] for one in sorts)
-    count = sum(one.count for one in sorts)
+def _topic_text(bag_survey: Survey, topic: Topic) -> str:
+    variants = bag_survey.variants[topic]
+    first, last = (
+        min(variant.received[0] for variant in variants),
+        max(variant.received[1] for variant in variants),
+    )
+    count = sum(variant.count for variant in variants)
     rate = f", {1e9 * (count - 1) / (last - first):.4g} Hz" if last > first else ""
-    kinds = dict.fromkeys(kind for kind, _ in found.measured([topic]))
+    kinds = dict.fromkeys(kind for kind, _ in bag_survey.measured([topic]))
     return f"{topic.name} ({topic.kind.rpartition('/')[2]}, {count} messages{rate}: {', '.join(kinds)})"
 
 
-def _named(found: Survey, name: str) -> Topic:
-    topics = {one.name: one for one, sorts in found.sorts.items() if sorts}
+def _topic_named(bag_survey: Survey, name: str) -> Topic:
+    topics = {topic.name: topic for topic, variants in bag_survey.variants.items() if variants}
     if name in topics or f"/{name}" in topics:
         return topics.get(name) or topics[f"/{name}"]
     raise InputError(
@@ -326,39 +413,45 @@ def _named(found: Survey, name: str) -> Topic:
         found=f"no joint states on topic {name}",
         expected="one of " + ", ".join(topics),
         do=meant(name, topics),
-        place=Place(file=str(found.path)),
+        place=Place(file=str(bag_survey.path)),
     )
 
 
-def _missing_joints(found: Survey, missing: Sequence[str], topics: Collection[Topic]) -> InputError:
-    have = found.names(topics)
-    elsewhere = {joint: one.name for joint in missing for one in found.sorts if joint in found.names([one])}
+def _missing_joints(bag_survey: Survey, missing: Sequence[str], topics: Collection[Topic]) -> InputError:
+    have = bag_survey.names(topics)
+    elsewhere = {
+        joint: topic.name
+        for joint in missing
+        for topic in bag_survey.variants
+        if joint in bag_survey.names([topic])
+    }
     near = [(joint, get_close_matches(joint, have, n=1, cutoff=0.6)) for joint in missing]
     hints = [f"'{close[0]}' for '{joint}'" for joint, close in near if close]
     do = ""
     if len(elsewhere) == len(missing):
-        names = [one.name for one in topics] + sorted(set(elsewhere.values()))
-        do = "the others are on other topics: " + " ".join(f"--topic {name}" for name in names)
+        names = [topic.name for topic in topics] + sorted(set(elsewhere.values()))
+        do = "read several topics: " + " ".join(f"--topic {name}" for name in names)
     elif hints:
         do = f"did you mean {', '.join(hints)}? Map names with position.columns under [log]"
     listed = ", ".join(have[:40]) or "no joint with a position"
     return InputError(
         "missing-joint",
-        found=f"no {', '.join(missing)} on topic {', '.join(one.name for one in topics)}, which has {listed}",
+        found=f"no {', '.join(missing)} on topic {', '.join(topic.name for topic in topics)}, which has {listed}",
         expected="every joint of the robot",
         do=do,
-        place=Place(file=str(found.path)),
+        place=Place(file=str(bag_survey.path)),
     )
 
 
-# Rows out of joint states: a row a message, and what comes in other messages brought to its time.
+# Rows from joint states: one row per message; values of other messages are interpolated to its time.
 
 TIME = "t"
-# Clocks below this count from their own zero (simulation); others are those of the wall.
+# ns: clocks below this (1973) start at zero, as in simulation; others are wall clocks.
 WALL_CLOCK = 100_000_000 * 1_000_000_000
+# A gap is a step of more than this many mean steps, and of this many ns.
 GAP_STEPS, GAP_LEAST = 6, 20_000_000
-SECOND = 1_000_000_000
-# What the delays of two topics may differ by: steps of the rows, but no less than a busy network makes.
+SECOND = 1_000_000_000  # ns
+# Allowed difference between the delays of two topics: steps of the rows, and ns, as a busy network causes.
 CLOCK_STEPS, CLOCK_LEAST = 5, 10_000_000
 Wanted = Mapping[str, tuple[tuple[Topic, ...], Item]]
 BagSourcesBlock = tuple[Int, dict[str, Float]]
@@ -366,25 +459,34 @@ BagSourcesBlock = tuple[Int, dict[str, Float]]
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Messages of one topic that hold these items, and the columns that are read from them.
+    """Messages of one topic with certain items, and the columns read from them.
 
-    anchor: the items without which a message is none of these.    sorts: what the survey found of them.
+    Parameters
+    ----------
+    topic : Topic
+    anchor : frozenset of Item
+        Items that a message must have.
+    columns : mapping of str to Item
+        Item of each column.
+    variants : tuple of Variant
+        Sorts of messages in the survey.
+
     """
 
     topic: Topic
     anchor: frozenset[Item]
     columns: Mapping[str, Item]
-    sorts: tuple[Sort, ...]
+    variants: tuple[Variant, ...]
 
     @property
     def count(self) -> int:
-        """Number of its messages."""
-        return sum(one.count for one in self.sorts)
+        """Number of messages."""
+        return sum(variant.count for variant in self.variants)
 
     @property
     def undated(self) -> int:
-        """How many have the stamp 0 on a clock of the wall; other clocks do pass through 0."""
-        return sum(one.zeros for one in self.sorts) if self._first > WALL_CLOCK else 0
+        """Number of messages with stamp 0 on a wall clock; 0 on other clocks, which start at 0."""
+        return sum(variant.zeros for variant in self.variants) if self._first > WALL_CLOCK else 0
 
     @property
     def dated(self) -> bool:
@@ -394,39 +496,50 @@ class Source:
 
     @property
     def _first(self) -> int:
-        return min(one.first for one in self.sorts)
+        return min(variant.first for variant in self.variants)
 
     def span(self, header: bool) -> tuple[int, int]:
         """First and last time in ns, by header stamps or by reception."""
         if not header:
-            return min(one.received[0] for one in self.sorts), max(one.received[1] for one in self.sorts)
-        zeros = sum(one.zeros for one in self.sorts)
+            return min(variant.received[0] for variant in self.variants), max(
+                variant.received[1] for variant in self.variants
+            )
+        zeros = sum(variant.zeros for variant in self.variants)
         first = self._first if self.undated or not zeros else 0
-        return first, max(one.last for one in self.sorts)
+        return first, max(variant.last for variant in self.variants)
 
-    def holds(self, group: Group) -> bool:
-        """Whether messages are of this source."""
+    def matches(self, group: Group) -> bool:
+        """Whether messages belong to this source."""
         return all(kind in group.fields and name in group.names for kind, name in self.anchor)
 
     @property
     def delay(self) -> float:
-        """Median of reception behind the stamp of its first messages, ns."""
-        times = np.concatenate([part for one in self.sorts for part in one.times])
+        """Median delay of the reception after the stamp, for the first messages, ns."""
+        times = np.concatenate([part for variant in self.variants for part in variant.times])
         dated = times[times[:, 0] > 0] if self.undated else times
         return float(np.median(dated[:, 1] - dated[:, 0])) if len(dated) else 0.0
 
     def stamps(self, header: bool) -> Int:
-        """Times of its first messages."""
-        parts = [part[:, 0 if header else 1] for one in self.sorts for part in one.times]
+        """Times of the first messages, ns, by header stamps or by reception."""
+        parts = [part[:, 0 if header else 1] for variant in self.variants for part in variant.times]
         return np.sort(np.concatenate(parts))[:FIRST_STAMPS]
 
 
 @dataclass(frozen=True, eq=False)
 class Sources:
-    """The sources of a table; the first makes the rows, the others follow it.
+    """Sources of a table; the first provides the rows, the others are interpolated to them.
 
-    header: whether time is that of the header stamps.    low, high: ns, the time that all sources cover.    origin: ns,
-    what the column t counts from.
+    Parameters
+    ----------
+    survey : Survey
+    sources : tuple of Source
+    header : bool
+        Whether time is that of the header stamps.
+    low, high : int, ns
+        Time covered by all sources.
+    origin : int, ns
+        Zero of the column t.
+
     """
 
     survey: Survey
@@ -438,39 +551,41 @@ class Sources:
 
     @property
     def row_count(self) -> int | None:
-        """Number of rows, None where the survey does not say."""
+        """Number of rows, None if the survey cannot tell it."""
         main = self.sources[0]
         return main.count - (main.undated if self.header else 0) if len(self.sources) == 1 else None
 
     def extent(self) -> tuple[float, float] | None:
-        """First and last time in s, None where header stamps do not ascend."""
-        if self.header and not all(one.ascending for one in self.sources[0].sorts):
+        """First and last time in s, None if the header stamps do not ascend."""
+        if self.header and not all(variant.ascending for variant in self.sources[0].variants):
             return None
         return (self.low - self.origin) / SECOND, (self.high - self.origin) / SECOND
 
     def stream(self, columns: Collection[str]) -> Iterator[dict[str, Float]]:
-        """Yields blocks of rows in the order of reception."""
+        """Yield blocks of rows in the order of reception."""
         main, *others = self.sources
-        followers = [_Follower(self, one, columns) for one in others if set(one.columns) & set(columns)]
+        followers = [
+            _Follower(self, source, columns) for source in others if set(source.columns) & set(columns)
+        ]
         for stamps, values in self.messages(main, columns):
             inside = (stamps >= self.low) & (stamps <= self.high)
             ns = stamps[inside]
             if not len(ns):
                 continue
             rows = {name: column[inside] for name, column in values.items()}
-            for one in followers:
-                rows |= one.at(ns)
+            for follower in followers:
+                rows |= follower.at(ns)
             rows[TIME] = (ns - self.origin) / SECOND
             yield rows
 
     def messages(self, source: Source, columns: Collection[str]) -> Iterator[BagSourcesBlock]:
-        """Yields times and values of the messages of a source."""
+        """Yield times and values of the messages of a source."""
         wanted = {name: item for name, item in source.columns.items() if name in columns}
         for received, groups in self.survey.blocks(source.topic):
             ns = np.full(len(received), -1, dtype=np.int64)
             values = {name: np.full(len(received), np.nan) for name in wanted}
             for group in groups:
-                if not source.holds(group):
+                if not source.matches(group):
                     continue
                 ns[group.rows] = group.stamp if self.header else received[group.rows]
                 for name, (kind, joint) in wanted.items():
@@ -481,7 +596,7 @@ class Sources:
 
 
 class _Follower:
-    """Values of a source at the times of the rows: its own where the stamps agree, between two of them else."""
+    """Values of a source at the times of the rows: exact for equal stamps, else interpolated."""
 
     def __init__(self, sources: Sources, source: Source, columns: Collection[str]) -> None:
         self.names = [name for name in source.columns if name in columns]
@@ -493,7 +608,7 @@ class _Follower:
         self.turns = {name: source.columns[name][0] == "position" for name in self.names}
 
     def at(self, ns: Int) -> dict[str, Float]:
-        """Values at these times; nan where the source pauses."""
+        """Values at these times in ns; nan within gaps."""
         while not len(self.ns) or self.ns[-1] < ns.max():
             block = next(self.blocks, None)
             if block is None:
@@ -507,17 +622,17 @@ class _Follower:
         outside = apart | (ns < self.ns[0]) | (ns > self.ns[-1])
         base = self.ns[0]
         share = (ns - self.ns[left]) / np.maximum(self.ns[right] - self.ns[left], 1)
-        found = {}
+        interpolated = {}
         for name, values in self.values.items():
             between = np.interp(ns - base, self.ns - base, values)
             if self.turns[name]:
-                # A turn that jumps by 2 pi from one message to the next did not pass through all in between.
+                # An angle that wraps by 2 pi between two messages takes the short way.
                 step = values[right] - values[left]
                 short = values[left] + share * (step - 2 * np.pi * np.round(step / (2 * np.pi)))
                 between = np.where((np.abs(step) > np.pi) & (self.ns[right] != ns), short, between)
-            found[name] = np.where(outside, np.nan, between)
+            interpolated[name] = np.where(outside, np.nan, between)
         self._keep(self.ns >= ns.min() - SECOND)
-        return found
+        return interpolated
 
     def _append(self, ns: Int, values: Mapping[str, Float]) -> None:
         self.ns = np.concatenate([self.ns, ns])
@@ -533,40 +648,53 @@ class _Follower:
             self.values = {name: old[mask] for name, old in self.values.items()}
 
 
-def sources_of(found: Survey, wanted: Wanted, sink: Diagnostics) -> Sources:
-    """Chooses the fewest sorts of messages that hold all wanted columns; what that costs is reported to the sink.
+def sources_of(bag_survey: Survey, wanted: Wanted, sink: Diagnostics) -> Sources:
+    """Choose the fewest variants of messages with all wanted columns.
 
-    The rows are those of the sort that holds most.
+    The variant with the most columns provides the rows.
 
-    Raises InputError for items that no message holds, and sources without common time.
+    Parameters
+    ----------
+    bag_survey : Survey
+        Survey of the bag.
+    wanted : mapping of str to (topics, item)
+        Columns to read.
+    sink : Diagnostics
+        Receives notes and warnings on interpolation and ignored messages.
+
+    Raises
+    ------
+    InputError
+        For items without messages, or sources that do not overlap in time.
+
     """
-    place = Place(file=str(found.path))
+    place = Place(file=str(bag_survey.path))
     sources: list[Source] = []
     for topics in dict.fromkeys(group for group, _ in wanted.values()):
         columns = {name: item for name, (group, item) in wanted.items() if group == topics}
-        sources += _covering(found, topics, columns)
-    for topic in dict.fromkeys(one.topic for one in sources):
-        _report_partial(found, topic, [one for one in sources if one.topic == topic], sink)
-    header = all(one.dated for one in sources)
+        sources += _covering_sources(bag_survey, topics, columns)
+    for topic in dict.fromkeys(source.topic for source in sources):
+        _report_partial(bag_survey, topic, [source for source in sources if source.topic == topic], sink)
+    header = all(source.dated for source in sources)
     if not header:
-        bad = dict.fromkeys(one.topic.name for one in sources if not one.dated)
+        bad = dict.fromkeys(source.topic.name for source in sources if not source.dated)
         sink.warn(
             "no-stamps",
-            f"the header stamps of {', '.join(bad)} are 0 or never change: the time of reception is used, "
-            "which jitters with the recording computer",
+            f"the header stamps of {', '.join(bad)} are 0 or constant: the time of reception is used, "
+            "which has the jitter of the recording computer",
             place,
         )
-    elif any(one.undated for one in sources):
-        lost = sum(one.undated for one in sources)
+    elif any(source.undated for source in sources):
+        lost = sum(source.undated for source in sources)
         sink.warn("no-stamps", f"{lost} messages with stamp 0 are left out", place)
-    spans = [one.span(header) for one in sources]
+    spans = [source.span(header) for source in sources]
     low, high = max(first for first, _ in spans), min(last for _, last in spans)
     if low > high:
         raise InputError(
             "no-overlap",
-            found="messages of " + " and ".join(dict.fromkeys(one.topic.name for one in sources))
-            + " that share no time",
-            expected="one clock",
+            found="messages of " + " and ".join(dict.fromkeys(source.topic.name for source in sources))
+            + " that do not overlap in time",
+            expected="topics recorded at the same time on one clock",
             place=place,
         )  # fmt: skip
     _report_interpolation(sources, header, sink, place)
@@ -575,35 +703,39 @@ def sources_of(found: Survey, wanted: Wanted, sink: Diagnostics) -> Sources:
     origin = low if low > WALL_CLOCK else 0
     if origin:
         began = datetime.fromtimestamp(origin / SECOND, UTC).isoformat(timespec="milliseconds")
-        sink.note("clock", f"t counts from {began}", place)
-    return Sources(found, tuple(sources), header, low, high, origin)
+        sink.note("clock", f"t is relative to {began}", place)
+    return Sources(bag_survey, tuple(sources), header, low, high, origin)
 
 
-def _covering(found: Survey, topics: Sequence[Topic], columns: Mapping[str, Item]) -> list[Source]:
-    sorts = [sort for topic in topics for sort in found.sorts[topic]]
+def _covering_sources(
+    bag_survey: Survey, topics: Sequence[Topic], columns: Mapping[str, Item]
+) -> list[Source]:
+    variants = [variant for topic in topics for variant in bag_survey.variants[topic]]
     counts: dict[tuple[Topic, frozenset[Item]], int] = {}
     rest = set(columns.values())
     chosen: list[Source] = []
     while rest:
         counts.clear()
-        for sort in sorts:
-            key = sort.topic, frozenset(sort.items & rest)
-            counts[key] = counts.get(key, 0) + sort.count
-        # Rows are made by positions, then by what holds most, then by what comes most often.
+        for variant in variants:
+            key = variant.topic, frozenset(variant.items & rest)
+            counts[key] = counts.get(key, 0) + variant.count
+        # Prefer the variant with the most positions, then with the most items, then with the most messages.
         best = max(counts, key=lambda key: (_size(key[1]), counts[key]), default=None)
         if best is None or not best[1]:
             missing = ", ".join(f"{kind} of {joint}" for kind, joint in sorted(rest))
             raise InputError(
                 "missing-joint",
-                found=f"no {missing} on topic {', '.join(one.name for one in topics)}",
+                found=f"no {missing} on topic {', '.join(topic.name for topic in topics)}",
                 expected="every mapped column",
-                place=Place(file=str(found.path)),
+                place=Place(file=str(bag_survey.path)),
             )
         topic, items = best
         anchor = frozenset(item for item in items if item[0] == "position") or items
-        own = tuple(sort for sort in sorts if sort.topic == topic and anchor <= sort.items)
+        matching = tuple(
+            variant for variant in variants if variant.topic == topic and anchor <= variant.items
+        )
         chosen.append(
-            Source(topic, anchor, {name: item for name, item in columns.items() if item in items}, own)
+            Source(topic, anchor, {name: item for name, item in columns.items() if item in items}, matching)
         )
         rest -= items
     return chosen
@@ -613,39 +745,41 @@ def _size(items: Collection[Item]) -> tuple[int, int]:
     return sum(kind == "position" for kind, _ in items), len(items)
 
 
-def _report_partial(found: Survey, topic: Topic, sources: Sequence[Source], sink: Diagnostics) -> None:
-    wanted = {item for one in sources for item in one.columns.values() if item[0] == "position"}
-    used = {id(sort) for one in sources for sort in one.sorts}
-    lost = [one for one in found.sorts[topic] if id(one) not in used]
-    partial = sum(one.count for one in lost if one.items & wanted)
-    other = sum(one.count for one in lost if not one.items & wanted)
-    place = Place(file=str(found.path))
+def _report_partial(bag_survey: Survey, topic: Topic, sources: Sequence[Source], sink: Diagnostics) -> None:
+    wanted = {item for source in sources for item in source.columns.values() if item[0] == "position"}
+    used = {id(variant) for source in sources for variant in source.variants}
+    lost = [variant for variant in bag_survey.variants[topic] if id(variant) not in used]
+    partial = sum(variant.count for variant in lost if variant.items & wanted)
+    other = sum(variant.count for variant in lost if not variant.items & wanted)
+    place = Place(file=str(bag_survey.path))
     if partial:
         sink.warn(
             "partial-messages",
-            f"{partial} messages of {topic.name} hold only some of the robot's joints and are left out",
+            f"{partial} messages of {topic.name} with only some of the robot's joints are left out",
             place,
         )
     if other:
         sink.note(
-            "other-messages", f"{other} messages of {topic.name} hold none of the robot's joints", place
+            "other-messages", f"{other} messages of {topic.name} have none of the robot's joints", place
         )
 
 
 def _report_interpolation(sources: Sequence[Source], header: bool, sink: Diagnostics, place: Place) -> None:
     main = sources[0]
-    own = main.stamps(header)
-    for one in sources[1:]:
-        stamps = one.stamps(header)
-        common = stamps[(stamps >= own[0]) & (stamps <= own[-1])]
-        what = ", ".join(one.columns)
-        if np.isin(common, own).all() and abs(one.count - main.count) <= 0.01 * main.count:
-            sink.note("joined", f"{what} of {one.topic.name} are joined to the rows by equal stamps", place)
+    row_stamps = main.stamps(header)
+    for source in sources[1:]:
+        stamps = source.stamps(header)
+        common = stamps[(stamps >= row_stamps[0]) & (stamps <= row_stamps[-1])]
+        columns = ", ".join(source.columns)
+        if np.isin(common, row_stamps).all() and abs(source.count - main.count) <= 0.01 * main.count:
+            sink.note(
+                "joined", f"{columns} of {source.topic.name} are matched to the rows by equal stamps", place
+            )
         else:
             sink.warn(
                 "mixed-rates",
-                f"{what} of {one.topic.name} come at other times ({_rate(one, header)}) than the rows "
-                f"({_rate(main, header)}): they are brought to the rows' time between two messages",
+                f"{columns} of {source.topic.name} ({_rate(source, header)}) are interpolated to the times of the rows "
+                f"({_rate(main, header)})",
                 place,
             )
 
@@ -654,13 +788,13 @@ def _report_clocks(sources: Sequence[Source], sink: Diagnostics, place: Place) -
     main = sources[0]
     first, last = main.span(header=True)
     bearable = max(CLOCK_STEPS * (last - first) / max(main.count - 1, 1), CLOCK_LEAST)
-    for one in sources[1:]:
-        apart = one.delay - main.delay
+    for source in sources[1:]:
+        apart = source.delay - main.delay
         if abs(apart) > bearable:
             sink.warn(
                 "two-clocks",
-                f"messages of {one.topic.name} come {1e-9 * apart:+.3g} s later behind their stamps than those of "
-                f"{main.topic.name}: clocks that differ, or stamps that are set late",
+                f"the delay from stamp to reception differs by {1e-9 * apart:+.3g} s between {source.topic.name} and "
+                f"{main.topic.name}: the clocks differ, or stamps are set late",
                 place,
             )
 
@@ -675,22 +809,22 @@ PREFIX = {"position": "q_", "velocity": "dq_", "effort": "tau_"}
 
 @dataclass(frozen=True)
 class BagReader:
-    """Opens recordings of joint states of one kind, known by their first bytes."""
+    """Opens one format of bags, recognised by its first bytes."""
 
     name: str
     suffixes: tuple[str, ...]
     magic: bytes
 
     def can_read(self, head: bytes) -> bool:
-        """Whether the first bytes are those of this format."""
+        """Whether a file with these first bytes has this format."""
         return head.startswith(self.magic)
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> BagTable:
-        """Looks through a bag; raises InputError or UnfitDataError for what is none, or damaged."""
+        """Open a bag; raises InputError or UnfitDataError if it is no bag, or damaged."""
         return BagTable(survey(path))
 
     def open_defined(self, path: Path, definitions: Sequence[Path]) -> BagTable:
-        """The same with message definitions of .msg files, for types that the bag does not define."""
+        """Open a bag with .msg files for message types that it does not define."""
         return BagTable(survey(path, definitions))
 
 
@@ -707,15 +841,15 @@ def is_bag_folder(path: Path) -> bool:
 
 
 def open_bag_folder(path: Path, definitions: Sequence[Path] = ()) -> BagTable:
-    """Looks through a rosbag2 folder; raises InputError or UnfitDataError for what is none, or damaged.
+    """Open a rosbag2 folder, with .msg files for message types that it does not define.
 
-    definitions: .msg files, for types that the bag does not define.
+    Raises InputError or UnfitDataError if it is no bag, or damaged.
     """
     return BagTable(survey(path, definitions))
 
 
 def joints_of_columns(columns: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The joints, by their names in the bag, and the topics that columns of positions speak of."""
+    """Joints (by their names in the bag) and topics in the names of position columns."""
     parts = [column.rpartition(":") for column in columns]
     plain = [name for topic, _, name in parts if not topic]
     named = all(name.startswith(PREFIX["position"]) for *_, name in parts)
@@ -724,54 +858,80 @@ def joints_of_columns(columns: Sequence[str]) -> tuple[tuple[str, ...], tuple[st
 
 
 class BagTable:
-    """The joint states of a bag, and the numbers of its other messages.
+    """The joint states of a bag, and the numbers of its other messages, as a table.
 
-    Columns are t, and q_, dq_ and tau_ with the name of a joint for the joints on the chosen topics; those of any other
-    topic are TOPIC:q_<joint> and so on. Velocities that are empty or not finite in more than 1 % of the messages, and
-    efforts that always are, count as not measured. Numbers of other messages are TOPIC:FIELD, such as
-    /lowstate:motor_state[0].q; those of DynamicJointState are TOPIC:<joint>.<interface>. t is the header's time in s,
-    or that of reception where headers give none, counted on clocks of the wall from where all columns have begun.
+    Columns are t, and q_<joint>, dq_<joint> and tau_<joint> for the joints on the chosen topics; for other topics
+    TOPIC:q_<joint> and so on. Velocities that are empty or not finite in more than 1 % of the messages, and efforts
+    that always are, count as not measured. Numbers of other messages are TOPIC:FIELD, such as
+    /lowstate:motor_state[0].q, and for DynamicJointState TOPIC:<joint>.<interface>. t is the header's time in s, or
+    the time of reception if headers have none; on wall clocks it is relative to the time from which all columns exist.
+
+    Parameters
+    ----------
+    bag_survey : Survey
+        Survey of the bag.
+    topics : tuple of Topic
+        Topics whose columns have no topic in their names; () means the only topic.
+    wanted : mapping, optional
+        Columns to read; None means all, which cannot be read until `of_columns`.
+    remarks : tuple of Diagnostic
+        Remarks on the choice of the topics.
+
     """
 
     def __init__(
         self,
-        found: Survey,
+        bag_survey: Survey,
         topics: tuple[Topic, ...] = (),
         wanted: Wanted | None = None,
         remarks: tuple[Diagnostic, ...] = (),
     ) -> None:
-        self.survey, self.topics = found, topics
-        self.path = found.path
-        spoken = [one for one, sorts in found.sorts.items() if sorts and one not in found.values]
+        self.survey, self.topics = bag_survey, topics
+        self.path = bag_survey.path
+        spoken = [
+            topic
+            for topic, variants in bag_survey.variants.items()
+            if variants and topic not in bag_survey.values
+        ]
         main = topics or (tuple(spoken) if len(spoken) == 1 else ())
         self._items: dict[str, tuple[tuple[Topic, ...], Item]] = {}
-        for group, qualifier in ((main, ""), *(((one,), f"{one.name}:") for one in spoken)):
+        for group, qualifier in ((main, ""), *(((topic,), f"{topic.name}:") for topic in spoken)):
             if group:
-                for item in _measured(found, group):
+                for item in _measured_items(bag_survey, group):
                     self._items[f"{qualifier}{PREFIX[item[0]]}{item[1]}"] = (group, item)
-        for one, paths in found.values.items():
-            self._items |= {f"{one.name}:{path}": ((one,), (VALUE, path)) for path in paths}
-        # Of one that is read for some columns the others are not at hand.
+        for topic, paths in bag_survey.values.items():
+            self._items |= {f"{topic.name}:{path}": ((topic,), (VALUE, path)) for path in paths}
+        # A table for certain columns has only these.
         self.column_names = (TIME, *(self._items if wanted is None else wanted))
-        self.left_out = found.unread
+        self.left_out = bag_survey.unread
         sink = Diagnostics(list(remarks))
         self._sources: Sources | None = None
         if wanted is not None:
-            self._sources = sources_of(found, wanted, sink)
+            self._sources = sources_of(bag_survey, wanted, sink)
         self.remarks = tuple(sink)
         self.row_count = self._sources.row_count if self._sources else None
 
     def of_joints(
         self, joints: Sequence[str], topics: Sequence[str] = (), known: Sequence[str] = ()
     ) -> BagTable:
-        """The same bag with the topics that hold these joints.
+        """Table with the topics that contain these joints.
 
-        topics: names to choose among; none = the only one that fits.
-        known: names that the robot knows; joints that no topic holds may be absent where all others are known.
+        Parameters
+        ----------
+        joints : sequence of str
+            Names of the joints in the bag.
+        topics : sequence of str
+            Topics to read; () means the only one that fits.
+        known : sequence of str
+            Names that the robot knows; joints without a topic may be absent if all other names are known.
 
-        Raises InputError where none fits, or several do.
+        Raises
+        ------
+        InputError
+            If no topic fits, or several do.
+
         """
-        others = {one.name for one in self.survey.values}
+        others = {topic.name for topic in self.survey.values}
         if topics and not joints and others.issuperset(topics):
             return self
         joints = present_joints(self.survey, joints, known)
@@ -781,28 +941,28 @@ class BagTable:
         return BagTable(self.survey, chosen, None, tuple(sink))
 
     def of_columns(self, columns: Sequence[str]) -> BagTable:
-        """The same bag with one row for each message that holds these columns, joined by time where several do."""
+        """Table with one row per message with these columns; values of several messages are joined by time."""
         wanted = {name: self._items[name] for name in columns if name != TIME}
         values: dict[Topic, list[str]] = {}
         for (topic, *_), (kind, path) in wanted.values():
             if kind == VALUE:
                 values.setdefault(topic, []).append(path)
-        found = self.survey.with_values(values)
-        return BagTable(found, self.topics, wanted, self.remarks)
+        surveyed = self.survey.with_values(values)
+        return BagTable(surveyed, self.topics, wanted, self.remarks)
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
-        """Columns of each topic, with the time, under its name; unqualified where the topic makes the rows."""
-        found: dict[str, tuple[str, ...]] = {}
-        for one in dict.fromkeys((*self.survey.sorts, *self.survey.values)):
-            names = [name for name, (group, _) in self._items.items() if group == (one,)]
+        """Columns of each topic by its name, with the time; without the topic's name if it provides the rows."""
+        streams: dict[str, tuple[str, ...]] = {}
+        for topic in dict.fromkeys((*self.survey.variants, *self.survey.values)):
+            names = [name for name, (group, _) in self._items.items() if group == (topic,)]
             plain = [name for name in names if ":" not in name]
             if names:
-                found[one.name] = (TIME, *(plain or names))
-        return found
+                streams[topic.name] = (TIME, *(plain or names))
+        return streams
 
     def info(self, column: str) -> ColumnInfo:
-        """What the messages say of a column; of the time, nothing."""
+        """Metadata of a column in the messages."""
         if column == TIME:
             return ColumnInfo("float64")
         topics, (kind, _) = self._items[column]
@@ -810,53 +970,63 @@ class BagTable:
             count, seconds = topics[0].count, self.survey.bag.seconds
             rate = (count - 1) / seconds if seconds > 0 and count > 1 else None
             return ColumnInfo("", topics[0].name, (count,), row_count=count, rate=rate)
-        sorts = [sort for one in topics for sort in self.survey.sorts[one]]
-        count = sum(one.count for one in sorts)
-        first, last = min(one.received[0] for one in sorts), max(one.received[1] for one in sorts)
+        variants = [variant for topic in topics for variant in self.survey.variants[topic]]
+        count = sum(variant.count for variant in variants)
+        first, last = (
+            min(variant.received[0] for variant in variants),
+            max(variant.received[1] for variant in variants),
+        )
         rate = 1e9 * (count - 1) / (last - first) if last > first else None
         return ColumnInfo("float64", topics[0].name, (count,), row_count=count, rate=rate)
 
     def extent(self, column: str) -> tuple[float, float] | None:
-        """First and last time where it ascends; None for other columns."""
+        """First and last time if the time ascends; None for other columns."""
         return self._sources.extent() if self._sources is not None and column == TIME else None
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns; rows are counted from the front of the bag."""
+        """Yield batches of the named columns; rows are counted from the beginning of the bag."""
         sources = self._sources
         if sources is None:
             yield from self.of_columns([*columns, *self._positions()]).batches(columns, rows, start, stop)
             return
-        # Batches are as long as they may be: what is found of a log must not depend on the blocks of its reader.
+        # Batches have full length, so that the checks of a log do not depend on the blocks of its reader.
         waiting: list[dict[str, Float]] = []
-        held = 0
-        for block in _part(sources.stream(columns), columns, start, stop):
+        waiting_rows = 0
+        for block in _row_range(sources.stream(columns), columns, start, stop):
             waiting.append(block)
-            held += len(block[TIME])
-            if held < rows:
+            waiting_rows += len(block[TIME])
+            if waiting_rows < rows:
                 continue
-            whole = {name: np.concatenate([one[name] for one in waiting]) for name in block}
-            full = held - held % rows
+            whole = {name: np.concatenate([piece[name] for piece in waiting]) for name in block}
+            full = waiting_rows - waiting_rows % rows
             for a in range(0, full, rows):
                 yield {name: whole[name][a : a + rows] for name in columns}
-            waiting, held = [{name: values[full:] for name, values in whole.items()}], held - full
-        if held:
-            yield {name: np.concatenate([one[name] for one in waiting]) for name in columns}
+            waiting, waiting_rows = (
+                [{name: values[full:] for name, values in whole.items()}],
+                waiting_rows - full,
+            )
+        if waiting_rows:
+            yield {name: np.concatenate([piece[name] for piece in waiting]) for name in columns}
 
     def _positions(self) -> list[str]:
-        found = [name for name, (_, item) in self._items.items() if item[0] == "position" and ":" not in name]
-        if not found:
+        positions = [
+            name for name, (_, item) in self._items.items() if item[0] == "position" and ":" not in name
+        ]
+        if not positions:
             raise InputError(
                 "several-topics",
-                found="joint states on " + ", ".join(one.name for one in self.survey.sorts),
+                found="joint states on several topics: "
+                + ", ".join(topic.name for topic in self.survey.variants),
                 expected="one topic",
+                do="choose with --topic NAME",
                 place=Place(file=str(self.path)),
             )
-        return found
+        return positions
 
 
-def _part(
+def _row_range(
     blocks: Iterator[dict[str, Float]], columns: Sequence[str], start: int, stop: int | None
 ) -> Iterator[dict[str, Float]]:
     position = 0
@@ -869,48 +1039,52 @@ def _part(
             return
 
 
-def _measured(found: Survey, topics: tuple[Topic, ...]) -> list[Item]:
-    # Positions are wanted whatever they are: what is wrong with them is reported by the checks.
-    often = set(found.measured(topics, MEASURED_SHARE))
+def _measured_items(bag_survey: Survey, topics: tuple[Topic, ...]) -> list[Item]:
+    # Positions are always included; the checks of the log report what is wrong with them.
+    often = set(bag_survey.measured(topics, MEASURED_SHARE))
     return [
-        *(("position", name) for name in found.names(topics)),
+        *(("position", name) for name in bag_survey.names(topics)),
         *(
             item
-            for item in found.measured(topics)
+            for item in bag_survey.measured(topics)
             if item[0] == "effort" or (item[0] == "velocity" and item in often)
         ),
     ]
 
 
 def _report_choice(
-    found: Survey, topics: tuple[Topic, ...], joints: Sequence[str], sink: Diagnostics
+    bag_survey: Survey, topics: tuple[Topic, ...], joints: Sequence[str], sink: Diagnostics
 ) -> None:
-    place = Place(file=str(found.path))
-    names = ", ".join(one.name for one in topics)
-    others = [one.name for one, sorts in found.sorts.items() if sorts and one not in topics]
-    beside = f"; beside it: {', '.join(others)}" if others else ""
-    count = sum(sort.count for one in topics for sort in found.sorts[one])
-    sink.note("topic", f"{count} messages of {names} are read{beside}", place)
-    more = [name for name in found.names(topics) if name not in joints]
+    place = Place(file=str(bag_survey.path))
+    names = ", ".join(topic.name for topic in topics)
+    others = [
+        topic.name for topic, variants in bag_survey.variants.items() if variants and topic not in topics
+    ]
+    not_read = f"; not read: {', '.join(others)}" if others else ""
+    count = sum(variant.count for topic in topics for variant in bag_survey.variants[topic])
+    sink.note("topic", f"{count} messages of {names} are read{not_read}", place)
+    more = [name for name in bag_survey.names(topics) if name not in joints]
     if more:
-        sink.note("other-joints", f"joints that the robot does not have: {', '.join(more)}", place)
-    if not found.bag.checksums:
-        sink.note("no-checksums", "the bag carries no checksums: flipped bits would go unnoticed", place)
-    have = set(_measured(found, topics))
-    some = set(found.measured(topics))
+        sink.note("other-joints", f"joints that are not in the robot are ignored: {', '.join(more)}", place)
+    if not bag_survey.bag.checksums:
+        sink.note("no-checksums", "the bag has no checksums: flipped bits would go unnoticed", place)
+    have = set(_measured_items(bag_survey, topics))
+    some = set(bag_survey.measured(topics))
     for kind in ("velocity", "effort"):
         lost = [joint for joint in joints if (kind, joint) not in have]
         if any((kind, joint) in some for joint in lost):
             sink.warn(
                 "not-measured",
-                f"{kind} of {', '.join(lost)} is missing in over {100 * (1 - MEASURED_SHARE):.0f} % of the messages "
-                f"of {names} and counts as not measured",
+                f"{kind} of {', '.join(lost)} is missing in more than {100 * (1 - MEASURED_SHARE):.0f} % of the "
+                f"messages of {names} and counts as not measured",
                 place,
             )
         elif lost:
             sink.note("not-measured", f"{kind} of {', '.join(lost)} is empty or not finite on {names}", place)
-    claimed = sum(one.count for one in topics)
+    claimed = sum(topic.count for topic in topics)
     if claimed != count:
         sink.warn(
-            "message-count", f"the bag's index claims {claimed} messages of {names}, {count} are there", place
+            "message-count",
+            f"the bag's index lists {claimed} messages of {names}, but it contains {count}",
+            place,
         )

@@ -1,4 +1,4 @@
-"""Bag files on disk, also damaged ones; the only file that imports the optional package rosbags."""
+"""Bag files on disk, also damaged ones; the only module that imports the optional package rosbags."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError, UnfitDataError
 from dynid.base.records import dataclass
 
-# What is left of a bag that was cut off: whole records counted from the front, without trusting its index.
+# Intact part of a truncated bag: complete records counted from the beginning, without trusting its index.
 
 ROS1_MAGIC = b"#ROSBAG V"
 MCAP_MAGIC = b"\x89MCAP0\r\n"
@@ -22,10 +22,12 @@ _MCAP_FOOTER, _MCAP_MESSAGE, _MCAP_CHUNK, _MCAP_INDEX = 0x02, 0x05, 0x06, 0x07
 
 
 def intact_part(path: Path) -> str:
-    """Says in words what a truncated bag still holds; empty if nothing shows that it was cut off."""
+    """Describe the intact part of a truncated bag; "" if nothing shows that it is truncated."""
     if path.is_dir():
-        found = [intact_part(one) for one in sorted(path.iterdir()) if one.suffix in (".mcap", ".db3")]
-        return "; ".join(text for text in found if text)
+        texts = [
+            intact_part(member) for member in sorted(path.iterdir()) if member.suffix in (".mcap", ".db3")
+        ]
+        return "; ".join(text for text in texts if text)
     try:
         with path.open("rb") as file:
             head = file.read(100)
@@ -50,7 +52,7 @@ def _mcap(file: BinaryIO, size: int) -> str:
         length = struct.unpack("<Q", lead[1:])[0] if len(lead) == 9 else size
         start = file.tell()
         if start + length > size:
-            return _said(chunks, count, size, ends)
+            return _intact_text(chunks, count, size, ends)
         head = file.read(min(length, 16))
         if lead[0] == _MCAP_FOOTER:
             return ""
@@ -78,7 +80,7 @@ def _ros1(file: BinaryIO, size: int) -> str:
             length = struct.unpack("<I", lead)[0] if len(lead) == 4 else size
             places.append((file.tell(), length))
             if file.seek(length, 1) > size:
-                return _said(chunks, count, size, ends)
+                return _intact_text(chunks, count, size, ends)
         (at, length), (body, body_length) = places
         file.seek(at)
         header = file.read(min(length, 4096))
@@ -86,14 +88,14 @@ def _ros1(file: BinaryIO, size: int) -> str:
             indexed = struct.unpack_from("<Q", header, header.index(b"index_pos=") + 10)[0] > 0
         chunks += b"op=\x05" in header
         if b"op=\x04" in header and body_length >= 12:
-            # Entries of the index behind a chunk: seconds, nanoseconds, place.
+            # Index entries after a chunk: seconds, nanoseconds, offset.
             count += body_length // 12
             for entry in (body, body + body_length - 12):
                 file.seek(entry)
                 seconds, nanoseconds = struct.unpack("<II", file.read(8))
                 ends = _extended(ends, [seconds * 1_000_000_000 + nanoseconds])
         file.seek(body + body_length)
-    return "" if indexed else _said(chunks, count, size, ends)
+    return "" if indexed else _intact_text(chunks, count, size, ends)
 
 
 def _sqlite(head: bytes, size: int) -> str:
@@ -102,22 +104,23 @@ def _sqlite(head: bytes, size: int) -> str:
     pages = struct.unpack(">I", head[28:32])[0]
     if pages == 0 or size >= pages * page:
         return ""
-    return f"{size // page} of {pages} pages of its database are there"
+    return f"{size // page} of {pages} pages of its database are intact"
 
 
 def _extended(ends: Sequence[int], times: Sequence[int]) -> list[int]:
     return [min(*ends, *times, times[0]), max(*ends, *times, times[0])]
 
 
-def _said(chunks: int, count: int, size: int, ends: Sequence[int]) -> str:
+def _intact_text(chunks: int, count: int, size: int, ends: Sequence[int]) -> str:
     seconds = (ends[1] - ends[0]) * 1e-9 if ends else 0.0
-    return f"{chunks} chunk(s) and {count} messages of the index, over {seconds:.3g} s, are whole in its {size} bytes"
+    return f"{chunks} chunk(s) and {count} indexed messages over {seconds:.3g} s are intact in {size} bytes"
 
 
-# Bag files on disk: their topics and raw messages; the only file that imports the optional package rosbags.
+# Topics and raw messages of a bag.
 
 METADATA = "metadata.yaml"
 
+# Limits for files that could exhaust the memory; recordings stay far below them.
 MAX_METADATA_BYTES = 4_000_000
 MAX_ALIASES = 100
 MAX_CHUNK_BYTES = 1 << 30
@@ -128,7 +131,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z]\w*(/[A-Za-z]\w*)*")
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of a bag: its name, message type, and the number of messages that the bag's index claims."""
+    """A topic of a bag: its name, message type, and number of messages by the bag's index."""
 
     name: str
     kind: str
@@ -136,13 +139,30 @@ class Topic:
 
 
 class Bag:
-    """A ROS 1 bag, a rosbag2 folder, or a bare .mcap or .db3 file; opened anew for every pass over it.
+    """A ROS 1 bag, a rosbag2 folder, or a single .mcap or .db3 file; reopened for every pass over it.
 
-    kinds: message types that will be taken apart; `codecs` holds how, by topic, and `other_codecs` that of all other
-    topics whose type is defined.    definitions: files or folders of .msg files, for types that the bag does not
-    define.    checksums: whether damage to numbers would be noticed.
+    Parameters
+    ----------
+    path : Path
+        The bag.
+    kinds : collection of str
+        Message types of joint states, whose codecs are in `codecs` by topic; those of other topics with a defined type
+        are in `other_codecs`.
+    definitions : collection of Path
+        Files or folders of .msg files for types that the bag does not define.
 
-    Raises InputError for what is no bag or lacks the definition of such a type, UnfitDataError for a truncated one.
+    Attributes
+    ----------
+    checksums : bool
+        Whether damage to numbers would be noticed.
+
+    Raises
+    ------
+    InputError
+        If it is no bag, or the definition of a type of joint states is missing.
+    UnfitDataError
+        If it is truncated.
+
     """
 
     def __init__(self, path: Path, kinds: Collection[str], definitions: Collection[Path] = ()) -> None:
@@ -153,34 +173,42 @@ class Bag:
             _check_folder(path)
         with self._opened() as reader:
             counts: dict[tuple[str, str], int] = {}
-            for one in reader.connections:
-                counts[one.topic, one.msgtype] = counts.get((one.topic, one.msgtype), 0) + one.msgcount
+            for connection in reader.connections:
+                counts[connection.topic, connection.msgtype] = (
+                    counts.get((connection.topic, connection.msgtype), 0) + connection.msgcount
+                )
             self.checksums = _has_checksums(reader)
             self.topics = tuple(Topic(*key, count) for key, count in sorted(counts.items()))
             self.codecs = {
-                one: Codec(self._typestore(reader, one), one.kind, self.ros1)
-                for one in self.topics
-                if one.kind in kinds
+                topic: Codec(self._typestore(reader, topic), topic.kind, self.ros1)
+                for topic in self.topics
+                if topic.kind in kinds
             }
             self.other_codecs, self.first_messages = self._others(reader, kinds)
             self.seconds = 1e-9 * max(float(reader.duration), 0.0)
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that the bag consists of."""
+        """Files of the bag."""
         return bag_files(self.path)
 
     def messages(self, topics: Collection[Topic]) -> Iterator[tuple[Topic, int, bytes]]:
-        """Yields (topic, time of reception in ns, serialised message) in the order of reception.
+        """Yield (topic, time of reception in ns, serialised message) in the order of reception.
 
-        Raises UnfitDataError or InputError where the file is damaged.
+        Raises UnfitDataError or InputError if the file is damaged.
         """
-        wanted = {(one.name, one.kind): one for one in topics}
+        wanted = {(topic.name, topic.kind): topic for topic in topics}
         with self._opened() as reader:
-            connections = [one for one in reader.connections if (one.topic, one.msgtype) in wanted]
+            connections = [
+                connection
+                for connection in reader.connections
+                if (connection.topic, connection.msgtype) in wanted
+            ]
             if not connections:
                 return
-            by_id = {id(one): wanted[one.topic, one.msgtype] for one in connections}
+            by_id = {
+                id(connection): wanted[connection.topic, connection.msgtype] for connection in connections
+            }
             for connection, time, raw in reader.messages(connections):
                 topic = by_id.get(id(connection)) or wanted[connection.topic, connection.msgtype]
                 yield topic, time, raw
@@ -191,10 +219,10 @@ class Bag:
         known = get_typestore(Stores.ROS1_NOETIC if self.ros1 else Stores.ROS2_HUMBLE)
         types = next(
             (
-                found
-                for one in reader.connections
-                if (one.topic, one.msgtype) == (topic.name, topic.kind)
-                and (found := self._definitions(one)) is not None
+                definitions
+                for connection in reader.connections
+                if (connection.topic, connection.msgtype) == (topic.name, topic.kind)
+                and (definitions := self._definitions(connection)) is not None
             ),
             {},
         )
@@ -205,12 +233,12 @@ class Bag:
                 "unknown-schema",
                 found=f"no message definition of {topic.kind} (topic {topic.name})",
                 expected="definitions in the bag",
-                do="record with a newer ROS, or convert the bag with the definitions at hand",
+                do='add its .msg files (definitions = "FOLDER" under [log]), or record with a newer ROS',
                 place=Place(file=str(self.path)),
             )
         if all(name in known.fielddefs and known.fielddefs[name][1] == types[name][1] for name in types):
             return known
-        # Definitions become Python code: nothing but names may come from the file.
+        # Definitions become Python code, so that only plain identifiers may come from the file.
         for name, (_, entries) in types.items():
             for text in (name, *(field for field, _ in entries)):
                 if not _IDENTIFIER.fullmatch(text):
@@ -225,7 +253,7 @@ class Bag:
         return store
 
     def _others(self, reader: Any, kinds: Collection[str]) -> tuple[dict[Topic, Codec], dict[Topic, bytes]]:
-        """How messages of other kinds lie in their bytes, and the first message of each topic; nothing of it is run."""
+        """Codecs and first messages of other topics; no code is generated from their definitions."""
         from rosbags.typesys import Stores, get_typestore
 
         known = dict(get_typestore(Stores.ROS1_NOETIC if self.ros1 else Stores.ROS2_HUMBLE).fielddefs)
@@ -234,12 +262,17 @@ class Bag:
         for topic in self.topics:
             if topic.kind in kinds or not topic.count:
                 continue
-            # What is not defined, or cannot be read, holds no channels; what is wanted of it is reported later.
+            # Undefined or unreadable types have no channels; an error follows if one of their columns is mapped.
             with suppress(InputError, UnfitDataError), _translated(self.path):
                 same = [
-                    one for one in reader.connections if (one.topic, one.msgtype) == (topic.name, topic.kind)
+                    connection
+                    for connection in reader.connections
+                    if (connection.topic, connection.msgtype) == (topic.name, topic.kind)
                 ]
-                types = next((one for one in map(self._definitions, same) if one is not None), {})
+                types = next(
+                    (definitions for definitions in map(self._definitions, same) if definitions is not None),
+                    {},
+                )
                 fields = {**self.further, **known, **types}
                 message = next(reader.messages(same), None) if topic.kind in fields else None
                 if message is not None:
@@ -248,15 +281,15 @@ class Bag:
         return codecs, first
 
     def _definitions(self, connection: Any) -> dict[str, Any] | None:
-        """Parsed message definitions that the bag holds for a connection, by type; None where there are none."""
+        """Parsed message definitions of a connection by type; None if the bag has none."""
         try:
             return _parsed(connection)
-        except Exception as error:  # whatever a parser of others makes of whatever is in the file
+        except Exception as error:  # a third-party parser can raise any error for a damaged definition
             text = " ".join(str(error).split())[:160]
             raise InputError(
                 "unknown-schema",
-                found=f"a definition of {connection.msgtype} (topic {connection.topic}) that cannot be read ({text})",
-                expected="one in the language of ROS messages",
+                found=f"an unreadable definition of {connection.msgtype} (topic {connection.topic}): {text}",
+                expected="a definition in the ROS message language",
                 place=Place(file=str(self.path)),
             ) from error
 
@@ -270,38 +303,39 @@ class Bag:
 
 @dataclass(frozen=True, eq=False)
 class _Fields:
-    """Message types by name, as rosbags parses them, of which no code is made."""
+    """Message types by name as parsed by rosbags, without generated code."""
 
     fielddefs: Mapping[str, Any]
 
 
 class Codec:
-    """Messages of one type to objects and back, as rosbags does it."""
+    """Conversion of messages of one type to objects and back by rosbags."""
 
     def __init__(self, store: Any, kind: str, ros1: bool) -> None:
         self.store, self.kind, self.ros1 = store, kind, ros1
 
     def decode(self, raw: bytes) -> Any:
-        """The message as an object; raises rosbags' errors."""
+        """Deserialise a message; raises the errors of rosbags."""
         return (self.store.deserialize_ros1 if self.ros1 else self.store.deserialize_cdr)(raw, self.kind)
 
     def encode(self, message: Any) -> bytes:
-        """The message as bytes."""
+        """Serialise a message."""
         if self.ros1:
             return bytes(self.store.serialize_ros1(message, self.kind))
         return bytes(self.store.serialize_cdr(message, self.kind, little_endian=True))
 
     def fields(self, kind: str) -> list[tuple[str, Any]]:
-        """Fields of a message type: (name, description of rosbags)."""
+        """Fields of a message type: (name, field definition of rosbags)."""
         return [(name, description) for name, description in self.store.fielddefs[kind][1]]
 
 
 def read_definitions(paths: Collection[Path]) -> dict[str, Any]:
-    """Message types of .msg files by name, PACKAGE/msg/TYPE after the folders PACKAGE/msg/TYPE.msg or PACKAGE/TYPE.msg.
+    """Read message types from .msg files, by name.
 
-    Raises InputError for files that are not there or no definitions.
+    The name is PACKAGE/msg/TYPE for a file PACKAGE/msg/TYPE.msg or PACKAGE/TYPE.msg. Raises InputError for missing
+    files and files that are no definitions.
     """
-    found: dict[str, Any] = {}
+    types: dict[str, Any] = {}
     for path in paths:
         files = sorted(path.rglob("*.msg"))[:MAX_DEFINITIONS] if path.is_dir() else [path]
         if not files or not path.exists():
@@ -311,33 +345,37 @@ def read_definitions(paths: Collection[Path]) -> dict[str, Any]:
                 expected="message definitions, PACKAGE/msg/TYPE.msg",
                 place=Place(file=str(path)),
             )
-        for one in files:
-            folder = one.resolve().parent
+        for definition in files:
+            folder = definition.resolve().parent
             package = folder.parent.name if folder.name == "msg" else folder.name
             try:
                 from rosbags.typesys import get_types_from_msg
 
-                with one.open(encoding="utf-8") as file:
-                    found |= get_types_from_msg(file.read(MAX_METADATA_BYTES), f"{package}/msg/{one.stem}")
+                with definition.open(encoding="utf-8") as file:
+                    types |= get_types_from_msg(
+                        file.read(MAX_METADATA_BYTES), f"{package}/msg/{definition.stem}"
+                    )
             except ImportError:
-                _readers(one)
-            except Exception as error:  # whatever a parser of others makes of whatever is in the file
+                _readers(definition)
+            except Exception as error:  # a third-party parser can raise any error for a damaged definition
                 text = " ".join(str(error).split())[:160]
                 raise InputError(
                     "definitions",
-                    found=f"a definition that cannot be read ({text})",
-                    expected="one in the language of ROS messages",
-                    place=Place(file=str(one)),
+                    found=f"an unreadable definition: {text}",
+                    expected="a definition in the ROS message language",
+                    place=Place(file=str(definition)),
                 ) from error
-    return found
+    return types
 
 
 def bag_files(path: Path) -> tuple[Path, ...]:
-    """The files of a bag: itself, or metadata.yaml and the storage files of a folder."""
+    """Files of a bag: the file itself, or metadata.yaml and the storage files of a folder."""
     if not path.is_dir():
         return (path,)
     endings = (".db3", ".mcap", ".db3.zstd", ".mcap.zstd")
-    return tuple(sorted(one for one in path.iterdir() if one.name == METADATA or one.name.endswith(endings)))
+    return tuple(
+        sorted(file for file in path.iterdir() if file.name == METADATA or file.name.endswith(endings))
+    )
 
 
 def _readers(path: Path) -> tuple[Any, Any]:
@@ -357,17 +395,17 @@ def _readers(path: Path) -> tuple[Any, Any]:
 
 @contextmanager
 def _translated(path: Path) -> Iterator[None]:
-    """Errors of rosbags, which parses what others wrote and raises whatever comes up, become ours."""
+    """Convert the errors of rosbags, which can be of any type, to errors of dynid."""
     try:
         yield
     except DynidError:
         raise
     except MemoryError as error:
-        if sum(one.stat().st_size for one in bag_files(path)) > MAX_CHUNK_BYTES:
+        if sum(file.stat().st_size for file in bag_files(path)) > MAX_CHUNK_BYTES:
             raise
         raise _damaged(path, ValueError("a record longer than the file")) from error
     except OSError as error:
-        if error.errno in (None, errno.EINVAL):  # of a decompressor, or of a place outside the file
+        if error.errno in (None, errno.EINVAL):  # from a decompressor, or an offset outside the file
             raise _damaged(path, error) from error
         raise ResourceError(
             "file-unreadable",
@@ -386,7 +424,7 @@ def _damaged(path: Path, error: Exception) -> DynidError:
         return UnfitDataError(
             "checksum",
             found=f"a damaged bag ({text})",
-            expected="the bytes that were recorded",
+            expected="data that match their checksums",
             do="copy it again",
             place=place,
         )
@@ -395,7 +433,7 @@ def _damaged(path: Path, error: Exception) -> DynidError:
         return UnfitDataError(
             "truncated",
             found=f"a damaged or truncated bag ({text}): {intact}",
-            expected="the whole file",
+            expected="the complete file",
             do="copy it again, or repair it (`ros2 bag reindex`, `rosbag reindex`, `mcap recover`)",
             place=place,
         )
@@ -403,6 +441,7 @@ def _damaged(path: Path, error: Exception) -> DynidError:
         "bag",
         found=f"a bag that cannot be read ({text})",
         expected="a ROS 1 bag, or a rosbag2 recording in MCAP or SQLite",
+        do="copy it again, or record it in a supported format",
         place=place,
     )
 
@@ -414,17 +453,19 @@ def _check_folder(path: Path) -> None:
     if len(text) > MAX_METADATA_BYTES or len(_ALIAS.findall(text)) > MAX_ALIASES:
         raise RefusedError(
             "metadata",
-            found="a metadata.yaml of huge size or with many aliases",
-            expected="that of a recording",
+            found="a metadata.yaml that is too large or has too many aliases",
+            expected="the metadata of a recording",
+            do="restore it with `ros2 bag reindex`",
             place=place,
         )
     root = path.resolve()
-    outside = [str(one.name) for one in bag_files(path) if root not in one.resolve().parents]
+    outside = [str(member.name) for member in bag_files(path) if root not in member.resolve().parents]
     if outside or re.search(r"^\s*(?:-|path:)\s*['\"]?(?:/|.*\.\./)", text, re.MULTILINE):
         raise RefusedError(
             "bag-path",
             found="a bag with files outside its folder" + (f" ({', '.join(outside)})" if outside else ""),
-            expected="all files within it",
+            expected="all files within the folder",
+            do="copy all files of the bag into its folder",
             place=place,
         )
 
@@ -432,13 +473,15 @@ def _check_folder(path: Path) -> None:
 def _has_checksums(reader: Any) -> bool:
     storage = getattr(reader, "storage", None)
     parts = getattr(storage, "storages", [storage])
-    return all(getattr(one, "chunks", ()) for one in parts) and all(
-        any(_chunk_checksum(one.path, chunk.chunk_start_offset)) for one in parts for chunk in one.chunks[:1]
+    return all(getattr(part, "chunks", ()) for part in parts) and all(
+        any(_chunk_checksum(part.path, chunk.chunk_start_offset))
+        for part in parts
+        for chunk in part.chunks[:1]
     )
 
 
 def _chunk_checksum(path: Path, start: int) -> bytes:
-    # Of MCAP: kind, length, two times and the size come before it.
+    # In an MCAP chunk, the checksum follows the kind, the length, two times and the size.
     with path.open("rb") as file:
         file.seek(start + 9 + 24)
         return file.read(4)
@@ -446,8 +489,8 @@ def _chunk_checksum(path: Path, start: int) -> bytes:
 
 def _refuse_bombs(reader: Any, path: Path) -> None:
     storage = getattr(reader, "storage", None)
-    for one in getattr(storage, "storages", [storage]):
-        sizes = [chunk.uncompressed_size for chunk in getattr(one, "chunks", ())]
+    for part in getattr(storage, "storages", [storage]):
+        sizes = [chunk.uncompressed_size for chunk in getattr(part, "chunks", ())]
         if max(sizes, default=0) > MAX_CHUNK_BYTES:
             raise RefusedError(
                 "decompression",

@@ -1,4 +1,4 @@
-"""Joint states out of raw messages: many of one layout at once, the others one by one."""
+"""Joint states from raw messages: messages of one layout are decoded together, others one by one."""
 
 from __future__ import annotations
 
@@ -23,24 +23,32 @@ JOINT_STATE = "sensor_msgs/msg/JointState"
 CONTROLLER_STATE = "control_msgs/msg/JointTrajectoryControllerState"
 KINDS = (JOINT_STATE, CONTROLLER_STATE)
 FIELDS = ("position", "velocity", "effort")
-# Where each kind of message keeps names and numbers; of several names of a part the first that is there.
+# Fields with names and numbers of each message type; of several names of a part, the first that exists is used.
 _NAMES = {JOINT_STATE: "name", CONTROLLER_STATE: "joint_names"}
 _PARTS: dict[str, tuple[str, ...]] = {JOINT_STATE: (), CONTROLLER_STATE: ("feedback", "actual")}
 _ENDING = {
     JOINT_STATE: FIELDS,
     CONTROLLER_STATE: ("positions", "velocities", "effort"),
 }
-MAX_LAYOUTS = 64
-# Messages may end in padding up to this.
-ALIGNMENT = 4
+MAX_LAYOUTS = 64  # layouts of a topic; messages of further layouts are decoded one by one
+ALIGNMENT = 4  # bytes: messages may be padded at the end to a multiple of this
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Messages of a block that name the same joints.
+    """Messages of a block with the same joints.
 
-    rows (k,): their places in the block.    stamp (k,): header stamps in ns.    fields: (k, joints) for each of
-    position, velocity and effort that the messages hold.
+    Parameters
+    ----------
+    rows : ndarray of int, shape (k,)
+        Indices in the block.
+    names : tuple of str
+        Joints.
+    stamp : ndarray of int, shape (k,), ns
+        Header stamps.
+    fields : mapping of str to ndarray, shape (k, n_joints)
+        Position, velocity and effort, as far as the messages have them.
+
     """
 
     rows: Int
@@ -50,13 +58,13 @@ class Group:
 
     @property
     def nbytes(self) -> int:
-        """Of all its numbers."""
+        """Bytes of all numbers."""
         return self.rows.nbytes + self.stamp.nbytes + sum(values.nbytes for values in self.fields.values())
 
 
 @dataclass(frozen=True, eq=False)
 class _Content:
-    """One message: what a Group holds of many."""
+    """Names, stamp and numbers of one message."""
 
     names: tuple[str, ...]
     stamp: int
@@ -65,10 +73,21 @@ class _Content:
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """Where messages with the same names and sizes keep their numbers.
+    """Offsets of the numbers in messages with the same names and sizes.
 
-    template: one of them.    fixed: bytes that hold neither numbers nor padding, so must be those of the template.
-    stamp: offset of two 32-bit integers.    fields: offset and count of float64 numbers.
+    Parameters
+    ----------
+    names : tuple of str
+        Joints.
+    template : ndarray of uint8
+        One of the messages.
+    fixed : ndarray of int
+        Indices of bytes that are neither numbers nor padding and must equal those of the template.
+    stamp : int
+        Offset of the two 32-bit integers of the stamp.
+    fields : mapping of str to tuple of int
+        Offset and count of float64 numbers.
+
     """
 
     names: tuple[str, ...]
@@ -78,11 +97,11 @@ class _Layout:
     fields: Mapping[str, tuple[int, int]]
 
     def matches(self, data: Bytes) -> Bool:
-        """Which messages (k, bytes) have this layout."""
+        """Mask (k,) of the messages (k, bytes) with this layout."""
         return np.asarray((data[:, self.fixed] == self.template[self.fixed]).all(axis=1))
 
     def group(self, rows: Int, data: Bytes) -> Group:
-        """Reads messages (k, bytes) of this layout."""
+        """Decode messages (k, bytes) of this layout."""
 
         def numbers(at: int, count: int, kind: str) -> Any:
             size = np.dtype(kind).itemsize * count
@@ -96,15 +115,15 @@ class _Layout:
 
 
 class _WrongMessage(Exception):
-    """What was found and what expected."""
+    """A message with inconsistent content; its arguments are what was found and what was expected."""
 
 
 class Decoder:
-    """Reads the messages of one topic of joint states.
+    """Decodes the messages of one topic of joint states.
 
-    The first message of each layout is taken apart by rosbags, and its layout found by writing it again with other
-    numbers; messages that agree with it in every byte that is no number are read together. What has no layout that
-    reads that message as rosbags does is left to rosbags.
+    The first message of each layout is decoded by rosbags, and its layout is determined by encoding it again with other
+    numbers. Messages that equal it in every byte that is no number are decoded together. If the layout does not
+    reproduce the result of rosbags, rosbags decodes these messages.
     """
 
     def __init__(self, codec: Codec, topic: Topic, path: Path) -> None:
@@ -113,11 +132,22 @@ class Decoder:
         self.tries = 0
 
     def decode(self, raws: Sequence[bytes], first: int = 0, seconds: Float | None = None) -> Iterator[Group]:
-        """Yields the messages in groups.
+        """Yield the messages in groups.
 
-        first: number of the first message.    seconds (k,): since the topic's first message; both for error messages.
+        Parameters
+        ----------
+        raws : sequence of bytes
+            Serialised messages.
+        first : int
+            Number of the first message, for error messages.
+        seconds : ndarray, shape (k,), s, optional
+            Time since the topic's first message, for error messages.
 
-        Raises InputError, naming the message, for one that cannot be read.
+        Raises
+        ------
+        InputError
+            For a message that cannot be decoded.
+
         """
 
         def alone(row: int) -> _Content:
@@ -137,33 +167,33 @@ class Decoder:
                     rows, data = rows[~same], data[~same]
             while len(rows):
                 if self.tries >= MAX_LAYOUTS:
-                    yield from (_alone(row, alone(row)) for row in rows.tolist())
+                    yield from (_single_group(row, alone(row)) for row in rows.tolist())
                     break
                 self.tries += 1
                 top = int(rows[0])
                 content = alone(top)
-                found = self._layout(raws[top], content)
-                if found is None:
-                    yield _alone(top, content)
+                new_layout = self._layout(raws[top], content)
+                if new_layout is None:
+                    yield _single_group(top, content)
                     rows, data = rows[1:], data[1:]
                     continue
-                known.append(found)
-                same = found.matches(data)
-                yield found.group(rows[same], data[same])
+                known.append(new_layout)
+                same = new_layout.matches(data)
+                yield new_layout.group(rows[same], data[same])
                 rows, data = rows[~same], data[~same]
 
     def content(self, raw: bytes, number: int, seconds: float | None = None) -> _Content:
-        """One message as rosbags reads it; raises InputError with its number and time."""
+        """Decode one message by rosbags; raises InputError with its number and time."""
         try:
             return self._content(self.codec.decode(raw))
         except _WrongMessage as error:
-            found, expected = error.args
-        except Exception as error:  # whatever comes up in reading what others wrote
+            finding, expected = error.args
+        except Exception as error:  # rosbags can raise any error for a damaged message
             text = " ".join(str(error).split())[:160]
-            found, expected = f"that cannot be read ({text})", f"one of {self.topic.kind}"
+            finding, expected = f"that cannot be read ({text})", f"one of {self.topic.kind}"
         raise InputError(
             "message",
-            found=f"message {number} of topic {self.topic.name} {found}",
+            found=f"message {number} of topic {self.topic.name} {finding}",
             expected=expected,
             place=Place(file=str(self.path), row=number, time=seconds),
         )
@@ -175,10 +205,12 @@ class Decoder:
         for name, (holder, ending) in self._holders(message).items():
             values = np.asarray(getattr(holder, ending), dtype=np.float64)
             if len(values) and len(values) != len(names):
-                raise _WrongMessage(f"with {len(names)} names and {len(values)} of {name}", "one a name")
+                raise _WrongMessage(
+                    f"with {len(names)} names but {len(values)} values of {name}", "one value per name"
+                )
             if len(values):
                 fields[name] = values
-        # Seconds before 1970 do not occur: both kinds of bag are read as unsigned, as the layouts do.
+        # Both kinds of bag are read as unsigned seconds, like the layouts; times before 1970 do not occur.
         return _Content(names, (stamp.sec & 0xFFFFFFFF) * 1_000_000_000 + stamp.nanosec, fields)
 
     def _holders(self, message: Any) -> dict[str, tuple[Any, str]]:
@@ -189,24 +221,24 @@ class Decoder:
 
     def _layout(self, raw: bytes, content: _Content) -> _Layout | None:
         try:
-            found = self._found_layout(raw, content)
-            if found is not None and _equal(
-                found.group(np.zeros(1, dtype=np.int64), _bytes(raw)[None]), content
+            layout = self._probed_layout(raw, content)
+            if layout is not None and _equal(
+                layout.group(np.zeros(1, dtype=np.int64), _bytes(raw)[None]), content
             ):
-                return found
-        except Exception:  # types that cannot be filled or written, whatever they are, are read one by one
+                return layout
+        except Exception:  # messages of types that cannot be filled or encoded are decoded one by one
             return None
         return None
 
-    def _found_layout(self, raw: bytes, content: _Content) -> _Layout | None:
+    def _probed_layout(self, raw: bytes, content: _Content) -> _Layout | None:
         codec, kind = self.codec, self.topic.kind
         message = codec.decode(raw)
         blank = copy.deepcopy(message)
-        _fill(codec, blank, kind, ones=False)
+        _fill(codec, blank, kind, bits_set=False)
         full = copy.deepcopy(message)
-        _fill(codec, full, kind, ones=True)
-        zeros, ones = codec.encode(blank), codec.encode(full)
-        if not len(zeros) == len(ones) <= len(raw) < len(zeros) + ALIGNMENT:
+        _fill(codec, full, kind, bits_set=True)
+        zeros, all_ones = codec.encode(blank), codec.encode(full)
+        if not len(zeros) == len(all_ones) <= len(raw) < len(zeros) + ALIGNMENT:
             return None
 
         def region(changed: Any) -> tuple[int, int]:
@@ -227,22 +259,22 @@ class Decoder:
             if last - first != 8 * len(content.names):
                 return None
             fields[name] = (first, len(content.names))
-        same = np.flatnonzero(_bytes(zeros) == _bytes(ones)).tolist()
-        fixed = np.array([at for at in same if self._matters(raw, at, content)], dtype=np.int64)
+        same = np.flatnonzero(_bytes(zeros) == _bytes(all_ones)).tolist()
+        fixed = np.array([at for at in same if self._affects_content(raw, at, content)], dtype=np.int64)
         return _Layout(content.names, _bytes(raw), fixed, at, fields)
 
-    def _matters(self, raw: bytes, at: int, content: _Content) -> bool:
-        # Writers leave whatever was in memory between fields that must be aligned.
+    def _affects_content(self, raw: bytes, at: int, content: _Content) -> bool:
+        # The padding between aligned fields is uninitialised memory and differs between messages.
         changed = bytearray(raw)
         changed[at] ^= 0xFF
         try:
-            found = self._content(self.codec.decode(bytes(changed)))
-        except Exception:  # what cannot be read any more mattered
+            changed_content = self._content(self.codec.decode(bytes(changed)))
+        except Exception:  # the message is unreadable without this byte
             return True
-        return not _same(found, content)
+        return not _same(changed_content, content)
 
 
-def _alone(row: int, content: _Content) -> Group:
+def _single_group(row: int, content: _Content) -> Group:
     fields = {name: values[None] for name, values in content.fields.items()}
     return Group(np.array([row]), content.names, np.array([content.stamp]), fields)
 
@@ -252,10 +284,10 @@ def _equal(group: Group, content: _Content) -> bool:
     return _same(_Content(group.names, int(group.stamp[0]), fields), content)
 
 
-def _same(one: _Content, other: _Content) -> bool:
-    return ((one.names, one.stamp, set(one.fields)) == (other.names, other.stamp, set(other.fields))) and all(
-        one.fields[name].tobytes() == values.tobytes() for name, values in other.fields.items()
-    )
+def _same(content: _Content, other: _Content) -> bool:
+    return (
+        (content.names, content.stamp, set(content.fields)) == (other.names, other.stamp, set(other.fields))
+    ) and all(content.fields[name].tobytes() == values.tobytes() for name, values in other.fields.items())
 
 
 def _bytes(raw: bytes) -> Bytes:
@@ -274,42 +306,42 @@ _UNSIGNED = {
 _NOT_A_NUMBER = float(np.frombuffer(b"\xff" * 8, dtype=np.float64)[0])
 
 
-def _fill(codec: Codec, message: Any, kind: str, ones: bool) -> None:
-    """Sets every bit of every number of a message, names and lengths apart, to 0 or 1."""
+def _fill(codec: Codec, message: Any, kind: str, bits_set: bool) -> None:
+    """Set all bits of all numbers of a message to 0 or 1, without changing names and lengths."""
     for name, (node, detail) in codec.fields(kind):
         value = getattr(message, name)
         if node == 1 and detail[0] != "string":
-            setattr(message, name, _filled(detail[0], ones))
+            setattr(message, name, _filled(detail[0], bits_set))
         elif node == 2:
-            _fill(codec, value, detail, ones)
+            _fill(codec, value, detail, bits_set)
         elif node in (3, 4):
             (inner, of), _ = detail
             if isinstance(value, np.ndarray):
                 byte = 1 if value.dtype == np.bool_ else 255
-                filled = np.full(value.nbytes, byte * ones, dtype=np.uint8)
+                filled = np.full(value.nbytes, byte * bits_set, dtype=np.uint8)
                 setattr(message, name, filled.view(value.dtype))
             elif inner == 2:
                 for item in value:
-                    _fill(codec, item, of, ones)
+                    _fill(codec, item, of, bits_set)
 
 
-def _filled(kind: str, ones: bool) -> bool | int | float:
+def _filled(kind: str, bits_set: bool) -> bool | int | float:
     if kind == "bool":
-        return ones
+        return bits_set
     if kind.startswith("float"):
-        return _NOT_A_NUMBER if ones else 0.0
-    return (-1 if kind in _SIGNED else _UNSIGNED[kind]) if ones else 0
+        return _NOT_A_NUMBER if bits_set else 0.0
+    return (-1 if kind in _SIGNED else _UNSIGNED[kind]) if bits_set else 0
 
 
-# Numbers out of messages of any type, such as motor states: every field by its path, motor_state[0].q.
+# Numbers from messages of any type, such as motor states: every field by its path, motor_state[0].q.
 #
-# Messages are taken apart by their definitions alone; those of one layout are read together. Sources: OMG,
-# Common Data Representation (CORBA 3.3, part 2, 9.3), as ROS 2 writes it; ROS wiki, "Serialization", of ROS
-# 1.
+# Messages are decoded by their definitions; those of one layout are decoded together. Sources: OMG, Common Data
+# Representation (CORBA 3.3, part 2, 9.3) for ROS 2; ROS wiki, "Serialization", for ROS 1.
 
 DYNAMIC_STATE = "control_msgs/msg/DynamicJointState"
 VALUE = "value"
-# Elements of a list that are looked at, and numbers of a message: more are pictures, point clouds and maps.
+# Limits of the elements of a list, the numbers of a message and the nesting: larger messages are images, point clouds
+# and maps.
 MAX_WIDTH, MAX_NUMBERS, MAX_DEPTH = 512, 4096, 16
 _CODES = {
     "bool": "u1", "byte": "u1", "octet": "u1", "char": "u1", "int8": "i1", "uint8": "u1", "int16": "i2",
@@ -320,12 +352,12 @@ _STAMPS = (("header.stamp.sec", "header.stamp.nanosec"), ("stamp.sec", "stamp.na
 
 
 class UnusableMessageError(Exception):
-    """A message that holds too much to be channels, or is cut off."""
+    """A message that is too large for channels, or truncated."""
 
 
 @dataclass(eq=False)
 class _Walk:
-    """Where a message keeps its numbers: path -> offset and type; and which of its bytes say so."""
+    """Offsets and types of the numbers of a message by path, and the bytes that determine them."""
 
     codec: Codec
     raw: bytes
@@ -392,7 +424,7 @@ class _Walk:
         self._skip(4)
         self.fixed.append(part)
         count: int = struct.unpack(self.order + "I", self.raw[part])[0]
-        if count > len(self.raw):  # every element takes a byte at least
+        if count > len(self.raw):  # every element takes at least one byte
             raise UnusableMessageError(f"a length of {count}")
         return count
 
@@ -408,7 +440,7 @@ class _Walk:
 
 @dataclass(frozen=True, eq=False)
 class _BagValuesLayout:
-    """Where messages of the same sizes keep the wanted numbers."""
+    """Offsets of the wanted numbers in messages of the same size."""
 
     template: Bytes
     fixed: Any
@@ -430,7 +462,20 @@ class _BagValuesLayout:
 
 
 class ValueDecoder:
-    """Reads numbers of the messages of one topic.    wanted: their paths, None = all."""
+    """Decodes numbers of the messages of one topic.
+
+    Parameters
+    ----------
+    codec : Codec
+        Codec of the message type.
+    topic : Topic
+        The topic.
+    path : Path
+        The bag.
+    wanted : collection of str, optional
+        Paths of the numbers; None means all.
+
+    """
 
     def __init__(self, codec: Codec, topic: Topic, path: Path, wanted: Collection[str] | None = None) -> None:
         self.codec, self.topic, self.path = codec, topic, path
@@ -438,11 +483,22 @@ class ValueDecoder:
         self.layouts: dict[int, list[_BagValuesLayout]] = {}
 
     def decode(self, raws: Sequence[bytes], first: int = 0, seconds: Float | None = None) -> Iterator[Group]:
-        """Yields the messages in groups.
+        """Yield the messages in groups.
 
-        first: number of the first message.    seconds (k,): since the topic's first message; both for error messages.
+        Parameters
+        ----------
+        raws : sequence of bytes
+            Serialised messages.
+        first : int
+            Number of the first message, for error messages.
+        seconds : ndarray, shape (k,), s, optional
+            Time since the topic's first message, for error messages.
 
-        Raises InputError, naming the message, for one that cannot be read.
+        Raises
+        ------
+        InputError
+            For a message that cannot be decoded.
+
         """
         lengths = np.array([len(raw) for raw in raws], dtype=np.int64)
         for length in np.unique(lengths).tolist():
@@ -466,7 +522,7 @@ class ValueDecoder:
                 rows, data = rows[~same], data[~same]
 
     def layout(self, raw: bytes, number: int = 0, seconds: float | None = None) -> _BagValuesLayout:
-        """Where a message keeps its numbers; raises InputError with its number and time."""
+        """Layout of a message; raises InputError with the number and time of a message that cannot be decoded."""
         try:
             walk = _Walk(self.codec, raw).message(self.topic.kind)
         except (UnusableMessageError, struct.error, KeyError, IndexError, RecursionError) as error:
@@ -492,8 +548,8 @@ class ValueDecoder:
 
 
 def _by_joint(walk: _Walk) -> dict[str, tuple[int, str]]:
-    """The numbers of a DynamicJointState as joint.interface."""
-    found = {}
+    """Numbers of a DynamicJointState by joint.interface."""
+    numbers = {}
     for path, (name, _) in walk.texts.items():
         if not path.startswith("joint_names["):
             continue
@@ -503,5 +559,5 @@ def _by_joint(walk: _Walk) -> dict[str, tuple[int, str]]:
             value = walk.numbers.get(f"{part}.values[{i}]")
             if interface is None or value is None:
                 break
-            found[f"{name}.{interface[0]}"] = value
-    return found
+            numbers[f"{name}.{interface[0]}"] = value
+    return numbers

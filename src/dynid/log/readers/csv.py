@@ -1,4 +1,4 @@
-"""Text logs: one row a line, separated by whatever the file uses, streamed in blocks."""
+"""Text logs with one row per line and any separator, streamed in blocks."""
 
 from __future__ import annotations
 
@@ -31,14 +31,11 @@ from dynid.log.readers.dialect import (
     with_plain_signs,
 )
 
-# Text that is parsed at once.
-BLOCK_BYTES = 2_000_000
-# Of a line that is named.
-SHOWN = 60
-# Rows that have one number of cells where it is the header that is wrong.
+BLOCK_BYTES = 2_000_000  # text parsed at once
+SHOWN = 60  # characters of a line in a message
+# If this many first rows have the same number of cells, the header is wrong and not the rows.
 ROWS_OF_ONE_WIDTH = 1000
-# Columns that are listed.
-NAMED = 6
+NAMED = 6  # columns listed in a message
 _CASES = (str.lower, str.upper, str.title, str.capitalize)
 _TEXT_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _COMMENTS = (b"#", b"%", b"//")
@@ -46,7 +43,7 @@ _BLANKS = re.compile(rb"[ \t]+")
 
 
 class CsvReader:
-    """Opens text files of numbers; it takes what no other reader claims by its first bytes."""
+    """Opens text files of numbers that no other reader recognises."""
 
     name = "csv"
     suffixes = (".csv", ".tsv", ".txt", ".dat", ".log", ".asc")
@@ -56,11 +53,20 @@ class CsvReader:
         return b"\0" not in head or head.startswith(_TEXT_MARKS)
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> CsvTable:
-        """Opens a file.
+        """Open a file.
 
-        delimiter, decimal: None = as found.
+        Parameters
+        ----------
+        path : Path
+            The file.
+        delimiter, decimal : str, optional
+            None means detected.
 
-        Raises InputError if its header is ambiguous, or it is written otherwise than said.
+        Raises
+        ------
+        InputError
+            If the file is empty, or has another separator than the given one.
+
         """
         known = path.stat()
         dialect = _dialect(path, known.st_mtime_ns, known.st_size, delimiter, decimal)
@@ -69,85 +75,111 @@ class CsvReader:
 
 @lru_cache(maxsize=64)
 def _dialect(path: Path, changed: int, size: int, delimiter: str | None, decimal: str | None) -> Dialect:
-    """How a file is written, found once: a log is opened several times.    changed, size: as it is now."""
+    """Dialect of a file, detected once per version (`changed`, `size`), since a log is opened several times."""
     return dialect_of(path, delimiter, decimal)
 
 
 class CsvTable:
-    """An open text file; its header line, or the last line of its comments, names the columns."""
+    """An open text file, whose header line or last comment line names the columns.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    dialect : Dialect
+        How it is written.
+    detected : bool
+        Whether the dialect was detected, so that a note reports it.
+
+    """
 
     row_count: int | None = None
 
-    def __init__(self, path: Path, dialect: Dialect, found: bool = False) -> None:
+    def __init__(self, path: Path, dialect: Dialect, detected: bool = False) -> None:
         self.path, self.dialect = path, dialect
-        again = {one for others in dialect.twins.values() for one in others}
+        again = {name for others in dialect.twins.values() for name in others}
         self.column_names = tuple(name for name in dialect.names if name not in again)
         self.constants = dialect.stated
         plain = dialect.delimiter == "," and dialect.decimal == "." and dialect.named
         place = Place(file=str(path))
-        notes = [Diagnostic(Severity.NOTE, "dialect", dialect.words, place)] if found and not plain else []
-        self._units = {one: unit for one, unit in zip(dialect.names, dialect.in_cells, strict=False) if unit}
+        notes = [Diagnostic(Severity.NOTE, "dialect", dialect.words, place)] if detected and not plain else []
+        self._units = {
+            name: unit for name, unit in zip(dialect.names, dialect.in_cells, strict=False) if unit
+        }
         self._cut = cut_off(path, dialect)
         if self._cut is not None and self._cut[1] != END_TAG:
             shown = self._cut[1] if len(self._cut[1]) <= SHOWN else f"{self._cut[1][:SHOWN]}..."
             count = self._cut[2]
-            text = f"the last line, '{shown}', has fewer cells than the rows and is left out"
+            text = f"the last line, '{shown}', has too few cells and is left out"
             if count > 1:
-                text = f"the last {count} lines, from '{shown}' on, have fewer cells than the rows and are left out"
+                text = f"the last {count} lines, from '{shown}' on, have too few cells and are left out"
             notes.append(Diagnostic(Severity.WARNING, "last-line", text, place))
         if self.unlike:
-            text = f"several columns of one name, which differ, are left out: {few(self.unlike, NAMED)}"
+            text = f"duplicate column names with different values are left out: {few(self.unlike, NAMED)}"
             notes.append(Diagnostic(Severity.WARNING, "columns-of-one-name", text, place))
         self.remarks = tuple(notes)
 
     @property
     def unlike(self) -> tuple[str, ...]:
-        """Names that several columns have which differ: which of them is meant nobody knows."""
+        """Names of several columns with different values, which are ambiguous."""
         return self.dialect.unlike
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Columns that begin with text."""
+        """Columns whose first cell is text."""
         cells = zip(self.dialect.names, self.dialect.first, strict=False)
         return tuple(name for name, cell in cells if not self.dialect.is_number(cell))
 
     @property
     def first_line(self) -> int:
-        """Number of the line of the first row, counted from 1."""
+        """Line number of the first row, counted from 1."""
         return self.dialect.head_lines + 1
 
     def number(self, cell: str) -> float:
-        """The number of a cell, nan where missing; raises ValueError for text."""
+        """Number of a cell, nan if missing; raises ValueError for text."""
         return self.dialect.number(cell)
 
     def info(self, column: str) -> ColumnInfo:
-        """The unit, where the file has a line of units."""
+        """Unit of a column, if the file has a line of units."""
         units = self.dialect.units
         return ColumnInfo(unit=units[self.dialect.names.index(column)] if units else "")
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns; raises InputError naming row and column of a cell that is no number.
+        """Yield batches of the named columns.
 
-        Raises it as well for columns of one name that differ.
+        Parameters
+        ----------
+        columns : tuple of str
+            Names of the columns.
+        rows : int
+            Most rows of a batch.
+        start, stop : int
+            First row, and row after the last; None means the end.
+
+        Raises
+        ------
+        InputError
+            For a cell that is no number, with its row and column, and for duplicate columns with different values.
+
         """
         twins = {name: self.dialect.twins[name] for name in columns if name in self.dialect.twins}
-        read = (*columns, *(one for others in twins.values() for one in others))
+        read = (*columns, *(twin for others in twins.values() for twin in others))
         for batch in self._batches(read, rows, start, stop):
             for name, others in twins.items():
-                if not all(_same(batch[name], batch[one]) for one in others):
+                if not all(_same(batch[name], batch[twin]) for twin in others):
                     raise self.differing((name,))
             yield {name: batch[name] for name in columns} if twins else batch
 
     def differing(self, names: Sequence[str]) -> InputError:
-        """The error for columns of one name that are not the same."""
+        """Error for duplicate columns with different values."""
         return self._error(
             "duplicate-column",
-            f"column(s) {', '.join(names)} more than once, with other values",
+            f"duplicate column(s) {', '.join(names)} with different values",
             "unique names, or the same values",
             line=self.dialect.head_lines or None,
-            do="name them apart in the file",
+            do="rename them in the file",
         )
 
     def _batches(
@@ -172,7 +204,7 @@ class CsvTable:
                     include_columns=list(columns),
                     column_types=dict(kinds),
                     decimal_point=self.dialect.decimal,
-                    null_values=sorted({way(one) for one in MISSING for way in _CASES} | {"NaN", "-NaN"}),
+                    null_values=sorted({way(cell) for cell in MISSING for way in _CASES} | {"NaN", "-NaN"}),
                     true_values=[],  # a name may be called True
                     false_values=[],
                 ),
@@ -183,13 +215,13 @@ class CsvTable:
             position, texts = 0, set(self.texts)
             for block in self._blocks():
                 if not kinds:
-                    # The types are guessed from the first block: a column that begins with whole numbers, or with
-                    # nothing, must not be held to that further down, and a name that is a date is still a name.
+                    # Arrow guesses types from the first block. A column that begins with integers or empty cells may
+                    # continue with other numbers, and a name that looks like a date is still a name.
                     for field in parsed(block, {}).schema:
                         kinds[field.name] = field.type
                         if pa.types.is_integer(field.type) or pa.types.is_null(field.type):
                             kinds[field.name] = pa.float64()
-                        # Status words, 0x0627, are whole numbers to Arrow, until it is to read them as such.
+                        # Arrow guesses that status words such as 0x0627 are integers, but cannot read them as such.
                         named = field.name in texts or field.name in self._units
                         if pa.types.is_temporal(field.type) or named:
                             kinds[field.name] = pa.string()
@@ -212,14 +244,14 @@ class CsvTable:
             raise self._explained(error, columns) from error
 
     def wrong_row(self, column: str) -> InputError | None:
-        """What is wrong with the first row whose cell of a column of numbers is none, None = nothing is."""
+        """Error for the first cell of a column that is no number; None if there is none."""
         return self._wrong_row((column,)) if column in self.column_names else None
 
     def _blocks(self) -> Iterator[bytes]:
-        """The rows as text of about BLOCK_BYTES, each a whole number of lines.
+        """Yield the rows as blocks of text of about BLOCK_BYTES, in complete lines.
 
-        They are read here and not by a stream of Arrow's: its threads read ahead by calling Python, which ends in an
-        abort, or never, where the program ends before the file does.
+        A stream of Arrow is not used: its threads read ahead by calling Python, which aborts or hangs if the program
+        ends before the file does.
         """
         rest = b""
         with _Lines(self.path, self.dialect, self._cut and self._cut[0]) as lines:
@@ -234,8 +266,8 @@ class CsvTable:
             yield rows
 
     def _without_remarks(self, text: bytes, head: _Head) -> bytes:
-        """Rows of a text: without lines of its head, which a recorder writes again, and without lines of comments."""
-        rows = head.away(text)
+        """Rows of a text without repeated header lines and without comments."""
+        rows = head.removed_from(text)
         if self.dialect.broken or not any(mark in rows for mark in _COMMENTS):
             return rows
         return b"\n".join(line for line in rows.split(b"\n") if not line.lstrip().startswith(_COMMENTS))
@@ -260,10 +292,10 @@ class CsvTable:
         return np.asarray(numbers_of(array), dtype=np.float64)
 
     def _explained(self, error: Exception, columns: tuple[str, ...]) -> InputError:
-        # The fast reader says that something is wrong; a slow second look says where.
-        found = self._wrong_row(columns)
+        # The fast reader only detects an error; a slow second pass locates it.
+        row_error = self._wrong_row(columns)
         shown = " ".join(str(error).split())[:200]
-        return found or self._error("csv", shown, "a CSV file with one number a cell")
+        return row_error or self._error("csv", shown, "a CSV file with one number per cell")
 
     def _wrong_row(self, columns: tuple[str, ...]) -> InputError | None:
         blank = self.dialect.delimiter == BLANK
@@ -271,7 +303,9 @@ class CsvTable:
         lines: Any = _Lines(self.path, self.dialect, self._cut and self._cut[0])
         with io.TextIOWrapper(lines, "utf-8", "replace", newline="") as file:
             plain = map(with_plain_signs, file)
-            written = (line for line in plain if not (lines.head.holds(line.encode()) or self._remark(line)))
+            written = (
+                line for line in plain if not (lines.head.contains(line.encode()) or self._remark(line))
+            )
             reader = csv.reader(written, delimiter="\t" if blank else self.dialect.delimiter)
             texts: dict[int, bool] = {}
             row = -1
@@ -281,12 +315,12 @@ class CsvTable:
                 row += 1
                 line = reader.line_num + self.dialect.head_lines
                 if len(cells) != count:
-                    others = {len(one) for one in islice(reader, ROWS_OF_ONE_WIDTH) if one}
+                    others = {len(other) for other in islice(reader, ROWS_OF_ONE_WIDTH) if other}
                     if row == 0 and self.dialect.named and others == {len(cells)}:
-                        found = f"{count} names in the header and {len(cells)} cells in every row"
-                        do = "write a name for each column, and no more"
-                        return self._error("ragged-row", found, "as many of both", line=line, do=do)
-                    expected = f"{count}, as in the header" if self.dialect.named else f"{count}, as before"
+                        finding = f"{count} names in the header but {len(cells)} cells in every row"
+                        do = "give each column exactly one name in the header"
+                        return self._error("ragged-row", finding, "equal numbers", line=line, do=do)
+                    expected = f"{count}, as in the {'header' if self.dialect.named else 'other rows'}"
                     return self._error("ragged-row", f"{len(cells)} cells", expected, line=line, row=row)
                 for name in columns:
                     i = self.dialect.names.index(name)
@@ -298,24 +332,24 @@ class CsvTable:
         return None
 
     def _text_cell(self, column: str, cells: Sequence[str], row: int, line: int) -> InputError:
-        """The error for a row with a cell that should be a number."""
+        """Error for a row with a cell that should be a number."""
         cell = cells[self.dialect.names.index(column)]
-        found, expected, do = f"column '{column}' = '{cell}'", "a number", ""
+        finding, expected, do = f"column '{column}' = '{cell}'", "a number", ""
         if unit := self._units.get(column):
-            expected = f"a number in {unit}, as above, or in another unit of that quantity"
+            expected = f"a number in {unit}, or in another unit of that quantity"
         comma = self.dialect.decimal == "." and "," in cell and self.dialect.is_number(cell.replace(",", "."))
-        if comma and not any("." in one and self.dialect.is_number(one) for one in cells):
+        if comma and not any("." in value and self.dialect.is_number(value) for value in cells):
             do = 'set decimal = "," under [log]'
-        if not any(self.dialect.is_number_of(k, one) for k, one in enumerate(cells)):
-            found = f"another line of names, {', '.join(cells)[:SHOWN]}"
-            expected = f"that of line {self.dialect.head_lines}, or rows of numbers"
-            do = "cut the file above that line: each part is a log of its own, and dynid takes several"
-        return self._error("text-cell", found, expected, line=line, row=row, do=do)
+        if not any(self.dialect.is_number_of(k, value) for k, value in enumerate(cells)):
+            finding = f"another header line, {', '.join(cells)[:SHOWN]}"
+            expected = f"rows of numbers, or the header of line {self.dialect.head_lines}"
+            do = "split the file above that line and pass the parts as several logs"
+        return self._error("text-cell", finding, expected, line=line, row=row, do=do)
 
     def _error(
         self,
         identifier: str,
-        found: str,
+        finding: str,
         expected: str,
         *,
         line: int | None = None,
@@ -324,7 +358,7 @@ class CsvTable:
     ) -> InputError:
         return InputError(
             identifier,
-            found=found,
+            found=finding,
             expected=expected,
             do=do,
             place=Place(file=str(self.path), line=line, row=row),
@@ -332,24 +366,24 @@ class CsvTable:
 
 
 def refuse_unlike(table: Any, wanted: Collection[str] | None = None) -> None:
-    """Raises InputError for a text file that has columns of one name which differ, of these where they are given."""
+    """Raise InputError for duplicate columns with different values in a text file, if they are wanted (None: any)."""
     if isinstance(table, CsvTable):
         unlike = [name for name in table.unlike if wanted is None or name in wanted]
         if unlike:
             raise table.differing(unlike)
 
 
-def _same(one: Float | Text, other: Float | Text) -> bool:
-    """Whether two columns hold the same."""
-    if isinstance(one, Text) and isinstance(other, Text):
-        return [one.names[k] for k in one.codes] == [other.names[k] for k in other.codes]
-    if isinstance(one, Text) or isinstance(other, Text):
+def _same(column: Float | Text, other: Float | Text) -> bool:
+    """Whether two columns have the same values."""
+    if isinstance(column, Text) and isinstance(other, Text):
+        return [column.names[k] for k in column.codes] == [other.names[k] for k in other.codes]
+    if isinstance(column, Text) or isinstance(other, Text):
         return False
-    return bool(np.array_equal(one, other, equal_nan=True))
+    return bool(np.array_equal(column, other, equal_nan=True))
 
 
 def _whole_lines(text: bytes, quoted: bool) -> int:
-    """Length of the lines of a text that are whole.    quoted: cells in quotes may hold ends of lines."""
+    """Length of the complete lines of a text; with `quoted`, quoted cells may contain line ends."""
     end = text.rfind(b"\n") + 1
     while quoted and end > 0 and text.count(b'"', 0, end) % 2:
         end = text.rfind(b"\n", 0, end - 1) + 1
@@ -358,10 +392,16 @@ def _whole_lines(text: bytes, quoted: bool) -> int:
 
 @dataclass(frozen=True)
 class _Head:
-    """The lines above the first row, which a recorder that starts again writes again, or a little otherwise.
+    """The lines above the first row, which a restarted recorder repeats, possibly with other blanks or quotes.
 
-    lines: their cells without blanks and quotes around them, and without empty ones at the end.
-    marks: the longest cell of each.
+    Parameters
+    ----------
+    lines : frozenset of tuple of bytes
+        Their cells, without surrounding blanks and quotes and without empty ones at the end.
+    marks : frozenset of bytes
+        The longest cell of each line.
+    separator : bytes
+
     """
 
     lines: frozenset[tuple[bytes, ...]]
@@ -373,15 +413,15 @@ class _Head:
         lines = frozenset(cells for line in written if (cells := _plain_cells(line, separator)))
         return _Head(lines, frozenset(max(cells, key=len) for cells in lines), separator)
 
-    def holds(self, line: bytes) -> bool:
-        """Whether a line is one of them."""
+    def contains(self, line: bytes) -> bool:
+        """Whether a line is one of these lines."""
         return any(mark in line for mark in self.marks) and _plain_cells(line, self.separator) in self.lines
 
-    def away(self, text: bytes) -> bytes:
-        """A text without such lines."""
+    def removed_from(self, text: bytes) -> bytes:
+        """Text without these lines."""
         if not any(mark in text for mark in self.marks):
             return text
-        return b"\n".join(line for line in text.split(b"\n") if not self.holds(line))
+        return b"\n".join(line for line in text.split(b"\n") if not self.contains(line))
 
 
 def _plain_cells(line: bytes, separator: bytes) -> tuple[bytes, ...]:
@@ -392,9 +432,17 @@ def _plain_cells(line: bytes, separator: bytes) -> tuple[bytes, ...]:
 
 
 class _Lines(io.RawIOBase):
-    """The rows of a text file as UTF-8, from its first one on; runs of blanks are tabs where blanks separate.
+    """The rows of a text file as UTF-8, with tabs instead of runs of blanks if blanks separate.
 
-    end: offset of what is left out, None = nothing is.    head: the lines before the first row.
+    Parameters
+    ----------
+    path : Path
+        The file.
+    dialect : Dialect
+        How it is written.
+    end : int, optional
+        Offset from which the file is ignored.
+
     """
 
     def __init__(self, path: Path, dialect: Dialect, end: int | None = None) -> None:
@@ -409,11 +457,11 @@ class _Lines(io.RawIOBase):
         self._rest = b""
 
     def readable(self) -> bool:
-        """Whether it can be read: it can."""
+        """Return True, as required by io.RawIOBase."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fills the buffer; 0 at the end."""
+        """Fill the buffer and return the number of bytes, 0 at the end."""
         view = memoryview(buffer).cast("B")
         if not self._rest:
             self._rest = self._next(len(view))
@@ -423,7 +471,7 @@ class _Lines(io.RawIOBase):
         return count
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         if not self.closed:
             self._file.close()
         super().close()
@@ -433,7 +481,7 @@ class _Lines(io.RawIOBase):
         text = self._file.read(max(size, 0))
         if not (self._blank or self._dialect.lists or self._dialect.grouped):
             return self._as_utf8(text)
-        # Whole lines, so that blanks at their ends can be distinguished from those between cells, and lists be seen.
+        # Complete lines, so that blanks at line ends differ from those between cells, and lists are complete.
         if self._end is None or self._file.tell() < self._end:
             text += self._file.readline()
         return self._as_utf8(text)

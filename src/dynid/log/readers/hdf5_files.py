@@ -1,4 +1,4 @@
-"""HDF5 files, and MATLAB's of version 7.3, which are such; read in pieces by the optional package h5py."""
+"""HDF5 files, including MATLAB 7.3 files; read in pieces by the optional package h5py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynid.log.readers.arrays import MAX_FIELDS, Array, ArrayTable, Budget, Stor
 MAGIC = b"\x89HDF\r\n\x1a\n"
 MAX_DEPTH = 16
 UNIT_ATTRIBUTES = ("unit", "units", "Unit", "Units")
-# What MATLAB keeps under these names are its own tables, no variables.
+# Internal tables of MATLAB, no variables.
 _MATLAB_OWN = ("#refs#", "#subsystem#")
 _MATLAB_NUMBERS = (
     "double",
@@ -26,22 +26,22 @@ _MATLAB_NUMBERS = (
 
 
 class Hdf5Reader:
-    """Opens HDF5 files; datasets are called by their path, as robot/q."""
+    """Opens HDF5 files; datasets are named by their path, such as robot/q."""
 
     name = "HDF5"
     suffixes = (".h5", ".hdf5", ".hdf")
 
     def can_read(self, head: bytes) -> bool:
-        """Whether the first bytes are those of this format."""
+        """Whether a file with these first bytes has this format."""
         return head.startswith(MAGIC)
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Opens a file; raises InputError for a damaged one, RefusedError for one that claims too much memory."""
+        """Open a file; raises InputError if it is damaged, RefusedError if it would take too much memory."""
         return _table(path, matlab=False)
 
 
 def matlab_table(path: Path) -> ArrayTable:
-    """Opens a MATLAB file of version 7.3, whose arrays lie transposed in it; raises as Hdf5Reader.open."""
+    """Open a MATLAB 7.3 file, whose arrays are stored transposed; raises as Hdf5Reader.open."""
     return _table(path, matlab=True)
 
 
@@ -52,7 +52,7 @@ def _table(path: Path, matlab: bool) -> ArrayTable:
         raise ResourceError(
             "no-h5py",
             found="no package 'h5py'",
-            expected="h5py, which reads HDF5 and MATLAB files of version 7.3",
+            expected="h5py, which reads HDF5 and MATLAB 7.3 files",
             do="pip install 'dynid[hdf5]'",
             place=Place(file=str(path)),
         ) from error
@@ -74,7 +74,7 @@ def _read(file: Any, path: Path, matlab: bool) -> ArrayTable:
     root = {h5py.h5o.get_info(file.id).addr}
     for name, item in _datasets(file, "", left_out, matlab, root, 0):
         if len(arrays) + len(left_out) >= MAX_FIELDS:
-            left_out.append(f"what comes after {MAX_FIELDS} datasets")
+            left_out.append(f"datasets after the first {MAX_FIELDS}")
             break
         arrays += _arrays(name, item, left_out, matlab, budget)
     return ArrayTable(path, arrays, left_out)
@@ -83,7 +83,7 @@ def _read(file: Any, path: Path, matlab: bool) -> ArrayTable:
 def _datasets(
     group: Any, prefix: str, left_out: list[str], matlab: bool, seen: set[int], depth: int
 ) -> Iterator[tuple[str, Any]]:
-    """Every dataset with its name; links to other places and other files are not followed."""
+    """Yield every dataset with its name; links to other places and other files are not followed."""
     import h5py
 
     for key in group:
@@ -120,21 +120,21 @@ def _arrays(name: str, item: Any, left_out: list[str], matlab: bool, budget: Bud
     budget.spend(0 if item.chunks is None else max(prod(item.chunks) * item.dtype.itemsize - 1, 0), "a chunk")
     unit = next((_text(item.attrs[key]) for key in UNIT_ATTRIBUTES if key in item.attrs), "")
     parts = item.dtype.names or ("",)
-    found = []
+    arrays = []
     for part in parts:
         label, dtype = (f"{name}.{part}", item.dtype[part]) if part else (name, item.dtype)
         sizes = (*shape, *dtype.shape)
-        if len(sizes) > 2:  # no columns, unless all but two axes have length 1
+        if len(sizes) > 2:  # no columns, unless at most two axes are longer than 1
             squeezed = tuple(n for n in sizes if n > 1)
             if len(squeezed) > 2:
-                found.append(StoredArray(label, sizes, dtype.base, _nothing))
+                arrays.append(StoredArray(label, sizes, dtype.base, _nothing))
                 continue
             whole = (item.fields(part)[()] if part else item[()]).squeeze()
-            found.append(StoredArray.of(label, whole.T if matlab else whole, (), unit))
+            arrays.append(StoredArray.of(label, whole.T if matlab else whole, (), unit))
             continue
         order = sizes[::-1] if matlab else sizes
-        found.append(StoredArray(label, order, dtype.base, _reader(item, part, matlab), (), unit))
-    return found
+        arrays.append(StoredArray(label, order, dtype.base, _reader(item, part, matlab), (), unit))
+    return arrays
 
 
 def _reader(item: Any, part: str, transposed: bool) -> Callable[[int, int, int], Array]:
@@ -156,5 +156,5 @@ def _nothing(start: int, stop: int, axis: int) -> Array:
 
 
 def _text(value: Any) -> str:
-    found = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    return found if isinstance(found, str) else ""
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return text if isinstance(text, str) else ""

@@ -1,4 +1,4 @@
-"""JSON, or what Python prints of the same: one object a line, a list of objects, or an object of arrays."""
+"""JSON files, or the same printed by Python: one object per line, a list of objects, or an object of arrays."""
 
 from __future__ import annotations
 
@@ -25,50 +25,49 @@ from dynid.log.readers.arrays import (
     reading,
 )
 
-# What Python prints of dicts and lists, as JSON: {'q': array([0.1, 0.2]), 'mode': None}.
+# Conversion of dicts and lists printed by Python to JSON: {'q': array([0.1, 0.2]), 'mode': None}.
 
 _ARRAY = re.compile(
     r"\b(?:np\.|numpy\.|torch\.)?(?:array|tensor)\(\s*(\[[^()]*?\])\s*(?:,\s*(?:dtype|device)=[^()]*)?\)"
 )
-# What NumPy 2 prints of a number in a list: np.float64(0.1)
+# A number in a list as printed by NumPy 2: np.float64(0.1)
 _NUMBER = re.compile(r"\b(?:np|numpy)\.\w+\(\s*([-+.\w]*)\s*\)")
 _LAST_COMMA = re.compile(r",\s*([\])}])")
-_POINT = re.compile(r"(?<=\d)\.(?![\d\w])")  # NumPy's 1. is no number of JSON
+_POINT = re.compile(r"(?<=\d)\.(?![\d\w])")  # NumPy prints 1., which is invalid in JSON
 _WORDS = {"None": "null", "True": "true", "False": "false", "nan": "NaN", "inf": "Infinity"}
 _WORD = re.compile(rf"\b({'|'.join(_WORDS)})\b")
 _TO_JSON = str.maketrans({"'": '"', "(": "[", ")": "]"})
 
 
 def is_python(text: str) -> bool:
-    """Whether a text begins as a dict that Python printed, or a list of such."""
+    """Whether a text begins like a dict printed by Python, or a list of dicts."""
     return re.match(r"\s*\[?\s*\{\s*'", text) is not None
 
 
 def with_plain_numbers(text: str) -> str:
-    """The text with NumPy's numbers as other ones are written."""
+    """Replace numbers printed by NumPy by plain ones."""
     return _NUMBER.sub(r"\1", text) if "(" in text else text
 
 
 def as_json(text: str) -> str:
-    """The text with Python's words, quotes, tuples and arrays as JSON has them."""
+    """Convert words, quotes, tuples and arrays of Python to JSON."""
     plain = with_plain_numbers(_ARRAY.sub(r"\1", text)).translate(_TO_JSON)
-    plain = _WORD.sub(lambda found: _WORDS[found[1]], _POINT.sub(".0", plain))
+    plain = _WORD.sub(lambda match: _WORDS[match[1]], _POINT.sub(".0", plain))
     return _LAST_COMMA.sub(r"\1", plain)
 
 
-# Python's objects take so many times the bytes of the text.
-_TIMES_TEXT = 8
-_MAX_DEPTH = 8
+_TIMES_TEXT = 8  # memory of Python objects relative to the bytes of the text
+_MAX_DEPTH = 8  # nesting of objects
 
 
 class JsonReader:
-    """Opens JSON files; arrays are called by their path, "state.q"."""
+    """Opens JSON files; arrays are named by their path, such as "state.q"."""
 
     name = "JSON"
     suffixes = (".json", ".jsonl", ".ndjson", ".txt", ".log")
 
     def can_read(self, head: bytes) -> bool:
-        """Whether the first bytes are those of an object, or of a list of objects or numbers."""
+        """Whether the first bytes begin an object, or a list of objects or numbers."""
         text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
         return (
             text.startswith(b'{"')
@@ -77,7 +76,7 @@ class JsonReader:
         )
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Opens a file; raises InputError for a damaged one, RefusedError for one that is too large."""
+        """Open a file; raises InputError if it is damaged, RefusedError if it is too large."""
         budget = Budget(path)
         budget.spend(_TIMES_TEXT * budget.size, "objects")
         with reading(path, "a JSON file"):
@@ -91,27 +90,39 @@ class JsonReader:
 
 
 def _lines(path: Path, text: str, error: json.JSONDecodeError) -> list[Any]:
-    """Objects, one a line; the last line may be cut off."""
+    """Parse one object per line; the last line may be truncated."""
     lines = text.splitlines()
-    found = []
+    objects = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            found.append(json.loads(line))
+            objects.append(json.loads(line))
         except json.JSONDecodeError as wrong:
-            if number == len(lines) and found:
+            if number == len(lines) and objects:
                 break
-            at, what = (number, wrong) if found else (error.lineno, error)
+            at, cause = (number, wrong) if objects else (error.lineno, error)
             place = Place(file=str(path), line=at)
             raise InputError(
-                "json", found=f"{what.msg} in column {what.colno}", expected="JSON", place=place
+                "json",
+                found=f"invalid JSON: {cause.msg} in column {cause.colno}",
+                expected="JSON",
+                place=place,
             ) from None
-    return found
+    return objects
 
 
 def array_table(path: Path, tree: Any) -> ArrayTable:
-    """The arrays of a tree, or of a list of records, as columns."""
+    """Make a table of the arrays of a tree, or of a list of records.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    tree : object
+        Parsed content of the file.
+
+    """
     if _are_records(tree):
         return ArrayTable(path, *(arrays_of_episodes(tree) if are_episodes(tree) else arrays_of(tree)))
     arrays: list[StoredArray] = []
@@ -124,16 +135,18 @@ def array_table(path: Path, tree: Any) -> ArrayTable:
 
 
 def _are_records(tree: Any) -> bool:
-    return isinstance(tree, list) and bool(tree) and all(isinstance(one, Mapping) for one in tree)
+    return isinstance(tree, list) and bool(tree) and all(isinstance(item, Mapping) for item in tree)
 
 
 def _without_settings(arrays: Sequence[StoredArray]) -> tuple[list[StoredArray], list[str]]:
-    """The arrays but short lists of numbers beside long ones, such as limits of a joint, and these in words."""
-    long = any(max(one.shape, default=0) >= LEAST_ROWS for one in arrays)
-    short = [one for one in arrays if long and len(one.shape) == 1 and 1 < one.shape[0] < LEAST_ROWS]
-    short = [one for one in short if one.dtype.kind in "fiu"]
-    told = [f"{one.name} = {', '.join(map(str, one.read(0, one.shape[0], 0)))}"[:SHOWN] for one in short]
-    return [one for one in arrays if one not in short], told
+    """Separate signals from short lists of numbers such as joint limits; the latter are returned as text."""
+    long = any(max(array.shape, default=0) >= LEAST_ROWS for array in arrays)
+    short = [array for array in arrays if long and len(array.shape) == 1 and 1 < array.shape[0] < LEAST_ROWS]
+    short = [array for array in short if array.dtype.kind in "fiu"]
+    texts = [
+        f"{array.name} = {', '.join(map(str, array.read(0, array.shape[0], 0)))}"[:SHOWN] for array in short
+    ]
+    return [array for array in arrays if array not in short], texts
 
 
 def _collect(
@@ -144,24 +157,24 @@ def _collect(
     motions: list[str],
     depth: int,
 ) -> None:
-    """Adds to arrays, to what is none and to the arrays that name the episode of each row."""
+    """Collect the arrays of a tree, descriptions of other entries, and names of arrays with the episode of each row."""
     for key, value in tree.items():
         name = f"{path}{key}"
         if isinstance(value, Mapping) and depth < _MAX_DEPTH:
             _collect(f"{name}.", value, arrays, left_out, motions, depth + 1)
         elif _are_records(value) and are_episodes(value):
-            found, others, motion = arrays_of_episodes(value)
-            arrays += found
+            new_arrays, others, motion = arrays_of_episodes(value)
+            arrays += new_arrays
             left_out += others
             motions.append(motion)
         elif _are_records(value):
-            found, others = arrays_of(value)
-            arrays += found
+            new_arrays, others = arrays_of(value)
+            arrays += new_arrays
             left_out += others
         else:
             try:
                 values = np.array(
-                    [np.nan if one is None else one for one in value] if isinstance(value, list) else value
+                    [np.nan if cell is None else cell for cell in value] if isinstance(value, list) else value
                 )
             except ValueError:  # rows of different lengths
                 left_out.append(f"{name}: lists of different lengths")

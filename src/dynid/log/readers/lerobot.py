@@ -1,7 +1,7 @@
-"""LeRobot data sets: folders of Parquet files whose list columns are named by meta/info.json, one motion an episode.
+"""LeRobot data sets: folders of Parquet files whose list columns are named by meta/info.json, one motion per episode.
 
-Layouts 2.0, 2.1 (a file an episode) and 3.0 (several episodes a file). Source: LeRobotDataset of huggingface/lerobot,
-docs/source/lerobot-dataset-v3.mdx.
+Layouts 2.0, 2.1 (one file per episode) and 3.0 (several episodes per file). Source: LeRobotDataset of
+huggingface/lerobot, docs/source/lerobot-dataset-v3.mdx.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LeRobotReader:
     suffixes: tuple[str, ...] = ()
 
     def can_read(self, head: bytes) -> bool:
-        """No file is one."""
+        """Return False: a data set is a folder."""
         return False
 
     def can_read_folder(self, path: Path) -> bool:
@@ -42,7 +42,7 @@ class LeRobotReader:
         return (path / INFO).is_file()
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> LeRobotTable:
-        """Opens a folder; raises InputError for one without data, or whose files do not fit together."""
+        """Open a folder; raises InputError if it has no data, or files with different columns."""
         return LeRobotTable(path)
 
 
@@ -52,14 +52,14 @@ class LeRobotTable:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._about = _info(path)
-        labels = {name: _labels(one) for name, one in _features(self._about).items()}
+        labels = {name: _labels(feature) for name, feature in _features(self._about).items()}
         files = sorted(path.glob(DATA))
         if not files or len(files) > MAX_FILES:
             raise InputError(
                 "no-rows",
                 found=f"{len(files)} files {DATA}",
-                expected=f"1 to {MAX_FILES}",
-                do="download the data beside meta/",
+                expected=f"1 to {MAX_FILES} files",
+                do="download the folder data/ next to meta/",
                 place=Place(file=str(path)),
             )
         self._files = files
@@ -70,35 +70,37 @@ class LeRobotTable:
         self._starts = [0, *accumulate(counts)]
         self.row_count: int | None = self._starts[-1]
         self.trajectory = EPISODE if EPISODE in self.column_names else None
-        self.remarks = tuple(self._told())
+        self.remarks = tuple(self._row_count_warning())
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
-        """The columns that hold numbers or text."""
+        """Columns of numbers or text."""
         return self._first.streams
 
     def info(self, column: str) -> ColumnInfo:
-        """What schema and meta/info.json say of a column."""
-        one = self._first.info(column)
-        shape = (self.row_count or 0, *one.shape[1:])
+        """Metadata of a column in the schema and meta/info.json."""
+        column_info = self._first.info(column)
+        shape = (self.row_count or 0, *column_info.shape[1:])
         rate = self._about.get("fps")
         known = float(rate) if isinstance(rate, int | float) and rate > 0 else None
-        return ColumnInfo(one.dtype, one.field, shape, one.unit, self.row_count, known)
+        return ColumnInfo(
+            column_info.dtype, column_info.field, shape, column_info.unit, self.row_count, known
+        )
 
     @cached_property
     def sha256(self) -> str:
         """SHA-256 of the names and hashes of the data files and of meta/info.json."""
         total = hashlib.sha256()
-        for one in (self.path / INFO, *self._files):
-            with one.open("rb") as file:
+        for part in (self.path / INFO, *self._files):
+            with part.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-            total.update(f"{digest} {one.relative_to(self.path).as_posix()}\n".encode())
+            total.update(f"{digest} {part.relative_to(self.path).as_posix()}\n".encode())
         return total.hexdigest()
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns; files outside start..stop are not opened."""
+        """Yield batches of the named columns; files outside start..stop are not opened."""
         end = self._starts[-1] if stop is None else min(stop, self._starts[-1])
         for i in range(max(bisect_right(self._starts, start) - 1, 0), len(self._files)):
             first, last = self._starts[i], self._starts[i + 1]
@@ -112,17 +114,18 @@ class LeRobotTable:
             differ = sorted(set(part.column_names) ^ set(self.column_names))
             raise InputError(
                 "different-columns",
-                found=f"other columns than in {self._files[0].name} ({', '.join(differ[:6]) or 'in another order'})",
-                expected="the same in all files",
+                found=f"columns that differ from {self._files[0].name} ({', '.join(differ[:6]) or 'in their order'})",
+                expected="the same columns in all files",
+                do="convert all files with the same version of LeRobot",
                 place=Place(file=str(self._files[i])),
             )
         return part
 
-    def _told(self) -> Iterator[Diagnostic]:
+    def _row_count_warning(self) -> Iterator[Diagnostic]:
         place = Place(file=str(self.path))
         claimed = self._about.get("total_frames")
         if isinstance(claimed, int) and claimed != self.row_count:
-            text = f"meta/info.json claims {claimed} rows, {self.row_count} are there"
+            text = f"meta/info.json lists {claimed} rows, but the data have {self.row_count}"
             yield Diagnostic(Severity.WARNING, "row-count", text, place)
 
 
@@ -131,28 +134,28 @@ def _info(path: Path) -> Mapping[str, Any]:
     with (path / INFO).open("rb") as file:
         data = file.read(MAX_INFO_BYTES + 1)
     try:
-        found = json.loads(data) if len(data) <= MAX_INFO_BYTES else None
+        about = json.loads(data) if len(data) <= MAX_INFO_BYTES else None
     except (ValueError, RecursionError) as error:
         text = " ".join(str(error).split())[:160]
         raise InputError(
-            "json", found=f"what is no JSON ({text})", expected="the description of a data set", place=place
+            "json", found=f"invalid JSON ({text})", expected="the metadata of a data set", place=place
         ) from error
-    if not isinstance(found, dict):
-        raise InputError("json", found="no table", expected="the description of a data set", place=place)
-    return found
+    if not isinstance(about, dict):
+        raise InputError("json", found="no JSON object", expected="the metadata of a data set", place=place)
+    return about
 
 
 def _features(about: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     features = about.get("features")
-    found = features if isinstance(features, dict) else {}
-    return {name: one for name, one in found.items() if isinstance(one, dict)}
+    tables = features if isinstance(features, dict) else {}
+    return {name: feature for name, feature in tables.items() if isinstance(feature, dict)}
 
 
 def _labels(feature: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of a feature's parts: a list, or a table with one list such as {"motors": [...]}."""
+    """Names of the components of a feature: a list, or a table with one list such as {"motors": [...]}."""
     names = feature.get("names")
     if isinstance(names, dict):
-        lists = [one for one in names.values() if isinstance(one, list)]
+        lists = [entry for entry in names.values() if isinstance(entry, list)]
         names = lists[0] if len(lists) == 1 else list(names) if not lists else None
-    good = isinstance(names, list) and all(isinstance(one, str) for one in names)
+    good = isinstance(names, list) and all(isinstance(label, str) for label in names)
     return tuple(names) if good and isinstance(names, list) else ()

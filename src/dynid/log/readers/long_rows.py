@@ -1,4 +1,4 @@
-"""Tables with a row for each joint, signal or event, pivoted to one row for each moment."""
+"""Tables with one row per joint, signal or event, pivoted to one row per time."""
 
 from __future__ import annotations
 
@@ -26,30 +26,40 @@ from dynid.log.readers.parts import (
     numbers_of,
 )
 
-# Tables with a row for each joint, or signal, and moment, put side by side: one row for each moment.
+# Tables with one row per joint (or signal) and time, pivoted to one row per time.
 
-# A column that may say which joint a row is of.
+# Names of a column with the joint of each row.
 KEY = re.compile(
     r"(?:(?:joint|motor|axis|actuator|servo|dof|can)[_ .-]?(?:name|id|index|idx|no|number|label)?s?|name|id)",
     re.IGNORECASE,
 )
-# One that may say which signal a row is of, beside its one value.
+# Names of a column with the signal of each row, next to one column of values.
 SIGNAL = re.compile(
     r"_?(?:variable|signal|channel|field|topic|metric|measurement|quantity|series|key|name|tag)s?"
     r"(?:[_ .-]?(?:name|id))?",
     re.IGNORECASE,
 )
-# Rows that are looked at, and the most joints of a robot.
+# Rows from which the layout is detected, and most joints of a robot.
 _LOOKED_AT, MOST_JOINTS = 1024, 128
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """How moments follow one another.
+    """Layout of a table with several rows per time.
 
-    key: the column that names the joints, in the order in which `names` has them.    shared: columns of the moment.
-    clock: a shared column of numbers that is the same throughout a moment, where there is one.    signals: whether
-    they name signals, which are columns by these names, and not joints.
+    Parameters
+    ----------
+    key : str
+        Column with the joints or signals.
+    names : tuple of str
+        Joints or signals, in the order of the rows.
+    shared : tuple of str
+        Columns with one value per time.
+    clock : str, optional
+        Shared column of numbers that is constant within the rows of a time.
+    signals : bool
+        Whether `key` names signals, which become columns, and not joints.
+
     """
 
     key: str
@@ -60,7 +70,7 @@ class _Layout:
 
 
 def with_joints_side_by_side(table: Table) -> Table:
-    """The table; one whose rows are those of single joints with a row for each moment."""
+    """Pivot a table with one row per joint and time; other tables are returned unchanged."""
     for of_signals, pattern in ((False, KEY), (True, SIGNAL)):
         for key in (name for name in table.column_names if pattern.fullmatch(name)):
             others = tuple(name for name in table.column_names if name != key)
@@ -74,17 +84,25 @@ def with_joints_side_by_side(table: Table) -> Table:
 def rearranged(
     table: Table, keys: Iterable[tuple[str, bool]], of_key: Callable[[Table, str, bool], Table | None]
 ) -> Table:
-    """The first table that a column makes of a table, or the table.
+    """Pivot a table by the first key column that allows it, else return the table unchanged.
 
-    keys: columns that may say what a row is of, and whether that is a signal.    of_key: None = it says no such thing.
+    Parameters
+    ----------
+    table : Table
+        The table.
+    keys : iterable of (str, bool)
+        Possible key columns, and whether each names signals (True) or joints.
+    of_key : callable
+        Returns the pivoted table for a key column, or None.
+
     """
     for key, of_signals in keys:
         try:
-            found = of_key(table, key, of_signals)
-        except InputError:  # what is wrong with its columns is said where they are used
+            pivoted = of_key(table, key, of_signals)
+        except InputError:  # errors in columns are reported when they are read
             continue
-        if found is not None:
-            return found
+        if pivoted is not None:
+            return pivoted
     return table
 
 
@@ -94,7 +112,7 @@ def _layout(key: str, first: Mapping[str, Float | Text], of_signals: bool) -> _L
         return None
     names = tuple(dict.fromkeys(cells))
     m = len(names)
-    # Each of the first moments has every joint once, in the same order.
+    # The first three times have every joint once, in the same order.
     if not 2 <= m <= MOST_JOINTS or len(cells) < 3 * m or tuple(cells[: 3 * m]) != names * 3:
         return None
     numbers = {name: values for name, values in first.items() if name != key and not isinstance(values, Text)}
@@ -103,8 +121,8 @@ def _layout(key: str, first: Mapping[str, Float | Text], of_signals: bool) -> _L
     start = np.arange(len(cells)) // m * m
     same = [
         name
-        for name, one in numbers.items()
-        if np.ptp(one) > 0 and np.array_equal(one[: 3 * m], one[start][: 3 * m])
+        for name, values in numbers.items()
+        if np.ptp(values) > 0 and np.array_equal(values[: 3 * m], values[start][: 3 * m])
     ]
     shared = [name for name in numbers if name in clocks or name in same]
     if len(shared) == len(numbers):
@@ -116,11 +134,11 @@ def _layout(key: str, first: Mapping[str, Float | Text], of_signals: bool) -> _L
 
 
 def _cells(values: Float | Text) -> list[str] | None:
-    """Cells of a column of names, or of whole numbers; else None."""
+    """Cells of a column of names or integers; else None."""
     if isinstance(values, Text):
         return [values.names[code] if code >= 0 else "" for code in values.codes]
     whole = np.isfinite(values) & (values == np.round(values))
-    return [str(int(one)) for one in values] if whole.all() else None
+    return [str(int(value)) for value in values] if whole.all() else None
 
 
 def _ascends(values: Float) -> bool:
@@ -129,7 +147,7 @@ def _ascends(values: Float) -> bool:
 
 
 class _SideBySide:
-    """The table of moments: shared columns as they are, others as name[joint]."""
+    """A pivoted table: shared columns unchanged, others as name[joint]."""
 
     row_count: int | None = None
 
@@ -137,28 +155,30 @@ class _SideBySide:
         self.path: Path = table.path
         self._table, self._layout = table, layout
         shown = shown_names(layout.names)
-        own = [name for name in table.column_names if name != layout.key and name not in layout.shared]
+        value_columns = [
+            name for name in table.column_names if name != layout.key and name not in layout.shared
+        ]
         self._places = {
             shown[k] if layout.signals else f"{name}[{shown[k]}]": (name, k)
-            for name in own
+            for name in value_columns
             for k in range(len(layout.names))
         }
         self.column_names = (*layout.shared, *self._places)
         of, count = "signal" if layout.signals else "joint", len(layout.names)
-        text = f"each row is one {of}'s, by '{layout.key}': the {count} of a moment are put side by side"
-        text += "" if layout.clock else ", at the time of the first of them"
+        text = f"each row has one {of} ('{layout.key}'): the {count} rows of a time are pivoted to one row"
+        text += "" if layout.clock else ", at the time of the first"
         note = Diagnostic(Severity.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
         self.remarks = (*getattr(table, "remarks", ()), note)
 
     def number(self, cell: str) -> float:
-        """The number of a cell."""
+        """Number of a cell."""
         number = getattr(self._table, "number", float)
         return float(number(cell))
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns; joints that a moment lacks are missing."""
+        """Yield batches of the named columns; joints without a row at a time are missing."""
         at = 0
         for part in self._moments(columns, rows):
             count = len(next(iter(part.values()))[0]) if part else 0
@@ -191,7 +211,7 @@ class _SideBySide:
             yield self._side_by_side(left, self._begins(left), columns)
 
     def _begins(self, whole: Mapping[str, Any]) -> Bool:
-        """Whether a row is the first one of a moment: its joint comes no later than the last, or time is new."""
+        """Mask of the first row of each time: its joint is not after the previous one, or the clock changes."""
         place = self._joint(whole[self._layout.key])
         begins = np.ones(len(place), dtype=np.bool_)
         begins[1:] = np.diff(place) <= 0
@@ -200,13 +220,13 @@ class _SideBySide:
         return begins
 
     def _joint(self, values: Float | Text) -> Int:
-        """Places of the joints in the order of the layout; -1 = of none that its beginning has."""
+        """Index of each row's joint in the layout; -1 for a joint that the first rows do not have."""
         place = {name: k for k, name in enumerate(self._layout.names)}
         if isinstance(values, Text):
-            known = np.array([*(place.get(one, -1) for one in values.names), -1], dtype=np.int64)
+            known = np.array([*(place.get(name, -1) for name in values.names), -1], dtype=np.int64)
             return known[values.codes]
         return np.array(
-            [place.get(str(int(one)), -1) if np.isfinite(one) else -1 for one in values], dtype=np.int64
+            [place.get(str(int(value)), -1) if np.isfinite(value) else -1 for value in values], dtype=np.int64
         )
 
     def _side_by_side(
@@ -224,14 +244,14 @@ class _SideBySide:
                 made[name] = (plain[begins], texts)
                 continue
             out = np.full(count, -1 if texts is not None else np.nan, dtype=plain.dtype)
-            own = place == k
-            out[moment[own]] = plain[own]
+            is_joint = place == k
+            out[moment[is_joint]] = plain[is_joint]
             made[name] = (out, texts)
         return made
 
 
 def shown_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of the joints; numbers that do not count from 0 or 1 do so from 1."""
+    """Names of the joints; numbers that do not start at 0 or 1 are renumbered from 1."""
     if not all(name.isdigit() for name in names):
         return tuple(names)
     numbers = sorted(int(name) for name in names)
@@ -255,7 +275,7 @@ def _joined(before: Any, after: Any) -> Any:
         return np.concatenate([before, after])
     place = {name: k for k, name in enumerate(dict.fromkeys((*before.names, *after.names)))}
     codes = [
-        np.array([*(place[one] for one in part.names), -1], dtype=np.int64)[part.codes]
+        np.array([*(place[name] for name in part.names), -1], dtype=np.int64)[part.codes]
         for part in (before, after)
     ]
     return Text(np.concatenate(codes), tuple(place))
@@ -265,52 +285,54 @@ def _as_column(values: Any, texts: tuple[str, ...] | None) -> Float | Text:
     return values if texts is None else Text(values, texts)
 
 
-# Tables with a row for each event, or for each change: empty cells where a channel reported nothing.
+# Tables with one row per event or per change, with empty cells for channels that are not reported.
 #
-# A row for the sensors of one joint, or for one signal, says nothing of the others, which were measured at
-# other times. A row on change says that the others are what they were.
+# In a row for the sensors of one joint, or for one signal, the other channels were measured at other times. In a row
+# for a change, the other channels are unchanged.
 
-# More cells of a channel are empty than would be masked, or interpolated, as single ones that were lost.
+# Share of empty cells up to which they are single missing values, which are interpolated.
 _FEW = 0.01
-# Rows of single joints or channels have less of the channels than this share; where positions and efforts come in rows
-# of their own, the rows of the positions are those of the log.
+# Rows of single joints or channels have fewer than this share of the channels. If positions and efforts are in separate
+# rows, the rows of the positions are used.
 _PART = 0.5
-_WHOLE = 0.5  # of the first rows
-# Changes of a channel by its smallest step, within this factor, each way: so many do not come without as many rows in
-# which it stays what it is, unless such rows are left out.
+_WHOLE = 0.5  # share of the first rows that have all channels, from which no row is partial
+# A channel that changes this often in each direction by its smallest step (within the factor) would also repeat values,
+# unless rows without a change are omitted.
 _CHANGES, _WITHIN = 20, 1.5
-# Channels with fewer values than this share of the most are states, which may begin late.
+# Channels with fewer values than this share of the most frequent channel are slow states, which may begin late.
 _SLOW = 0.1
-# Values of a channel that tell more than its start.
+# Least number of values of a channel that follows the motion.
 _LEAST = 10
 _ROWS = 32768
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The cells of a channel that are not empty: at (k,) rows ascending, values (k,)."""
+    """Nonempty cells of a channel: ascending row numbers `at` (k,) and values (k,)."""
 
     at: Int
     values: Float
 
 
 def with_cells_filled(table: Table) -> Table:
-    """The table; one whose rows each have a part of the channels with all of them in every row."""
+    """Fill the cells of a table whose rows have only some of the channels; other tables are returned unchanged."""
     if getattr(table, "streams", None) is not None:
         return table
     try:
         return _filled(table) or table
-    except InputError:  # what is wrong with its columns is said where they are used
+    except InputError:  # errors in columns are reported when they are read
         return table
 
 
 def _filled(table: Table) -> Table | None:
     first = first_rows(table)
     clock = next((name for name in first if is_called_clock(name) and is_clock(first[name])), None)
-    if clock is None or all(np.isnan(one).mean() <= _FEW or np.isnan(one).all() for one in first.values()):
+    if clock is None or all(
+        np.isnan(values).mean() <= _FEW or np.isnan(values).all() for values in first.values()
+    ):
         return None
-    if _are_whole([~np.isnan(values) for name, values in first.items() if name != clock]):
-        return None  # a slow channel, or values that were lost: not worth reading all of a long log
+    if _rows_are_complete([~np.isnan(values) for name, values in first.items() if name != clock]):
+        return None  # only slow channels or missing values: reading all of a long log is not needed
     columns = numbers_of(table, tuple(first))
     t = columns.pop(clock)
     columns = {name: values for name, values in columns.items() if np.isfinite(values).any()}
@@ -321,45 +343,59 @@ def _filled(table: Table) -> Table | None:
     if all((~present[name]).mean() <= _FEW for name in partial):
         return None
     cells = {name: Cells(np.flatnonzero(there), columns[name][there]) for name, there in present.items()}
-    # Some write all channels anew now and then, changed or not.
+    # Some programs write all channels from time to time, changed or not.
     anew = np.all([present[name] for name in partial], axis=0)
-    told = [cells[name] for name in partial]
+    reported = [cells[name] for name in partial]
     if any(
-        _is_on_change([np.diff(one.values)[~left_out[one.at[1:]]] for one in told])
+        _is_on_change([np.diff(channel.values)[~left_out[channel.at[1:]]] for channel in reported])
         for left_out in (np.zeros_like(anew), anew)
     ):
-        return held(table, table.column_names, clock, t, cells)
+        return forward_filled(table, table.column_names, clock, t, cells)
     if _is_of_parts(present, tuple(partial)):
         return interpolated(table, table.column_names, clock, t, cells)
     return None
 
 
-def _are_whole(present: Sequence[Bool]) -> bool:
-    """Whether most rows have all channels but slow ones."""
+def _rows_are_complete(present: Sequence[Bool]) -> bool:
+    """Whether most rows have all channels except slow ones."""
     most = max(int(there.sum()) for there in present)
     fast = [there for there in present if there.sum() >= _SLOW * most]
     return bool(np.all(fast, axis=0).mean() > _WHOLE)
 
 
 def with_all_channels(table: Table, clock: str, t: Float, cells: Mapping[str, Cells]) -> Table | None:
-    """A table of rows of single channels, or single joints, with all of them in every row; None = they share no time.
+    """Fill the rows of single channels or joints with all channels; None if the channels do not overlap in time.
 
-    cells: of each channel.    t: of the table's rows.
+    Parameters
+    ----------
+    table : Table
+        The table.
+    clock : str
+        Column of the time.
+    t : ndarray, shape (n_rows,)
+        Time of its rows.
+    cells : mapping of str to Cells
+        Nonempty cells of each channel.
+
     """
     names = (clock, *cells)
-    changes = _is_on_change([np.diff(one.values) for one in cells.values()])
-    return (held if changes else interpolated)(table, names, clock, t, cells)
+    changes = _is_on_change([np.diff(channel.values) for channel in cells.values()])
+    return (forward_filled if changes else interpolated)(table, names, clock, t, cells)
 
 
 def is_clock(t: Float) -> bool:
-    """Whether a column is complete, and time passes in it; events of one moment share it."""
+    """Whether a column is complete and never decreases; events at one time may share a stamp."""
     return bool(np.isfinite(t).all() and len(t) > 1 and (np.diff(t) >= 0).all() and t[-1] > t[0])
 
 
 def _is_on_change(channels: Sequence[Float]) -> bool:
-    """Whether values are written where they change: none comes twice in a row, though smallest steps are many.
+    """Whether values are written only on change: none is repeated, although there are many smallest steps.
 
-    channels: steps from each value to the next one.
+    Parameters
+    ----------
+    channels : sequence of ndarray
+        Steps from each value to the next, by channel.
+
     """
     stepped = False
     for steps in channels:
@@ -372,7 +408,7 @@ def _is_on_change(channels: Sequence[Float]) -> bool:
 
 
 def _is_of_parts(present: Mapping[str, Bool], partial: tuple[str, ...]) -> bool:
-    """Whether rows are those of single joints or channels, and none has half of all."""
+    """Whether each row has a single joint or channel, and none has half of all channels."""
     masks = list(present.values())
     counts = np.sum(masks, axis=0)
     if counts.max() >= _PART * len(masks) or min(present[name].sum() for name in partial) < _LEAST:
@@ -380,82 +416,128 @@ def _is_of_parts(present: Mapping[str, Bool], partial: tuple[str, ...]) -> bool:
     groups: dict[bytes, list[str]] = {}
     for name in partial:
         groups.setdefault(present[name].tobytes(), []).append(name)
-    return all(len(one) == 1 or _is_of_a_joint(one) for one in groups.values())
+    return all(len(group) == 1 or _is_of_a_joint(group) for group in groups.values())
 
 
 def _is_of_a_joint(names: Sequence[str]) -> bool:
     return has_each_signal_once(names) and not are_of_one_signal(names)
 
 
-def held(
+def forward_filled(
     table: Table, names: tuple[str, ...], clock: str, t: Float, cells: Mapping[str, Cells]
 ) -> Table | None:
-    """The table with each value until the next one; None = channels share no time.    names: its columns."""
-    last = np.flatnonzero(np.append(np.diff(t) > 0, True))  # of the rows of a moment, all changes are made
-    most = max(len(one.at) for one in cells.values())
-    lasting = [one for one in cells.values() if len(one.at) >= _SLOW * most]
-    rows = last[last >= max(one.at[0] for one in lasting)]
+    """Fill each value forward until the next one; None if the channels do not overlap in time.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    names : tuple of str
+        Columns of the result.
+    clock : str
+        Column of the time.
+    t : ndarray, shape (n_rows,)
+        Time of its rows.
+    cells : mapping of str to Cells
+        Nonempty cells of each channel.
+
+    """
+    last = np.flatnonzero(np.append(np.diff(t) > 0, True))  # the last row of a time has all its changes
+    most = max(len(channel.at) for channel in cells.values())
+    lasting = [channel for channel in cells.values() if len(channel.at) >= _SLOW * most]
+    rows = last[last >= max(channel.at[0] for channel in lasting)]
     filled = {clock: t[rows]}
-    for name, one in cells.items():
-        place = np.searchsorted(one.at, rows, side="right") - 1
-        filled[name] = np.where(place >= 0, one.values[np.maximum(place, 0)], np.nan)
-    said = "values are written where they change: each is held until the next one"
-    return _FilledCells(table, names, rows, filled, said) if len(rows) >= _LEAST else None
+    for name, channel in cells.items():
+        place = np.searchsorted(channel.at, rows, side="right") - 1
+        filled[name] = np.where(place >= 0, channel.values[np.maximum(place, 0)], np.nan)
+    text = "values are written only on change: each is repeated until the next one"
+    return _FilledCells(table, names, rows, filled, text) if len(rows) >= _LEAST else None
 
 
 def interpolated(
     table: Table, names: tuple[str, ...], clock: str, t: Float, cells: Mapping[str, Cells]
 ) -> Table | None:
-    """The table at the times of the slowest channel; None = they share no time.    names: its columns."""
+    """Interpolate all channels to the times of the slowest; None if they do not overlap in time.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    names : tuple of str
+        Columns of the result.
+    clock : str
+        Column of the time.
+    t : ndarray, shape (n_rows,)
+        Time of its rows.
+    cells : mapping of str to Cells
+        Nonempty cells of each channel.
+
+    """
     series = {}
-    for name, one in cells.items():
-        stamps, order = np.unique(t[one.at], return_index=True)
-        series[name] = (Series(stamps, one.values[order]), one.at[order])
-    most = max(len(one.t) for one, _ in series.values())
-    fast = [name for name, (one, _) in series.items() if len(one.t) >= _SLOW * most]
+    for name, channel in cells.items():
+        stamps, order = np.unique(t[channel.at], return_index=True)
+        series[name] = (Series(stamps, channel.values[order]), channel.at[order])
+    most = max(len(samples.t) for samples, _ in series.values())
+    fast = [name for name, (samples, _) in series.items() if len(samples.t) >= _SLOW * most]
     slowest = min(fast, key=lambda name: len(series[name][0].t))
     low, high = max(series[name][0].t[0] for name in fast), min(series[name][0].t[-1] for name in fast)
-    own, rows = series[slowest]
-    inside = (own.t >= low) & (own.t <= high)
-    times = own.t[inside]
-    said = (
-        f"rows have a part of the channels each: these are brought to the {len(times)} rows of '{slowest}' on straight "
-        "lines between two samples"
+    slowest_series, rows = series[slowest]
+    inside = (slowest_series.t >= low) & (slowest_series.t <= high)
+    times = slowest_series.t[inside]
+    text = (
+        f"each row has only some of the channels: all are interpolated linearly to the {len(times)} rows of "
+        f"'{slowest}'"
     )
-    filled = {clock: times} | {name: one.at(times) for name, (one, _) in series.items()}
-    return _FilledCells(table, names, rows[inside], filled, said) if len(times) >= _LEAST else None
+    filled = {clock: times} | {name: samples.at(times) for name, (samples, _) in series.items()}
+    return _FilledCells(table, names, rows[inside], filled, text) if len(times) >= _LEAST else None
 
 
 class _FilledCells:
-    """Some rows of a table, with all of its channels.
+    """Some rows of a table, with all channels.
 
-    names: of its columns.    rows: of the table.    numbers: those that are numbers.
+    Parameters
+    ----------
+    table : Table
+        The table.
+    names : tuple of str
+        Columns.
+    rows : ndarray of int
+        Rows of the table.
+    numbers : mapping of str to ndarray
+        Columns of numbers.
+    text : str
+        Note for the user.
+
     """
 
     def __init__(
-        self, table: Table, names: tuple[str, ...], rows: Int, numbers: Mapping[str, Float], said: str
+        self, table: Table, names: tuple[str, ...], rows: Int, numbers: Mapping[str, Float], text: str
     ) -> None:
         self.path: Path = table.path
         self.column_names = names
         self.row_count: int | None = len(rows)
         self._table, self._rows, self._numbers = table, rows, numbers
-        note = Diagnostic(Severity.NOTE, "empty-cells", said, Place(file=str(table.path)))
+        note = Diagnostic(Severity.NOTE, "empty-cells", text, Place(file=str(table.path)))
         self.remarks = (*getattr(table, "remarks", ()), note)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name in ("first_line", "wrong_row", "extent"):  # of rows that are others
+        if name.startswith("_") or name in (
+            "first_line",
+            "wrong_row",
+            "extent",
+        ):  # they refer to the original rows
             raise AttributeError(name)
         return getattr(self._table, name)
 
     def info(self, column: str) -> ColumnInfo:
-        """What the file says of a column."""
+        """Metadata of a column in the file."""
         known = getattr(self._table, "info", None) if column in self._table.column_names else None
         return ColumnInfo(unit=known(column).unit) if known is not None else ColumnInfo()
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns."""
+        """Yield batches of the named columns."""
         end = len(self._rows) if stop is None else min(stop, len(self._rows))
         others = self._others([name for name in columns if name not in self._numbers])
         for first in range(start, end, rows):
@@ -466,8 +548,8 @@ class _FilledCells:
             }
 
     def _others(self, names: list[str]) -> dict[str, Float | Text]:
-        """Columns without numbers, whole, in these rows; a word stays until the next one."""
-        found: dict[str, Float | Text] = {}
+        """Columns of text in these rows; each word is repeated until the next one."""
+        columns: dict[str, Float | Text] = {}
         for name in names:
             codes, words = [np.zeros(0, dtype=np.int64)], dict[str, int]()
             for batch in self._table.batches((name,), _ROWS):
@@ -475,33 +557,32 @@ class _FilledCells:
                 if not isinstance(values, Text):
                     codes.append(np.full(len(values), -1))
                     continue
-                known = np.array([words.setdefault(one, len(words)) for one in values.names] + [-1])
+                known = np.array([words.setdefault(word, len(words)) for word in values.names] + [-1])
                 codes.append(known[values.codes])
             whole = np.concatenate(codes)
             at = np.maximum.accumulate(np.where(whole >= 0, np.arange(len(whole)), -1))
-            held = np.where(at >= 0, whole[at], -1)[self._rows]
-            found[name] = Text(held, tuple(words)) if words else np.full(len(self._rows), np.nan)
-        return found
+            last_words = np.where(at >= 0, whole[at], -1)[self._rows]
+            columns[name] = Text(last_words, tuple(words)) if words else np.full(len(self._rows), np.nan)
+        return columns
 
 
 def _part(values: Float | Text, part: slice) -> Float | Text:
     return Text(values.codes[part], values.names) if isinstance(values, Text) else values[part]
 
 
-# Tables with a row for each report of a joint, or for each value of a signal, in any order: all side by
-# side.
+# Tables with one row per report of a joint or value of a signal, in any order.
 #
-# Historians write a row for each change of a tag; buses a frame of a drive when it comes.
+# Historians write a row for each change of a tag; bus logs a row for each frame of a drive.
 
 _MIXED_ROWS_ROWS = 32768
-# Rows of reports follow one another in turn: so many are of another joint or signal than the row before.
+# Share of rows with another joint or signal than the row before, from which the rows are mixed.
 _IN_TURN = 0.5
-# Values of a channel from which its times can be known, and so many channels of which they are.
+# Least values of a channel that determine its rate, and least number of such channels.
 _MIXED_ROWS_LEAST, _CHANNELS = 10, 2
 
 
 def with_reports_side_by_side(table: Table) -> Table:
-    """The table; one whose rows are reports of single joints, or signals, with all of them in every row."""
+    """Pivot a table whose rows are reports of single joints or signals; other tables are returned unchanged."""
     if getattr(table, "streams", None) is not None:
         return table
     keys = [
@@ -534,7 +615,7 @@ def _side_by_side(table: Table, key: str, of_signals: bool) -> Table | None:
             at = np.flatnonzero((codes == k) & np.isfinite(values))
             if len(at):
                 cells[label if of_signals else f"{name}[{label}]"] = Cells(at, values[at])
-    if sum(len(one.at) >= _MIXED_ROWS_LEAST for one in cells.values()) < _CHANNELS:
+    if sum(len(channel.at) >= _MIXED_ROWS_LEAST for channel in cells.values()) < _CHANNELS:
         return None
     return with_all_channels(table, clock, t, cells)
 
@@ -545,37 +626,37 @@ def _varies(values: Float) -> bool:
 
 
 def _labels(table: Table, key: str) -> tuple[Int, tuple[str, ...]]:
-    """The number of the label of each row, -1 = none, and the labels; too many are none."""
+    """Index of each row's label (-1 for none) and the labels; empty if there are too many labels."""
     known: dict[str, int] = {}
-    found: list[Int] = [np.zeros(0, dtype=np.int64)]
+    parts: list[Int] = [np.zeros(0, dtype=np.int64)]
     for batch in table.batches((key,), _MIXED_ROWS_ROWS):
         values = batch[key]
         if isinstance(values, Text):
-            own = np.array(
+            numbers = np.array(
                 [known.setdefault(name, len(known)) for name in values.names] + [-1], dtype=np.int64
             )
-            found.append(own[values.codes])
+            parts.append(numbers[values.codes])
         else:
-            found.append(_numbered(values, known))
+            parts.append(_numbered(values, known))
         if len(known) > MOST_JOINTS:
             return np.zeros(0, dtype=np.int64), ()
-    return np.concatenate(found), tuple(known)
+    return np.concatenate(parts), tuple(known)
 
 
 def _numbered(values: Float, known: dict[str, int]) -> Int:
     numbers, places = np.unique(values, return_inverse=True)
     if len(numbers) > MOST_JOINTS or not (np.isfinite(numbers) & (numbers == np.round(numbers))).all():
         return np.full(len(values), -1, dtype=np.int64)
-    own = np.array([known.setdefault(str(int(one)), len(known)) for one in numbers], dtype=np.int64)
-    return own[places]
+    label_numbers = np.array(
+        [known.setdefault(str(int(number)), len(known)) for number in numbers], dtype=np.int64
+    )
+    return label_numbers[places]
 
 
-# Tables with one series behind the other, the rows of a signal or a joint in one piece, put side by side.
-#
-# Foxglove's plots are exported so, and so is what pandas melts.
+# Tables with contiguous blocks of rows per signal or joint, as exported from Foxglove's plots or by pandas.melt.
 
 _SERIES_IN_BLOCKS_ROWS = 32768
-# Rows of a block, at least; a robot has no more joints, and a plot no more series.
+# Least rows of a block, and most blocks: robots have fewer joints, and plots fewer series.
 _SERIES_IN_BLOCKS_LEAST, _MOST = 10, 128
 _OF_JOINTS = re.compile(
     r"(?:joint|motor|axis|actuator|servo|dof)[_ .-]?(?:name|id|index|idx|no|number|label)?s?", re.IGNORECASE
@@ -587,7 +668,7 @@ _OF_SIGNALS = re.compile(
 
 
 def with_blocks_side_by_side(table: Table) -> Table:
-    """The table; one of series one behind the other with a column for each."""
+    """Pivot a table with contiguous blocks of rows per series; other tables are returned unchanged."""
     named = [(key, _OF_SIGNALS.fullmatch(key) is not None) for key in table.column_names]
     keys = [(key, of_signals) for key, of_signals in named if of_signals or _OF_JOINTS.fullmatch(key)]
     return rearranged(table, keys, _series_in_blocks_side_by_side)
@@ -606,17 +687,17 @@ def _series_in_blocks_side_by_side(table: Table, key: str, of_signals: bool) -> 
         return None
     whole = numbers_of(table, tuple(name for name in first_rows(table) if name != key))
     looks = [{name: values[a:b] for name, values in whole.items()} for a, b in blocks.values()]
-    clocks = set.intersection(*({*ascending(one)} for one in looks))
+    clocks = set.intersection(*({*ascending(block)} for block in looks))
     clock = clock_among([name for name in whole if name in clocks])
-    # What is the same throughout each block numbers it.
-    numbering = {name for name in whole if all(len(np.unique(one[name])) == 1 for one in looks)}
+    # A column that is constant within each block numbers the blocks.
+    numbering = {name for name in whole if all(len(np.unique(block[name])) == 1 for block in looks)}
     signals = [name for name in whole if name not in clocks | numbering]
     if clock is None or not signals:
         return None
     if not (len(signals) == 1 if of_signals else has_each_signal_once(signals)):
         return None
-    # Recordings one behind the other go on, or are told apart by words that are none of these.
-    if max(one[clock][0] for one in looks) >= min(one[clock][-1] for one in looks):
+    # Blocks that do not overlap in time are consecutive recordings, not series.
+    if max(block[clock][0] for block in looks) >= min(block[clock][-1] for block in looks):
         return None
     places = {
         label if of_signals else f"{name}[{label}]": (label, name) for name in signals for label in blocks
@@ -630,7 +711,7 @@ def _series_in_blocks_side_by_side(table: Table, key: str, of_signals: bool) -> 
 
 
 class _BlocksOnOneClock(SeriesOnOneClock):
-    """The blocks of a table; its file is that of the table."""
+    """The blocks of a table as columns on one clock."""
 
     def __init__(
         self,
@@ -643,34 +724,36 @@ class _BlocksOnOneClock(SeriesOnOneClock):
     ) -> None:
         super().__init__(table.path, times, places, read, clock)
         text = (
-            f"the rows of each {key} stand in one piece, {len(times)} one behind the other: they are put side by side, "
-            f"at the times of {self.rows_of}"
+            f"the rows are {len(times)} contiguous blocks, one per '{key}': they are pivoted to columns at the times "
+            f"of {self.rows_of}"
         )
         note = Diagnostic(Severity.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
         self.remarks = (*getattr(table, "remarks", ()), note)
 
 
 def _blocks(batches: Iterator[Float | Text]) -> dict[str, tuple[int, int]] | None:
-    """First and last row of each name, None where one comes again.    batches: of the column of names."""
-    found: dict[str, tuple[int, int]] = {}
+    """Range of rows of each name in batches of a column of names; None if a name is not contiguous."""
+    blocks: dict[str, tuple[int, int]] = {}
     row, last = 0, None
     for values in batches:
         codes = values.codes if isinstance(values, Text) else values
         starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]])).tolist()
         for a, b in zip(starts, [*starts[1:], len(codes)], strict=True):
             name = _name(values, a)
-            if name != last and (name in found or not name or len(found) == _MOST):
+            if name != last and (name in blocks or not name or len(blocks) == _MOST):
                 return None
-            found[name] = (found[name][0] if name == last else row + a, row + b)
+            blocks[name] = (blocks[name][0] if name == last else row + a, row + b)
             last = name
         row += len(codes)
     return (
-        found if len(found) > 1 and all(b - a >= _SERIES_IN_BLOCKS_LEAST for a, b in found.values()) else None
+        blocks
+        if len(blocks) > 1 and all(b - a >= _SERIES_IN_BLOCKS_LEAST for a, b in blocks.values())
+        else None
     )
 
 
 def _name(values: Float | Text, row: int) -> str:
-    """A cell of a column of names or numbers, "" = missing."""
+    """Cell of a column of names or numbers, "" if missing."""
     if isinstance(values, Text):
         return values.names[values.codes[row]] if values.codes[row] >= 0 else ""
     return f"{values[row]:g}" if np.isfinite(values[row]) else ""

@@ -1,7 +1,7 @@
-"""MATLAB's files: version 5 (of MATLAB 5 to 7) by a reader of its own, 7.3 as HDF5.
+"""MATLAB files: version 5 (of MATLAB 5 to 7) by the reader below, version 7.3 as HDF5.
 
-No part of a file is believed to be larger than what holds it. scipy.io.loadmat is not used: it looks up kinds that the
-file names beyond the ends of its tables, and one damaged file in a thousand ends the process (scipy 1.17).
+Every size in a file is checked against the size of its container. scipy.io.loadmat is not used: it reads beyond the
+ends of its tables for unknown types, so that one damaged file in a thousand ends the process (scipy 1.17).
 Source: MathWorks, MAT-File Format, R2023a, chapter 1.
 """
 
@@ -22,32 +22,31 @@ from dynid.log.readers.hdf5_files import matlab_table
 
 MAGIC_5, MAGIC_73 = b"MATLAB 5.0 MAT-file", b"MATLAB 7.3 MAT-file"
 HEADER_BYTES = 128
-# Of elements, table 1-1; of arrays, table 1-3.
+# Types of elements (table 1-1) and of arrays (table 1-3).
 _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 _TEXTS = {2: "latin-1", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
 _INT8, _INT32, _UINT32, _MATRIX, _COMPRESSED = 1, 5, 6, 14, 15
 _CELL, _STRUCT, _CHAR, _FIRST_NUMERIC, _LAST_NUMERIC = 1, 2, 4, 6, 15
 _COMPLEX, _OPAQUE = 0x800, 17
 _WORDS = {_CELL: "a cell array", 3: "an object", 5: "a sparse matrix", 16: "a function", _OPAQUE: "an object"}
-# Fields of the structs that Simulink's Scopes and blocks To Workspace save.
+# Fields of the structs that Simulink's Scope and To Workspace blocks save.
 _LABEL, _VALUES = "label", "values"
-MAX_DEPTH = 16
-# Elements of struct arrays that are looked into.
-MAX_ELEMENTS = 64
+MAX_DEPTH = 16  # nesting of structs
+MAX_ELEMENTS = 64  # elements of a struct array that is read
 
 
 class MatReader:
-    """Opens MATLAB files: arrays, and those in structs as s.name."""
+    """Opens MATLAB files: arrays, and fields of structs as s.name."""
 
     name = "MATLAB"
     suffixes = (".mat",)
 
     def can_read(self, head: bytes) -> bool:
-        """Whether the first bytes are those of version 5 or 7.3."""
+        """Whether a file with these first bytes is of version 5 or 7.3."""
         return head.startswith((MAGIC_5, MAGIC_73))
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Opens a file; raises InputError for a damaged one, RefusedError for one that claims too much memory."""
+        """Open a file; raises InputError if it is damaged, RefusedError if it would take too much memory."""
         with path.open("rb") as file:
             newer = file.read(len(MAGIC_73)) == MAGIC_73
         if newer:
@@ -58,7 +57,7 @@ class MatReader:
 
 @dataclass
 class _Version5:
-    """Reads a file of version 5, variable by variable."""
+    """Reader of version 5, variable by variable."""
 
     path: Path
     order: str = "<"
@@ -75,7 +74,7 @@ class _Version5:
         with self.path.open("rb") as file:
             order = {b"IM": "<", b"MI": ">"}.get(file.read(HEADER_BYTES)[126:128])
             if order is None:
-                raise damaged(self.path, "a MATLAB file without its mark of byte order")
+                raise damaged(self.path, "a MATLAB file without its byte-order mark")
             self.order = order
             while tag := file.read(8):
                 if len(tag) < 8:
@@ -83,7 +82,9 @@ class _Version5:
                 kind, size = struct.unpack(order + "II", tag)
                 data = file.read(min(size, budget.size))
                 if len(data) < size:
-                    raise damaged(self.path, f"a variable of {size} bytes where {len(data)} are left")
+                    raise damaged(
+                        self.path, f"a variable of {size} bytes with only {len(data)} bytes left in the file"
+                    )
                 if kind == _COMPRESSED:
                     kind, data = self._inflated(data, budget)
                 else:
@@ -93,36 +94,38 @@ class _Version5:
 
     def _inflated(self, data: bytes, budget: Budget) -> tuple[int, bytes]:
         machine = zlib.decompressobj()
-        found = machine.decompress(data, budget.left + 1)
-        if len(found) > budget.left:
+        inflated = machine.decompress(data, budget.left + 1)
+        if len(inflated) > budget.left:
             raise RefusedError(
                 "too-large",
-                found=f"compressed variables of over {budget.most} bytes in a file of {budget.size}",
-                expected=f"at most {budget.most}",
+                found=f"compressed variables of more than {budget.most} bytes in a file of {budget.size} bytes",
+                expected=f"at most {budget.most} bytes",
                 do="save the log without them, or with -v7.3",
                 place=Place(file=str(self.path)),
             )
-        budget.spend(len(found), "a compressed variable")
-        if not machine.eof or len(found) < 8:
-            raise damaged(self.path, "a compressed variable that is cut off")
-        kind, size = struct.unpack(self.order + "II", found[:8])
-        if size > len(found) - 8:
-            raise damaged(self.path, f"a variable of {size} bytes where {len(found) - 8} are compressed")
-        return kind, found[8 : 8 + size]
+        budget.spend(len(inflated), "a compressed variable")
+        if not machine.eof or len(inflated) < 8:
+            raise damaged(self.path, "a truncated compressed variable")
+        kind, size = struct.unpack(self.order + "II", inflated[:8])
+        if size > len(inflated) - 8:
+            raise damaged(
+                self.path, f"a variable of {size} bytes with only {len(inflated) - 8} compressed bytes"
+            )
+        return kind, inflated[8 : 8 + size]
 
     def _matrix(self, data: memoryview, name: str, depth: int) -> None:
-        """Takes one array, and what is in it, into the account; name: where it is a part of another."""
+        """Collect one array and its parts; `name` is its path if it is a part of another array."""
         if not data or len(self.arrays) + len(self.left_out) >= MAX_FIELDS:
             return
         if depth > MAX_DEPTH:
-            raise damaged(self.path, f"variables nested over {MAX_DEPTH} times")
+            raise damaged(self.path, f"variables nested more than {MAX_DEPTH} times")
         parts = list(self._elements(data))
         flags = self._whole_numbers(parts, 0, _UINT32)
         kind = flags[0] & 0xFF if flags else 0
         if kind not in (_CELL, _STRUCT, _CHAR, *range(_FIRST_NUMERIC, _LAST_NUMERIC + 1)):
-            place = 1 if kind == _OPAQUE else 2  # newer objects have no shape before their name
+            place = 1 if kind == _OPAQUE else 2  # newer objects have their name without a shape before it
             label = name or (bytes(parts[place][1]).decode("latin-1") if len(parts) > place else "")
-            self.left_out.append(f"{label}: {_WORDS.get(kind, 'of a kind that is not known')}")
+            self.left_out.append(f"{label}: {_WORDS.get(kind, 'of an unknown type')}")
             return
         shape = self._whole_numbers(parts, 1, _INT32)
         if len(parts) < 3 or len(shape) < 2 or any(n < 0 for n in shape):
@@ -144,7 +147,7 @@ class _Version5:
     def _numbers(self, label: str, shape: tuple[int, ...], parts: list[tuple[int, memoryview]]) -> None:
         stored, data = parts[0] if parts else (0, memoryview(b""))
         if stored not in _NUMBERS:
-            raise damaged(self.path, f"numbers of a kind {stored} that is not known in '{label}'")
+            raise damaged(self.path, f"numbers of unknown type {stored} in '{label}'")
         dtype = np.dtype(self.order + _NUMBERS[stored])
         if len(data) != prod(shape) * dtype.itemsize:
             raise damaged(self.path, f"'{label}' of shape {shape} in {len(data)} bytes")
@@ -168,7 +171,7 @@ class _Version5:
         labels = self._labels(names, [value for _, value in values], count)
         for i, (_, value) in enumerate(values):
             if labels:
-                # Of a Scope of Simulink: ScopeData.signals(1).values is ScopeData.q where that is its label.
+                # Of a Simulink Scope: ScopeData.signals(1).values becomes ScopeData.q if that is its label.
                 if names[i % len(names)] == _VALUES:
                     self._matrix(value, f"{label.rpartition('.')[0]}.{labels[i // len(names)]}", depth + 1)
                 continue
@@ -176,15 +179,15 @@ class _Version5:
             self._matrix(value, f"{element}.{names[i % len(names)]}", depth + 1)
 
     def _labels(self, names: list[str], values: list[memoryview], count: int) -> list[str]:
-        """What a Scope calls its signals, [] = these structs are none, or not all of them have a name of their own."""
+        """Labels of the signals of a Simulink Scope; [] for other structs, or if the labels are not distinct."""
         if count == 1 or _LABEL not in names or _VALUES not in names:
             return []
         cells = values[names.index(_LABEL) :: len(names)]
-        found = [
-            self._text(parts[3:]) if len(parts := list(self._elements(one))) > 3 else "" for one in cells
+        labels = [
+            self._text(parts[3:]) if len(parts := list(self._elements(cell))) > 3 else "" for cell in cells
         ]
-        found = [one.strip() for one in found]
-        return found if all(found) and len(set(found)) == count else []
+        labels = [label.strip() for label in labels]
+        return labels if all(labels) and len(set(labels)) == count else []
 
     def _text(self, parts: list[tuple[int, memoryview]]) -> str:
         kind, data = parts[0] if parts else (0, memoryview(b""))
@@ -194,24 +197,26 @@ class _Version5:
 
     def _whole_numbers(self, parts: list[tuple[int, memoryview]], i: int, kind: int) -> tuple[int, ...]:
         if i >= len(parts) or parts[i][0] != kind or len(parts[i][1]) % 4:
-            raise damaged(self.path, "a variable without its kind, shape or names")
+            raise damaged(self.path, "a variable without its type, shape or names")
         data = parts[i][1]
-        found: tuple[int, ...] = struct.unpack(
+        numbers: tuple[int, ...] = struct.unpack(
             f"{self.order}{len(data) // 4}{'I' if kind == _UINT32 else 'i'}", data
         )
-        return found
+        return numbers
 
     def _elements(self, data: memoryview) -> Iterator[tuple[int, memoryview]]:
         at = 0
         while at + 8 <= len(data):
             kind, size = struct.unpack(self.order + "II", data[at : at + 8])
-            if kind >> 16:  # up to four bytes lie in the tag itself
+            if kind >> 16:  # up to four bytes are stored in the tag itself
                 kind, size, start, end = kind & 0xFFFF, kind >> 16, at + 4, at + 8
                 if size > 4:
-                    raise damaged(self.path, f"{size} bytes in a tag for 4")
+                    raise damaged(self.path, f"{size} bytes in a tag for 4 bytes")
             else:
                 start, end = at + 8, at + 8 + size + (-size % 8)
                 if start + size > len(data):
-                    raise damaged(self.path, f"{size} bytes where {len(data) - start} are left")
+                    raise damaged(
+                        self.path, f"an element of {size} bytes with only {len(data) - start} bytes left"
+                    )
             yield kind, data[start : start + size]
             at = end

@@ -1,4 +1,4 @@
-"""Logs that are in memory already: arrays and data frames as a table that is read like a file."""
+"""Logs in memory: arrays and data frames as tables that are read like files."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dynid.base.tables import arrow_array
 from dynid.log.log import ColumnInfo, Text
 from dynid.log.readers.parquet import ArrowColumns, list_width
 
-# Rows whose values are hashed together; fixed, so that the hash depends on the values alone.
+# Rows hashed together; fixed, so that the hash depends on the values only.
 HASHED_ROWS = 65536
-# Of every kind of array the key of the [log] table and the unit where none is declared.
+# Key in the [log] table and default unit of every kind of array.
 KINDS = {
     "q": ("position", "rad"),
     "dq": ("velocity", "rad/s"),
@@ -35,9 +35,15 @@ KINDS = {
 
 
 class ArrowTable:
-    """An Arrow table as a log; its columns are converted as those of Parquet files.
+    """An Arrow table as a log, with columns converted like those of Parquet files.
 
-    path: what messages and results call it.
+    Parameters
+    ----------
+    table : pyarrow.Table
+        The table.
+    name : str
+        Name of the log in messages and results.
+
     """
 
     remarks = ()
@@ -52,20 +58,22 @@ class ArrowTable:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns."""
+        """Yield batches of the named columns."""
         end = self._table.num_rows if stop is None else min(stop, self._table.num_rows)
         sources = self._columns.sources(columns)
         for first in range(start, end, rows):
             part = self._table.slice(first, min(rows, end - first))
-            yield self._columns.values({name: _whole(part.column(name)) for name in sources}, columns, first)
+            yield self._columns.values(
+                {name: _one_chunk(part.column(name)) for name in sources}, columns, first
+            )
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
-        """The columns that hold numbers or text."""
+        """Columns of numbers or text."""
         return {"": self._columns.usable}
 
     def info(self, column: str) -> ColumnInfo:
-        """What the table's schema says of a column."""
+        """Metadata of a column in the schema."""
         return self._columns.info(column, self.row_count)
 
     def _list_width(self, column: str) -> int | None:
@@ -81,14 +89,14 @@ class ArrowTable:
             try:
                 for batch in self.batches((name,), HASHED_ROWS):
                     _hash(total, batch[name])
-            except InputError:  # a column that no log can hold is distinguished by its type
+            except InputError:  # a column of an unsupported type is hashed by its type
                 kind = self._table.schema.field(name).type
                 total.update(str(kind).encode())
         return total.hexdigest()
 
 
-def _whole(column: Any) -> Any:
-    # One array of what may be several chunks.
+def _one_chunk(column: Any) -> Any:
+    # Combines the chunks of a column.
     import pyarrow as pa
 
     whole = column.combine_chunks()
@@ -105,9 +113,9 @@ def _hash(total: Any, values: Float | Text) -> None:
 
 
 def frame_table(frame: Any, name: str) -> ArrowTable:
-    """The table of a data frame: pandas, polars, Arrow, or anything with Arrow's C stream interface.
+    """Make a table from a data frame: pandas, polars, Arrow, or any object with Arrow's C stream interface.
 
-    Raises UsageError for what is none.
+    Raises UsageError for other objects.
     """
     import pyarrow as pa
     import pyarrow.types as kinds
@@ -121,9 +129,9 @@ def frame_table(frame: Any, name: str) -> ArrowTable:
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise UsageError(
             "not-a-frame",
-            found=f"{type(frame).__name__} in place of a log",
+            found=f"{type(frame).__name__} instead of a log",
             expected="a Log, or a data frame (pandas, polars or Arrow)",
-            do="open a file with dynid.read_log(path, robot); make a log of arrays with dynid.Log.from_arrays",
+            do="open a file with dynid.read_log(path, robot), or use dynid.Log.from_arrays for arrays",
         ) from error
     for place, field in enumerate(table.schema):
         kind = field.type
@@ -135,7 +143,7 @@ def frame_table(frame: Any, name: str) -> ArrowTable:
 
 
 def _plain_text(column: Any) -> Any:
-    # Text as polars hands it out, in the form that all of Arrow knows.
+    # Converts the string views of polars to text that all functions of Arrow support.
     import pyarrow as pa
 
     return pa.chunked_array(
@@ -150,11 +158,19 @@ def _plain_text(column: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """Measured arrays of a robot, before they are a log; see Log.from_arrays.
+    """Measured arrays of a robot, from which Log.from_arrays makes a log.
 
-    by_joint: q, dq, tau, theta, dtheta, temperature, q_des, dq_des, tau_ff: those that there are, (T, n) each;
-        (T,) will do for one joint.
-    joint_names: (n,), of their columns.    trajectory: name of every row, (T,).    extra: (T,) each.
+    Parameters
+    ----------
+    t : array_like, shape (n_samples,)
+    by_joint : mapping of str to array_like, shape (n_samples, n_joints)
+        Given ones of q, dq, tau, theta, dtheta, temperature, q_des, dq_des, tau_ff; (n_samples,) for a single joint.
+    joint_names : sequence of str
+        Joints of the columns.
+    trajectory : array_like of str, shape (n_samples,), optional
+        Name of the motion of every row.
+    extra : mapping of str to array_like, shape (n_samples,)
+
     """
 
     t: npt.ArrayLike
@@ -164,7 +180,7 @@ class Arrays:
     extra: Mapping[str, npt.ArrayLike]
 
     def table(self, name: str) -> ArrowTable:
-        """A table of their copies; raises UsageError for arrays that do not fit together."""
+        """Make a table of copies; raises UsageError for arrays of inconsistent shapes."""
         import pyarrow as pa
 
         T = len(_array(self.t, "t", 1))
@@ -172,11 +188,11 @@ class Arrays:
             raise UsageError(
                 "reserved-column",
                 found=f"extra channel '{reserved[0]}'",
-                expected="another name: t and trajectory are arguments of their own",
+                expected="another name: t and trajectory are separate arguments",
             )
         data: dict[str, Any] = {"t": arrow_array(np.array(self.t, dtype=np.float64))}
         if self.trajectory is not None:
-            labels = [str(one) for one in np.asarray(self.trajectory).tolist()]
+            labels = [str(label) for label in np.asarray(self.trajectory).tolist()]
             _check_rows("trajectory", (len(labels),), (T,))
             data["traj"] = pa.array(labels, pa.string()).dictionary_encode()
         for key, values in self.by_joint.items():
@@ -191,9 +207,9 @@ class Arrays:
         return ArrowTable(pa.table(data), name)
 
     def section(self, units: Mapping[str, str]) -> dict[str, Any]:
-        """The [log] table that describes them, SI where `units` is silent.
+        """The [log] table of the arrays, in SI units unless `units` has another one.
 
-        Raises UsageError for a unit of something that is not there.
+        Raises UsageError for a unit of an array that is not given.
         """
         known = ("t", *self.by_joint, *self.extra)
         for key in units:
@@ -214,7 +230,9 @@ def _array(values: npt.ArrayLike, name: str, dimensions: int) -> Float:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise UsageError(
-            "array-type", found=f"{name} that is not numbers ({error})", expected="an array of numbers"
+            "array-type",
+            found=f"{name} with values that are no numbers ({error})",
+            expected="an array of numbers",
         ) from error
     array = array[:, None] if array.ndim == 1 and dimensions == 2 else array
     if array.ndim != dimensions:
@@ -226,5 +244,5 @@ def _array(values: npt.ArrayLike, name: str, dimensions: int) -> Float:
 def _check_rows(name: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
     if shape != expected:
         raise UsageError(
-            "array-shape", found=f"{name} of shape {shape}", expected=f"{expected}, by t and the joints"
+            "array-shape", found=f"{name} of shape {shape}", expected=f"{expected} to match t and the joints"
         )

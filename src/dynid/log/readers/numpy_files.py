@@ -1,4 +1,4 @@
-"""NumPy's files, .npz and .npy, read without what could run code."""
+"""NumPy files, .npz and .npy, read without pickled objects, which could run code."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from dynid.log.readers.arrays import (
 
 ZIP_MAGIC = b"PK\x03\x04"
 NPY_MAGIC = b"\x93NUMPY"
-# Of an array's header: a dictionary of three entries.
-MAX_HEADER = 10_000
+MAX_HEADER = 10_000  # characters of an array's header, a dictionary of three entries
 
 
 def first_member(head: bytes) -> str:
-    """Name of the first file in a zip archive with these first bytes, "" for another file."""
+    """Name of the first file in a zip archive with these first bytes; "" for other files."""
     if not head.startswith(ZIP_MAGIC):
         return ""
     return head[30 : 30 + int.from_bytes(head[26:28], "little")].decode("utf-8", "replace")
@@ -39,27 +38,27 @@ class NpzReader:
     suffixes = (".npz",)
 
     def can_read(self, head: bytes) -> bool:
-        """Whether the first bytes are those of a zip archive of arrays."""
+        """Whether a file with these first bytes is a zip archive of arrays."""
         return first_member(head).endswith(".npy")
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Opens an archive; raises InputError for a damaged one, RefusedError for one that claims too much memory."""
+        """Open an archive; raises InputError if it is damaged, RefusedError if it would take too much memory."""
         with reading(path, "an archive of arrays"):
             return _npz_table(path)
 
 
 class NpyReader:
-    """Opens single NumPy arrays, numpy.save; the columns of a plain one are called column[0], column[1], ..."""
+    """Opens single NumPy arrays, numpy.save; columns of an unstructured array are column[0], column[1], ..."""
 
     name = "npy"
     suffixes = (".npy",)
 
     def can_read(self, head: bytes) -> bool:
-        """Whether the first bytes are those of this format."""
+        """Whether a file with these first bytes has this format."""
         return head.startswith(NPY_MAGIC)
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Opens an array; raises InputError for a damaged one, RefusedError for one that claims too much memory."""
+        """Open an array; raises InputError if it is damaged, RefusedError if it would take too much memory."""
         with reading(path, "an array"), path.open("rb") as file:
             shape, fortran, dtype = _header(file)
             if dtype.hasobject:
@@ -75,7 +74,7 @@ def _npz_table(path: Path) -> ArrayTable:
         for info in members[:MAX_FIELDS]:
             name = info.filename.removesuffix(".npy")
             if name == info.filename:
-                left_out.append(f"{name}: no array")
+                left_out.append(f"{name}: not an array")
                 continue
             with archive.open(info) as file:
                 shape, fortran, dtype = _header(file)
@@ -100,5 +99,5 @@ def _values(file: Any, shape: tuple[int, ...], fortran: bool, dtype: np.dtype[An
     wanted = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     data = file.read(wanted)
     if len(data) < wanted:
-        raise damaged(path, f"an array of {len(data)} bytes where its shape {shape} takes {wanted}")
+        raise damaged(path, f"an array of {len(data)} bytes instead of {wanted} for its shape {shape}")
     return np.frombuffer(data, dtype=dtype).reshape(shape, order="F" if fortran else "C")

@@ -13,17 +13,26 @@ from dynid.base.errors import InputError, Place, UnfitDataError
 from dynid.base.tables import codes_of, numbers_of
 from dynid.log.log import ColumnInfo, Text
 
-# Columns of Arrow tables as those of a log: a list column of n numbers is n columns, name[0], name[1], ...
+# Columns of Arrow tables as columns of a log: a column of lists of n numbers is name[0], name[1], ...
 
-# Columns that one list may make: robots have fewer joints, pictures more.
+# Most columns of one list column: robots have fewer joints, images more.
 MAX_WIDTH = 512
 
 
 class ArrowColumns:
-    """The columns that a log has of those of an Arrow schema; left_out names those that hold no numbers or text.
+    """Columns of a log by those of an Arrow schema; `left_out` describes columns without numbers or text.
 
-    width: of a list column, by its name, None where its rows differ.    labels: names of the columns that a list
-    makes, in place of their numbers.
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The schema.
+    width : callable
+        Length of the lists of a column, by its name; None if there are none.
+    path : Path
+        The file, for messages.
+    labels : mapping of str to sequence of str, optional
+        Names of the components of a list column, instead of their numbers.
+
     """
 
     def __init__(
@@ -56,28 +65,41 @@ class ArrowColumns:
         self.usable = tuple(name for name in self.names if name not in left_out)
 
     def sources(self, names: Sequence[str]) -> list[str]:
-        """The columns of the table that hold these columns of the log, each once."""
+        """Columns of the Arrow table for these columns of the log, each once."""
         return list(dict.fromkeys(self._sources[name][0] for name in names))
 
     def values(self, batch: Mapping[str, Any], names: Sequence[str], row: int) -> dict[str, Float | Text]:
-        """Columns of the log out of arrays of the table, by its names; row: of their first cell within the file.
+        """Extract columns of the log.
 
-        Raises InputError for lists of other lengths than the first one.
+        Parameters
+        ----------
+        batch : mapping of str to pyarrow array
+            Columns of the Arrow table.
+        names : sequence of str
+            Columns of the log.
+        row : int
+            First row within the file, for messages.
+
+        Raises
+        ------
+        InputError
+            For lists whose length differs from the first one.
+
         """
         lists: dict[str, Float] = {}
-        found: dict[str, Float | Text] = {}
+        columns: dict[str, Float | Text] = {}
         for name in names:
             source, place = self._sources[name]
             if place is None:
-                found[name] = arrow_column(batch[source], name, self.path)
+                columns[name] = arrow_column(batch[source], name, self.path)
                 continue
             if source not in lists:
                 lists[source] = self._matrix(batch[source], source, row)
-            found[name] = np.ascontiguousarray(lists[source][:, place])
-        return found
+            columns[name] = np.ascontiguousarray(lists[source][:, place])
+        return columns
 
     def info(self, name: str, rows: int | None) -> ColumnInfo:
-        """What the schema says of a column."""
+        """Metadata of a column in the schema."""
         source, place = self._sources[name]
         kind = self._schema.field(source).type
         if place is None:
@@ -97,8 +119,9 @@ class ArrowColumns:
         if len(wrong):
             raise InputError(
                 "ragged-row",
-                found=f"a list of {lengths[wrong[0]]} in column '{source}'",
-                expected=f"{width}, as in the first row",
+                found=f"a list of {lengths[wrong[0]]} numbers in column '{source}'",
+                expected=f"{width} numbers, as in the first row",
+                do="export lists of equal length",
                 place=Place(file=str(self.path), row=row + int(wrong[0])),
             )
         numbers = numbers_of(array.flatten()).astype(np.float64)
@@ -108,7 +131,7 @@ class ArrowColumns:
 
 
 def list_width(array: Any) -> int | None:
-    """Length of the first list of a column that is there; None without one."""
+    """Length of the first list of a column that is not missing; None if all are missing."""
     for cell in array:
         if cell.is_valid:
             return len(cell)
@@ -116,19 +139,20 @@ def list_width(array: Any) -> int | None:
 
 
 def check_unique(names: tuple[str, ...], path: Path) -> None:
-    """Raises InputError for a column name that is used twice."""
+    """Raise InputError for a column name that is used twice."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(
             "duplicate-column",
-            found=f"column(s) {', '.join(twice)} more than once",
+            found=f"duplicate column(s) {', '.join(twice)}",
             expected="unique names",
+            do="rename them in the file",
             place=Place(file=str(path)),
         )
 
 
 def arrow_column(array: Any, name: str, path: Path) -> Float | Text:
-    """An Arrow array as numbers or text; raises InputError for what is neither."""
+    """Convert an Arrow array to numbers or text; raises InputError for other types."""
     import pyarrow as pa
     import pyarrow.types as kinds
 
@@ -143,6 +167,7 @@ def arrow_column(array: Any, name: str, path: Path) -> Float | Text:
             "column-type",
             found=f"column '{name}' of type {kind}",
             expected="numbers or text",
+            do="convert the column to numbers or text",
             place=Place(file=str(path)),
         )
     if kinds.is_boolean(array.type):
@@ -170,29 +195,34 @@ def _is_list(kind: Any) -> bool:
 
 
 MAGIC = b"PAR1"
-# Rows that are looked at for the length of their lists.
-FIRST_LISTS = 64
+FIRST_LISTS = 64  # rows read together to determine the length of lists
 
 
 class ParquetReader:
-    """Opens Parquet files, known by their first four bytes."""
+    """Opens Parquet files, recognised by their first four bytes."""
 
     name = "parquet"
     suffixes = (".parquet", ".pq")
 
     def can_read(self, head: bytes) -> bool:
-        """Whether the first bytes are those of this format."""
+        """Whether a file with these first bytes has this format."""
         return head[:4] == MAGIC
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ParquetTable:
-        """Opens a file; raises UnfitDataError if it is truncated, InputError if it is damaged otherwise."""
+        """Open a file; raises UnfitDataError if it is truncated, InputError if it is damaged."""
         return ParquetTable(path)
 
 
 class ParquetTable:
     """An open Parquet file.
 
-    labels: names of the columns that a list column makes, by its name, in place of their numbers.
+    Parameters
+    ----------
+    path : Path
+        The file.
+    labels : mapping of str to sequence of str, optional
+        Names of the components of a list column, instead of their numbers.
+
     """
 
     def __init__(self, path: Path, labels: Mapping[str, Sequence[str]] | None = None) -> None:
@@ -208,9 +238,9 @@ class ParquetTable:
         if not complete:
             raise UnfitDataError(
                 "truncated",
-                found=f"a Parquet file of {size} bytes without its footer: no row can be recovered",
-                expected="the whole file (the table of contents is written last)",
-                do="copy it again, or record in a format that survives interruption",
+                found=f"a Parquet file of {size} bytes without its footer, so that no row can be recovered",
+                expected="the complete file (the footer is written last)",
+                do="copy it again, or record in a format that survives interruption, such as MCAP or CSV",
                 place=Place(file=str(path)),
             )
         try:
@@ -227,17 +257,17 @@ class ParquetTable:
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
-        """The columns that hold numbers or text."""
+        """Columns of numbers or text."""
         return {"": self._columns.usable}
 
     def info(self, column: str) -> ColumnInfo:
-        """What the file's schema says of a column."""
+        """Metadata of a column in the schema."""
         return self._columns.info(column, self.row_count)
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns; row groups outside start..stop are not decoded."""
+        """Yield batches of the named columns; row groups outside start..stop are not decoded."""
         import pyarrow as pa
 
         meta = self._file.metadata
@@ -253,8 +283,8 @@ class ParquetTable:
             return
         position = first
         try:
-            # Threads that decode columns of a few ten thousand rows wait for each other: an hour at 1 kHz takes 60 %
-            # more processor time with them, and on two processors not less time.
+            # No threads: for batches of some ten thousand rows they wait for each other. An hour at 1 kHz takes 60 %
+            # more processor time with them, and no less time on two processors.
             for batch in self._file.iter_batches(
                 batch_size=rows, row_groups=groups, columns=self._columns.sources(columns), use_threads=False
             ):
@@ -289,6 +319,7 @@ class ParquetTable:
         return InputError(
             "parquet",
             found=f"a damaged Parquet file ({text})",
-            expected="a readable one",
+            expected="a readable file",
+            do="copy or export it again",
             place=Place(file=str(self.path)),
         )

@@ -1,4 +1,4 @@
-"""Recordings on disk: a folder with the rows in SI units as Parquet, and what they are as JSON."""
+"""Recordings on disk: a folder with the rows in SI units as Parquet, and their mapping as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid.log.readers.parquet import ParquetTable
 
 ABOUT, ROWS = "recording.json", "rows.parquet"
 FORMAT = 1
-# Bytes of the description: its list of damaged rows is the only part that grows with a log.
+# Bytes of the JSON file: its list of damaged rows is the only part that grows with a log.
 MOST_BYTES = 16_000_000
 
 
@@ -25,7 +25,7 @@ class RecordingReader:
     suffixes: tuple[str, ...] = ()
 
     def can_read(self, head: bytes) -> bool:
-        """Whether a file with these first bytes is of this format: none is."""
+        """Return False: a recording is a folder."""
         return False
 
     def can_read_folder(self, path: Path) -> bool:
@@ -33,12 +33,12 @@ class RecordingReader:
         return (path / ABOUT).is_file()
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> RecordingTable:
-        """Open a folder; raises InputError if a file is missing, damaged or of a later format."""
+        """Open a folder; raises InputError if a file is missing, damaged or of another version."""
         return RecordingTable(path)
 
 
 class RecordingTable(ParquetTable):
-    """The rows of a recording, which says itself what its columns are.
+    """The rows of a recording, which contains the mapping of its columns.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ class RecordingTable(ParquetTable):
             raise InputError(
                 "file-missing",
                 found=f"a recording without {ROWS}",
-                expected="the folder as `dynid convert` wrote it",
-                do="write it again from its log",
+                expected="the folder as written by `dynid convert`",
+                do="convert the log again",
                 place=Place(file=str(path)),
             )
         super().__init__(path / ROWS)
@@ -71,13 +71,13 @@ class RecordingTable(ParquetTable):
 def _description(path: Path) -> dict[str, Any]:
     place = Place(file=str(path))
     try:
-        about = json.loads(read_bytes(path, "a description of a recording", MOST_BYTES))
+        about = json.loads(read_bytes(path, "the metadata of a recording", MOST_BYTES))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InputError(
             "recording",
-            found=f"no JSON ({type(error).__name__})",
-            expected="the description that `dynid convert` wrote",
-            do="write it again from its log",
+            found=f"invalid JSON ({type(error).__name__})",
+            expected="the file written by `dynid convert`",
+            do="convert the log again",
             place=place,
         ) from error
     description: dict[str, Any] = about if isinstance(about, dict) else {}
@@ -87,7 +87,7 @@ def _description(path: Path) -> dict[str, Any]:
             "recording",
             found=f"a recording of format {str(version)[:40]}",
             expected=f"format {FORMAT}",
-            do="write it again from its log with this version of dynid",
+            do="convert the log again with this version of dynid",
             place=place,
         )
     return description

@@ -1,4 +1,4 @@
-"""Time stamps split over columns or written as text."""
+"""Time stamps that are split over two columns or written as text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.log.log import Channel, ColumnInfo, Table, Text
 
-# Time stamps kept in two columns, whole seconds and nanoseconds, as the messages of ROS have them: one
-# column more.
+# Time stamps in two columns, seconds and nanoseconds, as in ROS messages: an additional column has their sum.
 
 _SECONDS_PER_NANOSECOND = 1e-9
-# Behind a separator or nothing in any case, else with a capital letter (stampSec): "msec" are no whole seconds.
+# After a separator, or with a capital letter (stampSec); "msec" is not a column of seconds.
 _SECONDS = re.compile(r"(?<![A-Za-z])(?i:secs?|seconds)$|(?<=[a-z])(?:Secs?|Seconds)$")
 _NANOSECONDS = re.compile(
     r"(?<![A-Za-z])(?i:n(?:ano_?)?sec(?:ond)?s?|nanos)$|(?<=[a-z])(?:N(?:ano)?[Ss]ec(?:ond)?s?|Nanos)$"
@@ -27,36 +26,36 @@ _NANOSECONDS = re.compile(
 
 
 def split_stamps(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Columns of seconds and nanoseconds that belong together, by the name of their sum: "sec + nanosec"."""
+    """Pairs of columns of seconds and nanoseconds, by the name of their sum: "sec + nanosec"."""
     by_stem = {_SECONDS.sub("", name): name for name in names if _SECONDS.search(name)}
-    found = {}
+    pairs = {}
     for name in names:
         seconds = by_stem.get(_NANOSECONDS.sub("", name)) if _NANOSECONDS.search(name) else None
         if seconds is not None:
-            found[f"{seconds} + {name}"] = (seconds, name)
-    return found
+            pairs[f"{seconds} + {name}"] = (seconds, name)
+    return pairs
 
 
 def is_remainder(t: Float) -> bool:
-    """Whether numbers are the nano-, micro- or milliseconds since the last full second: they start anew with each."""
+    """Whether numbers are nano-, micro- or milliseconds since the last full second, and restart every second."""
     step = np.diff(t)
     back = step[step < 0]
     if not len(back) or not (step > 0).any() or not 0 <= t.min() <= t.max() < 1e9:
         return False
-    second = next(one for one in (1e3, 1e6, 1e9) if t.max() < one)
-    # No further than a row or two from the last second to the first stamp of the next one.
+    second = next(limit for limit in (1e3, 1e6, 1e9) if t.max() < limit)
+    # At most a row or two between the last stamp of a second and the first stamp of the next.
     return bool((np.abs(back + second) <= 3.0 * np.median(step[step > 0])).all())
 
 
 def with_whole_stamps(table: Table) -> Table:
-    """The table, with a column of seconds for each time stamp that it keeps in two."""
+    """Add a column of seconds for each time stamp in two columns."""
     names = table.column_names
     pairs = {whole: pair for whole, pair in split_stamps(names).items() if whole not in names}
     return _WholeStamps(table, pairs) if pairs else table
 
 
 class _WholeStamps:
-    """A table with sums of columns: t = seconds + 1e-9 nanoseconds."""
+    """A table with additional columns t = seconds + 1e-9 nanoseconds."""
 
     def __init__(self, table: Table, pairs: Mapping[str, tuple[str, str]]) -> None:
         self.path: Path = table.path
@@ -74,7 +73,7 @@ class _WholeStamps:
         return getattr(self._table, name)
 
     def info(self, column: str) -> ColumnInfo:
-        """What the file says of a column; a sum is in seconds."""
+        """Metadata of a column in the file; a sum is in seconds."""
         known = getattr(self._table, "info", None)
         if column not in self._pairs:
             return known(column) if known is not None else ColumnInfo()
@@ -84,7 +83,7 @@ class _WholeStamps:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns."""
+        """Yield batches of the named columns."""
         stored = dict.fromkeys(part for name in columns for part in self._pairs.get(name, (name,)))
         for batch in self._table.batches(tuple(stored), rows, start, stop):
             yield {name: self._column(batch, name) for name in columns}
@@ -98,10 +97,10 @@ class _WholeStamps:
         return np.asarray(seconds + _SECONDS_PER_NANOSECOND * nanoseconds)
 
 
-# Times of day, dates and durations written as text: one column more, in seconds.
+# Times of day, dates and durations written as text: an additional column has them in seconds.
 
 _SECONDS_PER_DAY = 86_400
-# As MATLAB and Oracle write them, in English and German.
+# Names of months as MATLAB and Oracle write them, in English and German.
 _MONTHS = {
     name: str(number)
     for number, names in enumerate(
@@ -129,7 +128,7 @@ _CLOCK = re.compile(
     r"(?P<s>\d{2}(?:[.,]\d*|:\d{3,9})?)"
     r"(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?(?:\s*(?P<zone>Z|UTC|[+-]\d{2}:?\d{2}))?"
 )
-# As names of files have it: 20250304_115950_123.
+# Compact form, as in file names: 20250304_115950_123.
 _COMPACT = re.compile(
     r"(?P<date>\d{8})[ T_-]?(?P<h>\d{2})(?P<m>\d{2})(?P<s>\d{2})(?:[._-](?P<rest>\d{1,9}))?"
 )
@@ -137,41 +136,41 @@ _DURATION = re.compile(
     r"(?P<value>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>sec|secs|s|ms|us|ns)"
 )
 _UNITS = {"sec": 1.0, "secs": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-# How Arrow and Parquet name numbers that are times.
+# Types of times in Arrow and Parquet.
 _STAMPS = re.compile(r"(?:timestamp|duration)\[(?P<unit>s|ms|us|ns)\b.*")
 _IN_SECONDS = ", time in s"
-# Of a column that is looked at.
-_LOOKED_AT = 20
+_LOOKED_AT = 20  # rows from which a column of times is detected
 
 
 def seconds_of(text: str) -> float | None:
-    """Seconds since 1970 of a date with a time of day, since midnight of a time of day, or of a duration; else None.
+    """Seconds of a time written as text; None for other text.
 
-    Which of 3/4/2024 is the month does not matter to differences within one day; the day is taken to be first where
-    it may be.
+    A date with a time of day gives the seconds since 1970, a time of day those since midnight, and a duration its
+    length. In an ambiguous date such as 3/4/2024 the day is assumed to come first, which does not matter for
+    differences within one day.
     """
     plain = text.strip()
-    found = _CLOCK.fullmatch(plain)
-    if found is not None:
-        hours = int(found["h"])
-        if found["half"]:
-            hours = hours % 12 + 12 * (found["half"] in "Pp")
-        second = 60.0 * (60 * hours + int(found["m"])) + float(re.sub("[,:]", ".", found["s"]))
-        day = 0 if found["date"] is None else _day(found["date"])
-        return None if day is None else day * _SECONDS_PER_DAY + second - _zone(found["zone"])
-    found = _COMPACT.fullmatch(plain)
-    if found is not None:
-        day = _day("-".join((found["date"][:4], found["date"][4:6], found["date"][6:])))
+    match = _CLOCK.fullmatch(plain)
+    if match is not None:
+        hours = int(match["h"])
+        if match["half"]:
+            hours = hours % 12 + 12 * (match["half"] in "Pp")
+        second = 60.0 * (60 * hours + int(match["m"])) + float(re.sub("[,:]", ".", match["s"]))
+        day = 0 if match["date"] is None else _day(match["date"])
+        return None if day is None else day * _SECONDS_PER_DAY + second - _zone(match["zone"])
+    match = _COMPACT.fullmatch(plain)
+    if match is not None:
+        day = _day("-".join((match["date"][:4], match["date"][4:6], match["date"][6:])))
         second = (
-            3600.0 * int(found["h"]) + 60.0 * int(found["m"]) + float(f"{found['s']}.{found['rest'] or 0}")
+            3600.0 * int(match["h"]) + 60.0 * int(match["m"]) + float(f"{match['s']}.{match['rest'] or 0}")
         )
         return None if day is None else day * _SECONDS_PER_DAY + second
-    found = _DURATION.fullmatch(plain)
-    return None if found is None else float(found["value"]) * _UNITS[found["unit"]]
+    match = _DURATION.fullmatch(plain)
+    return None if match is None else float(match["value"]) * _UNITS[match["unit"]]
 
 
 def with_text_times(table: Table) -> Table:
-    """The table, with a column of seconds for each column of text that holds times."""
+    """Add a column of seconds for each column of times written as text."""
     texts = getattr(table, "texts", ())
     first = next(iter(table.batches(tuple(texts), _LOOKED_AT, 0, _LOOKED_AT)), {}) if texts else {}
     times = {}
@@ -186,27 +185,45 @@ def with_text_times(table: Table) -> Table:
 def clock_as_written(
     tables: Sequence[Table], time: Channel, sink: Diagnostics
 ) -> tuple[Channel, list[Table]]:
-    """The channel of time in the kind in which these logs have it, and the tables with that channel.
+    """Adapt the channel of time to logs whose times are numbers although the mapping is for times written as text.
 
-    A mapping of a log whose times are texts is good for one of the same columns whose times are numbers, in s where
-    nothing says their unit, with a note. The other way round texts stay what is wrong.
+    Without a stated unit the numbers are read in s, with a note. Times written as text with a mapping for numbers
+    remain an error.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+        Tables of the logs.
+    time : Channel
+        Channel of time in the mapping.
+    sink : Diagnostics
+        Receives the note.
+
+    Returns
+    -------
+    time : Channel
+        The adapted channel.
+    tables : list of Table
+        Tables that have this channel.
+
     """
-    found = [_as_written(table, time) for table in tables]
-    chosen = found[0]
-    for table, one in zip(tables, found, strict=True):
-        if one != time and not one.column.endswith(_IN_SECONDS):
+    channels = [_adapted(table, time) for table in tables]
+    chosen = channels[0]
+    for table, channel in zip(tables, channels, strict=True):
+        if channel != time and not channel.column.endswith(_IN_SECONDS):
             sink.note(
                 "time-in-numbers",
-                f"column '{one.column}' holds numbers, where the mapping is for times in words: read in {one.unit}",
+                f"column '{channel.column}' has numbers, but the mapping is for times written as text: they are read "
+                f"in {channel.unit}",
                 Place(file=str(table.path)),
             )
     return chosen, [
-        table if one == chosen else _TimeRenamed(table, one, chosen)
-        for table, one in zip(tables, found, strict=True)
+        table if channel == chosen else _TimeRenamed(table, channel, chosen)
+        for table, channel in zip(tables, channels, strict=True)
     ]
 
 
-def _as_written(table: Table, time: Channel) -> Channel:
+def _adapted(table: Table, time: Channel) -> Channel:
     names, column = table.column_names, time.column
     plain = column.removesuffix(_IN_SECONDS)
     if column in names or plain not in names:
@@ -222,7 +239,7 @@ def _is_time(text: str) -> bool:
 
 
 def _day(text: str) -> int | None:
-    cells = [_MONTHS.get(one.lower(), one) for one in re.split("[-/. ]", text)]
+    cells = [_MONTHS.get(part.lower(), part) for part in re.split("[-/. ]", text)]
     if not all(map(str.isdecimal, cells)):
         return None
     a, b, c = map(int, cells)
@@ -241,7 +258,7 @@ def _zone(text: str | None) -> float:
 
 
 class _TextTimes:
-    """A table with columns of seconds beside those of text.    times: column of text by that of seconds."""
+    """A table with columns of seconds for columns of text; `times` maps the former to the latter."""
 
     def __init__(self, table: Table, times: Mapping[str, str]) -> None:
         self.path: Path = table.path
@@ -253,7 +270,7 @@ class _TextTimes:
         return getattr(self._table, name)
 
     def info(self, column: str) -> ColumnInfo:
-        """What the file says of a column."""
+        """Metadata of a column in the file."""
         known = getattr(self._table, "info", None)
         if column in self._times:
             return ColumnInfo("float64", unit="s")
@@ -262,7 +279,7 @@ class _TextTimes:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns; what is no time is missing."""
+        """Yield batches of the named columns; text that is no time is missing."""
         stored = tuple(dict.fromkeys(self._times.get(name, name) for name in columns))
         for batch in self._table.batches(stored, rows, start, stop):
             yield {
@@ -273,20 +290,20 @@ class _TextTimes:
 def _seconds(values: Float | Text, wanted: bool) -> Float | Text:
     if not wanted or not isinstance(values, Text):
         return values
-    known = [seconds_of(one) for one in values.names]
-    numbers = np.array([np.nan if one is None else one for one in known] + [np.nan])
+    known = [seconds_of(text) for text in values.names]
+    numbers = np.array([np.nan if seconds is None else seconds for seconds in known] + [np.nan])
     return numbers[values.codes]
 
 
 class _TimeRenamed:
-    """A table whose channel of time stands under the name, and in the unit, that another table has for it."""
+    """A table whose column of time has the name and unit of another table."""
 
-    def __init__(self, table: Table, own: Channel, other: Channel) -> None:
+    def __init__(self, table: Table, written: Channel, other: Channel) -> None:
         self.path: Path = table.path
-        names = (other.column if name == own.column else name for name in table.column_names)
+        names = (other.column if name == written.column else name for name in table.column_names)
         self.column_names = tuple(dict.fromkeys(names))
         self.row_count = table.row_count
-        self._table, self._own, self._other = table, own, other
+        self._table, self._written, self._other = table, written, other
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._table, name)
@@ -294,12 +311,12 @@ class _TimeRenamed:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns."""
-        own, other = self._own, self._other
-        stored = tuple(own.column if name == other.column else name for name in columns)
+        """Yield batches of the named columns."""
+        written, other = self._written, self._other
+        stored = tuple(written.column if name == other.column else name for name in columns)
         for batch in self._table.batches(stored, rows, start, stop):
             values = dict(zip(columns, (batch[name] for name in stored), strict=True))
             clock = values.get(other.column)
             if clock is not None and not isinstance(clock, Text):
-                values[other.column] = clock * (own.factor / other.factor)
+                values[other.column] = clock * (written.factor / other.factor)
             yield values

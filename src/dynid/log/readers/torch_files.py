@@ -1,8 +1,8 @@
-"""PyTorch's files of tensors, as torch.save writes them: a zip archive whose index is pickled.
+"""PyTorch files of tensors as written by torch.save: a zip archive with a pickled index.
 
-The index is read by a small machine of its own that knows the instructions by which tensors, numbers, text, lists and
-dictionaries are written, and the names that build tensors. It imports and calls nothing that a file names; everything
-else is refused. Source: CPython, Lib/pickletools.py; PyTorch, torch/serialization.py and torch/_utils.py.
+The index is read by a minimal interpreter of pickle instructions for tensors, numbers, text, lists and dictionaries.
+It imports and calls nothing that a file names, and refuses all other instructions and names. Source: CPython,
+Lib/pickletools.py; PyTorch, torch/serialization.py and torch/_utils.py.
 """
 
 from __future__ import annotations
@@ -33,12 +33,10 @@ from dynid.log.readers.arrays import (
 from dynid.log.readers.numpy_files import ZIP_MAGIC, first_member
 
 INDEX = "data.pkl"
-# Tensors of a log are described in some hundred bytes each.
-MAX_INDEX_BYTES = 4_000_000
-MAX_DEPTH = 8
-_MOST_AXES = 32  # of any array of NumPy
-# In memory: a reference in a list, which is as large as a number of its array.
-_REFERENCE_BYTES = 8
+MAX_INDEX_BYTES = 4_000_000  # a tensor takes some hundred bytes of the index
+MAX_DEPTH = 8  # nesting of dictionaries and lists
+_MOST_AXES = 32  # axes of a NumPy array
+_REFERENCE_BYTES = 8  # memory of a reference in a list, equal to that of a number in an array
 _STORAGES = {
     "DoubleStorage": "f8", "FloatStorage": "f4", "HalfStorage": "f2", "BFloat16Storage": "bf16", "LongStorage": "i8",
     "IntStorage": "i4", "ShortStorage": "i2", "CharStorage": "i1", "ByteStorage": "u1", "BoolStorage": "?",
@@ -52,7 +50,7 @@ _MARK = object()
 
 @dataclass(frozen=True)
 class _Name:
-    """A name in the index; it stands for itself and is never looked up."""
+    """A name in the index, which is compared with known names and never imported."""
 
     module: str
     name: str
@@ -60,7 +58,7 @@ class _Name:
 
 @dataclass(frozen=True)
 class _Storage:
-    """Where numbers are: a file of the archive."""
+    """Numbers of a tensor: a file of the archive."""
 
     kind: str
     key: str
@@ -84,13 +82,13 @@ class TorchReader:
     suffixes = (".pt", ".pth")
 
     def can_read(self, head: bytes) -> bool:
-        """Whether the first bytes are those of a zip archive with an index of tensors."""
+        """Whether a file with these first bytes is a zip archive with an index of tensors."""
         return head.startswith(ZIP_MAGIC) and (
             first_member(head).endswith(f"/{INDEX}") or f"/{INDEX}".encode() in head
         )
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Opens a file; raises InputError for a damaged one, RefusedError for one that holds more than tensors."""
+        """Open a file; raises InputError if it is damaged, RefusedError if it has more than tensors."""
         with reading(path, "an archive of tensors"), zipfile.ZipFile(path) as archive:
             return _Archive(path, archive).table()
 
@@ -98,7 +96,7 @@ class TorchReader:
 class _Archive:
     def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
         self.path, self.archive, self.budget = path, archive, Budget(path)
-        members = {one.filename: one for one in archive.infolist()}
+        members = {member.filename: member for member in archive.infolist()}
         self.index = next((name for name in members if name.endswith(f"/{INDEX}")), "")
         if not self.index:
             raise damaged(path, f"an archive without {INDEX}")
@@ -118,7 +116,7 @@ class _Archive:
         left_out: list[str] = []
         for name, value in _Expansion(self.budget).parts("", content, 0):
             if len(arrays) + len(left_out) >= MAX_FIELDS:
-                raise _refused(self.path, f"over {MAX_FIELDS} entries", "the channels of a log")
+                raise _refused(self.path, f"more than {MAX_FIELDS} entries", "the channels of a log")
             if isinstance(value, _Tensor):
                 values = self.values(value, name)
                 arrays += fields_of(name or "tensor", values)
@@ -129,19 +127,19 @@ class _Archive:
         return ArrayTable(self.path, arrays, left_out)
 
     def values(self, tensor: _Tensor, name: str) -> Array:
-        what = f"tensor '{name[:SHOWN]}'"
+        label = f"tensor '{name[:SHOWN]}'"
         if len(tensor.shape) > _MOST_AXES:
-            raise damaged(self.path, f"{what} of {len(tensor.shape)} axes")
+            raise damaged(self.path, f"{label} of {len(tensor.shape)} axes")
         sizes = (tensor.offset, *tensor.shape, *tensor.strides)
         if len(tensor.shape) != len(tensor.strides) or any(
             not isinstance(n, int) or isinstance(n, bool) or n < 0 for n in sizes
         ):
-            raise damaged(self.path, f"{what} of shape {tensor.shape} and strides {tensor.strides}")
-        numbers = self.numbers(tensor.storage, what)
+            raise damaged(self.path, f"{label} of shape {tensor.shape} and strides {tensor.strides}")
+        numbers = self.numbers(tensor.storage, label)
         last = tensor.offset + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.strides, strict=True))
         if prod(tensor.shape) and last >= len(numbers):
-            raise damaged(self.path, f"{what} that reaches beyond its {len(numbers)} numbers")
-        self.budget.spend(prod(tensor.shape) * 8, what)
+            raise damaged(self.path, f"{label} that extends beyond its {len(numbers)} numbers")
+        self.budget.spend(prod(tensor.shape) * 8, label)
         if not prod(tensor.shape):
             return np.zeros(tensor.shape)
         step = numbers.itemsize
@@ -150,7 +148,7 @@ class _Archive:
         )
         return np.ascontiguousarray(view)
 
-    def numbers(self, storage: _Storage, what: str) -> Array:
+    def numbers(self, storage: _Storage, label: str) -> Array:
         if storage.key in self.storages:
             return self.storages[storage.key]
         info = self.members.get(f"{self.root}data/{storage.key}")
@@ -158,12 +156,12 @@ class _Archive:
         dtype = np.dtype("u2" if bfloat else storage.kind).newbyteorder(">" if self.big else "<")
         size = storage.count * dtype.itemsize
         if info is None or info.file_size < size or size < 0:
-            held = "no file" if info is None else f"{info.file_size} bytes"
-            raise damaged(self.path, f"{held} for {what}, which takes {size} bytes")
-        self.budget.spend(size, what)
+            available = "no file" if info is None else f"{info.file_size} bytes"
+            raise damaged(self.path, f"{available} for {label}, which needs {size} bytes")
+        self.budget.spend(size, label)
         with self.archive.open(info) as file:
             data = file.read(size)
-            file.read(1)  # at the end of a file its checksum is looked at
+            file.read(1)  # reading to the end verifies the checksum
         values: Array = np.frombuffer(data, dtype=dtype)
         if bfloat:  # the upper half of a 32-bit float
             values = (values.astype(np.uint32) << 16).view(np.float32)
@@ -172,26 +170,26 @@ class _Archive:
 
 
 class _Expansion:
-    """The entries of an index, one for each name; the index may refer to the same list many times.
+    """The entries of an index by name; an index may refer to the same list many times.
 
-    Every reference spends the file's budget before anything is built for it, so that a small index that repeats a
-    long list or a long name is refused in time and memory that its size allows.
+    Every reference spends the file's budget before it is expanded, so that a small index that repeats a long list or
+    name is refused before it takes much time or memory.
     """
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
-        # By the identity of a list: whether it is one of numbers, and the array. The index keeps all lists alive.
+        # Array of each list of numbers, or None, by the identity of the list. The index keeps all lists alive.
         self.arrays: dict[int, Array | None] = {}
 
     def parts(self, name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
-        """Everything in nested dictionaries and lists, by dotted names; lists of numbers are arrays."""
+        """Yield all entries of nested dictionaries and lists by dotted names; lists of numbers become arrays."""
         self.budget.spend(len(name), f"the name '{name[:SHOWN]}'")
         if isinstance(value, Mapping | list | tuple):
             self.budget.spend(len(value) * _REFERENCE_BYTES, f"'{name[:SHOWN]}'")
         if depth > MAX_DEPTH:
             yield name, "nested too deeply"
         elif isinstance(value, Mapping):
-            if not value:  # counted, so that nested ones come to an end
+            if not value:  # counted as an entry, so that the limit also ends nested empty ones
                 yield name, "empty"
             for key, inner in value.items():
                 yield from self.parts(f"{name}.{key}" if name else str(key), inner, depth + 1)
@@ -207,7 +205,7 @@ class _Expansion:
             yield name, value
 
     def numbers(self, values: Sequence[Any]) -> Array | None:
-        """The array of a list of numbers, shared by all its names; None for another list."""
+        """Array of a list of numbers, shared by all references; None for other lists."""
         key = id(values)
         if key not in self.arrays:
             numeric = len(values) > 1 and all(isinstance(value, int | float) for value in values)
@@ -216,7 +214,7 @@ class _Expansion:
 
 
 def _text(value: Any) -> str:
-    """The beginning of a value's text, without making the whole of a long one."""
+    """Beginning of a value's text, without building a long text."""
     if isinstance(value, str):
         return value[:SHOWN]
     if isinstance(value, _Name):
@@ -227,11 +225,11 @@ def _text(value: Any) -> str:
 
 
 def _refused(
-    path: Path, found: str, expected: str = "tensors, numbers, text, lists and dictionaries"
+    path: Path, finding: str, expected: str = "tensors, numbers, text, lists and dictionaries"
 ) -> RefusedError:
     return RefusedError(
         "pickled",
-        found=f"{found} in the index of the file, which is not run",
+        found=f"{finding} in the pickled index, which is not executed",
         expected=expected,
         do="save tensors alone (torch.save of a dictionary of tensors), or numpy.savez",
         place=Place(file=str(path)),
@@ -240,7 +238,7 @@ def _refused(
 
 @dataclass
 class _Machine:
-    """Runs the few instructions by which tensors are written; a stack, a memory, and nothing else."""
+    """Interpreter of the pickle instructions of tensors, with a stack and a memory."""
 
     code: bytes
     path: Path
@@ -250,7 +248,7 @@ class _Machine:
     memory: dict[int, Any] = field(default_factory=dict)
 
     def run(self) -> Any:
-        """What the index describes."""
+        """Content of the index."""
         while True:
             place = self.at
             code = self.take(1)
@@ -284,7 +282,7 @@ class _Machine:
 
     def pop(self) -> Any:
         if not self.stack or self.stack[-1] is _MARK:
-            raise damaged(self.path, f"an index whose byte {self.at} takes what is not there")
+            raise damaged(self.path, f"an index that takes from an empty stack at byte {self.at}")
         return self.stack.pop()
 
     def top(self) -> Any:
@@ -298,11 +296,11 @@ class _Machine:
                 items = self.stack[i + 1 :]
                 del self.stack[i:]
                 return items
-        raise damaged(self.path, f"an index whose byte {self.at} ends what was not begun")
+        raise damaged(self.path, f"an index that ends a list without a beginning at byte {self.at}")
 
     def load(self, key: int) -> None:
         if key not in self.memory:
-            raise damaged(self.path, f"an index whose byte {self.at} speaks of what it does not hold")
+            raise damaged(self.path, f"an index with an undefined reference at byte {self.at}")
         self.push(self.memory[key])
 
     def keep(self, key: int) -> None:
@@ -311,38 +309,42 @@ class _Machine:
     def append(self, items: list[Any]) -> None:
         target = self.top()
         if not isinstance(target, list):
-            raise damaged(self.path, f"an index whose byte {self.at} appends to no list")
+            raise damaged(
+                self.path, f"an index that appends to something other than a list at byte {self.at}"
+            )
         target.extend(items)
 
     def set_items(self, items: list[Any]) -> None:
         target = self.top()
         if not isinstance(target, dict) or len(items) % 2:
-            raise damaged(self.path, f"an index whose byte {self.at} sets items of no dictionary")
+            raise damaged(
+                self.path, f"an index that sets items of something other than a dict at byte {self.at}"
+            )
         for key, value in zip(items[::2], items[1::2], strict=True):
             if not isinstance(key, str | int | float | bool | None):
-                raise _refused(self.path, f"an entry under a {type(key).__name__}")
+                raise _refused(self.path, f"a key of type {type(key).__name__}")
             target[key] = value
 
     def persistent(self) -> None:
-        found = self.pop()
+        reference = self.pop()
         if (
-            not isinstance(found, tuple)
-            or len(found) != 5
-            or found[0] != "storage"
-            or not isinstance(found[1], _Name)
-            or not isinstance(found[2], str)
-            or not isinstance(found[4], int)
+            not isinstance(reference, tuple)
+            or len(reference) != 5
+            or reference[0] != "storage"
+            or not isinstance(reference[1], _Name)
+            or not isinstance(reference[2], str)
+            or not isinstance(reference[4], int)
         ):
-            raise _refused(self.path, f"a reference at byte {self.at} to no storage of numbers")
-        kind = _STORAGES.get(found[1].name) if found[1].module == "torch" else None
+            raise _refused(self.path, f"a reference at byte {self.at} that is no storage of numbers")
+        kind = _STORAGES.get(reference[1].name) if reference[1].module == "torch" else None
         if kind is None:
-            raise _refused(self.path, f"'{found[1].module}.{found[1].name}'")
-        self.push(_Storage(kind, found[2], found[4]))
+            raise _refused(self.path, f"'{reference[1].module}.{reference[1].name}'")
+        self.push(_Storage(kind, reference[2], reference[4]))
 
     def reduce(self) -> None:
         arguments, called = self.pop(), self.pop()
         if not isinstance(called, _Name) or not isinstance(arguments, tuple):
-            raise _refused(self.path, f"a call at byte {self.at} of what has no name")
+            raise _refused(self.path, f"a call without a name at byte {self.at}")
         name = called.module, called.name
         if name in _REBUILD and len(arguments) >= 4 and isinstance(arguments[0], _Storage):
             storage, offset, shape, strides = arguments[:4]
@@ -354,21 +356,21 @@ class _Machine:
         elif name == _ORDERED and not arguments:
             self.push({})
         elif name == _SIZE and len(arguments) == 1 and isinstance(arguments[0], tuple | list):
-            # A copy, unlike all else on the stack: a few bytes of the index may ask for many of a long list.
+            # The only copy on the stack: a few bytes of the index could request many copies of a long list.
             self.budget.spend(len(arguments[0]) * _REFERENCE_BYTES, "a torch.Size")
             self.push(tuple(arguments[0]))
         else:
             raise _refused(self.path, f"a call of '{called.module}.{called.name}'")
 
     def build(self) -> None:
-        # Attributes of an OrderedDict, as those of a module's state: no channels.
+        # Attributes of an OrderedDict, such as a module's state, are no channels and are ignored.
         self.pop()
         if not isinstance(self.top(), dict):
-            raise _refused(self.path, f"attributes at byte {self.at} of no dictionary")
+            raise _refused(self.path, f"attributes of something other than a dictionary at byte {self.at}")
 
     def name(self, module: Any, name: Any) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
-            raise _refused(self.path, f"a name at byte {self.at} that is no text")
+            raise _refused(self.path, f"a name that is no text at byte {self.at}")
         known = {*_REBUILD, *_WRAPPED, _ORDERED, _SIZE}
         if (module, name) not in known and not (module == "torch" and (name in _STORAGES or name in _DTYPES)):
             raise _refused(self.path, f"'{module}.{name}'")

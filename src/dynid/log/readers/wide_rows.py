@@ -1,4 +1,4 @@
-"""Tables whose cells hold lists, whose channels have a clock each, or that are transposed."""
+"""Tables with lists in cells, with a clock per channel, or with one row per signal."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from dynid.log.readers.dialect import COMMENT
 from dynid.log.readers.json_files import with_plain_numbers
 from dynid.log.readers.parts import SeriesOnOneClock, ascending, first_rows, is_called_clock, numbers_of
 
-# Cells that hold a whole list, as pandas and bagpy write messages: one column for each of its numbers.
+# Cells with a whole list, as pandas and bagpy write messages: one column per number of the list.
 
 # [1, 2], (1, 2), [1 2], array('d', [1, 2]), array([1, 2]), tensor([1, 2])
 _LIST = re.compile(
     r"(?:(?:np\.|numpy\.)?(?:array|tensor)\((?:'\w',\s*)?)?[\[(]\s*(?P<inside>[^\[\]()]*?),?\s*[\])](?:[^\])]*\))?"
 )
-# 1 2 3, in a cell of its own
+# 1 2 3 in a cell
 _BARE = re.compile(r"[-+.\deE]+(?:\s+[-+.\deE]+)+")
-# 1.0,2.0 in a cell of its own: two numbers without points may be one with a decimal comma.
+# 1.0,2.0 in a cell; two numbers without points may be one number with a decimal comma.
 _COMMAS = re.compile(r"[-+.\deE]+(?:[,;]\s*[-+.\deE]+){2,}|[-+\d]*\.[\deE+-]*[,;]\s*[-+\d]*\.[\deE+-]*")
 _BETWEEN = re.compile(r"\s*[,;]\s*|\s+")
-_MOST = 512
+_MOST = 512  # numbers of a list
 
 
 def with_lists_apart(table: Table) -> Table:
-    """The table, with columns name[0], name[1], ... for a column of lists; name[JOINT] where another lists names."""
+    """Expand columns of lists to name[0], name[1], ..., or to name[JOINT] if another column lists names."""
     texts = tuple(getattr(table, "texts", ()))
     first = next(iter(table.batches(texts, 1, 0, 1)), {}) if texts else {}
     cells = {
@@ -42,13 +42,13 @@ def with_lists_apart(table: Table) -> Table:
         for name, values in first.items()
         if isinstance(values, Text) and len(values.codes) and values.codes[0] >= 0
     }
-    parts = {name: found for name, cell in cells.items() if (found := _parts(cell))}
-    numbers = {name: len(found) for name, found in parts.items() if _numbers(found, len(found)) is not None}
+    parts = {name: words for name, cell in cells.items() if (words := _parts(cell))}
+    numbers = {name: len(words) for name, words in parts.items() if _numbers(words, len(words)) is not None}
     numbers = {name: count for name, count in numbers.items() if 1 <= count <= _MOST}
     if not numbers:
         return table
     named = [
-        name for name, found in parts.items() if name not in numbers and len(set(found)) == len(found) > 1
+        name for name, words in parts.items() if name not in numbers and len(set(words)) == len(words) > 1
     ]
     return _Lists(table, numbers, {name: tuple(parts[name]) for name in named[:1]})
 
@@ -59,15 +59,15 @@ def _parts(cell: str) -> list[str]:
         return plain.split()
     if _COMMAS.fullmatch(plain):
         return _BETWEEN.split(plain)
-    found = _LIST.fullmatch(plain)
-    return [one.strip("'\"") for one in _BETWEEN.split(found["inside"]) if one] if found else []
+    match = _LIST.fullmatch(plain)
+    return [item.strip("'\"") for item in _BETWEEN.split(match["inside"]) if item] if match else []
 
 
 def _numbers(parts: list[str], count: int) -> list[float] | None:
     if len(parts) != count:
         return None
     try:
-        return [number_of(one) for one in parts]
+        return [number_of(part) for part in parts]
     except ValueError:
         return None
 
@@ -75,8 +75,15 @@ def _numbers(parts: list[str], count: int) -> list[float] | None:
 class _Lists:
     """A table with the numbers of lists as columns.
 
-    counts: how many numbers a cell of each column of lists holds.    names: what another one says of all equally long
-    ones, in every row, by its own name.
+    Parameters
+    ----------
+    table : Table
+        The table.
+    counts : mapping of str to int
+        Length of the lists of each column of lists.
+    names : mapping of str to tuple of str
+        Names in a column of lists of names, which label all lists of the same length; the same in every row.
+
     """
 
     def __init__(self, table: Table, counts: Mapping[str, int], names: Mapping[str, tuple[str, ...]]) -> None:
@@ -98,7 +105,7 @@ class _Lists:
         return getattr(self._table, name)
 
     def info(self, column: str) -> ColumnInfo:
-        """What the file says of a column."""
+        """Metadata of a column in the file."""
         known = getattr(self._table, "info", None)
         if column in self._places:
             name, _ = self._places[column]
@@ -108,7 +115,7 @@ class _Lists:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yields batches of the named columns; raises InputError for a list of another length or other names."""
+        """Yield batches of the named columns; raises InputError for a list of another length or other names."""
         sources = [self._places[name][0] if name in self._places else name for name in columns]
         checked = list(self._names) if self._labelled & set(sources) else []
         stored = tuple(dict.fromkeys((*sources, *checked)))
@@ -125,8 +132,8 @@ class _Lists:
                 name: lists[source][:, self._places[name][1]] if source in lists else batch[source]
                 for name, source in zip(columns, sources, strict=True)
             }
-            one = batch[stored[0]]
-            row += len(one.codes) if isinstance(one, Text) else len(one)
+            stored_values = batch[stored[0]]
+            row += len(stored_values.codes) if isinstance(stored_values, Text) else len(stored_values)
 
     def _numbers(self, name: str, values: Float | Text, row: int) -> Float:
         count = self._counts[name]
@@ -134,13 +141,13 @@ class _Lists:
             return np.full((len(values), count), np.nan)
         table = np.full((len(values.names) + 1, count), np.nan)
         for code, cell in enumerate(values.names):
-            found = _numbers(_parts(cell), count)
-            if found is None:
+            numbers = _numbers(_parts(cell), count)
+            if numbers is None:
                 at = row + int(np.flatnonzero(values.codes == code)[0])
                 raise self._wrong(
-                    f"column '{name}' = '{cell[:60]}'", f"a list of {count} numbers, as before", at
+                    f"column '{name}' = '{cell[:60]}'", f"a list of {count} numbers, as in the first row", at
                 )
-            table[code] = found
+            table[code] = numbers
         return table[values.codes]
 
     def _check(self, name: str, values: Float | Text, row: int) -> None:
@@ -151,28 +158,28 @@ class _Lists:
                     f"column '{name}' = '{cell[:60]}'", "the same joints in the same order in every row", at
                 )
 
-    def _wrong(self, found: str, expected: str, row: int) -> InputError:
+    def _wrong(self, finding: str, expected: str, row: int) -> InputError:
         place = Place(file=str(self.path), row=row)
-        return InputError("list-cell", found=found, expected=expected, place=place)
+        return InputError("list-cell", found=finding, expected=expected, place=place)
 
 
-# Tables with a clock before each channel, or before those of each joint: time, q1, time, q2, ...
+# Tables with a clock before each channel, or before the channels of each joint: time, q1, time, q2, ...
 
-# Two clocks may be those of two computers.
+# Least number of clocks; two clocks may be those of two computers.
 _LEAST = 3
 
 
 def with_one_clock(table: Table) -> Table:
-    """The table; one whose channels have a clock each, or in groups of as many, on the first clock alone."""
+    """Join the channels of a table with a clock per channel or group of channels; other tables are unchanged."""
     try:
         clocks = _clocks(table)
         return table if clocks is None else _PairedClocks(table, clocks)
-    except InputError:  # they share no time, or have no rows in common
+    except InputError:  # the clocks do not overlap
         return table
 
 
 def _clocks(table: Table) -> tuple[int, ...] | None:
-    """The places of clocks that stand at even distances from the first column on; None = there are none."""
+    """Indices of clocks at even distances from the first column on; None if there are none."""
     names = table.column_names
     called = [k for k, name in enumerate(names) if is_called_clock(name)]
     if len(called) < _LEAST or called[0] != 0:
@@ -186,7 +193,7 @@ def _clocks(table: Table) -> tuple[int, ...] | None:
 
 
 class _PairedClocks(SeriesOnOneClock):
-    """A table with its channels at the times of the first clock.    clocks: the places of the columns of time."""
+    """A table with a clock per channel, joined on one clock; `clocks` are the indices of the columns of time."""
 
     def __init__(self, table: Table, clocks: tuple[int, ...]) -> None:
         names, step = table.column_names, clocks[1]
@@ -195,10 +202,10 @@ class _PairedClocks(SeriesOnOneClock):
         times = numbers_of(table, tuple(names[k] for k in clocks))
         super().__init__(table.path, times, places, self._of_clock, names[0])
         text = (
-            f"a clock before {'each channel' if step == 2 else 'the channels of each'}, {len(clocks)} in all"
+            f"{len(clocks)} clocks, one before {'each channel' if step == 2 else f'each {step - 1} channels'}"
         )
-        if any(not np.array_equal(one, times[names[0]], equal_nan=True) for one in times.values()):
-            text += f": the channels are brought to the times of '{self.rows_of}' on straight lines"
+        if any(not np.array_equal(t, times[names[0]], equal_nan=True) for t in times.values()):
+            text += f": the channels are interpolated linearly to the times of '{self.rows_of}'"
         self.remarks = (
             *getattr(table, "remarks", ()),
             Diagnostic(Severity.NOTE, "parts", text, Place(file=str(table.path))),
@@ -211,11 +218,11 @@ class _PairedClocks(SeriesOnOneClock):
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
-        """Its columns, without the clocks that are left out."""
+        """Columns without the clocks that are left out."""
         return {"": self.column_names}
 
     def info(self, column: str) -> ColumnInfo:
-        """What the file says of a column."""
+        """Metadata of a column in the file."""
         known = getattr(self._table, "info", None)
         return ColumnInfo(unit=known(column).unit) if known is not None else ColumnInfo()
 
@@ -223,17 +230,17 @@ class _PairedClocks(SeriesOnOneClock):
         return numbers_of(self._table, names)
 
 
-# Text tables that are turned: a line for each signal, as numpy.savetxt writes an array of signals by time.
+# Transposed text tables: one line per signal, as numpy.savetxt writes an array of signals by time.
 
-# Lines of a turned table, and cells of each: of a log there are more rows, and fewer columns.
+# Most lines and least cells of a transposed table; other logs have more rows and fewer columns.
 _MOST_LINES, _LEAST_CELLS = 128, 500
-_TIMES_LINES = 4
+_TIMES_LINES = 4  # least ratio of cells to lines
 _MOST_BYTES = 1 << 28
 _SIGNALS_IN_ROWS_BETWEEN = re.compile(r"\s*[,;\t]\s*|\s+")
 
 
 def signals_in_rows(path: Path) -> ArrayTable | None:
-    """The table of a file whose few long lines are one signal each, by name where they begin with one; else None.
+    """Open a text file with one signal per line, each line optionally starting with a name; None for other files.
 
     Raises RefusedError for a file that is too large.
     """
@@ -247,7 +254,7 @@ def signals_in_rows(path: Path) -> ArrayTable | None:
             if len(lines) > _MOST_LINES or (lines and len(lines[-1]) < _LEAST_CELLS):
                 return None
     Budget(path).spend(sum(map(len, lines)) * 8, "numbers")
-    rows = [[one for one in _SIGNALS_IN_ROWS_BETWEEN.split(line) if one] for line in lines]
+    rows = [[cell for cell in _SIGNALS_IN_ROWS_BETWEEN.split(line) if cell] for line in lines]
     count = len(rows[0]) if rows else 0
     if len(rows) < 2 or count < max(_LEAST_CELLS, _TIMES_LINES * len(rows)) or {count} != {*map(len, rows)}:
         return None
@@ -260,7 +267,9 @@ def signals_in_rows(path: Path) -> ArrayTable | None:
     numbers = np.array(values, dtype=np.float64)
     if not any(named):
         return ArrayTable(path, [StoredArray.of("column", numbers)])
-    return ArrayTable(path, [StoredArray.of(cells[0], one) for cells, one in zip(rows, numbers, strict=True)])
+    return ArrayTable(
+        path, [StoredArray.of(cells[0], signal) for cells, signal in zip(rows, numbers, strict=True)]
+    )
 
 
 def _number(cell: str) -> float | None:
