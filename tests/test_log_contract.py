@@ -29,6 +29,7 @@ from dynid.log.readers.lerobot import LeRobotReader
 from dynid.log.readers.mat_files import MatReader
 from dynid.log.readers.numpy_files import NpyReader, NpzReader
 from dynid.log.readers.parquet import ParquetReader
+from dynid.log.readers.recording_folder import RecordingReader
 from dynid.log.readers.torch_files import TorchReader
 from dynid.testing import LogReaderContract
 from tests.log import formats
@@ -218,12 +219,13 @@ class TestWorkbook(LogReaderContract):
 
 
 def test_every_registered_reader_is_tested_here() -> None:
-    # A LeRobot data set is a folder of Parquet files: it has no first bytes. Printed messages and named values hold no
+    # A LeRobot data set and a recording are folders of Parquet files: they have no first bytes (recordings are tested in
+    # tests/recording). Printed messages and named values hold no
     # columns of any name, nor do YAML, traces and ports of a dump: their tests stand in tests/log, test_messages.py,
     # test_text_forms.py, test_yaml_files.py, test_traces.py and test_port_folders.py.
     kinds = {CsvReader, ParquetReader, BagReader, NpzReader, NpyReader, MatReader, Hdf5Reader, TorchReader}
     assert {type(reader) for reader in READERS.values()} == kinds | {
         JsonReader, LeRobotReader, PortFolderReader, EchoReader, YamlReader, XmlMessagesReader, NamedValuesReader,
-        WorkbookReader, TraceReader,
+        WorkbookReader, TraceReader, RecordingReader,
     }  # fmt: skip
     assert [suffix for reader in BAG_READERS for suffix in reader.suffixes] == [".bag", ".mcap", ".db3"]

@@ -310,7 +310,7 @@ def test_spinning_rotors_that_cannot_be() -> None:
     with pytest.raises(UsageError, match="3, one per joint"):
         SpinningRotor(((1.0, 0.0, 0.0),)).torque_regressor(robot, samples, every)
     for carriers, message in (
-        (("base",), "3, one a motor"),
+        (("base",), "3, one per motor"),
         (("base", "base", "linc1"), "'linc1' that carries"),
     ):
         with pytest.raises(UsageError, match=message):
