@@ -31,8 +31,8 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.estimate.least_squares import WLS
 from dynid.identification.experiment import open_log
 from dynid.identification.pipeline import identify
-from dynid.identification.schema import SelectionEntry
 from dynid.identification.settings import DEFAULT_TERMS, Settings
+from dynid.log.clocks import Selection
 from dynid.report.figures import BLUE, VERMILION, Axis, Figure, Panel, dots, level_band, row_of
 from dynid.run.agreement import Agreement, agreement
 from dynid.run.result import Identification
@@ -79,7 +79,7 @@ def runs_of(case: Case, data: Path, default: bool) -> list[tuple[str, Identifica
     plain = Settings(terms=DEFAULT_TERMS, estimator=WLS(), preparation=Preparation(cutoff=case.cutoff))
     runs = []
     for recording in case.recordings:
-        chosen = recording if isinstance(recording, str) else SelectionEntry(part=recording)
+        chosen = recording if isinstance(recording, str) else Selection(part=recording)
         diagnostics = Diagnostics()
         log = open_log(experiment, [data / case.folder / "data.parquet"], robot, [chosen], diagnostics)
         settings = Settings() if default else plain

@@ -39,8 +39,8 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
 from dynid.identification.experiment import Experiment, open_log
 from dynid.identification.pipeline import identify
-from dynid.identification.schema import SelectionEntry
 from dynid.identification.settings import Settings
+from dynid.log.clocks import Selection
 from dynid.log.read import Log
 from dynid.robot import load_robot
 from dynid.robot.model import RobotModel
@@ -134,7 +134,7 @@ def ur10e(data: Path) -> Cases:
         experiment = Experiment.read(mapping)
 
         def opened(name: str) -> Any:
-            entry = SelectionEntry(trajectory=name, window=WINDOWS[name]) if name in WINDOWS else name
+            entry = Selection(name, window=WINDOWS[name]) if name in WINDOWS else name
             return open_log(experiment, [file], robot, [entry], Diagnostics())
 
         for free in (name for name in names if name.startswith("id/") and name not in LOADED):

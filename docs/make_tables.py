@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -62,7 +63,7 @@ def written(info: Any) -> str:
     default = info.get_default(call_default_factory=True)
     if default is None:
         return "-"
-    if isinstance(default, BaseModel):
+    if isinstance(default, BaseModel) or is_dataclass(default):
         return "own table"
     return f"`{json.dumps(default)}`"
 
@@ -72,7 +73,7 @@ def key_rows(model: type[BaseModel]) -> list[str]:
     rows = {
         info.alias or name: (words_of(info), written(info), info.description or "")
         for name, info in model.model_fields.items()
-        if not isinstance(info.default, BaseModel)
+        if written(info) != "own table"
     }
     if model is schema.EstimateSection:
         of_methods = {

@@ -54,7 +54,7 @@ def test_the_delay_is_found(found: Identification) -> None:
     assert servo.hold == pytest.approx(0.005)
     (note,) = [one for one in found.diagnostics if one.identifier == "command-delay"]
     assert "samples" in note.text
-    assert "held for 5 ms" in note.text
+    assert "for 5 ms each" in note.text
     assert servo.loop == "computer"
     (note,) = [one for one in found.diagnostics if one.identifier == "command-loop"]
     assert "--loop drive" in note.text
@@ -83,7 +83,7 @@ def test_gains_are_sought_on_the_scale_of_the_description(recording: Recording, 
     assert servo is not None
     assert servo.kp == pytest.approx(KP, rel=0.05)
     (doubt,) = [one for one in found.diagnostics.doubts if one.identifier == "drive-gain"]
-    assert "the description's masses" in doubt.text
+    assert "scale of its masses" in doubt.text
     assert "--kp" in doubt.text
 
 

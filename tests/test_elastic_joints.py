@@ -108,7 +108,7 @@ def test_one_encoder_gives_the_rigid_model_and_says_what_is_lost(arm: Arm, log: 
     assert found.estimate.group_names == ("j1", "j2")
     assert not [c for c in found.estimate.columns if c.term == "stiffness"]
     (warning,) = [d for d in diagnostics.warnings if d.identifier == "one-encoder"]
-    for word in ("j1, j2", "rigid", "stiffness and damping", "rotor's inertia apart", "motor_position"):
+    for word in ("j1, j2", "rigid", "stiffness and damping", "not separated", "motor_position"):
         assert word in warning.text
     assert "stiffness" not in found.log_summary
 
@@ -142,7 +142,7 @@ def test_exchanged_encoders_are_doubted_with_the_evidence(arm: Arm, log: Log) ->
     exchanged = log.with_mapping(replace(m, position=m.motor_position, motor_position=m.position))
     found = identify(arm.robot, exchanged, ELASTIC, diagnostics=Diagnostics())
     (doubt,) = [one for one in found.diagnostics.doubts if one.identifier == "encoders-exchanged"]
-    assert re.search(r"j1: -.*N m/rad.*j2: -.*exchange the columns", doubt.text)
+    assert re.search(r"j1: -.*N m/rad.*j2: -.*swap the columns", doubt.text)
     assert found.verdict.level in ("doubtful", "poor")
 
 

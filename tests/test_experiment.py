@@ -11,8 +11,9 @@ from dynid.base import Diagnostics, DynidError, InputError
 from dynid.estimate import OLS, WLS, FeasibleFit, Ridge
 from dynid.identification import Experiment, Settings, open_log
 from dynid.identification.experiment import named_files
-from dynid.identification.schema import PrepareSection, SelectionEntry
+from dynid.identification.schema import PrepareSection
 from dynid.identification.settings import DEFAULT_TERMS, settings_to_experiment
+from dynid.log import Selection
 from dynid.signals import Preparation
 from dynid.terms import ChannelTorque, Coulomb, RigidBody
 from dynid.testing import random_robot, simulated_log
@@ -39,7 +40,7 @@ def test_the_log_chooses_the_model_where_none_is_given(tmp_path: Path) -> None:
 
 def test_defaults_and_names_agree_with_the_settings() -> None:
     assert {f.name for f in fields(Preparation)} == set(PrepareSection.model_fields)
-    assert Preparation(**PrepareSection().model_dump()) == Preparation()
+    assert PrepareSection().made(Preparation) == Preparation()
 
 
 def test_everything_can_be_said(tmp_path: Path) -> None:
@@ -69,8 +70,8 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
     assert settings.estimator == Ridge(2.5, rounds=7)
     assert settings.preparation == Preparation(cutoff=5.0, rest=0.0, velocity="measured")
     assert (settings.folds, settings.seed, settings.block_seconds) == (4, 3, 0.7)
-    assert experiment.data.train == ["a*", SelectionEntry(trajectory="b", window=(1.0, 2.0))]
-    assert experiment.data.validate_on == [SelectionEntry(trajectory="b", part=(0.5, 1.0))]
+    assert experiment.data.train == ["a*", Selection("b", window=(1.0, 2.0))]
+    assert experiment.data.validate_on == [Selection("b", part=(0.5, 1.0))]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,7 @@ def test_options_that_do_not_fit_are_named_with_their_line(
 
 def test_logs_are_opened_with_the_selection(tmp_path: Path) -> None:
     path = simulated_log(tmp_path / "walk.parquet", ROBOT, DEFAULT_TERMS, _ones(), seconds=4.0)
-    log = open_log(Experiment.read(None), [path], ROBOT, [SelectionEntry(part=(0.0, 0.5))], Diagnostics())
+    log = open_log(Experiment.read(None), [path], ROBOT, [Selection(part=(0.0, 0.5))], Diagnostics())
     assert log.duration == pytest.approx(2.0, abs=0.02)
     with pytest.raises(InputError, match="no trajectory 'run'"):
         open_log(Experiment.read(None), [path], ROBOT, ["run"], Diagnostics())

@@ -62,7 +62,7 @@ def test_frozen_spells_cost_a_model_nothing(tmp_path: Path, seed: int) -> None:
         assert (std < 2.0 * usual).all()
         assert (np.abs(value - VISCOUS) < 4.0 * usual + 0.005 * VISCOUS).all()
         assert any(
-            f"{sum(lengths)} rows are left out" in one.text
+            f"{sum(lengths)} frozen rows are dropped" in one.text
             for one in run.diagnostics
             if one.identifier == "time-base"
         )

@@ -20,9 +20,9 @@ from dynid.report.sections.residuals import explained
 from dynid.run import Identification, load
 from dynid.run.validation import read_samples, travel_at_rest
 from dynid.signals import Preparation
-from dynid.signals.effort_at_rest import _Asked as Asked
-from dynid.signals.effort_at_rest import _compared as compared
+from dynid.signals.effort_at_rest import _compare as compared
 from dynid.signals.effort_at_rest import _Reference as Reference
+from dynid.signals.effort_at_rest import _StandsByTime as Asked
 from dynid.signals.effort_at_rest import efforts_at_rest
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import BRIEF_BINS, REST, STANDING, stands

@@ -18,9 +18,8 @@ from dynid.estimate import WLS
 from dynid.feasible.bodies import THINNEST
 from dynid.identification import Experiment, Settings, open_log
 from dynid.identification.pipeline import identify
-from dynid.identification.schema import SelectionEntry
 from dynid.kernel import inverse_dynamics
-from dynid.log import Log, read_log, write_log
+from dynid.log import Log, Selection, read_log, write_log
 from dynid.robot import RobotModel, load_robot
 from dynid.robot.load import lock_joints
 from dynid.run import Identification
@@ -465,7 +464,7 @@ def test_the_command(run: Run, short: Logs, tmp_path: Path) -> None:
     assert run("payload", tmp_path / "run", tmp_path / "missing.parquet").code == 3
 
 
-def ur10e(data_dir: Path, *selection: SelectionEntry) -> tuple[Experiment, RobotModel, Log]:
+def ur10e(data_dir: Path, *selection: Selection) -> tuple[Experiment, RobotModel, Log]:
     robot = load_robot(ROBOTS / "ur10e_innopolis.toml")
     experiment = Experiment.read(ROBOTS / "ur10e_innopolis.experiment.toml")
     file = data_dir / "ur10e_innopolis" / "data.parquet"
@@ -473,7 +472,7 @@ def ur10e(data_dir: Path, *selection: SelectionEntry) -> tuple[Experiment, Robot
 
 
 def test_ur10e(data_dir: Path) -> None:
-    free = SelectionEntry(trajectory="id/ur-20_02_19_14harm50sec", window=(2.0, 54.0))
+    free = Selection("id/ur-20_02_19_14harm50sec", window=(2.0, 54.0))
     experiment, robot, alone = ur10e(data_dir, free)
     described = load_robot(data_dir / "ur10e_innopolis" / "robot.urdf")
     robot = replace(
@@ -483,7 +482,7 @@ def test_ur10e(data_dir: Path) -> None:
         experiment, [data_dir / "ur10e_innopolis" / "data.parquet"], robot, [free], Diagnostics()
     )
     run = identify(robot, alone, experiment.settings(), threads=1)
-    entry = SelectionEntry(trajectory="id/ur-20_02_19_14harm50secLoad", window=(3.2, 53.4))
+    entry = Selection("id/ur-20_02_19_14harm50secLoad", window=(3.2, 53.4))
     log = open_log(experiment, [data_dir / "ur10e_innopolis" / "data.parquet"], robot, [entry], Diagnostics())
     found = find_payload(run, log, unloaded=alone, scale=ScaleRule.DESCRIPTION, threads=1)
     low, high = found.interval()[0]

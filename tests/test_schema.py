@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,13 @@ import pytest
 
 from dynid.base import DynidError, InputError, UsageError, options_of
 from dynid.estimate import CATALOGUE
+from dynid.feasible.limits import LinkLimits
 from dynid.identification import Experiment, Settings
+from dynid.identification.blocks import Blocks
 from dynid.identification.schema import ExperimentFile, json_schema, method_options
 from dynid.robot import load_robot
-from dynid.signals import Preparation
-from dynid.verbs.statics import Standstill
+from dynid.robot.options import Reading, ServoSettings
+from dynid.signals.settings import Preparation, Standstill
 from tests.command_line import Run
 
 
@@ -92,13 +93,17 @@ def test_python_has_the_same_ranges() -> None:
 def test_every_option_of_a_method_has_a_sentence() -> None:
     for name, kinds in method_options().items():
         assert all(one.option.doc for one in kinds), name
-    for kind in (Preparation, Settings.__mro__[1]):
-        assert all(one.option.doc for one in options_of(kind).values())
+    for kind in (Preparation, Standstill, LinkLimits, Blocks):
+        assert all(described.option.doc for described in options_of(kind).values())
 
 
-def test_statics_and_poses_have_one_default() -> None:
-    section = ExperimentFile().statics
-    assert Standstill() == Standstill(**{f.name: getattr(section, f.name) for f in fields(Standstill)})
+def test_sections_are_the_settings_that_python_takes() -> None:
+    content = ExperimentFile()
+    assert content.prepare == Preparation()
+    assert content.drive == ServoSettings()
+    assert content.statics.made(Standstill) == Standstill()
+    assert content.estimate.made(Blocks) == Blocks()
+    assert content.robot.made(Reading) == Reading()
 
 
 def allowed(schema: dict[str, Any], form: dict[str, Any], value: Any) -> bool:

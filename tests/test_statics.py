@@ -16,6 +16,7 @@ from dynid.identification import Settings
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.robot import RobotModel, TorqueSide, load_example
 from dynid.signals import Preparation, poses_at_rest
+from dynid.signals.settings import Standstill
 from dynid.terms import (
     ChannelTorque,
     Compliance,
@@ -30,7 +31,6 @@ from dynid.terms import (
 from dynid.terms.torque_delay import TorqueDelay
 from dynid.testing import synthetic_regression
 from dynid.verbs.statics import (
-    Standstill,
     StaticPoses,
     balanced,
     find_poses,

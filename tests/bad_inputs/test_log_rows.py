@@ -421,7 +421,7 @@ def test_49_rows_of_other_topics_are_left_out(robot: RobotModel, clean: Columns,
     assert (window.rows, window.empty_rows) == (500, 125)
     nothing = {name: np.full(ROWS, np.nan) for name in clean} | {"t": clean["t"]}
     empty = read_log(write_parquet(tmp_path / "empty.parquet", nothing), robot)
-    expect(caught(lambda: prepare(empty)), UnfitDataError, "no-rows", ("no row of trajectory 'empty'",))
+    expect(caught(lambda: prepare(empty)), UnfitDataError, "no-rows", ("trajectory 'empty' without values",))
 
 
 def test_50_rows_are_sorted_on_request(robot: RobotModel, clean: Columns, tmp_path: Path) -> None:

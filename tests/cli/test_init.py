@@ -281,7 +281,7 @@ def test_a_question_is_written_and_answered(robot_file: Path, tmp_path: Path, ru
     # Left as it is, identify asks for what is missing.
     done = run("identify", robot_file, log, "--config", file, "--out", tmp_path / "run")
     assert done.code == 3
-    assert "still asks: in which unit is the effort?" in done.err
+    assert "in which unit is the effort?" in done.err
     assert file.name in done.err
     # Answered, the next thing is asked: what a current is worth.
     again = ("init", robot_file, log, "--out", file, "--no-ask", "--force", "--answer", "log.effort.unit=A")
@@ -504,7 +504,7 @@ def test_what_is_left_to_ask_is_said_and_nothing_is_left_behind(
     assert run("check", robot_file, log, "--no-fit", "--config", file).out == done.out
     done = run("check", robot_file, log, "--no-fit", "--config", file, *answer)
     assert done.code == 2
-    assert "one of them" in done.err
+    assert "one of both" in done.err
 
 
 def test_commands_stand_in_for_a_torque_that_nobody_measured(

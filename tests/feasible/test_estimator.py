@@ -15,8 +15,8 @@ from dynid.estimate.prior import inertia_known
 from dynid.feasible import least_eigenvalues
 from dynid.identification import Experiment, fitting, open_log
 from dynid.identification.pipeline import identify
-from dynid.identification.schema import SelectionEntry
 from dynid.identification.settings import settings_to_experiment
+from dynid.log.clocks import Selection
 from dynid.robot import load_robot
 from dynid.run import Identification
 from dynid.testing import EstimatorContract, measured_regression
@@ -42,7 +42,7 @@ def half(estimator: Estimator, log: Path, first: bool) -> Identification:
     experiment = Experiment.read(ROBOTS / "panda_gaz.experiment.toml")
     parts = ((0.0, 0.5), (0.5, 1.0))
     training, unseen = (
-        open_log(experiment, [log], robot, [SelectionEntry(part=part)], Diagnostics())
+        open_log(experiment, [log], robot, [Selection(part=part)], Diagnostics())
         for part in (parts if first else parts[::-1])
     )
     with not_examined(), pytest.MonkeyPatch.context() as patch:

@@ -17,7 +17,7 @@ from dynid.estimate.scores import Origin
 from dynid.factor import structural_base
 from dynid.identification import Experiment, open_log
 from dynid.identification.pipeline import identify
-from dynid.identification.schema import SelectionEntry
+from dynid.log.clocks import Selection
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows
 from dynid.run import Identification
@@ -149,9 +149,7 @@ def test_kr300_on_one_short_run_lives_on_its_prior(data_dir: Path) -> None:
     experiment = Experiment.read(ROBOTS / "kr300_rptu.experiment.toml")
     log = data_dir / "kr300_rptu" / "data.parquet"
     training, unseen = (
-        open_log(
-            experiment, [log], robot, [SelectionEntry(trajectory=name, window=(1.8, 8.2))], Diagnostics()
-        )
+        open_log(experiment, [log], robot, [Selection(name, window=(1.8, 8.2))], Diagnostics())
         for name in "AB"
     )
     with not_examined():

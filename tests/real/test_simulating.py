@@ -14,24 +14,24 @@ from dynid.base import Diagnostics, Float
 from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator, LogSource, Regression, regression_of
 from dynid.factor import Assembly, Blocking, Factors, structural_base
 from dynid.identification import Experiment, open_log
-from dynid.identification.schema import SelectionEntry
+from dynid.log import Selection
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows
 from dynid.signals.prepare import prepare
 from tests.robot_files import ROBOTS
 
 PARTS = {
-    "panda_gaz": ([SelectionEntry(part=(0.0, 0.6))], [SelectionEntry(part=(0.7, 1.0))]),
+    "panda_gaz": ([Selection(part=(0.0, 0.6))], [Selection(part=(0.7, 1.0))]),
     "kr300_rptu": (
         [
-            SelectionEntry(trajectory="A", window=(1.8, 8.2)),
-            SelectionEntry(trajectory="B", window=(1.8, 8.2)),
+            Selection("A", window=(1.8, 8.2)),
+            Selection("B", window=(1.8, 8.2)),
         ],
-        [SelectionEntry(trajectory="C", window=(1.8, 8.2))],
+        [Selection("C", window=(1.8, 8.2))],
     ),
     "ur10e_innopolis": (
-        [SelectionEntry(trajectory="id/ur-20_02_12-50sec_12harm", window=(3.76, 33.0))],
-        [SelectionEntry(trajectory="id/ur-20_02_12-40sec_12harm", window=(5.32, 20.0))],
+        [Selection("id/ur-20_02_12-50sec_12harm", window=(3.76, 33.0))],
+        [Selection("id/ur-20_02_12-40sec_12harm", window=(5.32, 20.0))],
     ),
 }
 

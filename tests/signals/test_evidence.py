@@ -254,13 +254,13 @@ def test_a_joint_that_reads_zero_says_nothing_of_the_clock() -> None:
     moving = find_time_base([(polls, lines)], 3)
     still = np.insert(lines, 3, 0.0, axis=0)
     found = find_time_base([(polls, still)], 4)
-    assert (found.drop_held, found.smoothing) == (moving.drop_held, moving.smoothing)
+    assert (found.drop_repeated, found.smoothing) == (moving.drop_repeated, moving.smoothing)
 
 
 def test_held_rows_and_scattered_stamps_are_found() -> None:
     polls, times, lines = polled(run_of(2.0))
     base = find_time_base([(polls, lines)], 3)
-    assert base.drop_held
+    assert base.drop_repeated
     assert base.smoothing > 0
     assert "repeat" in base.reason
     assert "regular clock" in base.reason
@@ -291,7 +291,7 @@ def test_frozen_spells_are_left_out_wherever_chunks_end(seed: int) -> None:
         wanted[first : first + length] = True
     np.testing.assert_array_equal(frozen_rows(t, lines, 3), wanted)
     base = find_time_base([(t[:8192], lines[:, :8192])], 3)
-    assert "9 rows are left out" in base.reason
+    assert "9 frozen rows are dropped" in base.reason
     for size in (1, 3, 250, 5000, len(t)):
         kept, values = streamed(base, t, lines, size)
         np.testing.assert_array_equal(kept, t[~wanted])
@@ -328,7 +328,7 @@ def test_a_robot_at_rest_is_not_held() -> None:
     tau = np.round(run.tau[::10].T)
     tau[:, 500:1100] = tau[:, 500:501]
     lines, t = np.concatenate([q, tau]), np.arange(q.shape[1]) / 100.0
-    base = TimeBase(drop_held=True, step=0.01)
+    base = TimeBase(drop_repeated=True, step=0.01)
     kept, _ = streamed(base, t, lines)
     assert np.diff(kept).max() < 0.05
 
@@ -347,7 +347,7 @@ def late(run: Run, share: float, seed: int = 0) -> tuple[Float, Float, Float]:
 def test_rows_that_are_a_message_behind_are_taken_at_its_time() -> None:
     t, times, lines = late(run_of(2.0), 0.1)
     base = find_time_base([(t, lines)], 3)
-    assert (base.drop_held, base.mend_late, base.smoothing) == (True, True, 0)
+    assert (base.drop_repeated, base.shift_late, base.smoothing) == (True, True, 0)
     assert "message before theirs" in base.reason
     fresh = np.append(True, np.diff(times) > 0)
     behind = fresh & (times < t)

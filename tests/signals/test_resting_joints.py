@@ -13,7 +13,7 @@ from dynid.identification.pipeline import identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.robot import RobotModel, load_robot
 from dynid.run.validation import validate
-from dynid.signals.effort_at_rest import _Trial, unexplained_at_rest
+from dynid.signals.effort_at_rest import _RestingTrial, unexplained_at_rest
 from dynid.terms import Coulomb, RigidBody, Viscous
 from tests.robot.shipped import shipped
 
@@ -99,7 +99,7 @@ def test_efforts_that_never_change_in_a_part_of_a_log_explain_nothing() -> None:
     bodies, friction = rng.normal(size=(3, 200, 4)), rng.normal(size=(3, 200, 2))
     effort = bodies @ rng.normal(size=4)
     effort[1] = 0.0
-    trial = _Trial(bodies, friction, effort, np.arange(200) % 2 == 1)
+    trial = _RestingTrial(bodies, friction, effort, np.arange(200) % 2 == 1)
     assert trial.explained(np.array([0, 1]), 2) == pytest.approx(1.0, abs=1e-9)
     assert trial.explained(np.array([0, 2]), 1) == 0.0
 

@@ -170,7 +170,13 @@ def _described(entry: Field[Any], hint: Any) -> Described:
     return Described(entry.name, hint, entry.metadata.get(_KEY, Option()), default, required)
 
 
-def check_options(instance: Any, section: str = "") -> None:
+def set_options(instance: Any, kind: Any = None) -> dict[str, Any]:
+    """Values of the options of a dataclass, or of one of its bases, that are not None: as a file writes them."""
+    values = {name: getattr(instance, name) for name in options_of(kind or type(instance))}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def check_options(instance: Any, section: str = "", code: str = "option-range") -> None:
     """Check the range of all options of a dataclass instance; types are not checked.
 
     Parameters
@@ -179,6 +185,8 @@ def check_options(instance: Any, section: str = "") -> None:
         Instance of a dataclass.
     section : str
         Prefix of option names in the message.
+    code : str
+        Code of the error.
 
     Raises
     ------
@@ -190,7 +198,7 @@ def check_options(instance: Any, section: str = "") -> None:
         value = getattr(instance, name)
         if not _in_range(value, described):
             raise UsageError(
-                "option-range",
+                code,
                 found=f"{section + '.' if section else ''}{name} = {value!r}",
                 expected=described.words,
             )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, ValidationError, create_model
 from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, core_schema
 
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, RefusedError
 from dynid.base.files import read_bytes
@@ -190,7 +192,24 @@ class Strict(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, populate_by_name=False)
 
+    def made(self, kind: Callable[..., Made]) -> Made:
+        """The dataclass from whose options the model, or a base of it, was made, with the values of this table."""
+        return kind(**{name: getattr(self, name) for name in options_of(kind)})
 
+
+@dataclass(frozen=True)
+class Table:
+    """In a type, `Annotated[Kind, Table(model_of(Kind, ...))]`: a table of a file that is read as that dataclass."""
+
+    model: type[Strict]
+
+    def __get_pydantic_core_schema__(self, kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Checks the table against the model, then makes the dataclass."""
+        checked = handler.generate_schema(self.model)
+        return core_schema.no_info_after_validator_function(lambda table: table.made(kind), checked)
+
+
+Made = TypeVar("Made")
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -221,7 +240,9 @@ def key(default: Any = ..., doc: str = "", *, unit: str = "", kind: str = "", **
     return Field(description=doc or None, json_schema_extra=extra or None, **more)
 
 
-def model_of(kind: Any, name: str, aliases: Mapping[str, str] | None = None, doc: str = "") -> type[Strict]:
+def model_of(
+    kind: Any, name: str, aliases: Mapping[str, str] | None = None, doc: str = "", base: type[Strict] = Strict
+) -> type[Strict]:
     """Make a model from the options of a dataclass, with their types, ranges, defaults and meanings.
 
     Parameters
@@ -233,7 +254,9 @@ def model_of(kind: Any, name: str, aliases: Mapping[str, str] | None = None, doc
     aliases : mapping of str to str, optional
         Other names of options in files.
     doc : str
-        Docstring of the model; "" = that of the dataclass.
+        Docstring of the model; "" = that of `base` if it has keys, else that of the dataclass.
+    base : type
+        Model whose keys come before the options.
 
     Returns
     -------
@@ -243,9 +266,16 @@ def model_of(kind: Any, name: str, aliases: Mapping[str, str] | None = None, doc
     made: dict[str, Any] = {}
     for field, described in options_of(kind).items():
         default: Any = ... if described.required else described.default
-        given = key(default, described.option.doc, unit=described.option.unit, kind=described.option.kind)
-        made[(aliases or {}).get(field, field)] = (constrained(described.hint, described.option), given)
-    return create_model(name, __base__=Strict, __doc__=doc or kind.__doc__, **made)
+        alias = {"alias": aliases[field]} if aliases and field in aliases else {}
+        made[field] = (constrained(described.hint, described.option), key_of(kind, field, default, **alias))
+    doc = doc or str((base if base.model_fields else kind).__doc__)
+    return create_model(name, __base__=base, __doc__=doc, **made)
+
+
+def key_of(kind: Any, name: str, default: Any = None, **more: Any) -> Any:
+    """A field of a model with the sentence, unit and words of an option of a dataclass.    more: as for `key`."""
+    option = options_of(kind)[name].option
+    return key(default, option.doc, unit=option.unit, kind=option.kind, **more)
 
 
 def option_of(info: FieldInfo) -> Option:
@@ -383,7 +413,7 @@ def _field_at(model: type[BaseModel], path: tuple[Key, ...]) -> FieldInfo | None
             named = {info.alias or name: info for name, info in candidate.model_fields.items()}
             if part in named:
                 field = named[str(part)]
-                models = _models_in(field.annotation)
+                models = models_in(field)
                 break
     return field
 
@@ -429,7 +459,7 @@ def _suggested_key(model: type[BaseModel], path: tuple[Key, ...]) -> str:
 def _sibling_keys(model: type[BaseModel], path: tuple[Key, ...]) -> list[str]:
     """Keys of the table that contains the last key of a path."""
     info = _field_at(model, path[:-1])
-    here = [model] if len(path) == 1 else _models_in(info.annotation) if info is not None else []
+    here = [model] if len(path) == 1 else models_in(info) if info is not None else []
     return [info.alias or name for table in here for name, info in table.model_fields.items()]
 
 
@@ -443,14 +473,21 @@ def _table_by_key(model: type[BaseModel]) -> dict[str, str]:
         for name, info in table_model.model_fields.items():
             key = info.alias or name
             tables.setdefault(key, table)
-            for inner in _models_in(info.annotation):
+            for inner in models_in(info):
                 if inner not in seen:
                     seen.add(inner)
                     stack.append((inner, f"{table}.{key}" if table else key))
     return tables
 
 
+def models_in(info: FieldInfo) -> list[type[BaseModel]]:
+    """The models of the tables that a field takes."""
+    return [model for part in (info.annotation, *info.metadata) for model in _models_in(part)]
+
+
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, Table):
+        return [annotation.model]
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for part in get_args(annotation) for model in _models_in(part)]

@@ -58,8 +58,10 @@ def command(
     """Identify gravity parameters and springs from static poses, and optionally a motion with or after them."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
+    from dynid.identification.blocks import Blocks
     from dynid.identification.experiment import Experiment
     from dynid.run.store import check_output
+    from dynid.signals.settings import Standstill
     from dynid.verbs.statics import balanced, identify_statics
     from dynid.verbs.summary import comparison_data, static_data, static_lines
 
@@ -74,7 +76,7 @@ def command(
     experiment = Experiment.read(config).with_topics(topic).with_accepted(accept).with_robot(robot_options)
     model = experiment.robot(robot, diagnostics)
     model, static_poses = _poses(experiment, poses, table, model, diagnostics)
-    measured = balanced(model, static_poses, experiment.content.statics.tolerance)
+    measured = balanced(model, static_poses, experiment.content.statics.made(Standstill).tolerance)
     if motion and out is not None:
         from dynid.identification.experiment import named_files, open_log
         from dynid.verbs.demo import save
@@ -104,7 +106,7 @@ def command(
             model,
             measured,
             experiment.terms(),
-            seed=experiment.content.estimate.seed,
+            seed=experiment.content.estimate.made(Blocks).seed,
             diagnostics=diagnostics,
         )
         set_results(lambda: static_data(static))
@@ -120,13 +122,13 @@ def _poses(
 ) -> tuple[RobotModel, StaticPoses]:
     from dynid.base.errors import UsageError
     from dynid.identification.experiment import open_log
-    from dynid.verbs.statics import Standstill, find_poses, read_poses
+    from dynid.signals.settings import Standstill
+    from dynid.verbs.statics import find_poses, read_poses
 
     if table:
         if len(files) != 1:
             raise UsageError("pose-tables", found=f"{len(files)} tables", expected="one table of poses")
         return robot, read_poses(files[0], robot)
     section = experiment.content.statics
-    settings = Standstill(section.still, section.dwell, section.settle, section.away)
     log = open_log(experiment, files, robot, section.poses, diagnostics)
-    return log.robot, find_poses(log, settings)
+    return log.robot, find_poses(log, section.made(Standstill))

@@ -133,12 +133,16 @@ class FeasibleFit:
         None, "feasible: lower and upper limit of the total mass; default none", unit="kg", least=0
     )
     limits: Sequence[Mapping[str, Any]] = option(
-        (), "feasible: see `[[estimate.limits]]`", kind="list of tables"
+        (), "feasible: see `[[estimate.limits]]`", kind="a list of tables"
     )
     intervals: str = interval_kind()
     inner: Estimator | None = None
     required: bool = False
-    further: Sequence[Convex] = ()
+    further: Sequence[Convex] = option(
+        (),
+        "feasible: further ones, `{ constraint = NAME, option = value }`, also of a [plug-in](extending.md#plug-ins)",
+        kind="a list of names or tables",
+    )
     mass_share: float = 0.0
     name: str = "feasible"
 

@@ -11,11 +11,13 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, Place, RefusedError, UsageError
+from dynid.base.options import option, options_of
+from dynid.base.records import dataclass
 from dynid.feasible.constraints import BodyMass, CentreHalfSpaces, Convex, InsideEllipsoid, InsideHull
 from dynid.robot.formats import read_description
 from dynid.robot.meshes import LONGEST, mesh_points
 from dynid.robot.model import RobotModel
-from dynid.robot.options import Reading
+from dynid.robot.options import Reading, Vector
 from dynid.robot.shapes import Geometry, described_shapes, spread_directions
 from dynid.robot.xml import inside
 from dynid.spatial.algebra import rotation_rpy
@@ -60,9 +62,43 @@ def enclosing_points(points: Float) -> Float:
         ) from error
 
 
-KEYS = (
-    "body", "mass", "centre_lower", "centre_upper", "hull", "whole_body", "ellipsoid_centre", "ellipsoid_semi_axes",
-)  # fmt: skip
+@dataclass(frozen=True)
+class LinkLimits:
+    """[[estimate.limits]]: what is known of one link."""
+
+    body: int = option(doc="number of the link, as in the parameters' names", least=1)
+    mass: tuple[float, float] | None = option(None, "window", unit="kg", least=0)
+    centre_lower: Vector | None = option(None, "least coordinates of the centre of mass", unit="m")
+    centre_upper: Vector | None = option(None, "greatest coordinates of the centre of mass", unit="m")
+    hull: list[Vector] | None = option(
+        None, "the centre of mass lies in their convex hull", kind="a list of points (m)"
+    )
+    mesh: str | None = option(
+        None,
+        "in place of `hull`: a mesh beside the experiment file; run folders contain its hull",
+        kind="a file, STL or OBJ",
+    )
+    mesh_scale: float | None = option(
+        None, "0.001 for a mesh in millimetres; 1 without it", unit="m per unit of the file", above=0
+    )
+    mesh_xyz: Vector | None = option(
+        None, "origin of the mesh's frame in the frame of the joint; zero without it", unit="m"
+    )
+    mesh_rpy: Vector | None = option(
+        None, "roll, pitch and yaw of the mesh's frame; zero without it", unit="rad"
+    )
+    whole_body: bool | None = option(
+        None,
+        "all of the link lies in the hull, not only its centre of mass: its inertia must fit in, too",
+    )
+    ellipsoid_semi_axes: Vector | None = option(
+        None, "all of the link lies in this ellipsoid along the axes of the frame", unit="m", above=0
+    )
+    ellipsoid_centre: Vector | None = option(None, "its centre; the origin of the frame without it", unit="m")
+
+
+# A mesh becomes a hull before limits are applied.
+KEYS = tuple(name for name in options_of(LinkLimits) if not name.startswith("mesh"))
 
 
 def limits_of_body(entry: Mapping[str, Any]) -> Sequence[Convex]:
@@ -71,9 +107,7 @@ def limits_of_body(entry: Mapping[str, Any]) -> Sequence[Convex]:
     Parameters
     ----------
     entry : mapping
-        body: number from 1. mass: limits, kg. centre_lower, centre_upper: box of the centre of mass, m. hull: points
-        (k, 3) around the centre of mass, m. whole_body: the whole mass lies in that hull. ellipsoid_semi_axes,
-        ellipsoid_centre: ellipsoid around the link, m; the centre is the origin of the joint frame if it is missing.
+        Keys of `LinkLimits` other than those of a mesh.
 
     Returns
     -------

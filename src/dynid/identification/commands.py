@@ -1,4 +1,4 @@
-"""Logs of commands: what of the drives' position controllers nobody declared, their gains, delay and loops."""
+"""Logs of commands: estimate unknown gains, delays and loops of the position controllers."""
 
 from __future__ import annotations
 
@@ -40,36 +40,46 @@ from dynid.terms.nominal import Nominal
 from dynid.terms.term import Term, Terms
 from dynid.terms.torque_delay import earlier
 
-# How much later than it was logged a command makes its torque.
+# The lag between a logged command and its torque.
 #
-# A torque that is made of commands too early looks like friction and inertia that no robot has, so the lag
-# is estimated before anything else: the plain model is fitted to the commanded torque at every lag of a
-# grid, all from one pass.
+# Torque from commands at the wrong time looks like friction and inertia that no robot has, so the lag is estimated
+# first: the plain model is fitted to the commanded torque at every lag of a grid, all from one pass.
 
-# s, and samples of the log: how far lags are searched. Buses and firmware of servos take 1 to 60 ms, a slow log's
-# commands up to a few of its own rows.
+# s, and samples of the log: longest lag of the search. Buses and firmware of servos take 1 to 60 ms, commands of a slow
+# log up to a few of its rows.
 LONGEST, MOST_SAMPLES = 0.1, 5.0
-# Points of the grid at most; between them the misfit is a parabola.
+# Points of the grid at most; between them the squared error is a parabola.
 MOST_POINTS = 50
-# Hz, and share of the rate. A lag shows in fast motion, friction that the model lacks in slow one: the widest band that
-# an automatic cut-off may have.
+# Hz, and share of the rate: the widest band of an automatic cutoff frequency. A lag shows in fast motion, missing
+# friction in slow motion.
 BAND, BAND_SHARE = 25.0, 0.2
-# Samples in motion that determine a lag to a tenth of a millisecond.
+# Moving samples that determine a lag to a tenth of a millisecond.
 ENOUGH = 200_000
-# Samples that say what friction takes on average.
+# Samples that determine the mean power of friction.
 ENOUGH_FOR_POWER = 2000
-# Joints are weighted by what the model misses of them, which the lag changes.
+# Rounds of weighting joints by their errors, which depend on the lag.
 ROUNDS = 3
-# Of a column's square, in the normal equations of columns of length one.
+# Ridge in the normal equations of columns of unit length.
 RIDGE = 1e-10
 
 
 @dataclass(frozen=True)
 class CommandLag:
-    """By how much torque comes later than its command, s, with its 95 % half width; nan where there are few blocks.
+    """Lag of the torque after its command.
 
-    hold: s, for which a command acts: half of it is part of the lag.    bounded: whether it is the longest that was
-    tried.    rate: of the log, Hz.    driven: whether friction would give most joints power, as none does.
+    Attributes
+    ----------
+    seconds, half_width : float, s
+        The lag and its 95 % half width; nan for too few blocks.
+    hold : float, s
+        Time for which a command acts; half of it is part of the lag.
+    bounded : bool
+        Whether the lag is the longest of the search.
+    rate : float, Hz
+        Rate of the log.
+    driven : bool
+        Whether friction would feed power to most joints, which is impossible.
+
     """
 
     seconds: float
@@ -83,12 +93,28 @@ class CommandLag:
     def of(
         seconds: float, half_width: float, rate: float, bounded: bool = False, driven: bool = False
     ) -> CommandLag:
-        """Commands are held from row to row; where torque comes sooner, the drive had more of them than the log has."""
+        """The lag of commands that act from row to row, or shorter if the lag leaves less than half a row.
+
+        Parameters
+        ----------
+        seconds, half_width : float, s
+            The lag and its 95 % half width.
+        rate : float, Hz
+            Rate of the log.
+        bounded, driven : bool
+            As for the class.
+
+        Returns
+        -------
+        CommandLag
+            The lag.
+
+        """
         return CommandLag(seconds, half_width, min(1.0 / rate, 2.0 * seconds), bounded, rate, driven)
 
     @property
     def delay(self) -> float:
-        """Seconds from a command to the beginning of its torque."""
+        """Seconds from a command to the start of its torque."""
         return max(self.seconds - 0.5 * self.hold, 0.0)
 
     def __str__(self) -> str:
@@ -97,16 +123,28 @@ class CommandLag:
 
 
 def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
-    """The lag by which commanded torque fits the plain model best.
+    """Estimate the lag at which the commanded torque fits the plain model best.
 
-    The plain model is linear, so that its misfit at all lags takes one triangle of its columns and the delayed torques;
-    the minimum is that of a parabola through the best three. The jackknife leaves out blocks of time.
+    The plain model is linear, so that its errors at all lags follow from one triangular factor of its columns and the
+    delayed torques. The minimum is that of a parabola through the best three lags. The interval is a jackknife over
+    blocks of time.
 
-    prepared: a log whose torque has no lag yet.
+    Parameters
+    ----------
+    prepared : Prepared
+        A log whose commanded torque has no lag yet.
+    seed : int
+        Seed of the random states for the structural base.
+
+    Returns
+    -------
+    CommandLag
+        The lag.
+
     """
-    robot, batches = prepared.log.robot, list(some(prepared))
+    robot, batches = prepared.log.robot, list(enough_samples(prepared))
     moved = np.max([np.ptp(samples.q, axis=0) for samples in batches], axis=0) > MOVED
-    lags = grid(prepared.source_rate)
+    lags = candidate_lags(prepared.source_rate)
     plain, rows = DEFAULT_TERMS, TorqueRows()
     alive = plain.alive(robot, moved)
     base = structural_base(robot, plain, rows, seed).mask & alive
@@ -119,33 +157,51 @@ def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
     size = np.diagonal(total, axis1=1, axis2=2)[:, -1]
     for _ in range(ROUNDS):
         weights = np.where(moved & (size > 0), 1.0 / np.where(size > 0, size, 1.0), 0.0)
-        missed = _missed(total, weights, count)
+        missed = _squared_errors(total, weights, count)
         size = missed[int(np.argmin(missed @ weights))]
     curve, M, half = missed @ weights, len(grams), np.nan
     if M > 2:
-        without = np.array([_minimum(lags, _missed(total - own, weights, count) @ weights) for own in grams])
+        without = np.array(
+            [_minimum(lags, _squared_errors(total - block, weights, count) @ weights) for block in grams]
+        )
         spread = np.sqrt((M - 1) / M * np.sum((without - without.mean()) ** 2))
         half = float(student_quantile(M - 1, 0.975)) * float(spread)
     best = int(np.argmin(curve))
     theta = _fitted(total, weights, count)
     power = friction_power(robot, plain, _some_motion(batches), base) @ theta[:, best]
     driven = 2 * int(np.sum(power[moved] < 0)) > int(moved.sum())
-    found, bounded = max(_minimum(lags, curve), 0.0), best == len(lags) - 1
-    return CommandLag.of(found, half, prepared.source_rate, bounded, driven)
+    lag, bounded = max(_minimum(lags, curve), 0.0), best == len(lags) - 1
+    return CommandLag.of(lag, half, prepared.source_rate, bounded, driven)
 
 
-def reading(robot: RobotModel, log: Log, servo: Servo) -> Prepared:
-    """The log with the torque of some controllers, without a lag, in the band in which lags are searched."""
+def prepared_with(robot: RobotModel, log: Log, servo: Servo) -> Prepared:
+    """The log with torque from its commands, without a lag, in the band in which lags are searched.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    log : Log
+        The log.
+    servo : Servo
+        The position controllers.
+
+    Returns
+    -------
+    Prepared
+        The prepared log.
+
+    """
     as_read = replace(log, robot=robot.with_servo(replace(servo, delay=np.nan)))
     rate = 1.0 / float(np.median([median_step(as_read, i) for i in range(len(log.trajectories))]))
     cutoff = min(BAND, BAND_SHARE * rate)
     return prepare(as_read, Preparation(cutoff=cutoff), Diagnostics())
 
 
-def some(prepared: Prepared) -> Iterator[Samples]:
-    """As many samples of a log as determine a lag, those in motion counted: a robot may stand for an hour before it.
+def enough_samples(prepared: Prepared) -> Iterator[Samples]:
+    """Samples from the start of a log until enough of them move; a robot may rest for an hour before.
 
-    Raises UnfitDataError for a log without any.
+    Raises UnfitDataError for a log without usable samples.
     """
     count = 0
     for window in prepared.windows():
@@ -165,23 +221,23 @@ def some(prepared: Prepared) -> Iterator[Samples]:
 
 @dataclass(frozen=True)
 class _Shifted(Term):
-    """The torque of the samples at several lags: targets that stand beside the model's columns."""
+    """The torque of the samples at several lags, as further columns next to those of the model."""
 
     lags: tuple[float, ...]
     name: str = "shifted"
     traits = Traits(reads=Reads.RATE)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """One a lag."""
+        """One column per lag."""
         names = [f"shift{k}" for k in range(len(self.lags))]
         return tuple(Column(name, "1", self.name, 0, prior=0.0, of=Of.ROBOT) for name in names)
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """All of them on every joint."""
+        """All columns on every joint."""
         servo = robot.drive.servo
         back = np.zeros_like(samples.q)
         if servo is not None and servo.on_board:
-            # What the measured motion takes off the torque is not late where the loop is closed on board.
+            # With the loop closed on board only the command is late, not the feedback of the measured motion.
             back = servo.kp * samples.q + servo.kd * samples.dq
         lines = np.array([earlier(samples.tau + back, lag * samples.rate) - back for lag in self.lags])
         index = np.arange(len(self.lags), dtype=np.int64)
@@ -189,29 +245,42 @@ class _Shifted(Term):
         return Panels(columns=(index,) * robot.n, values=values)
 
 
-def grid(rate: float) -> Float:
-    """Lags to try, s, at a rate in Hz."""
+def candidate_lags(rate: float) -> Float:
+    """Lags of the search, s, for a rate in Hz."""
     reach = max(LONGEST, MOST_SAMPLES / rate)
     step = max(1.0 / rate, reach / MOST_POINTS)
-    # One point before zero, so that no lag at all may be the minimum of a parabola, too.
+    # One point before zero, so that the minimum of a parabola may lie at zero lag.
     return np.asarray(step * np.arange(-1, int(np.ceil(reach / step)) + 1))
 
 
 def _grams(factors: Factors, wanted: Bool) -> Float:
-    """X'X (M, n, w, w) of columns and delayed torques by block and joint."""
+    """X'X (M, n, w, w) of columns and delayed torques, by block and joint."""
     place, w = np.cumsum(wanted) - 1, int(wanted.sum())
-    found = np.zeros((len(factors.blocks), len(factors.group_names), w, w))
+    grams = np.zeros((len(factors.blocks), len(factors.group_names), w, w))
     for m, block in enumerate(factors.blocks):
         for g, factor in enumerate(block.groups):
-            own, R = place[factor.columns], factor.R[:, :-1]
-            found[m, g][np.ix_(own, own)] = R.T @ R
-    return found
+            indices, R = place[factor.columns], factor.R[:, :-1]
+            grams[m, g][np.ix_(indices, indices)] = R.T @ R
+    return grams
 
 
-def _missed(grams: Float, weights: Float, count: int) -> Float:
-    """Squares (K, n) by lag and joint that the plain model, fitted at that lag, leaves of the torque's.
+def _squared_errors(grams: Float, weights: Float, count: int) -> Float:
+    """Squared errors (K, n) of the plain model, by lag and joint.
 
-    grams: (n, w, w) of `count` columns of the model, then of the torque at K lags.    weights: (n,) of the joints.
+    Parameters
+    ----------
+    grams : ndarray, shape (n, w, w)
+        X'X of `count` columns of the model, then of the torque at K lags.
+    weights : ndarray, shape (n,)
+        Weights of the joints.
+    count : int
+        Columns of the model.
+
+    Returns
+    -------
+    ndarray, shape (K, n)
+        The errors.
+
     """
     theta = _fitted(grams, weights, count)
     square = np.array([np.diag(g)[count:] for g in grams]).T
@@ -221,7 +290,7 @@ def _missed(grams: Float, weights: Float, count: int) -> Float:
             for g in grams
         ]
     ).T  # fmt: skip
-    # A torque must not fit better for being smaller at some lag.
+    # Scaled, so that a torque does not fit better merely because it is smaller at some lag.
     return np.asarray(np.maximum(left, 0.0) * square[0] / np.where(square > 0, square, 1.0))
 
 
@@ -234,7 +303,7 @@ def _fitted(grams: Float, weights: Float, count: int) -> Float:
 
 
 def _some_motion(batches: Sequence[Samples]) -> Samples:
-    # As many samples as say what friction takes on average.
+    # Enough samples for the mean power of friction.
     kept = [(samples.q[samples.keep], samples.dq[samples.keep]) for samples in batches]
     q, dq = (np.concatenate(lines) for lines in zip(*kept, strict=True))
     step = max(len(q) // ENOUGH_FOR_POWER, 1)
@@ -250,77 +319,100 @@ def _minimum(at: Float, curve: Float) -> float:
     return float(at[k] + 0.5 * (at[1] - at[0]) * (before - after) / bend) if bend > 0 else float(at[k])
 
 
-# Gains of position controllers that nobody declared, by the torque that the description's bodies need along
-# a log.
+# Unknown gains of position controllers, from the torque of the model file's links along a log.
 
-# A gain is determined by a joint whose bodies' torque explains this share of what friction, rotor and damping leave of
-# its errors: below it, what the description lacks decides instead.
+# Share of a joint's position errors (after friction, rotor and damping) that the torque of the links must explain to
+# determine its gain; below it errors of the model file would decide.
 LEAST_EXPLAINED = 0.25
-# Joints whose gains are listed one by one in a message.
+# Joints whose gains a message lists one by one.
 LONGEST_LIST = 7
 
 
 def with_gains(robot: RobotModel, log: Log, servo: Servo, diagnostics: Diagnostics) -> Servo:
-    """Controllers whose unknown gains carry the description's bodies along the log.
+    """Estimate unknown gains with which the controllers carry the model file's links along the log.
 
-    Joint by joint, q_des - q = (bodies' torque + rotor + friction + offset) / kp - (kd / kp) (dq_des - dq), in which no
-    quotient is negative. Joints that do not determine theirs take the median of those that do. Without a commanded
-    velocity kd is part of the viscous friction, and stays.
+    Per joint, q_des - q = (torque of links + rotor + friction + offset) / kp - (kd / kp) (dq_des - dq), with
+    nonnegative quotients. Joints that do not determine their gains get the median of the others. Without a commanded
+    velocity kd is part of the viscous friction and stays unchanged.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    log : Log
+        The log.
+    servo : Servo
+        Controllers with unknown gains.
+    diagnostics : Diagnostics
+        Sink of the claim drive-gain.
+
+    Returns
+    -------
+    Servo
+        The controllers.
+
+    Raises
+    ------
+    InputError
+        If the model file has no inertias or the log does not determine any gain.
+
     """
     names = robot.joint_names
     unknown = ~np.isfinite(servo.kp)
-    who = ", ".join(name for name, one in zip(names, unknown, strict=True) if one)
+    who = ", ".join(names[j] for j in np.flatnonzero(unknown))
     if not np.isfinite(robot.inertia_prior).all():
         raise InputError(
             "no-gains",
-            found=f"commands of {who} in place of a measured torque, without the gains of the position controllers "
-            "and with a description without inertias",
-            expected="kp, and kd if there is damping; or bodies, whose torque along the log gives gains a scale",
-            do="give them as kp = ..., kd = ... under [drive] of the experiment, or as --kp and --kd",
+            found=f"commands of {who} instead of a measured torque, without controller gains or inertias",
+            expected="kp (and kd if there is damping), or a model file with inertias, which give the gains a scale",
+            do="set kp = ... and kd = ... under [drive] of the experiment, or --kp and --kd",
         )
     unit = replace(servo, kp=np.ones(robot.n), kd=np.zeros(robot.n), effort_limit=np.full(robot.n, np.inf))
-    parts = [some(reading(robot, log, unit))]
+    parts = [enough_samples(prepared_with(robot, log, unit))]
     if log.channels.command_velocity:
-        parts.append(some(reading(robot, log, replace(unit, kp=np.zeros(robot.n), kd=np.ones(robot.n)))))
+        parts.append(
+            enough_samples(
+                prepared_with(robot, log, replace(unit, kp=np.zeros(robot.n), kd=np.ones(robot.n)))
+            )
+        )
     readings = list(zip(*parts, strict=True))
     kp, kd = np.array(servo.kp), np.array(servo.kd)
-    own = {j: _gains(robot, readings, j) for j in np.flatnonzero(unknown).tolist()}
-    sure = [j for j, gains in own.items() if gains.explained >= LEAST_EXPLAINED]
+    estimates = {j: _gains(robot, readings, j) for j in np.flatnonzero(unknown).tolist()}
+    sure = [j for j, gains in estimates.items() if gains.explained >= LEAST_EXPLAINED]
     if not sure:
-        nearest = max(own.values(), key=lambda gains: gains.explained)
+        nearest = max(estimates.values(), key=lambda gains: gains.explained)
         raise InputError(
             "no-gains",
-            found=f"commands of {who}, with which the torque of the description's bodies has little to do (at most "
-            f"{100 * nearest.explained:.2g} % of what friction leaves of a joint's error is explained)",
-            expected="kp of these joints, or motion that their bodies' torque follows",
-            do="give kp = ... (and kd = ...) under [drive] of the experiment, or --kp; dynid init reads them from a "
-            "log that holds the commanded torque, too",
+            found=f"commands of {who}, whose position errors the torque of the links explains to at most "
+            f"{100 * nearest.explained:.2g} %, too little to estimate gains",
+            expected="kp of these joints, or motion in which the links matter",
+            do="set kp = ... (and kd = ...) under [drive] of the experiment, or --kp; dynid init reads them from a "
+            "log with the commanded torque",
         )
-    for j, gains in own.items():
-        source = [gains] if j in sure else [own[k] for k in sure]
-        kp[j] = np.median([one.kp for one in source])
-        kd[j] = np.median([one.kd for one in source]) if log.channels.command_velocity else kd[j]
-    if len(own) > LONGEST_LIST:
-        chosen = kp[list(own)]
+    for j, gains in estimates.items():
+        source = [gains] if j in sure else [estimates[k] for k in sure]
+        kp[j] = np.median([estimate.kp for estimate in source])
+        kd[j] = np.median([estimate.kd for estimate in source]) if log.channels.command_velocity else kd[j]
+    if len(estimates) > LONGEST_LIST:
+        chosen = kp[list(estimates)]
         words = [f"{chosen.min():.3g} to {chosen.max():.3g}"]
     else:
-        words = [f"{names[j]} {kp[j]:.3g}" + (f" and {kd[j]:.2g}" if kd[j] else "") for j in own]
-    like = [names[j] for j in own if j not in sure]
-    taken = f" (not determined by {', '.join(like)}, which take those of the others)" if like else ""
-    scale = "all inertias, friction and torques carry the scale of the description's masses"
+        words = [f"{names[j]} {kp[j]:.3g}" + (f" and {kd[j]:.2g}" if kd[j] else "") for j in estimates]
+    like = [names[j] for j in estimates if j not in sure]
+    taken = f" (not determined by {', '.join(like)}, which get the median)" if like else ""
     diagnostics.claim(
         "drive-gain",
-        found=f"position controllers whose gains nobody declared; kp (and kd) that suit the description's bodies are "
-        f"{', '.join(words)}{taken}: {scale}",
-        expected="gains from the drives' settings",
-        do="give kp and kd under [drive] of the experiment, or as --kp and --kd",
+        found=f"unknown controller gains, estimated from the model file's links as kp (and kd) {', '.join(words)}"
+        f"{taken}: inertias, friction and torques have the scale of its masses",
+        expected="gains from the settings of the drives",
+        do="set kp and kd under [drive] of the experiment, or --kp and --kd",
     )
     return replace(servo, kp=kp, kd=kd)
 
 
 @dataclass(frozen=True)
 class _Gains:
-    # Of a joint, and the share of what friction, rotor and damping leave of its errors that its bodies explain.
+    # Of a joint; `explained`: share of its position errors, after friction, rotor and damping, that links explain.
     kp: float
     kd: float
     explained: float
@@ -329,21 +421,24 @@ class _Gains:
 def _gains(robot: RobotModel, readings: Sequence[tuple[Samples, ...]], joint: int) -> _Gains:
     """Gains of a joint at the lag that explains its errors best.
 
-    readings: by stretch of the log, the same samples with the errors of position, and of velocity, as torque.
+    `readings` contains, for each stretch of the log, the same samples with the position errors, and the velocity
+    errors if velocities are commanded, in place of the torque.
     """
-    kept = [np.logical_and.reduce([one.keep for one in stretch]) for stretch in readings]
+    kept = [np.logical_and.reduce([batch.keep for batch in stretch]) for stretch in readings]
     columns = []
     for (samples, *_), keep in zip(readings, kept, strict=True):
         bodies = Nominal().rigid(robot, samples.q, samples.dq, samples.ddq)
-        ones = np.ones_like(samples.q)
-        forms = (bodies, samples.ddq, samples.dq, direction(samples, WIDTH), ones, -ones)
+        constant = np.ones_like(samples.q)
+        forms = (bodies, samples.ddq, samples.dq, direction(samples, WIDTH), constant, -constant)
         columns.append(np.column_stack([form[keep, joint] for form in forms]))
     known = np.concatenate(columns)
-    found = []
-    for lag in grid(readings[0][0].rate):
+    trials = []
+    for lag in candidate_lags(readings[0][0].rate):
         errors = np.concatenate(
             [
-                np.column_stack([earlier(one.tau[:, [joint]], lag * one.rate)[keep, 0] for one in stretch])
+                np.column_stack(
+                    [earlier(batch.tau[:, [joint]], lag * batch.rate)[keep, 0] for batch in stretch]
+                )
                 for stretch, keep in zip(readings, kept, strict=True)
             ]
         )
@@ -352,32 +447,42 @@ def _gains(robot: RobotModel, readings: Sequence[tuple[Samples, ...]], joint: in
         quotients, left = nnls(R[:, :-1] / size, R[:, -1])
         without = nnls((R[:, :-1] / size)[:, 1:], R[:, -1])[1]
         explained = 1.0 - (left / without) ** 2 if without > 0 and quotients[0] > 0 else 0.0
-        found.append((left, explained, quotients / size))
-    _, explained, quotients = min(found, key=lambda one: one[0])
+        trials.append((left, explained, quotients / size))
+    _, explained, quotients = min(trials, key=lambda trial: trial[0])
     if not explained > 0:
         return _Gains(np.nan, np.nan, 0.0)
     kp = 1.0 / quotients[0]
     return _Gains(kp, float(kp * quotients[-1]) if len(readings[0]) > 1 else 0.0, float(explained))
 
 
-# Delay and loops of position controllers, by simulated positions where the log is slow.
+# Delay and loops of position controllers, from simulated positions if the log is slow.
 
-# s: rows from which on torque that is rebuilt from positions says little of a lag, on arms in MuJoCo it is 1 to 10 ms
-# off at rows of 10 to 33 ms, that of simulated positions 0.1 to 0.4 ms; and from which on no computer would close the
-# loops of a robot.
+# s: at slower rows torque from positions hardly determines a lag (on simulated arms it is 1 to 10 ms off at rows of 10
+# to 33 ms, simulated positions 0.1 to 0.4 ms), and no computer closes the loops of a robot so slowly.
 SLOW_ROW = 0.0099
-# s of motion in which the robot is simulated, in the busiest parts of the log: they determine a lag to some 0.1 ms. Of
-# a robot that stands most of the time twice as many seconds are looked at, which hold less motion but cost as much.
+# s of simulated motion, and length of its parts, the busiest of the log: they determine a lag to about 0.1 ms. For a
+# robot that rests most of the time, up to twice as many seconds are simulated.
 SEARCHED, PART = 20.0, 5.0
 LOOKED_AT = 2.0 * SEARCHED
 
 
 @dataclass(frozen=True)
 class DriveTiming:
-    """Controllers with their delay and loop, and how these were found.
+    """Controllers with their delay and loop, and the evidence.
 
-    lag: None where it was declared.    simulated: whether positions said when torque comes.
-    rate: of the log, Hz.    exchanged: whether friction rules out where loops are usually closed at such a rate.
+    Attributes
+    ----------
+    servo : Servo
+        The controllers.
+    lag : CommandLag, optional
+        The lag; None if the delay was declared.
+    rate : float, Hz
+        Rate of the log.
+    simulated : bool
+        Whether the lag is from simulated positions.
+    exchanged : bool
+        Whether friction contradicts the loop that is usual at this rate.
+
     """
 
     servo: Servo
@@ -388,34 +493,53 @@ class DriveTiming:
 
 
 def find_drive_timing(robot: RobotModel, log: Log, servo: Servo, seed: int, threads: int) -> DriveTiming:
-    """Delay and loop of controllers with known gains, those that nobody declared.
+    """Estimate the undeclared delay and loop of controllers with known gains.
 
-    First the lag at which commanded torque fits the plain model; in a slow log then the one at which the simulated
-    robot follows its commands as the log does. Loops are taken to be closed by a computer in fast logs, and on board of
-    the drives in slow ones, unless friction would drive most joints then, and not otherwise.
+    The first estimate is the lag at which commanded torque fits the plain model; in a slow log, a second one is the lag
+    at which the simulated robot follows its commands as in the log. Loops are assumed to be closed by a computer in
+    fast logs and on board of the drives in slow ones, unless only the other choice gives dissipative friction.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    log : Log
+        The log.
+    servo : Servo
+        Controllers with known gains.
+    seed : int
+        Seed of the random states for the structural base.
+    threads : int
+        Threads of the simulations.
+
+    Returns
+    -------
+    DriveTiming
+        The controllers and the evidence.
+
     """
-    rate = reading(robot, log, servo).source_rate
+    rate = prepared_with(robot, log, servo).source_rate
     slow = 1.0 / rate > SLOW_ROW
-    first = _first(robot, log, replace(servo, loop=servo.loop or (DRIVE if slow else COMPUTER)), seed)
+    first = _first_timing(robot, log, replace(servo, loop=servo.loop or (DRIVE if slow else COMPUTER)), seed)
     if not servo.loop and first.lag is not None and first.lag.driven:
-        other = _first(robot, log, replace(servo, loop=COMPUTER if slow else DRIVE), seed)
+        other = _first_timing(robot, log, replace(servo, loop=COMPUTER if slow else DRIVE), seed)
         if other.lag is not None and not other.lag.driven:
             first = replace(other, exchanged=True)
     if first.lag is None or not slow:
         return first
-    # A drive that has no more commands than the log holds them for a row, which is half of that as a lag.
+    # Each command acts for a row, since the drive gets no more commands than the log: half a row of the lag.
     near = replace(first.servo, delay=max(first.lag.seconds - 0.5 / rate, 0.0), hold=1.0 / rate)
-    found = _by_positions(robot.with_servo(near), log, seed, threads)
-    if found is None:
+    timing = _by_positions(robot.with_servo(near), log, seed, threads)
+    if timing is None:
         return first
-    half = float(student_quantile(found.blocks - 1, 0.975)) * found.deviation
-    lag = CommandLag.of(found.lag, half, rate)
+    half = float(student_quantile(timing.blocks - 1, 0.975)) * timing.deviation
+    lag = CommandLag.of(timing.lag, half, rate)
     timed = replace(first.servo, delay=lag.delay, hold=lag.hold)
     return replace(first, servo=timed, lag=lag, simulated=True)
 
 
-def _first(robot: RobotModel, log: Log, servo: Servo, seed: int) -> DriveTiming:
-    prepared = reading(robot, log, servo)
+def _first_timing(robot: RobotModel, log: Log, servo: Servo, seed: int) -> DriveTiming:
+    prepared = prepared_with(robot, log, servo)
     rate = prepared.source_rate
     if np.isfinite(servo.delay):
         hold = servo.hold if np.isfinite(servo.hold) else 1.0 / rate
@@ -430,14 +554,16 @@ def _by_positions(robot: RobotModel, log: Log, seed: int, threads: int) -> Servo
         prepared = prepare(log, Preparation(), Diagnostics())
         return ServoTiming.of(_regression(prepared, list(_busiest(prepared)), seed, threads))
     except DynidError:
-        # A robot that cannot be simulated, too short a log: the run itself says what stops it.
+        # The robot cannot be simulated or the log is too short: the identification itself reports that.
         return None
 
 
 def _without_still(log: Log) -> Log:
-    """The log of the robot whose joints that stand all the time are held there: friction says nothing of them."""
+    """The log with joints locked that never move, whose friction is unknown."""
     robot = log.robot
-    values = np.concatenate([samples.q for samples in some(prepare(log, Preparation(), Diagnostics()))])
+    values = np.concatenate(
+        [samples.q for samples in enough_samples(prepare(log, Preparation(), Diagnostics()))]
+    )
     still = np.flatnonzero(np.ptp(values, axis=0) <= MOVED).tolist()
     if not still:
         return log
@@ -457,10 +583,10 @@ def _regression(prepared: Prepared, batches: list[Samples], seed: int, threads: 
 
 
 def _busiest(prepared: Prepared) -> Iterator[Samples]:
-    """The parts of the log in which the joints move most, with `SEARCHED` seconds of motion, in their order."""
+    """Parts of the log with the fastest motion, `SEARCHED` seconds of it, in the order of time."""
     parts = [
         samples.part(start, start + round(PART * samples.rate))
-        for samples in some(prepared)
+        for samples in enough_samples(prepared)
         for start in range(0, len(samples), round(PART * samples.rate))
     ]
     speed = np.array([np.sum(part.dq**2, axis=0) for part in parts])
@@ -474,16 +600,34 @@ def _busiest(prepared: Prepared) -> Iterator[Samples]:
 def with_found_servo(
     robot: RobotModel, log: Log, seed: int, threads: int, diagnostics: Diagnostics
 ) -> RobotModel:
-    """The robot with gains and delay of its position controllers, those that are unknown found in a log of commands.
+    """Estimate unknown gains, delay and loop of the position controllers from a log of commands.
 
-    The same robot for a log whose torque was measured.    Claims: drive-gain where gains were estimated.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    log : Log
+        The log.
+    seed : int
+        Seed of the random states for the structural base.
+    threads : int
+        Threads of the simulations.
+    diagnostics : Diagnostics
+        Sink of notes, and of the claim drive-gain if gains are estimated.
 
-    Raises InputError for unknown gains of a robot whose bodies are unknown, too, or that the log does not determine.
+    Returns
+    -------
+    RobotModel
+        The robot with its controllers; unchanged for a log with measured torque.
+
+    Raises
+    ------
+    InputError
+        If gains are unknown and the log does not determine them.
+
     """
     if not log.channels.commanded:
         return robot
-    # The simulation of servo loops is loaded for logs of commands alone.
-
     servo = robot.drive.servo or Servo.unknown(robot.n)
     if not servo.known:
         servo = with_gains(robot, log, servo, diagnostics)
@@ -498,12 +642,12 @@ def _report(timing: DriveTiming, diagnostics: Diagnostics) -> None:
     lag = timing.lag
     if lag is None:
         return
-    text = f"commands act {lag} after they were logged, and are held for {1e3 * lag.hold:.3g} ms"
+    text = f"commands act {lag} after they were logged, for {1e3 * lag.hold:.3g} ms each"
     if timing.simulated:
-        diagnostics.note("command-delay", text + ": so the simulated robot follows them best")
+        diagnostics.note("command-delay", text + ", from simulated positions")
     elif lag.bounded:
-        text += ". That is the longest that was tried: give drive.delay, or check that commands and measurements are "
-        diagnostics.warn("command-delay", text + "on one clock")
+        text += ", the longest delay of the search: set drive.delay, or check that commands and measurements have "
+        diagnostics.warn("command-delay", text + "the same clock")
     else:
         diagnostics.note("command-delay", text)
 
@@ -513,16 +657,15 @@ def _report_loop(timing: DriveTiming, diagnostics: Diagnostics) -> None:
     late = float(servo.kp.max()) * servo.lag
     row = f"{1e3 / timing.rate:.3g} ms"
     if servo.on_board:
-        taken, why = "on board of the drives", f"of {row}, in which no computer closes one"
-        other, wrong = COMPUTER, "more than is found"
+        taken, why = "on board of the drives", f"rows of {row} are too slow for a computer"
+        other, wrong = COMPUTER, "more"
     else:
-        taken, why = "by a computer that sends torques", f"of {row}"
-        other, wrong = DRIVE, "less than is found"
+        taken, why = "by a computer that sends torques", f"rows of {row}"
+        other, wrong = DRIVE, "less"
     if timing.exchanged:
-        why = f"of {row}, but friction would drive most joints otherwise"
+        why = f"rows of {row}, but otherwise friction would drive most joints"
     diagnostics.note(
         "command-loop",
-        f"position loops are taken to be closed {taken}: nobody declared it, and the log has rows {why}. If it is the "
-        f"other way round, viscous friction is up to {late:.2g} N m s/rad {wrong}: give --loop {other}, or "
-        f'loop = "{other}" under [drive] of the experiment',
+        f"position loops are assumed to be closed {taken} ({why}). If not, viscous friction is up to {late:.2g} "
+        f'N m s/rad {wrong}: set --loop {other}, or loop = "{other}" under [drive] of the experiment',
     )

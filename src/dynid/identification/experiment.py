@@ -1,10 +1,10 @@
-"""experiment.toml: everything that an identification needs besides a robot and its logs."""
+"""experiment.toml: the settings of an identification, its columns and trajectories."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,36 +12,35 @@ import numpy as np
 
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
-from dynid.base.options import options_of
+from dynid.base.options import options_of, set_options
 from dynid.base.records import dataclass
 from dynid.base.registry import fields_of, load_plugins, meant, named_for, option_value
 from dynid.base.toml import Key, Lines, line_of, read_toml, validate
 from dynid.estimate import CATALOGUE, Estimator, FeasibleFit
 from dynid.feasible.catalogue import constraint_from_spec
-from dynid.feasible.limits import with_hull_of_mesh
-from dynid.identification.schema import (
+from dynid.feasible.limits import LinkLimits, with_hull_of_mesh
+from dynid.identification.blocks import Blocks
+from dynid.identification.schema import DataSection, EstimateSection, ExperimentFile, RobotSection
+from dynid.identification.settings import (
+    AROUND_METHOD,
     NOT_IN_FILES,
-    DataSection,
-    EstimateSection,
-    ExperimentFile,
-    LimitEntry,
-    SelectionEntry,
+    Settings,
+    default_estimator,
+    needs_of,
 )
-from dynid.identification.settings import Settings, default_estimator, needs_of
 from dynid.log.clocks import Selection
 from dynid.log.mapping import channel_map, read_calibration
 from dynid.log.read import Log, read_log
 from dynid.robot.load import read_robot
 from dynid.robot.model import RobotModel
-from dynid.robot.options import Reading, ServoSettings
+from dynid.robot.options import Reading
 from dynid.rows.automatic import AutomaticRows
 from dynid.rows.catalogue import rows_from_spec
 from dynid.rows.rows import Rows
-from dynid.signals.settings import Preparation
 from dynid.terms.catalogue import DEFAULT_TERMS, terms_from_spec
 from dynid.terms.term import Terms
 
-# Questions of `dynid init` that nobody answered: what the file asks in which line, and what to write there.
+# Open questions of `dynid init`: what the file asks, in which line, and what to write there.
 
 _UNITS = {
     "time": "s, ms, us, ns or day",
@@ -58,36 +57,55 @@ class _Question:
 
 
 def refuse_open_questions(log: Mapping[str, Any], robot: RobotModel, file: str, lines: Lines) -> None:
-    """Raises InputErrors, one for each entry of [log] that holds a mark of an unanswered question.
+    """Refuse a [log] table that contains open questions of `dynid init`.
 
-    log: the table as it stands in the file.
+    Parameters
+    ----------
+    log : mapping
+        The table as written in the file.
+    robot : RobotModel
+        The robot.
+    file : str
+        Path of the file; "" if there is none.
+    lines : Lines
+        Line of every key.
+
+    Raises
+    ------
+    InputErrors
+        One error for each entry with an open question.
+
     """
     text = Path(file).read_text(encoding="utf-8").splitlines() if Path(file).is_file() else []
     errors: list[DynidError] = []
     for name, entry in log.items():
         marked = (
-            [key for key, value in entry.items() if _open(key, value)] if isinstance(entry, Mapping) else []
+            [key for key, value in entry.items() if _is_open(key, value)]
+            if isinstance(entry, Mapping)
+            else []
         )
         if not marked:
             continue
         line = line_of(("log", name), lines)
-        asked = _asked_above(text, line)
+        asked = _questions_above(text, line)
         if "columns" in marked and not any(
-            one.key.endswith((".order", ".columns", ".which")) for one in asked
+            question.key.endswith((".order", ".columns", ".which")) for question in asked
         ):
-            # The order of numbers is asked once, of the positions.
-            asked = [one for one in _asked_in(text) if one.key == "log.order"] + asked
+            # The order of the columns is asked once, for the positions.
+            asked = [question for question in _questions_in(text) if question.key == "log.order"] + asked
         about = (
-            ": ".join(("asked there", " ".join(one.text for one in asked))) if asked else "an open question"
+            ": ".join(("asked there", " ".join(question.text for question in asked)))
+            if asked
+            else "an open question"
         )
-        found = ", ".join(f"{key} = {_shown(entry[key])}" for key in marked)
-        answers = [f"--answer '{one.key}={_answers(text, one)}'" for one in asked]
+        marks = ", ".join(f"{key} = {_shown(entry[key])}" for key in marked)
+        answers = [f"--answer '{question.key}={_answers(text, question)}'" for question in asked]
         errors.append(
             InputError(
                 "open-question",
-                found=f"{found} in {name}, {about}",
+                found=f"{marks} in {name}, {about}",
                 expected="; ".join(_expected(name, key, robot) for key in marked),
-                do="write it there, or let `dynid init` write the file again: "
+                do="write the answer there, or run `dynid init` again with "
                 + " ".join(["--force", *(answers or ["--answer KEY=VALUE"])]),
                 place=Place(file=file or None, line=line),
             )
@@ -97,13 +115,13 @@ def refuse_open_questions(log: Mapping[str, Any], robot: RobotModel, file: str, 
 
 
 def questions_of_effort(file: Path) -> list[str]:
-    """What a file that `dynid init` wrote still asks of the effort."""
-    from dynid.layouts.write import open_questions  # and with it all that proposes a mapping
+    """Open questions about the effort in a file that `dynid init` wrote."""
+    from dynid.layouts.write import open_questions  # imports all that detects columns
 
-    return [one for one in open_questions(file.read_text(encoding="utf-8")) if "effort" in one]
+    return [question for question in open_questions(file.read_text(encoding="utf-8")) if "effort" in question]
 
 
-def _open(key: str, value: Any) -> bool:
+def _is_open(key: str, value: Any) -> bool:
     values = (
         list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else [value]
     )
@@ -111,7 +129,7 @@ def _open(key: str, value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else "a list or table with a question mark"
+    return f'"{value}"' if isinstance(value, str) else 'a list or table with "?"'
 
 
 def _expected(name: str, key: str, robot: RobotModel) -> str:
@@ -126,40 +144,40 @@ def _expected(name: str, key: str, robot: RobotModel) -> str:
     return f"{key} = the name of a column" if key == "column" else f"a value of {key}"
 
 
-def _asked_above(text: list[str], line: int | None) -> list[_Question]:
-    """Questions in the comments above a line, with the keys by which `dynid init` takes the answers."""
+def _questions_above(text: list[str], line: int | None) -> list[_Question]:
+    """Questions in the comments above a line, with their keys for --answer."""
     first = last = (line or 1) - 1
     while first > 0 and text[first - 1].startswith("#"):
         first -= 1
-    return _asked_in(text[first:last])
+    return _questions_in(text[first:last])
 
 
-def _asked_in(text: list[str]) -> list[_Question]:
-    found, key = list[_Question](), ""
-    for one in _joined([line for line in text if line.startswith("#")]):
-        decision = re.match(r"([\w.]+) \((sure|likely|asked)\): ", one)
+def _questions_in(text: list[str]) -> list[_Question]:
+    questions, key = list[_Question](), ""
+    for comment in _joined([line for line in text if line.startswith("#")]):
+        decision = re.match(r"([\w.]+) \((sure|likely|asked)\): ", comment)
         if decision is not None:
             key = decision[1] if decision[1].startswith("robot.") else f"log.{decision[1]}"
-        elif one.startswith("QUESTION: "):
-            found.append(_Question(key, one.removeprefix("QUESTION: ")))
-    return found
+        elif comment.startswith("QUESTION: "):
+            questions.append(_Question(key, comment.removeprefix("QUESTION: ")))
+    return questions
 
 
 def _answers(text: list[str], question: _Question) -> str:
-    """Values that the head of the file offers for a question, with bars between them."""
+    """Answers that the head of the file offers for a question, separated by bars."""
     begin = [k for k, line in enumerate(text) if line.startswith(f"#   {question.key}: ")]
-    asked = [f"#{one[3:]}" for one in text[begin[0] :] if one.startswith("#")] if begin else []
+    asked = [f"#{entry[3:]}" for entry in text[begin[0] :] if entry.startswith("#")] if begin else []
     for line in list(_joined(asked))[1:]:
         if line.startswith("- answers: "):
             options = line.removeprefix("- answers: ").split("; ")
-            return "|".join(one.split(" (", maxsplit=1)[0] for one in options)
+            return "|".join(entry.split(" (", maxsplit=1)[0] for entry in options)
         if not line.startswith("- "):
             break
     return "VALUE"
 
 
 def _joined(lines: list[str]) -> Iterator[str]:
-    """Comments with the lines that continue them, which are set in by two blanks more."""
+    """Comments joined with their continuation lines, which are indented by two more spaces."""
     whole = ""
     for line in lines:
         inner = line.removeprefix("#").removeprefix(" ")
@@ -173,13 +191,22 @@ def _joined(lines: list[str]) -> Iterator[str]:
         yield whole
 
 
-# Options of the fit among physically consistent bodies around another method.
-_OF_BODIES = {"strength", "margin", "density", "prior", "total_mass"}
-
-
 @dataclass(frozen=True)
 class Experiment:
-    """A checked experiment file, or the defaults when there is none."""
+    """A checked experiment file, or the defaults without one.
+
+    Attributes
+    ----------
+    content : ExperimentFile
+        The checked content.
+    raw : mapping
+        The content as written.
+    file : str
+        Path of the file; "" without one.
+    lines : Lines
+        Line of every key.
+
+    """
 
     content: ExperimentFile
     raw: Mapping[str, Any]
@@ -188,7 +215,24 @@ class Experiment:
 
     @staticmethod
     def read(path: str | Path | None) -> Experiment:
-        """Reads an experiment file; raises InputErrors with the line of everything that is wrong."""
+        """Read an experiment file and load its plug-ins.
+
+        Parameters
+        ----------
+        path : str, Path or None
+            The file; None for the defaults.
+
+        Returns
+        -------
+        Experiment
+            The experiment.
+
+        Raises
+        ------
+        InputErrors
+            With the line of every error.
+
+        """
         if path is None:
             return Experiment(ExperimentFile(), {}, "", {})
         path = Path(path)
@@ -196,31 +240,61 @@ class Experiment:
         content = validate(ExperimentFile, data, lines, str(path))
         load_plugins(content.plugins, path.parent, Place(file=str(path), line=line_of(("plugins",), lines)))
         _refuse_unknown(content.estimate, lines, str(path))
+        whole = data
         if any(entry.mesh for entry in content.estimate.limits or ()):
-            data = _with_hulls(data, content.estimate.limits or (), path, lines)
-            content = validate(ExperimentFile, data, lines, str(path))
+            whole = _with_hulls(whole, content.estimate.limits or (), path, lines)
         if content.log is not None and content.log.definitions is not None:
-            data = _with_folders(data, path)
-            content = validate(ExperimentFile, data, lines, str(path))
+            whole = _with_folders(whole, path)
         position = content.log.position if content.log is not None else None
         if position is not None and isinstance(position.calibration, str):
-            data = _with_calibration(data, path.parent / position.calibration)
-            content = validate(ExperimentFile, data, lines, str(path))
-        return Experiment(content, data, str(path), lines)
+            whole = _with_calibration(whole, path.parent / position.calibration)
+        if whole is not data:
+            content = validate(ExperimentFile, whole, lines, str(path))
+        return Experiment(content, whole, str(path), lines)
 
     @staticmethod
     def from_dict(stored: Mapping[str, Any]) -> Experiment:
-        """The experiment of a stored run, as `to_dict` gave it; raises InputErrors if it is damaged.
+        """The experiment of a stored run.
 
-        The plug-ins that it names are not imported: a run may come from anyone. Whoever wants them names them again.
+        Its plug-ins are not imported, since a run may come from anyone; name them again to import them.
+
+        Parameters
+        ----------
+        stored : mapping
+            Plain data from `to_dict`.
+
+        Returns
+        -------
+        Experiment
+            The experiment.
+
+        Raises
+        ------
+        InputErrors
+            If the data are damaged.
+
         """
         data = dict(stored)
         return Experiment(validate(ExperimentFile, data, {}, "run.json"), data, "run.json", {})
 
     def with_method(self, method: str) -> Experiment:
-        """The same experiment with another method of estimation; options that it does not have are left out.
+        """The same experiment with another method; options that the method lacks are dropped.
 
-        Raises UsageError for a method that does not exist.
+        Parameters
+        ----------
+        method : str
+            Name of the method.
+
+        Returns
+        -------
+        Experiment
+            The experiment.
+
+        Raises
+        ------
+        UsageError
+            For an unknown method.
+
         """
         if method not in CATALOGUE:
             raise UsageError(
@@ -231,53 +305,79 @@ class Experiment:
             )
         kept = _COMMON | set(fields_of(CATALOGUE[method]))
         if self.content.estimate.feasible:
-            kept |= _OF_BODIES
+            kept |= AROUND_METHOD
         elif CATALOGUE[method] is not FeasibleFit:
             kept -= {"limits", "constraints"}
         section = {k: v for k, v in dict(self.raw.get("estimate", {})).items() if k in kept}
-        return self._with("estimate", section | {"method": method})
+        return self._with_key("estimate", section | {"method": method})
 
     def with_topics(self, topics: Sequence[str] | None) -> Experiment:
-        """The same experiment with these topics of bags under [log]; None or empty = as it is."""
+        """The same experiment with these topics of bags under [log]; unchanged for None or none."""
         if not topics:
             return self
-        return self._with("log", dict(self.raw.get("log", {})) | {"topic": list(topics)})
+        return self._with_key("log", dict(self.raw.get("log", {})) | {"topic": list(topics)})
 
     def with_values(self, written: Mapping[str, Mapping[str, Any]]) -> Experiment:
-        """The same experiment with other values of some keys, table by table, as given on a command line.
+        """The same experiment with other values of some keys, as given on a command line.
 
-        Raises InputErrors for values that the keys do not take.
+        Parameters
+        ----------
+        written : mapping
+            Values by table and key.
+
+        Returns
+        -------
+        Experiment
+            The experiment.
+
+        Raises
+        ------
+        InputErrors
+            For values that the keys do not accept.
+
         """
         given = {table: dict(keys) for table, keys in written.items() if keys}
         validate(ExperimentFile, given, {}, "command line")
         experiment = self
         for table, keys in given.items():
-            experiment = experiment._with(table, dict(experiment.raw.get(table, {})) | keys)
+            experiment = experiment._with_key(table, dict(experiment.raw.get(table, {})) | keys)
         return experiment
 
-    def _with(self, table: str, section: Mapping[str, Any]) -> Experiment:
-        raw = dict(self.raw) | {table: dict(section)}
+    def _with_key(self, key: str, value: Any) -> Experiment:
+        raw = dict(self.raw) | {key: value}
         return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
 
     def with_accepted(self, codes: Sequence[str] | None) -> Experiment:
-        """The same experiment with further claims accepted; raises UsageError for a code that no claim has."""
+        """The same experiment with further accepted claims; raises UsageError for the code of no claim."""
         if not codes:
             return self
-        accept = list(claim_codes((*self.content.accept, *codes)))
-        raw = dict(self.raw) | {"accept": accept}
-        return replace(self, raw=raw, content=validate(ExperimentFile, raw, self.lines, self.file))
+        return self._with_key("accept", list(claim_codes((*self.content.accept, *codes))))
 
     def with_robot(self, options: Mapping[str, Any]) -> Experiment:
-        """The same experiment with other values of keys of [robot]; tables (lock, xacro) are added to.
+        """The same experiment with other values under [robot]; entries of tables (lock, xacro) are added.
 
-        Raises InputErrors for values that the keys do not take.
+        Parameters
+        ----------
+        options : mapping
+            Values by key.
+
+        Returns
+        -------
+        Experiment
+            The experiment.
+
+        Raises
+        ------
+        InputErrors
+            For values that the keys do not accept.
+
         """
         before = dict(self.raw.get("robot", {}))
         given = dict(options)
-        if self._folder and "packages" in given:  # those of the file are beside it, these are not
-            given["packages"] = [str(Path(one).absolute()) for one in given["packages"]]
+        if self._folder and "packages" in given:  # paths in the file are relative to it, these are not
+            given["packages"] = [str(Path(folder).absolute()) for folder in given["packages"]]
         if given.get("xacro") is True and before.get("xacro"):
-            del given["xacro"]  # the file's arguments ask for the same, and more
+            del given["xacro"]  # implied by the arguments in the file
         tables = {key: table for key, table in before.items() if isinstance(table, Mapping)}
         merged = {
             key: {**tables.get(key, {}), **value} if isinstance(value, Mapping) else value
@@ -287,32 +387,62 @@ class Experiment:
 
     @property
     def reading(self) -> Reading:
-        """How the robot's description is read; folders of packages are those beside the experiment file."""
-        section = self.content.robot.model_dump()
-        values = {name: section[name] for name in options_of(Reading)}
-        folder = Path(self._folder)
-        return Reading(**values | {"packages": tuple(str(folder / one) for one in values["packages"])})
+        """How the model file is read, with folders of packages relative to the experiment file."""
+        reading, folder = self.content.robot.made(Reading), Path(self._folder)
+        return replace(reading, packages=tuple(str(folder / package) for package in reading.packages))
 
     @property
     def _folder(self) -> str:
-        # A run is read from anywhere.
+        # A stored run has no lines; its paths were made absolute.
         return str(Path(self.file).parent) if self.file and self.lines else ""
 
     def robot(self, path: str | Path, diagnostics: Diagnostics | None = None) -> RobotModel:
-        """The robot of a description, read and driven as [robot] says.
+        """Read a model file with the options and drive constants of [robot].
 
-        Raises as `load_robot` and `with_drives`.
+        Parameters
+        ----------
+        path : str or Path
+            The model file.
+        diagnostics : Diagnostics, optional
+            Sink of warnings.
+
+        Returns
+        -------
+        RobotModel
+            The robot.
+
+        Raises
+        ------
+        InputError
+            As by `load_robot` and `with_drives`.
+
         """
         return self.with_drives(read_robot(path, self.reading, diagnostics))
 
     def with_drives(self, robot: RobotModel) -> RobotModel:
-        """The robot with the gear ratios, torque constants and drive gains of [robot], and the controllers of [drive].
+        """The robot with the gear ratios, torque constants and drive gains of [robot] and the controllers of [drive].
 
-        Raises InputErrors with the line of a joint that the robot does not have, InputError with that of a wrong gain.
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+
+        Returns
+        -------
+        RobotModel
+            The robot with these drives.
+
+        Raises
+        ------
+        InputErrors
+            With the line of every joint that the robot lacks.
+        InputError
+            With the line of a wrong gain.
+
         """
         driven = self._with_constants(robot)
         try:
-            return driven.with_servo(ServoSettings(**self.content.drive.model_dump()))
+            return driven.with_servo(self.content.drive)
         except DynidError as error:
             raise self._placed(error, ("drive",)) from error
 
@@ -320,7 +450,7 @@ class Experiment:
         section = self.content.robot
         given: dict[str, dict[int, float]] = {}
         errors: list[DynidError] = []
-        for table in ("gear_ratio", "torque_constant", "drive_gain"):
+        for table in (name for name in RobotSection.model_fields if name not in options_of(Reading)):
             values: Mapping[str, float] = getattr(section, table)
             for joint in values:
                 if joint not in robot.joint_names and joint not in robot.locked:
@@ -342,32 +472,42 @@ class Experiment:
             return robot
         drive = robot.drive
         if "torque_constant" in given and "drive_gain" not in given:
-            # Gains are read before constants: those of the description would hide the constants given here.
+            # Gains take precedence over constants, so those of the model file would hide the constants given here.
             drive = replace(drive, drive_gain=np.full(robot.n, np.nan))
         return replace(robot, drive=drive.with_constants(**given))
 
     @property
     def data(self) -> DataSection:
-        """Which trajectories serve for what."""
+        """Trajectories for training and validation."""
         return self.content.data
 
     def settings(self) -> Settings:
-        """Settings of the identification; raises InputError with the line of a wrong option."""
-        e = self.content.estimate
+        """Settings of the identification.
+
+        Returns
+        -------
+        Settings
+            The settings.
+
+        Raises
+        ------
+        InputError
+            With the line of a wrong option.
+
+        """
+        content = self.content
         return Settings(
-            terms=self.terms() if self.content.model.terms is not None else None,
+            terms=self.terms() if content.model.terms is not None else None,
             rows=self.rows(),
             estimator=self._estimator(),
-            preparation=Preparation(**self.content.prepare.model_dump()),
-            folds=e.folds,
-            seed=e.seed,
-            block_seconds=e.block_seconds,
-            automatic=self.content.model.automatic,
-            accept=tuple(self.content.accept),
+            preparation=content.prepare,
+            automatic=content.model.automatic,
+            accept=tuple(content.accept),
+            **asdict(content.estimate.made(Blocks)),
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """What is written down so that the run can be repeated, the plug-ins that it took included."""
+        """Plain data with which a run can be repeated, with the plug-ins that it used."""
         plugins = list(dict.fromkeys([*self.content.plugins, *named_for(needs_of(self.settings()))]))
         return dict(self.raw) | ({"plugins": plugins} if plugins else {})
 
@@ -402,7 +542,7 @@ class Experiment:
 
     @property
     def _method(self) -> str:
-        # Whoever wants no physically consistent bodies and names no method wants what they would be drawn from.
+        # `feasible = false` without a method means the unconstrained fit of the default method.
         section = self.content.estimate
         if section.method is not None:
             return section.method
@@ -423,9 +563,9 @@ class Experiment:
                 place=self._place(("estimate", "method")),
             )
         kind = CATALOGUE[method]
-        own = set(fields_of(kind)) - NOT_IN_FILES
+        options = set(fields_of(kind)) - NOT_IN_FILES
         wrapped = bool(section.feasible) and kind is not FeasibleFit
-        known = own | _OF_BODIES if wrapped else own
+        known = options | AROUND_METHOD if wrapped else options
         written = section.options
         takes_limits = wrapped or kind is FeasibleFit
         of_bodies = [
@@ -440,13 +580,13 @@ class Experiment:
                     do=meant(name, known),
                     place=self._place(("estimate", name)),
                 )
-        limits = tuple(entry.model_dump(exclude_none=True) for entry in section.limits or ())
+        limits = tuple(set_options(entry) for entry in section.limits or ())
         try:
-            further = tuple(constraint_from_spec(one) for one in section.constraints or ())
+            further = tuple(constraint_from_spec(constraint) for constraint in section.constraints or ())
             inner = {
                 name: option_value(kind, method, name, value)
                 for name, value in written.items()
-                if name in own
+                if name in options
             }
             if not wrapped:
                 extra = {"required": bool(section.feasible), "limits": limits, "further": further}
@@ -454,7 +594,7 @@ class Experiment:
             bodies = {
                 name: option_value(FeasibleFit, "feasible", name, value)
                 for name, value in written.items()
-                if name not in own
+                if name not in options
             }
             return FeasibleFit(**bodies, limits=limits, further=further, inner=kind(**inner))
         except DynidError as error:
@@ -462,16 +602,17 @@ class Experiment:
             raise self._placed(error, ("estimate", where), "estimate.") from error
 
 
-# Keys of [estimate] that belong to no method.
+# Keys of [estimate] that are not options of a method.
 _COMMON = set(EstimateSection.model_fields)
 
 
 def _refuse_unknown(section: EstimateSection, lines: Lines, file: str) -> None:
-    # What no method has at all is a slip of the pen; what only the named one lacks is reported when it is made.
+    # An option of no method is a typing error; an option that only the named method lacks is reported when the method
+    # is made.
     if section.method is not None and section.method not in CATALOGUE:
         return
-    own = set(fields_of(CATALOGUE[section.method])) if section.method else set()
-    known = own.union(_COMMON, *(set(fields_of(kind)) for kind in CATALOGUE.values())) - (
+    options = set(fields_of(CATALOGUE[section.method])) if section.method else set()
+    known = options.union(_COMMON, *(set(fields_of(kind)) for kind in CATALOGUE.values())) - (
         NOT_IN_FILES - {"limits"}
     )
     errors: list[DynidError] = [
@@ -490,12 +631,12 @@ def _refuse_unknown(section: EstimateSection, lines: Lines, file: str) -> None:
 
 
 def _with_hulls(
-    data: Mapping[str, Any], entries: Sequence[LimitEntry], path: Path, lines: Lines
+    data: Mapping[str, Any], entries: Sequence[LinkLimits], path: Path, lines: Lines
 ) -> dict[str, Any]:
-    # Run folders are read without the meshes: the experiment holds their hulls from here on.
+    # Run folders are read without the meshes, so the experiment contains their hulls from here on.
     limits = [
         with_hull_of_mesh(
-            entry.model_dump(exclude_none=True),
+            set_options(entry),
             path.parent,
             Place(file=str(path), line=line_of(("estimate", "limits", k), lines)),
         )
@@ -505,16 +646,16 @@ def _with_hulls(
 
 
 def _with_folders(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    # Run folders are read from anywhere: message definitions are found beside the experiment file from there as well.
+    # Run folders are read from anywhere, so paths of message definitions become absolute.
     given = data["log"]["definitions"]
     several = [given] if isinstance(given, str) else given
-    folders = [str((path.parent / one).resolve()) for one in several]
+    folders = [str((path.parent / folder).resolve()) for folder in several]
     return dict(data) | {"log": dict(data["log"]) | {"definitions": folders}}
 
 
 def _with_calibration(data: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    # What a run was made with stays with it: the arm may be calibrated anew, under the same name.
-    motors = {name: one.model_dump(exclude_none=True) for name, one in read_calibration(file).items()}
+    # A run keeps its calibration, since the arm may be calibrated again under the same name.
+    motors = {name: motor.model_dump(exclude_none=True) for name, motor in read_calibration(file).items()}
     position = dict(data["log"]["position"]) | {"calibration": motors}
     return dict(data) | {"log": dict(data["log"]) | {"position": position}}
 
@@ -525,7 +666,23 @@ def named_files(
     held_out: Sequence[str | Path] = (),
     config: str | Path | None = None,
 ) -> dict[str, Any]:
-    """What a run writes down of the files that a command named."""
+    """Names of the files of a command, as a run stores them.
+
+    Parameters
+    ----------
+    robot : str or Path
+        The model file.
+    logs, held_out : sequence of str or Path
+        Training and validation logs.
+    config : str or Path, optional
+        The experiment file.
+
+    Returns
+    -------
+    dict
+        Plain data.
+
+    """
     return {
         "robot": str(robot),
         "logs": [str(log) for log in logs],
@@ -538,12 +695,34 @@ def open_log(
     experiment: Experiment,
     paths: Sequence[str | Path],
     robot: RobotModel,
-    selection: Sequence[str | SelectionEntry],
+    selection: Sequence[str | Selection],
     diagnostics: Diagnostics,
 ) -> Log:
-    """Opens logs with the experiment's mapping and the given selection of trajectories.
+    """Open logs with the mapping of an experiment and a selection of trajectories.
 
-    Raises InputError for what does not exist, UsageError for extra channels that a term needs and the mapping lacks.
+    Parameters
+    ----------
+    experiment : Experiment
+        The experiment.
+    paths : sequence of str or Path
+        The log files.
+    robot : RobotModel
+        The robot.
+    selection : sequence of str or Selection
+        Trajectories, by name, pattern or window; empty for all.
+    diagnostics : Diagnostics
+        Sink of notes and warnings.
+
+    Returns
+    -------
+    Log
+        The log.
+
+    Raises
+    ------
+    InputError
+        For missing files, columns, efforts, or extra channels that a term reads.
+
     """
     section = experiment.content.log
     channels = experiment.terms().channels()
@@ -551,15 +730,18 @@ def open_log(
     if section is not None:
         refuse_open_questions(experiment.raw["log"], robot, experiment.file, experiment.lines)
         mapping = channel_map(section, robot, experiment.file, experiment.lines)
-        # What no term reads is not read at all: its gaps must not cost rows.
+        # Extra channels that no term reads are not read, since their gaps would cost rows.
         mapping = replace(
             mapping, extra={name: mapping.extra[name] for name in channels if name in mapping.extra}
         )
-    chosen = [_selection(one) for one in selection] or [Selection()]
-    log = read_log(list(paths), robot, mapping, chosen, channels)
+    log = read_log(list(paths), robot, mapping, list(selection) or [Selection()], channels)
     if not log.has_effort:
-        remarks = [one for one in log.remarks if one.identifier == "not-measured" and "effort" in one.text]
-        texts = [one.text for one in remarks]
+        remarks = [
+            remark
+            for remark in log.remarks
+            if remark.identifier == "not-measured" and "effort" in remark.text
+        ]
+        texts = [remark.text for remark in remarks]
         asked = (
             [] if texts or not Path(experiment.file).is_file() else questions_of_effort(Path(experiment.file))
         )
@@ -567,14 +749,14 @@ def open_log(
         raise InputError(
             "no-effort",
             found="; ".join(texts)
-            or (f"a mapping without effort, which still asks: {' '.join(asked)}" if asked else nothing),
+            or (f"no effort under [log], with the open question: {' '.join(asked)}" if asked else nothing),
             expected="torque or current of every joint",
             do="record it, or take it from another topic with log.effort"
             if texts
-            else "answer the question there and take the # away from 'effort = ...', or call dynid init again with "
+            else "answer the question there and remove the # in front of 'effort = ...', or run dynid init again with "
             "--answer"
             if asked
-            else "say which it is: log.effort",
+            else "name the column under [log.effort]",
             place=remarks[0].place if remarks else Place(file=experiment.file if asked else None),
         )
     for name in channels:
@@ -586,7 +768,3 @@ def open_log(
                 place=Place(file=experiment.file or None),
             )
     return log
-
-
-def _selection(one: str | SelectionEntry) -> Selection:
-    return Selection(one) if isinstance(one, str) else Selection(one.trajectory, one.window, one.part)

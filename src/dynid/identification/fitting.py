@@ -1,4 +1,4 @@
-"""The model of a log: chosen, with its shapes estimated, fitted, scored on what it was fitted to."""
+"""The model of a log: chosen, its nonlinear parameters estimated, fitted, and scored on the training data."""
 
 from __future__ import annotations
 
@@ -57,14 +57,30 @@ from dynid.terms.elastic import SpringTerm, Stiffness, is_stiffness, on_joints
 from dynid.terms.exports import Scale
 from dynid.terms.term import Terms, joint_indices, narrowed
 
-# What the steps of an identification hand on: the call, the log as equations want it, and the fit.
+# Data that the steps of an identification pass on: the call, the prepared log, and the fit.
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What all steps share.
+    """Arguments that all steps share.
 
-    threads: of passes over the log.    simulating: threads of simulations.
+    Attributes
+    ----------
+    robot : RobotModel
+        The robot.
+    log : Log
+        The log.
+    settings : Settings
+        The settings.
+    threads : int
+        Threads of passes over the log.
+    simulating : int
+        Threads of simulations.
+    progress : Progress, optional
+        Callback.
+    diagnostics : Diagnostics
+        Sink of notes, warnings and claims.
+
     """
 
     robot: RobotModel
@@ -78,11 +94,29 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """The log as equations want it.
+    """The log, prepared for the equations.
 
-    settings: with the terms that its encoders ask for.    rest: in which all joints stand.
-    repeated: trajectories whose motion is gone through more than once, by name.    blocks: how the log is cut; of
-    `repeated` those into parts of which a part can be held out of all repetitions together.
+    Attributes
+    ----------
+    settings : Settings
+        With the terms that the encoders of the log require.
+    prepared : Prepared
+        The log with resolved filters.
+    choice : RowsChoice
+        The choice of the equations.
+    rows : Rows
+        The equations.
+    batches : iterable of Samples
+        The samples.
+    summary : LogSummary
+        Summary of the log.
+    rest : Rest
+        Samples at which all joints rest.
+    repeated : mapping of Repetition
+        Trajectories whose motion repeats, by name.
+    blocks : Blocking
+        How the log is cut into blocks; repeated motions into parts that are held out of all repetitions together.
+
     """
 
     settings: Settings
@@ -97,12 +131,32 @@ class Data:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """The fit of the model as it was chosen, with its nonlinear parameters.
+class ModelFit:
+    """The fit of the chosen model with its nonlinear parameters.
 
-    trial: the search on the samples that models are compared on.
-    free: the estimate before its bodies were made physically consistent; it shows signs that no real robot has.
-    estimator: that the estimate came from.    left_out: what the training's scores leave out, by this fit.
+    Attributes
+    ----------
+    trial : Search
+        The search on the samples on which models are compared.
+    model : Chosen
+        The chosen model.
+    nonlinear : NonlinearFit
+        Its nonlinear parameters.
+    fitted : Fitted
+        The equations and their unconstrained fit.
+    free : Estimate
+        Before the links were made physically consistent, with signs that no real robot has.
+    estimate : Estimate
+        The final estimate.
+    estimator : Estimator
+        The method that gave it.
+    shapes : tuple of ShapeEstimate
+        Estimated shapes of friction and other nonlinear terms.
+    stiffness : dict
+        Ranges of the stiffness of elastic joints, as plain data.
+    left_out : LeftOut, optional
+        Samples that the training scores leave out, according to this fit.
+
     """
 
     trial: Search
@@ -117,9 +171,9 @@ class Found:
     left_out: LeftOut | None = None
 
 
-# One encoder a joint or two: which equations a log allows, and what its stiffnesses are worth.
+# One or two encoders per joint: which equations a log allows, and how reliable its stiffnesses are.
 
-SIGNIFICANCE = 4.0
+SIGNIFICANCE = 4.0  # standard deviations below zero from which on a stiffness is negative
 
 
 def for_encoders(
@@ -130,10 +184,35 @@ def for_encoders(
     diagnostics: Diagnostics,
     automatic: bool = False,
 ) -> tuple[Terms, Rows]:
-    """The model and the equations that a log allows: elastic joints where it has two encoders, rigid ones elsewhere.
+    """Adapt terms and equations to the encoders: elastic joints where a log has two encoders, rigid ones elsewhere.
 
-    automatic: whether the terms are a beginning that may be added to.
-    Says in a warning what is lost. Raises UsageError for springs in rigid equations and for elastic ones without.
+    A warning names what cannot be identified.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+    rows : Rows
+        The equations.
+    channels : Channels
+        Channels of the log.
+    diagnostics : Diagnostics
+        Sink of warnings.
+    automatic : bool
+        Whether terms may be added to the model.
+
+    Returns
+    -------
+    tuple of Terms and Rows
+        The model and the equations that the log allows.
+
+    Raises
+    ------
+    UsageError
+        For springs in rigid equations, and for elastic equations without a spring.
+
     """
     springs = [term.name for term in terms if isinstance(term, SpringTerm)]
     if isinstance(rows, EnergyRows | PowerRows | FilteredPowerRows) and channels.motor_position:
@@ -144,7 +223,7 @@ def for_encoders(
         if springs:
             raise UsageError(
                 "springs-in-rigid-rows",
-                found=f"{', '.join(springs)} with {rows.name} rows, in whose sum of both sides springs cancel",
+                found=f"{', '.join(springs)} with {rows.name} rows, in which springs cancel",
                 expected="the equations of elastic joints",
                 do='set rows = "elastic" under [model]',
             )
@@ -153,15 +232,15 @@ def for_encoders(
     have = tuple(name for name in wanted if name in channels.motor_position)
     lacking = [name for name in wanted if name not in have]
     if lacking:
-        _say_what_is_lost(lacking, springs, whole=not have, sink=diagnostics)
+        _warn_of_rigid_joints(lacking, springs, whole=not have, sink=diagnostics)
     if not have:
         return Terms(tuple(term for term in terms if not isinstance(term, SpringTerm))), TorqueRows()
     if not springs:
         if not automatic:
             raise UsageError(
                 "no-springs",
-                found=f"{rows.name} rows, and no term between motor and link",
-                expected="the spring that joins both",
+                found=f"{rows.name} rows without a spring between motor and link",
+                expected="a term for that spring",
                 do="add 'stiffness' to the terms under [model]",
             )
         terms = Terms((*terms, Stiffness()))
@@ -169,15 +248,11 @@ def for_encoders(
     return Terms(tuple(term for term in kept if term is not None)), replace(rows, joints=have)
 
 
-def _say_what_is_lost(joints: list[str], springs: list[str], whole: bool, sink: Diagnostics) -> None:
-    names = ", ".join(joints)
-    text = f"one encoder on {names}: rigid joints are identified there. Lost: "
-    text += "the transmission's stiffness and damping"
-    text += f" ({', '.join(springs)}), " if springs else ", "
-    text += (
-        "friction behind the spring apart from the motor's, and the rotor's inertia apart from the link's wherever "
-        "both follow the same acceleration. Vibration of the joint counts as error: keep the cut-off below its first "
-        "resonance"
+def _warn_of_rigid_joints(joints: list[str], springs: list[str], whole: bool, sink: Diagnostics) -> None:
+    stiffness = f"stiffness and damping ({', '.join(springs)})" if springs else "stiffness and damping"
+    text = (
+        f"one encoder on {', '.join(joints)}: treated as rigid, so that {stiffness} and the friction and inertia on "
+        "either side of the spring are not separated. Keep the cutoff frequency below the first resonance"
     )
     if whole:
         text += ". Map the second encoder under [log] as motor_position"
@@ -185,33 +260,39 @@ def _say_what_is_lost(joints: list[str], springs: list[str], whole: bool, sink: 
 
 
 def check_negative_stiffness(robot: RobotModel, estimate: Estimate, diagnostics: Diagnostics) -> None:
-    """Claims negative-stiffness or encoders-exchanged beyond doubt: springs push back, they do not pull on.
+    """Claim negative-stiffness or encoders-exchanged for stiffnesses that are significantly negative.
 
-    Exchanged encoders turn the sign of every deflection, and so of every stiffness.
+    Exchanged encoders reverse the sign of every deflection, and thus of every stiffness.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    estimate : Estimate
+        The unconstrained estimate.
+    diagnostics : Diagnostics
+        Sink of the claim.
+
     """
-    found = [
+    stiffnesses = [
         (column.owner, float(estimate.value[i]), float(estimate.std[i]))
         for i, column in enumerate(estimate.columns[k] for k in estimate.base.independent)
         if is_stiffness(column)
     ]
-    wrong = [(owner, value, std) for owner, value, std in found if value < -SIGNIFICANCE * std]
+    wrong = [(owner, value, std) for owner, value, std in stiffnesses if value < -SIGNIFICANCE * std]
     if not wrong:
         return
     evidence = "; ".join(
         f"{robot.joint_names[owner]}: {value:.4g} N m/rad, standard deviation {std:.2g}"
         for owner, value, std in wrong
     )
-    exchanged = len(wrong) == len(found)
+    exchanged = len(wrong) == len(stiffnesses)
     diagnostics.claim(
         "encoders-exchanged" if exchanged else "negative-stiffness",
-        found=f"negative stiffness beyond doubt ({evidence})",
-        expected="a motor that runs ahead of its link when it pushes",
-        do="exchange the columns of position and motor_position under [log]"
-        + (
-            ": every joint's is negative, as when the encoders are exchanged"
-            if exchanged
-            else " of this joint"
-        )
+        found=f"negative stiffness ({evidence})",
+        expected="a motor that leads its link when it pushes",
+        do="swap the columns of position and motor_position under [log]"
+        + (", since all stiffnesses are negative" if exchanged else " of this joint")
         + ", or check the sign of the effort",
         place=Place(joint=robot.joint_names[wrong[0][0]]) if len(wrong) == 1 else Place(),
     )
@@ -220,30 +301,47 @@ def check_negative_stiffness(robot: RobotModel, estimate: Estimate, diagnostics:
 def report_stiffness(
     assembly: Assembly, batches: Iterable[Samples], estimate: Estimate, diagnostics: Diagnostics
 ) -> dict[str, list[dict[str, object]]]:
-    """Sets each stiffness beside the range that deflection and torque allow; a warning where it lies outside.
+    """Compare each stiffness with the range from deflection and torque; a warning if it lies outside.
 
-    Returns the ranges as plain data, {"stiffness": [...]}; {} for rigid joints.
+    Parameters
+    ----------
+    assembly : Assembly
+        The equations.
+    batches : iterable of Samples
+        The samples.
+    estimate : Estimate
+        The estimate.
+    diagnostics : Diagnostics
+        Sink of notes and warnings.
+
+    Returns
+    -------
+    dict
+        The ranges as plain data, {"stiffness": [...]}; {} for rigid joints.
+
     """
     if not isinstance(assembly.rows, ElasticRows):
         return {}
     robot = assembly.robot
     joints = assembly.rows.two_encoders(robot)
     ranges = stiffness_ranges(assembly, joints, batches, estimate.full_vector)
-    for joint, one in zip(joints, ranges, strict=True):
-        place = Place(joint=one.joint)
-        range_ = f"{one.lower:.3g} to {one.upper:.3g} N m/rad by deflection and torque, {one.value:.3g} in the middle"
-        range_ += f" (deflection explains {100 * one.explained:.2g} % of the torque)"
+    for joint, interval in zip(joints, ranges, strict=True):
+        place = Place(joint=interval.joint)
+        range_ = (
+            f"{interval.lower:.3g} to {interval.upper:.3g} N m/rad from deflection and torque (deflection explains "
+            f"{100 * interval.explained:.2g} % of the torque)"
+        )
         value, half = _stiffness(estimate, f"{Stiffness.symbol}{joint + 1}")
-        if np.isfinite(value) and (value + half < one.lower or value - half > one.upper):
+        if np.isfinite(value) and (value + half < interval.lower or value - half > interval.upper):
             diagnostics.warn(
                 "stiffness-disputed",
-                f"stiffness {value:.3g} +- {half:.2g} N m/rad from the equations, but {range_}: hysteresis, play or "
-                "errors of an encoder; trust the wider range",
+                f"stiffness {value:.3g} +- {half:.2g} N m/rad from the equations, but {range_}: hysteresis, backlash "
+                "or encoder errors. Trust the wider range",
                 place,
             )
         else:
-            diagnostics.note("stiffness", f"stiffness {range_}", place)
-    return {"stiffness": [asdict(one) for one in ranges]}
+            diagnostics.note("stiffness", f"stiffness {interval.value:.3g}, {range_}", place)
+    return {"stiffness": [asdict(interval) for interval in ranges]}
 
 
 def _stiffness(estimate: Estimate, name: str) -> tuple[float, float]:
@@ -254,11 +352,30 @@ def _stiffness(estimate: Estimate, name: str) -> tuple[float, float]:
     return float(estimate.value[i]), float(estimate.half_width()[i])
 
 
-# Filters, rows and terms that fit a log, and its samples.
+# Filters, equations and terms for a log, and its samples.
 
 
 def read_data(call: Call) -> Data:
-    """Filters, rows and terms that fit the log, and its samples."""
+    """Choose filters, equations and terms for the log, and compute its samples.
+
+    Parameters
+    ----------
+    call : Call
+        Arguments of the identification.
+
+    Returns
+    -------
+    Data
+        The prepared log.
+
+    Raises
+    ------
+    UsageError
+        If equations, terms and channels of the log do not go together.
+    UnfitDataError
+        If the log has no usable sample.
+
+    """
     robot, log, settings, diagnostics = call.robot, call.log, call.settings, call.diagnostics
     prepared = prepare(log, settings.preparation, diagnostics)
     choice = choose_rows(settings.rows, robot, settings.model, prepared, diagnostics)
@@ -279,18 +396,18 @@ def read_data(call: Call) -> Data:
         stage(call.progress, "reading"),
     )
     _warn_of_rest(summary.at_rest, diagnostics)
-    found = repetitions(batches, {one.name for one in log.trajectories})
-    gaps = sum(one.gaps for one in summary.trajectories)
-    blocks = blocks_of(found, prepared, settings.block_seconds, rest.seconds, gaps)
-    return Data(settings, prepared, choice, rows, batches, summary, rest, found, blocks)
+    repeating = repetitions(batches, {trajectory.name for trajectory in log.trajectories})
+    gaps = sum(trajectory.gaps for trajectory in summary.trajectories)
+    blocks = blocks_of(repeating, prepared, settings.block_seconds, rest.seconds, gaps)
+    return Data(settings, prepared, choice, rows, batches, summary, rest, repeating, blocks)
 
 
 def _warn_of_rest(at_rest: tuple[str, ...], diagnostics: Diagnostics) -> None:
     for name in at_rest:
         diagnostics.warn(
             "joint-at-rest",
-            f"joint '{name}' never moved: its friction and rotor inertia are not identified; move it, or take it out "
-            f"of the model (--lock {name}=VALUE)",
+            f"joint '{name}' never moved: its friction and rotor inertia are not identified. Move it, or remove it "
+            f"from the model (--lock {name}=VALUE)",
         )
 
 
@@ -299,46 +416,62 @@ def _require_efforts(robot: RobotModel, log: Log, rows: Rows) -> None:
         return
     raise UsageError(
         "no-effort",
-        found=f"{rows.name} rows, which hold the work of all joints, and no effort of {', '.join(log.unmeasured)}",
+        found=f"{rows.name} rows, which contain the work of all joints, without the effort of "
+        f"{', '.join(log.unmeasured)}",
         expected="the effort of every joint",
-        do="choose torque or momentum rows, which leave out the equation of such a joint",
+        do="choose torque or momentum rows, which leave out the equations of these joints",
     )
 
 
 def _require_scale(terms: Terms, diagnostics: Diagnostics) -> None:
-    # With a free gain every torque is right: only a payload of known mass fixes the scale.
+    # With free drive gains only a payload of known mass determines the scale.
     scales = {term.traits.scale for term in terms}
     if Scale.FREES in scales and Scale.FIXES not in scales:
         diagnostics.warn(
             "no-scale",
-            "drive gains are free without a payload of known mass: nothing in the equations fixes their scale, and "
-            "scores in units of the measured torque mean little",
+            "all drive gains are free without a payload of known mass: the scale of the parameters is not determined, "
+            "and torque errors have no meaningful unit",
         )
 
 
 def fit_sound(
     call: Call, data: Data
-) -> tuple[Data, Found, Validation, ResidualAnalysis | None, tuple[ResidualFinding, ...]]:
-    """The fit and its residuals, once more where these show times that are to be left out; and what was seen there."""
+) -> tuple[Data, ModelFit, Validation, ResidualAnalysis | None, tuple[ResidualFinding, ...]]:
+    """Fit and score the model, a second time without the times that its residuals show to be spoilt.
+
+    Parameters
+    ----------
+    call : Call
+        Arguments of the identification.
+    data : Data
+        The prepared log.
+
+    Returns
+    -------
+    tuple
+        The prepared log without spoilt times, the fit, its scores on the training data, the analysis of its residuals
+        (None without residuals), and the findings about the spoilt times.
+
+    """
     trial = replace(call, diagnostics=Diagnostics(accepting=call.diagnostics.accepting))
-    found, training, analysis = _fit_and_score(trial, data)
+    model_fit, training, analysis = _fit_and_score(trial, data)
     seen = () if analysis is None else spoilt_times(analysis)
     sound = without_times(data.batches, seen, data.prepared.bandwidth, call.diagnostics)
     if sound is None:
         call.diagnostics.extend(trial.diagnostics)
-        return data, found, training, analysis, ()
+        return data, model_fit, training, analysis, ()
     data = replace(data, batches=sound[0])
     return data, *_fit_and_score(call, data), sound[1]
 
 
-def _fit_and_score(call: Call, data: Data) -> tuple[Found, Validation, ResidualAnalysis | None]:
-    found, progress = _fit(call, data), stage(call.progress, "residuals")
-    assembly = found.fitted.assembly
+def _fit_and_score(call: Call, data: Data) -> tuple[ModelFit, Validation, ResidualAnalysis | None]:
+    model_fit, progress = _fit(call, data), stage(call.progress, "residuals")
+    assembly = model_fit.fitted.assembly
     kept = share_to_keep(data.prepared)
     travel = travel_at_rest(data.prepared, data.rest.left_out, data.batches)
     training, left_out = score(
         assembly,
-        found.estimate,
+        model_fit.estimate,
         data.batches,
         Origin.TRAINING,
         call.threads,
@@ -347,21 +480,21 @@ def _fit_and_score(call: Call, data: Data) -> tuple[Found, Validation, ResidualA
         travel=travel,
     )
     training = training.with_rest(data.summary.at_rest)
-    found = replace(found, left_out=left_out)
+    model_fit = replace(model_fit, left_out=left_out)
     if training.residuals is None:
-        return found, training, None
-    terms, raw = found.nonlinear.terms, first_torque(call.log)
+        return model_fit, training, None
+    terms, raw = model_fit.nonlinear.terms, first_torque(call.log)
     residuals = training.residuals
-    if much_worse(found.estimate, found.free):
-        # What constraints leave behind is no sign of the log.
+    if much_worse(model_fit.estimate, model_fit.free):
+        # Errors caused by the constraints must not be attributed to the log.
         plain, _ = score(
-            assembly, found.free, data.batches, Origin.TRAINING, call.threads, progress, share=kept
+            assembly, model_fit.free, data.batches, Origin.TRAINING, call.threads, progress, share=kept
         )
         residuals = residuals if plain.residuals is None else plain.residuals
     analysis = ResidualAnalysis(
         call.robot,
         terms,
-        found.free,
+        model_fit.free,
         residuals,
         data.prepared.bandwidth,
         raw,
@@ -372,16 +505,16 @@ def _fit_and_score(call: Call, data: Data) -> tuple[Found, Validation, ResidualA
         data.blocks.repeated,
         data.prepared.settings.rest,
     )
-    return found, training, analysis
+    return model_fit, training, analysis
 
 
-def _fit(call: Call, data: Data) -> Found:
-    """Chooses the model, estimates its shapes and fits it; what cannot be is doubted."""
+def _fit(call: Call, data: Data) -> ModelFit:
+    """Choose the model, estimate its nonlinear parameters and fit it; claims for results that no robot has."""
     robot, settings, batches = call.robot, data.settings, data.batches
-    # Of a joint without an equation no friction is found, however it moves.
+    # A joint without an equation shows no friction, however it moves.
     moved = np.asarray(data.summary.moved)
     moved = moved if data.prepared.measured is None else moved & data.prepared.measured
-    # A model is estimated, and wrong inputs are found out, by estimates that may be unreal.
+    # Models are compared, and wrong inputs detected, by unconstrained estimates.
     searching = unconstrained(settings.estimator)
 
     def fit_on(
@@ -399,11 +532,11 @@ def _fit(call: Call, data: Data) -> Found:
         commands = data.prepared.log.commands_of if data.prepared.log.channels.commanded else None
         source = LogSource(assembly, batches, call.simulating, noise, call.progress, commands)
         regression = regression_of(robot, terms, structural, factors, source)
-        found = searching.fit(regression)
+        estimate = searching.fit(regression)
         if data.prepared.log.channels.commanded:
-            late = of_late_feedback(robot, terms, found.base)
-            found = replace(found, covariance=found.covariance + late)
-        return Fitted(structural, assembly, factors, regression, found)
+            late = of_late_feedback(robot, terms, estimate.base)
+            estimate = replace(estimate, covariance=estimate.covariance + late)
+        return Fitted(structural, assembly, factors, regression, estimate)
 
     fit = partial(fit_on, batches, data.blocks)
     search = Search(
@@ -422,19 +555,19 @@ def _fit(call: Call, data: Data) -> Found:
         first = Terms(tuple(narrowed(term, data.prepared.slowness) for term in first))
     model = choose_model(first, trial, call.diagnostics) if settings.chooses_model else Chosen(first)
     while True:
-        # Of a fit that is given up nothing is to be said.
+        # Discard the diagnostics of a rejected fit.
         attempt = replace(call, diagnostics=Diagnostics(accepting=call.diagnostics.accepting))
-        found = _fit_chosen(attempt, data, search, trial, model)
-        others = found.model.without_unsure(call.diagnostics)
+        model_fit = _fit_chosen(attempt, data, search, trial, model)
+        others = model_fit.model.without_unsure(call.diagnostics)
         if others is None:
-            found.model.report(call.diagnostics)
+            model_fit.model.report(call.diagnostics)
             call.diagnostics.extend(attempt.diagnostics)
-            return found
+            return model_fit
         model = others
 
 
-def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Chosen) -> Found:
-    """The fit of a model that was chosen, its nonlinear parameters and its bodies."""
+def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Chosen) -> ModelFit:
+    """Fit a chosen model: its nonlinear parameters, then physically consistent links."""
     robot, settings, batches, fit = call.robot, data.settings, data.batches, search.fit
     nonlinear = fit_nonlinear(model.terms, trial, model.start)
     nonlinear = replace(nonlinear, terms=within_extent(nonlinear.terms, robot, trial.batches))
@@ -448,8 +581,8 @@ def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Ch
 
     def cause(consistent: FeasibleFit) -> str:
         if all_turned(call.diagnostics):
-            return ""  # the bodies that such a torque needs are not possible ones
-        # Causes are compared where models are; a prior that holds against fewer equations weighs as much less.
+            return ""  # links that such a torque requires cannot exist
+        # Causes are compared on the same share of the log as models, so that the prior weighs less by the same share.
         there = fitted if trial.share == 1.0 else trial.fit(nonlinear.terms)
         weaker = replace(consistent, strength=float(consistent.strength) * trial.share)
         return cause_text(likely_causes(robot, there, free, weaker, trial.fit))
@@ -461,13 +594,13 @@ def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Ch
         settings.estimator, fitted.regression, free, asked, call.diagnostics, cause, stands_in
     )
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
-    return Found(
+    return ModelFit(
         trial, model.as_estimated(estimate), nonlinear, fitted, free, estimate, estimator, shapes, stiffness
     )
 
 
 class _FitOn(Protocol):
-    """Fits a model to some batches, cut into blocks."""
+    """Fits a model to batches that are cut into blocks."""
 
     def __call__(
         self, batches: Iterable[Samples], blocks: Blocking, terms: Terms, like: Fitted | None = None
@@ -477,13 +610,13 @@ class _FitOn(Protocol):
 
 
 def _trial(search: Search, fit_on: _FitOn, data: Data) -> Search:
-    # Models are compared, and shapes estimated, in a dozen passes: of a log that is read anew each time a share does,
-    # in which every block of time has its part.
+    # Comparing models and estimating shapes takes a dozen passes. For a long log, which is read anew in each pass, a
+    # share with a part of every block of time suffices.
     share = share_to_choose_on(data.prepared, data.rest.left_out)
     if share >= 1.0:
         return search
     margin = data.prepared.parallel_filter().margin + SPARE
     kept = list(thinned(data.batches, share, data.blocks, margin))
-    # Of a motion that repeats the same part of all repetitions is judged as one.
+    # The same part of all repetitions of a motion counts as one block.
     fit = partial(fit_on, kept, data.blocks.of_all_repetitions())
     return replace(search, fit=LatestKept(fit), batches=kept, share=share)

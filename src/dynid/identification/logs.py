@@ -1,4 +1,4 @@
-"""Logs opened for an identification: with columns found by name and motion, or as further logs of a finished run."""
+"""Open logs for an identification: columns detected by name and motion, or the logs of a finished run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.terms.term import Terms
 
-# Logs whose columns nobody named, opened as `dynid init` would name them where it has nothing to ask.
+# Logs without a column mapping, opened with the one that `dynid init` would write if it has no open question.
 
 
 def open_training(
@@ -36,13 +36,36 @@ def open_training(
     diagnostics: Diagnostics,
     answers: Mapping[str, str] | None = None,
 ) -> tuple[Experiment, Log]:
-    """The logs that an experiment trains on, and the experiment with all that was read of them.
+    """Open the training logs of an experiment, with detected columns if nothing maps them.
 
-    robot: file of the description.    answers: to questions of `dynid init`, by key. Columns that have names and are
-    neither dynid's own nor in [log] are taken as `dynid init` finds them, with the joints that it holds and the gains
-    that it reads, if it has nothing left to ask.
+    Columns that are neither dynid's own nor mapped under [log] are detected as by `dynid init`, with the locked joints
+    and gains that it finds, if it has no open question.
 
-    Raises as `load_robot` and `open_log`, with what is left to ask, and UsageError for answers beside a [log].
+    Parameters
+    ----------
+    experiment : Experiment
+        The experiment.
+    robot : str or Path
+        The model file.
+    logs : sequence of Path
+        The log files.
+    diagnostics : Diagnostics
+        Sink of notes.
+    answers : mapping, optional
+        Answers to questions of `dynid init`, by key.
+
+    Returns
+    -------
+    tuple of Experiment and Log
+        The experiment with the detected tables, and the log.
+
+    Raises
+    ------
+    InputError
+        As by `load_robot` and `open_log`, with the open questions.
+    UsageError
+        For answers together with [log].
+
     """
     with tables_kept_open():
         return _opened(experiment, robot, logs, diagnostics, answers)
@@ -61,8 +84,8 @@ def _opened(
     if answers and named:
         raise UsageError(
             "answer",
-            found=f"answers about columns, and {experiment.file}, which names them under [log]",
-            expected="one of them",
+            found=f"answers about columns together with [log] in {experiment.file}",
+            expected="one of both",
         )
     if not answers:
         try:
@@ -85,7 +108,7 @@ def _with_columns(
     unknown: InputError | None,
     diagnostics: Diagnostics,
 ) -> Experiment:
-    """The experiment with the tables of a proposal.    unknown: what stands against the log without them."""
+    """The experiment with the detected tables.    unknown: the error of opening the log without them."""
     from dynid.layouts.propose import found_tables  # here alone: most logs are read by a mapping
 
     tables, remark = found_tables(model, robot, logs, answers, unknown)
@@ -93,7 +116,7 @@ def _with_columns(
     return experiment.with_robot(tables.pop("robot", {})).with_values(tables)
 
 
-# Further logs of a finished run: its own held-out ones, and torque equations prepared like the run's.
+# Further logs of a finished run: its training and validation logs, and equations prepared as in the run.
 
 
 def torque_factors(
@@ -104,10 +127,33 @@ def torque_factors(
     threads: int,
     terms: Terms | None = None,
 ) -> Factors:
-    """Factors of a log's torque equations by joint, filtered as in the run, on the log's own time grid.
+    """Factors of a log's torque equations per joint, filtered as in a run, on the log's own time grid.
 
-    wanted: (p,) mask of the parameters whose columns are kept.    terms: in place of the run's.
-    Raises UsageError for a log of other joints.
+    Parameters
+    ----------
+    run : Identification
+        The run.
+    log : Log
+        The log.
+    wanted : ndarray of bool, shape (p,)
+        Parameters whose columns are kept.
+    diagnostics : Diagnostics
+        Sink of notes and warnings.
+    threads : int
+        Threads of the pass.
+    terms : Terms, optional
+        Terms in place of the run's.
+
+    Returns
+    -------
+    Factors
+        The factors.
+
+    Raises
+    ------
+    UsageError
+        For a log of other joints.
+
     """
     diagnostics.accept(run.accepted)
     settings: Any = run.preparation["settings"]
@@ -125,11 +171,39 @@ def factors_of(
     diagnostics: Diagnostics,
     threads: int,
 ) -> Factors:
-    """Factors of a log's torque equations by joint, filtered as given, on the log's own time grid.
+    """Factors of a log's torque equations per joint, filtered as given, on the log's own time grid.
 
-    What a first log leaves out is left out here, and blocks of time are as long as they would be there.
-    wanted: (p,) mask of the parameters whose columns are kept.
-    Raises UsageError for a log of other joints, UnfitDataError for one without a usable sample.
+    Samples are left out, and the log is cut into blocks, as in an identification.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        The model.
+    preparation : Preparation
+        The filters.
+    log : Log
+        The log.
+    wanted : ndarray of bool, shape (p,)
+        Parameters whose columns are kept.
+    diagnostics : Diagnostics
+        Sink of notes and warnings.
+    threads : int
+        Threads of the pass.
+
+    Returns
+    -------
+    Factors
+        The factors.
+
+    Raises
+    ------
+    UsageError
+        For a log of other joints.
+    UnfitDataError
+        For a log without a usable sample.
+
     """
     log = log.of_robot(robot)
     prepared = prepare(log, replace(preparation, rate=None), diagnostics)
@@ -140,29 +214,27 @@ def factors_of(
 
 
 def held_out_log(run: Identification, diagnostics: Diagnostics) -> Log | None:
-    """The log that a run was validated on, if its files are still there and unchanged; None else, with a note."""
+    """Validation log of a run if its files exist unchanged; else None, with a warning if there was one."""
     listed: Any = run.files.get("validate") or run.files.get("logs") or ()
     known = run.provenance.get("validation_logs")
     if not isinstance(known, Mapping) or not known:
         return None
     selection = Experiment.from_dict(run.experiment).data.validate_on
-    log = _unchanged(run, known, listed, selection, diagnostics)
+    log = _unchanged_log(run, known, listed, selection, diagnostics)
     if log is None:
-        diagnostics.warn(
-            "held-out-gone", "the logs that the run was validated on are not there any more, or were changed"
-        )
+        diagnostics.warn("held-out-gone", "the validation logs of the run are missing or were changed")
     return log
 
 
 def training_log(run: Identification, diagnostics: Diagnostics) -> Log | None:
-    """The log that a run was fitted to, if its files are still there and unchanged; None else."""
+    """Training log of a run if its files exist unchanged; else None."""
     known, listed = run.provenance.get("logs"), run.files.get("logs")
     if not isinstance(known, Mapping) or not known or not isinstance(listed, Sequence):
         return None
-    return _unchanged(run, known, listed, Experiment.from_dict(run.experiment).data.train, diagnostics)
+    return _unchanged_log(run, known, listed, Experiment.from_dict(run.experiment).data.train, diagnostics)
 
 
-def _unchanged(
+def _unchanged_log(
     run: Identification,
     known: Mapping[str, str],
     listed: Sequence[Any],
@@ -171,7 +243,7 @@ def _unchanged(
 ) -> Log | None:
     experiment = Experiment.from_dict(run.experiment)
     try:
-        log = open_log(experiment, [Path(str(one)) for one in listed], run.robot, selection, diagnostics)
+        log = open_log(experiment, [Path(str(path)) for path in listed], run.robot, selection, diagnostics)
         same = sorted(log.sha256.values()) == sorted(known.values())
     except DynidError:
         return None

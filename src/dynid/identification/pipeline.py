@@ -1,4 +1,4 @@
-"""The main job in one verb: a robot and its log in, a judged model out."""
+"""The main function: identify a robot from its log and judge the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from dynid.base.diagnostics import Diagnostics, claim_codes
 from dynid.base.errors import SolverError
 from dynid.base.parallel import Progress, default_threads, in_background, pass_threads
-from dynid.base.records import listed
+from dynid.base.records import counted, listed
 from dynid.choose.fit_nonlinear import held_out_scores
 from dynid.diagnosis.changes import check_changes
 from dynid.diagnosis.diagnosis import (
@@ -37,7 +37,7 @@ from dynid.estimate.scores import cross_validate
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, why_none_held_out
 from dynid.identification.commands import with_found_servo
-from dynid.identification.fitting import Call, Data, Found, fit_sound, read_data
+from dynid.identification.fitting import Call, Data, ModelFit, fit_sound, read_data
 from dynid.identification.settings import Settings, default_estimator, needs_of, settings_to_experiment
 from dynid.log.joints import UNEXPLAINED
 from dynid.log.prior_check import all_turned
@@ -55,49 +55,87 @@ from dynid.signals.noise import directions_of
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Kind
 
-# Doubts inputs that the residuals of a fit give away.
+# Wrong inputs that the residuals of a fit reveal.
 
 
 def examine(
-    call: Call, data: Data, found: Found, analysis: ResidualAnalysis | None
+    call: Call, data: Data, model_fit: ModelFit, analysis: ResidualAnalysis | None
 ) -> Callable[[], tuple[ResidualFinding, ...]]:
-    """Doubts inputs that the residuals give away; the function waits for what else they say."""
+    """Claim wrong inputs that the residuals reveal, and diagnose the residuals in the background.
+
+    Parameters
+    ----------
+    call : Call
+        Arguments of the identification.
+    data : Data
+        The prepared log.
+    model_fit : ModelFit
+        The fit.
+    analysis : ResidualAnalysis, optional
+        Its residuals.
+
+    Returns
+    -------
+    callable
+        Waits for the diagnosis and returns its findings.
+
+    """
     if analysis is None:
         return tuple
-    terms, diagnostics = found.nonlinear.terms, call.diagnostics
+    terms, diagnostics = model_fit.nonlinear.terms, call.diagnostics
     misread = check_guidance(analysis, diagnostics) or check_wiring(analysis, diagnostics)
-    # What a known friction lacks may have either sign, and so may the friction of torque that is turned throughout.
+    # The remainder of a known friction may have either sign, and so may the friction of torques of reversed sign.
     if not all_turned(diagnostics) and not any(term.traits.kind is Kind.COMPENSATION for term in terms):
         check_negative_friction(analysis, diagnostics, call.log.channels.commanded)
     diagnosed = in_background(
         lambda: diagnose(analysis), call.threads
-    )  # while the lag is estimated and blocks are held out
+    )  # runs while the delay is estimated and blocks are held out
     check_measured(analysis, diagnostics)
     check_changes(analysis, diagnostics)
     if misread:
-        # Zeros, gains, lengths and masses that explain it are those of other joints.
+        # Zeros, gains, lengths and masses that explain the residuals would belong to other joints.
         return diagnosed
     report_missing_effects(analysis, diagnostics)
     report_held_effects(analysis, diagnostics)
     check_link_lengths(analysis, diagnostics)
-    # Bodies are bent by noise of accelerations where the equations read these.
+    # Equations with noisy accelerations bias the links, which would then differ from the model file without cause.
     if data.choice.trusted or isinstance(data.rows, MomentumRows):
         compare_with_description(analysis, diagnostics)
     return diagnosed
 
 
-# Scores of a model on motion that was not fitted: blocks of the log, or another log.
+# Held-out scores of a model: on blocks of the log, or on another log.
 
 
 def score_held_out_log(
-    call: Call, data: Data, found: Found, validation: Log, training: Validation
+    call: Call, data: Data, model_fit: ModelFit, validation: Log, training: Validation
 ) -> Validation:
-    """Scores and residuals on another log, beside those of the training."""
+    """Score the fit on another log, relative to its scores on the training data.
+
+    Parameters
+    ----------
+    call : Call
+        Arguments of the identification.
+    data : Data
+        The prepared training log.
+    model_fit : ModelFit
+        The fit.
+    validation : Log
+        The other log.
+    training : Validation
+        Scores on the training data.
+
+    Returns
+    -------
+    Validation
+        Scores and residuals.
+
+    """
     origin = origin_of(validation, call.log.identity(), call.diagnostics)
     scored = score_log(
         call.robot,
-        found.nonlinear.terms,
-        found.estimate,
+        model_fit.nonlinear.terms,
+        model_fit.estimate,
         validation,
         data.prepared.settings,
         call.diagnostics,
@@ -110,21 +148,37 @@ def score_held_out_log(
     return scored
 
 
-def hold_out_blocks(call: Call, data: Data, found: Found) -> tuple[Validation, ...]:
-    """Contiguous blocks of the log held out in turn; without constraints where no consistent bodies are found."""
+def hold_out_blocks(call: Call, data: Data, model_fit: ModelFit) -> tuple[Validation, ...]:
+    """Cross-validate on contiguous blocks; without constraints if no physically consistent links are found.
+
+    Parameters
+    ----------
+    call : Call
+        Arguments of the identification.
+    data : Data
+        The prepared log.
+    model_fit : ModelFit
+        The fit.
+
+    Returns
+    -------
+    tuple of Validation
+        One validation, or none for a log that is too short.
+
+    """
     try:
-        validations = _scores(found, data, found.estimator, call.diagnostics)
+        validations = _scores(model_fit, data, model_fit.estimator, call.diagnostics)
     except SolverError as error:
         warn_or_raise(error, data.settings.estimator != default_estimator(), call.diagnostics)
-        validations = _scores(found, data, unconstrained(found.estimator), call.diagnostics)
-    return tuple(one.with_rest(data.summary.at_rest) for one in validations)
+        validations = _scores(model_fit, data, unconstrained(model_fit.estimator), call.diagnostics)
+    return tuple(validation.with_rest(data.summary.at_rest) for validation in validations)
 
 
 def _scores(
-    found: Found, data: Data, estimator: Estimator, diagnostics: Diagnostics
+    model_fit: ModelFit, data: Data, estimator: Estimator, diagnostics: Diagnostics
 ) -> tuple[Validation, ...]:
-    left_out, fitted, batches = found.left_out, found.fitted, data.batches
-    nonlinear, search = found.nonlinear, found.trial
+    left_out, fitted, batches = model_fit.left_out, model_fit.fitted, data.batches
+    nonlinear, search = model_fit.nonlinear, model_fit.trial
     blocks = len(fitted.regression.factors.repetitions())
     made = len(folds_of(fitted.regression.factors, search.folds))
     if not made:
@@ -132,27 +186,26 @@ def _scores(
         return ()
     if made != search.folds:
         diagnostics.note(
-            "folds", f"{made} folds in place of {search.folds}: the log has {blocks} blocks of time"
+            "folds", f"{made} folds instead of {search.folds}: the log has {blocks} blocks of time"
         )
-    _note_repetitions(found, data, diagnostics)
+    _note_repetitions(model_fit, data, diagnostics)
     moved = directions_of(batches)
     if moved.in_step:
         diagnostics.warn(
             MOVES_IN_STEP,
-            f"{moved.joints} joints move in step, along {moved.directions} of {moved.joints} directions: their shares "
-            "of a torque are told apart by little, and held-out blocks hold the same motion; what the model misses of "
-            "another motion may be many times as much. Move the joints independently of each other (dynid excite), or "
-            "validate on another motion (--validate)",
+            f"the motions of {moved.joints} joints are strongly correlated "
+            f"({counted(moved.directions, 'independent direction')}): errors on other motions may be much larger. "
+            "Move the joints independently (dynid excite) or validate on another motion (--validate)",
         )
     if nonlinear.estimated and not set(fitted.factors.group_names) & set(search.robot.joint_names):
         diagnostics.warn(
             "shapes-not-held-out",
-            f"{fitted.assembly.rows.name} rows have no equation of single joints to hold out; validate on another log",
+            f"{fitted.assembly.rows.name} rows have no equations of single joints to hold out; validate on another log",
         )
         return ()
-    judged = None if nonlinear.estimated else _torque_factors(found, batches)
+    judged = None if nonlinear.estimated else _torque_factors(model_fit, batches)
     if left_out is not None and judged is None and not isinstance(fitted.assembly.rows, TorqueRows):
-        left_out = replace(left_out, sums=None)  # these equations are no torque of the joints
+        left_out = replace(left_out, sums=None)  # these equations are not torques of the joints
     if nonlinear.estimated:
         return (Validation(held_out_scores(fitted, nonlinear, search, estimator, left_out)),)
     return (
@@ -164,44 +217,44 @@ def _scores(
     )
 
 
-def _note_repetitions(found: Found, data: Data, diagnostics: Diagnostics) -> None:
-    fitted = {block.trajectory: block.part for block in found.fitted.regression.factors.blocks}
+def _note_repetitions(model_fit: ModelFit, data: Data, diagnostics: Diagnostics) -> None:
+    fitted = {block.trajectory: block.part for block in model_fit.fitted.regression.factors.blocks}
     motions: dict[int, list[str]] = {}
     for name in fitted:
         if name in data.repeated:
             motions.setdefault(data.repeated[name].motion, []).append(name)
     for names in motions.values():
-        one = data.repeated[names[0]]
-        if len(names) == 1 and not np.isfinite(one.period):
+        repetition = data.repeated[names[0]]
+        if len(names) == 1 and not np.isfinite(repetition.period):
             continue
-        again = f"repeats after {one.seconds:.3g} s"
+        again = f"repeats after {repetition.seconds:.3g} s"
         if len(names) > 1:
-            again = f"is the same, of {one.seconds:.3g} s"
-        if one.pauses is not None:
-            again += " in motion, whatever its pauses"
+            again = f"is the same, {repetition.seconds:.3g} s long"
+        if repetition.pauses is not None:
+            again += " without its pauses"
         who = listed([f"'{name}'" for name in names])
         if all(name in data.blocks.repeated and fitted[name] is not None for name in names):
-            parts = round(one.seconds / data.blocks.seconds)
+            parts = round(repetition.seconds / data.blocks.seconds)
             diagnostics.note(
                 PARTS_HELD_OUT,
-                f"The motion of {who} {again}, in {parts} parts; the same parts of every "
-                "repetition are held out together, so that the model was fitted on no repetition of what it predicts.",
+                f"The motion of {who} {again} ({parts} parts). The same part of every repetition is held out together, "
+                "so that no fold predicts motion that it was fitted to.",
             )
         else:
             diagnostics.note(
                 MOTION_REPEATS,
-                f"The motion of {who} {again}: held-out blocks hold what the model was fitted on a repetition before; "
-                "validate on another motion (--validate) to see what it misses of that.",
+                f"The motion of {who} {again}, so that held-out blocks contain motion that was fitted in another "
+                "repetition. Validate on another motion (--validate).",
             )
 
 
-def _torque_factors(found: Found, batches: Iterable[Samples]) -> Factors | None:
-    fitted = found.fitted
-    # A score is an error of torque, whatever was fitted: work or filtered torque has another size and another noise.
+def _torque_factors(model_fit: ModelFit, batches: Iterable[Samples]) -> Factors | None:
+    fitted = model_fit.fitted
+    # Scores are errors of torque, whatever was fitted: work and filtered torque have another size and noise.
     if isinstance(fitted.assembly.rows, TorqueRows | ElasticRows | MotorRows):
         return None
     assembly = replace(fitted.assembly, rows=TorqueRows(), wanted=fitted.regression.base.mask)
-    return assembly.factors(batches, found.trial.threads)
+    return assembly.factors(batches, model_fit.trial.threads)
 
 
 def identify(
@@ -218,22 +271,52 @@ def identify(
     diagnostics: Diagnostics | None = None,
     accept: Sequence[str] = (),
 ) -> Identification:
-    """Identifies the robot's dynamics from a log and judges the result on data that was not fitted.
+    """Identify the dynamics of a robot from a log and judge the result on held-out data.
 
-    robot: joints that are held in the log's robot, as the log does not hold them, are held in the result.
-    validation: a log that is held out; without one, contiguous blocks of the log are held out in turn.
-    truth: parameter values by name, for simulated robots.    threads: of passes over the log and of
-    simulations; None = one, and all processors; results do not depend on it.
-    progress: called with (stage, seconds of data done).
-    experiment: what to write down of it; None = that of the settings.    files: named in commands that repeat the run.
-    diagnostics: sink that may already hold what reading the robot and the log found.
-    accept: codes of claims that are to warn, not to be doubts, beside those of the settings.
+    Contradictions between log and physics become claims, which limit the verdict and stop nothing.
 
-    What physics says against the log is a doubt: it caps the verdict and stops nothing.
-    Raises UnfitDataError if the log cannot support an identification, InputError if it cannot be read, UsageError for
-    an accepted code that is not found.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot. Joints that are locked because the log lacks them are locked in the result.
+    log : Log
+        The log.
+    settings : Settings, optional
+        The settings; without them the defaults.
+    validation : Log, optional
+        A held-out log; without it contiguous blocks of the log are held out in turn.
+    truth : mapping of float, optional
+        True parameters by name, of a simulated robot.
+    threads : int, optional
+        Threads of passes over the log and of simulations; without it one, and all processors. Results do not depend
+        on it.
+    progress : callable, optional
+        Called with the stage and the seconds of data that are done.
+    experiment : mapping, optional
+        The experiment to store with the result; without it that of the settings.
+    files : mapping, optional
+        Names of the files, for commands that repeat the run.
+    diagnostics : Diagnostics, optional
+        Sink that may already contain diagnostics of reading the robot and the log.
+    accept : sequence of str
+        Further codes of claims that warn only and do not count against the verdict.
+
+    Returns
+    -------
+    Identification
+        The result.
+
+    Raises
+    ------
+    UnfitDataError
+        If the log does not support an identification.
+    InputError
+        If the log cannot be read.
+    UsageError
+        For an accepted code that does not occur.
+
     """
-    chosen = _of_commands(settings or Settings(), log).resolved()
+    chosen = _settings_for_commands(settings or Settings(), log).resolved()
     chosen = replace(chosen, accept=(*chosen.accept, *claim_codes(accept)))
     sink = diagnostics if diagnostics is not None else Diagnostics()
     sink.accept(chosen.accept)
@@ -250,61 +333,60 @@ def identify(
         sink.warn("model-not-chosen", settings.choice_left_out)
     started = time.perf_counter()
     hashes = Thread(target=lambda: log.sha256, name="hash", daemon=True)
-    hashes.start()  # the files are hashed while they are read
-    data, found, training, analysis, masked = fit_sound(call, read_data(call))
-    diagnosed = examine(call, data, found, analysis)
+    hashes.start()  # hashing runs while the files are read
+    data, model_fit, training, analysis, masked = fit_sound(call, read_data(call))
+    diagnosed = examine(call, data, model_fit, analysis)
     if validation is None:
-        validations = hold_out_blocks(call, data, found)
+        validations = hold_out_blocks(call, data, model_fit)
     else:
         hashes.join()
-        validations = (score_held_out_log(call, data, found, validation, training),)
+        validations = (score_held_out_log(call, data, model_fit, validation, training),)
     hashes.join()
     sink.require_found(chosen.accept)
     residual_findings = masked + diagnosed()
-    nonlinear, fitted = found.nonlinear, found.fitted
+    nonlinear, fitted = model_fit.nonlinear, model_fit.fitted
     return Identification(
         experiment=dict(experiment) if experiment is not None else settings_to_experiment(call.settings),
         files=dict(files or {}),
         robot=robot,
         terms=nonlinear.terms,
         structural=fitted.structural,
-        estimate=found.estimate,
+        estimate=model_fit.estimate,
         factors=fitted.factors,
         training=training,
         validations=validations,
         verdict=judge(
-            found.estimate,
+            model_fit.estimate,
             fitted.structural,
             training,
             validations,
             call.diagnostics,
             nonlinear.choices,
             residual_findings,
-            found.model.selection,
+            model_fit.model.selection,
             data.prepared.bandwidth,
-            unphysical(robot, found.estimate),
-            mass_findings(robot, found.estimate, fitted.regression),
+            unphysical(robot, model_fit.estimate),
+            mass_findings(robot, model_fit.estimate, fitted.regression),
         ),
         diagnostics=call.diagnostics,
         preparation=data.prepared.describe() | {"rows": replace(data.choice, rows=data.rows).describe()},
-        log_summary=data.summary.describe() | found.stiffness,
+        log_summary=data.summary.describe() | model_fit.stiffness,
         provenance=provenance(
             log, validation, data.settings.seed, time.perf_counter() - started, needs_of(call.settings)
         ),
         truth=truth,
-        shapes=found.shapes,
+        shapes=model_fit.shapes,
         choices=nonlinear.choices,
         residual_findings=residual_findings,
-        selection=found.model.selection,
+        selection=model_fit.model.selection,
     )
 
 
-def _of_commands(settings: Settings, log: Log) -> Settings:
-    """The settings; a log of commands chooses its model where that is asked for, and not by default.
+def _settings_for_commands(settings: Settings, log: Log) -> Settings:
+    """The settings; for a log of commands the model is chosen only if the settings ask for it.
 
-    The controller answers whatever the model lacks, so that couplings, zeros and forms of friction imitate errors of
-    its law and its delay, and make the simulated robot follow its commands worse: aliengo_pace 40 in place of 4.5 mrad,
-    z1_pace 64 in place of 21 (`dynid replay`).
+    The controller compensates whatever the model lacks. Couplings, zeros and forms of friction then imitate errors of
+    its law and delay, and a robot simulated with them follows its commands several times worse (`dynid replay`).
     """
     by_default = settings.terms is None and settings.automatic is None
     return replace(settings, automatic=False) if log.channels.commanded and by_default else settings
@@ -318,7 +400,7 @@ def _with_torque(
     threads: int,
     diagnostics: Diagnostics,
 ) -> tuple[RobotModel, Log, Log | None]:
-    """Robot and logs whose commands stand in for the effort where none was measured, at their gains and delay."""
+    """Robot and logs with the gains and the delay of the position controllers, if commands replace the effort."""
     robot = with_found_servo(robot, log, settings.seed, threads, diagnostics)
     return (
         robot,
@@ -328,25 +410,25 @@ def _with_torque(
 
 
 def _without_unexplained(log: Log, diagnostics: Diagnostics) -> Log:
-    """The log with joints held whose effort at rest is not the torque of what they carry."""
+    """The log with joints locked whose effort at rest is not the torque of their load."""
     joints = unexplained_at_rest(log)
     for name in joints:
         diagnostics.warn(
             "joint-at-rest",
-            f"joint '{name}' never moved: its friction and rotor inertia are not identified; its effort is not the "
-            "torque of what it carries, so that a brake or friction held it, or its encoder is dead",
+            f"joint '{name}' never moved, and its effort is not the torque of its load (brake, friction or dead "
+            "encoder): its friction and rotor inertia are not identified",
         )
     return log.with_held({name: log.resting[name] for name in joints}, UNEXPLAINED)
 
 
 def _without_gripping(log: Log, validation: Log | None, diagnostics: Diagnostics) -> tuple[Log, Log | None]:
-    """The logs without the efforts of joints of a hand that are not the torque of their motion."""
+    """The logs without the efforts of joints of a hand whose effort is not the torque of their motion."""
     joints = unexplained_hands(log)
     for name in joints:
         diagnostics.warn(
             "joint-unmeasured",
-            f"joint '{name}' is one of a hand, and its effort is not the torque of its motion, as where it grips: the "
-            "motion is used, the equation is left out, so that its friction and rotor inertia are not identified",
+            f"the effort of hand joint '{name}' is not the torque of its motion, as when it grips: its equation is "
+            "left out, and its friction and rotor inertia are not identified",
         )
     others = None if validation is None else validation.without_efforts(joints)
     return log.without_efforts(joints), others

@@ -1,27 +1,29 @@
 """The form of experiment.toml: its tables and keys with their types, ranges, defaults and meaning.
 
-What belongs to a settings dataclass is made from it; documentation and JSON schema are made from these models.
+Tables of settings are derived from the settings dataclasses; documentation and JSON schema are derived from the models.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field
 
 from dynid.base.diagnostics import Claim
 from dynid.base.options import Described, constrained, options_of
-from dynid.base.toml import Strict, key, model_of, words_of
-from dynid.estimate import CATALOGUE
+from dynid.base.toml import Strict, Table, key, key_of, model_of, models_in, words_of
+from dynid.estimate import CATALOGUE, FeasibleFit
 from dynid.feasible.catalogue import CATALOGUE as CONSTRAINTS
+from dynid.feasible.limits import LinkLimits
 from dynid.identification.blocks import Blocks
+from dynid.identification.settings import NOT_IN_FILES, Settings
 from dynid.log.clocks import Selection
 from dynid.log.mapping import LogSection
 from dynid.robot.options import Reading, ServoSettings
 from dynid.rows.catalogue import CATALOGUE as ROWS
-from dynid.signals.settings import FASTEST, LONGEST, Preparation
+from dynid.signals.settings import Preparation, Standstill
 from dynid.terms.catalogue import CATALOGUE as TERMS
 
 
@@ -31,61 +33,45 @@ def _not_zero(value: float) -> float:
     return value
 
 
-Positive = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
 NotZero = Annotated[float, AfterValidator(_not_zero)]
-Point = tuple[float, float, float]
-# Fields of estimators that are no options of their own in a file.
-NOT_IN_FILES = {"name", "inner", "required", "limits", "further", "mass_share"}
 # Names of kinds, or tables of a name and options: {term = "coulomb", width = 0.02}.
 Named = str | dict[str, Any]
 
+PrepareSection = model_of(Preparation, "PrepareSection", doc="[prepare]: how signals are prepared.")
+DriveSection = model_of(
+    ServoSettings,
+    "DriveSection",
+    doc="[drive]: the position controllers of the drives, for logs of commands.",
+)
+SelectionEntry = model_of(
+    Selection,
+    "SelectionEntry",
+    {"pattern": "trajectory"},
+    doc="A trajectory (name or glob), whole, or a window in seconds of the log's clock, or a part from 0 to 1.",
+)
+LimitEntry = model_of(LinkLimits, "LimitEntry")
+Selected = str | Annotated[Selection, Table(SelectionEntry)]
+
 if TYPE_CHECKING:
-    PrepareSection = Any
     ReadingSection = Strict
-    DriveSection = Any
-    SelectionEntry = Any
-    Folds = int
-    Seed = int
-    BlockSeconds = float | None
 else:
-    PrepareSection = model_of(Preparation, "PrepareSection", doc="[prepare]: how signals are prepared.")
     ReadingSection = model_of(Reading, "ReadingSection")
-    DriveSection = model_of(
-        ServoSettings, "DriveSection", doc="[drive]: the drives' position controllers, of logs of commands."
-    )
-    SelectionEntry = model_of(
-        Selection,
-        "SelectionEntry",
-        {"pattern": "trajectory"},
-        doc="A trajectory (name or glob), whole, or a window in seconds of the log's clock, or a part from 0 to 1.",
-    )
-    _OF_BLOCKS = options_of(Blocks)
-    Folds, Seed, BlockSeconds = (
-        constrained(_OF_BLOCKS[name].hint, _OF_BLOCKS[name].option)
-        for name in ("folds", "seed", "block_seconds")
-    )
 
 
-def _of_blocks(name: str) -> Any:
-    one = options_of(Blocks)[name]
-    return key(one.default, one.option.doc, unit=one.option.unit)
-
-
-def _everything() -> list[str | SelectionEntry]:
+def _everything() -> list[Selected]:
     return ["*"]
 
 
 class DataSection(Strict):
     """[data]: which trajectories to fit, and which to hold out."""
 
-    train: Annotated[list[str | SelectionEntry], Field(min_length=1)] = key(
+    train: Annotated[list[Selected], Field(min_length=1)] = key(
         doc="what `dynid identify` fits and `dynid check` looks at",
         kind="a list of selections, at least one",
         default_factory=_everything,
     )
-    validate_on: list[str | SelectionEntry] = key(
-        doc="what is held out: from the files of `--validate`, or else from the same files",
+    validate_on: list[Selected] = key(
+        doc="what is held out, from the files of `--validate` or else from the same files",
         kind="a list of selections",
         default_factory=list,
         alias="validate",
@@ -93,199 +79,143 @@ class DataSection(Strict):
 
 
 class RobotSection(ReadingSection):
-    """[robot]: how the description is read, how the robot stands, and what its drives make of a current."""
+    """[robot]: how the model file is read, how the robot is mounted, and constants of its drives."""
 
     gear_ratio: dict[str, NotZero] = key(
-        doc="motor turns per joint turn, in place of the description's; of drives that are not coupled",
+        doc="motor turns per joint turn, in place of the model file's; only for drives that are not coupled",
         kind="numbers by joint, not 0",
         default_factory=dict,
     )
     torque_constant: dict[str, NotZero] = key(
-        doc="torque of the motor per ampere, in place of the description's",
+        doc="torque of the motor per ampere, in place of the model file's",
         unit="N m/A",
         kind="numbers by joint, not 0",
         default_factory=dict,
     )
     drive_gain: dict[str, NotZero] = key(
-        doc="torque of the joint per ampere, or per raw unit, in place of the description's",
+        doc="torque of the joint per ampere, or per raw unit, in place of the model file's",
         unit="N m/A",
         kind="numbers by joint, not 0",
         default_factory=dict,
     )
 
 
-class StaticsSection(Strict):
+class PosesSection(Strict):
     """[statics]: what counts as a static pose."""
 
-    poses: Annotated[list[str | SelectionEntry], Field(min_length=1)] = key(
-        doc="trajectories to look for poses in",
+    poses: Annotated[list[Selected], Field(min_length=1)] = key(
+        doc="trajectories in which poses are searched",
         kind="a list of selections, at least one",
         default_factory=_everything,
     )
-    still: Annotated[float, Field(gt=0, le=FASTEST)] = key(
-        2e-3, "every joint is slower than this", unit="rad/s or m/s"
-    )
-    dwell: Annotated[float, Field(gt=0, le=LONGEST)] = key(0.3, "for at least this long", unit="s")
-    settle: Annotated[float, Field(ge=0, le=LONGEST)] = key(
-        0.2, "after this much of each standstill, which is left out", unit="s"
-    )
-    away: Positive = key(
-        5e-3, "how far a joint must have been away for the side it came from to be known", unit="rad or m"
-    )
-    tolerance: Positive = key(5e-3, "poses that differ by less on every joint are one", unit="rad or m")
 
 
 class ModelSection(Strict):
     """[model]: the equations and the terms, by name or as tables with options."""
 
-    rows: Named = key(
-        "auto",
-        "which equations are written down: `{ rows = NAME, option = value }`, see [rows](experiment.md#rows)",
-        kind="a name or a table",
-    )
-    terms: Annotated[list[Named], Field(min_length=1)] | None = key(
-        None,
-        "`{ term = NAME, option = value }`; names alone take the defaults",
-        kind="a list of names or tables, at least one",
-    )
-    automatic: bool | None = key(
-        None,
-        "whether the log [chooses the model](experiment.md#the-model-chosen-by-the-log); where no `terms` are given it "
-        "does, without a method or with ols, wls, ridge, feasible",
-    )
+    rows: Named = key_of(Settings, "rows", "auto")
+    terms: Annotated[list[Named], Field(min_length=1)] | None = key_of(Settings, "terms")
+    automatic: bool | None = key_of(Settings, "automatic")
 
 
-class LimitEntry(Strict):
-    """[[estimate.limits]]: what is known of one body."""
-
-    body: Annotated[int, Field(ge=1)] = key(doc="number of the body, as in the parameters' names")
-    mass: tuple[NotNegative, NotNegative] | None = key(None, "window", unit="kg")
-    centre_lower: Point | None = key(None, "least coordinates of the centre of mass", unit="m")
-    centre_upper: Point | None = key(None, "greatest coordinates of the centre of mass", unit="m")
-    hull: list[Point] | None = key(
-        None, "the centre of mass lies in their convex hull", kind="a list of points (m)"
-    )
-    mesh: str | None = key(
-        None,
-        "in place of `hull`: a mesh beside the experiment file; run folders hold its hull",
-        kind="a file, STL or OBJ",
-    )
-    mesh_scale: Positive | None = key(
-        None, "0.001 for a mesh in millimetres; 1 without it", unit="m per unit of the file"
-    )
-    mesh_xyz: Point | None = key(
-        None, "origin of the mesh's frame in the frame of the joint; zero without it", unit="m"
-    )
-    mesh_rpy: Point | None = key(None, "roll, pitch and yaw of the mesh's frame; zero without it", unit="rad")
-    whole_body: bool | None = key(
-        None,
-        "all of the body lies in the hull, not only its centre of mass: its inertia must fit in, too",
-    )
-    ellipsoid_semi_axes: tuple[Positive, Positive, Positive] | None = key(
-        None, "all of the body lies in this ellipsoid along the axes of the frame", unit="m"
-    )
-    ellipsoid_centre: Point | None = key(None, "its centre; the origin of the frame without it", unit="m")
-
-
-class EstimateSection(Strict):
-    """[estimate]: the method, and what does not belong to one; its options are those of the method's dataclass."""
+class MethodSection(Strict):
+    """[estimate]: the method and its options, which are those of its dataclass, and cross-validation."""
 
     model_config = ConfigDict(extra="allow")
 
     method: str | None = key(
         None,
-        "below; without it `feasible`, given up with a warning where physically consistent bodies fit much worse",
+        "below; without it `feasible`, dropped with a warning if physically consistent links fit much worse",
         kind="[an estimator](estimators.md)",
     )
     feasible: bool | None = key(
         None,
-        "method `feasible`: bodies are kept physically consistent whatever that costs; other methods: the physically "
-        "consistent bodies nearest to the answer of `method`; `false` without a method is `wls`; takes `strength` (a "
-        "number), `margin`, `density`, `prior`, `total_mass`, `limits` of method `feasible`",
+        "method `feasible`: links stay physically consistent even if the fit is much worse; other methods: the "
+        "physically consistent links nearest to the result of `method`; `false` without a method is `wls`; takes "
+        "`strength` (a number), `margin`, `density`, `prior`, `total_mass`, `limits` of method `feasible`",
     )
-    limits: list[LimitEntry] | None = key(
-        None, "feasible: see `[[estimate.limits]]`", kind="a list of tables"
-    )
-    constraints: list[Named] | None = key(
-        None,
-        "feasible: further ones, `{ constraint = NAME, option = value }`, also of a [plug-in](extending.md#plug-ins)",
-        kind="a list of names or tables",
-    )
-    folds: Folds = _of_blocks("folds")
-    seed: Seed = _of_blocks("seed")
-    block_seconds: BlockSeconds = _of_blocks("block_seconds")
+    limits: list[Annotated[LinkLimits, Table(LimitEntry)]] | None = key_of(FeasibleFit, "limits")
+    constraints: list[Named] | None = key_of(FeasibleFit, "further")
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of the method."""
+        """Options of the method, as written in the file."""
         return dict(self.model_extra or {})
 
 
+if TYPE_CHECKING:
+    StaticsSection = PosesSection
+    EstimateSection = MethodSection
+else:
+    StaticsSection = model_of(Standstill, "StaticsSection", base=PosesSection)
+    EstimateSection = model_of(Blocks, "EstimateSection", base=MethodSection)
+
+
 class ExperimentFile(Strict):
-    """The whole file; every table may be left out."""
+    """The whole file; every table is optional."""
 
     plugins: list[str] = key(
-        doc="modules, or Python files beside this one, that bring [terms, rows, estimators, readers or "
-        "constraints](extending.md#plug-ins) of one's own",
+        doc="modules, or Python files beside this one, with [terms, rows, estimators, readers or "
+        "constraints](extending.md#plug-ins) of your own",
         kind="a list of names",
         default_factory=list,
     )
-    accept: list[Claim] = key(
-        doc="codes of claims of physics that are to warn, not to count against the verdict",
-        default_factory=list,
-    )
+    accept: list[Claim] = key_of(Settings, "accept", default_factory=list)
     robot: RobotSection = RobotSection()
-    drive: DriveSection = DriveSection()
+    drive: Annotated[ServoSettings, Table(DriveSection)] = ServoSettings()
     log: LogSection | None = None
     data: DataSection = DataSection()
-    prepare: PrepareSection = PrepareSection()
+    prepare: Annotated[Preparation, Table(PrepareSection)] = Preparation()
     model: ModelSection = ModelSection()
     statics: StaticsSection = StaticsSection()
     estimate: EstimateSection = EstimateSection()
 
 
 def method_options() -> dict[str, list[Described]]:
-    """Every option of the built-in methods by name, as each method that has it describes it."""
-    found: dict[str, list[Described]] = {}
+    """Options of the built-in methods by name, one description per method that has the option."""
+    options: dict[str, list[Described]] = {}
     for kind in CATALOGUE.values():
-        for name, one in options_of(kind).items():
+        for name, described in options_of(kind).items():
             if name not in NOT_IN_FILES:
-                found.setdefault(name, []).append(one)
-    return found
+                options.setdefault(name, []).append(described)
+    return options
 
 
 def json_schema() -> dict[str, Any]:
-    """A JSON schema (draft 2020-12) of experiment.toml, with which editors complete keys and check values."""
+    """JSON schema (draft 2020-12) of experiment.toml, with which editors complete keys and check values."""
     schema = ExperimentFile.model_json_schema(by_alias=True)
     tables = schema["$defs"]
     model, estimate = tables["ModelSection"]["properties"], tables["EstimateSection"]
-    model["rows"] |= _named("rows", ROWS)
-    terms: dict[str, Any] = {"type": "array", "minItems": 1, "items": _named("term", TERMS)}
-    estimate["properties"]["constraints"] |= {"items": _named("constraint", CONSTRAINTS)}
+    model["rows"] |= _named_schema("rows", ROWS)
+    terms: dict[str, Any] = {"type": "array", "minItems": 1, "items": _named_schema("term", TERMS)}
+    estimate["properties"]["constraints"] |= {"items": _named_schema("constraint", CONSTRAINTS)}
     model["terms"] = {key: model["terms"][key] for key in ("description", "default")} | terms
     estimate["properties"]["method"] |= {
         "anyOf": [{"enum": list(CATALOGUE)}, {"type": "string", "description": "a method of a plug-in"}]
     }
     for name, described in method_options().items():
-        forms = [_value(one) for one in described]
+        forms = [_value_schema(option) for option in described]
         distinct = [form for i, form in enumerate(forms) if form not in forms[:i]]
         estimate["properties"].setdefault(name, {"anyOf": distinct} if len(distinct) > 1 else distinct[0])
-    # A plug-in's method may have options of its own.
+    # Only built-in methods restrict the keys, since a method of a plug-in may have any options.
     estimate["if"] = {"properties": {"method": {"enum": list(CATALOGUE)}}}
     estimate["then"] = {"propertyNames": {"enum": list(estimate["properties"])}}
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, **schema, "title": "dynid experiment"}
 
 
-def _named(name: str, kinds: Mapping[str, Any]) -> dict[str, Any]:
-    # A name, or a table of the name and its kind's options.
+def _named_schema(name: str, kinds: Mapping[str, Any]) -> dict[str, Any]:
+    # A name, or a table with the name and the options of its kind.
     tables = [
         {
             "type": "object",
             "description": str(kind.__doc__ or "").split("\n")[0],
             "properties": {name: {"const": known}}
-            | {option: _value(one) for option, one in options_of(kind).items()},
-            "required": [name, *(option for option, one in options_of(kind).items() if one.required)],
+            | {option: _value_schema(described) for option, described in options_of(kind).items()},
+            "required": [
+                name,
+                *(option for option, described in options_of(kind).items() if described.required),
+            ],
             "additionalProperties": False,
         }
         for known, kind in kinds.items()
@@ -299,31 +229,31 @@ def _named(name: str, kinds: Mapping[str, Any]) -> dict[str, Any]:
     return {"anyOf": [{"enum": list(kinds)}, {"type": "string"}, *tables, further]}
 
 
-def _value(one: Described) -> dict[str, Any]:
+def _value_schema(described: Described) -> dict[str, Any]:
     from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
 
     try:
-        found = TypeAdapter(constrained(one.hint, one.option)).json_schema()
+        schema = TypeAdapter(constrained(described.hint, described.option)).json_schema()
     except (PydanticSchemaGenerationError, PydanticUserError):  # a term, or a geometry: a table of its own
-        found = {}
-    said = " ".join(filter(None, (one.option.doc, f"[{one.option.unit}]" if one.option.unit else "")))
-    return found | ({"description": said} if said else {})
+        schema = {}
+    description = " ".join(
+        filter(None, (described.option.doc, f"[{described.option.unit}]" if described.option.unit else ""))
+    )
+    return schema | ({"description": description} if description else {})
 
 
 def template_text(schema_file: str) -> str:
-    """An experiment file with every key of every table commented out at its default, naming its schema for editors."""
+    """An experiment file with every key commented out at its default, which names its schema for editors."""
     lines = [
         f"#:schema ./{schema_file}",
-        "# Every table may be left out. Take the # away from what shall be different.",
+        "# Every table is optional. Remove the # in front of the keys that you change.",
     ]
     for table, info in ExperimentFile.model_fields.items():
         if table in ("plugins", "accept"):
             lines += ["", f"#{table} = []  # {words_of(info)}"]
             continue
-        (section,) = [one for one in get_args(info.annotation) or (info.annotation,) if one is not type(None)]
-        if not isinstance(section, type) or not issubclass(section, Strict):
-            continue
-        # A table of the log without a key is another log than dynid's own.
+        (section,) = models_in(info)
+        # An empty [log] is not the same as none: it would switch off the detection of columns.
         lines += ["", f"#[{table}]" if table == "log" else f"[{table}]"]
         for name, entry in section.model_fields.items():
             default = entry.get_default(call_default_factory=True)

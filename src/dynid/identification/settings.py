@@ -1,11 +1,12 @@
-"""What shapes an identification: model, equations, method and signals."""
+"""Settings of an identification: model, equations, method and signals."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, field, replace
+from dataclasses import replace
 from typing import Any
 
 from dynid.base.diagnostics import claim_codes
+from dynid.base.options import option, set_options
 from dynid.base.records import dataclass
 from dynid.base.registry import Need, fields_of, named_for
 from dynid.estimate.estimator import Estimator
@@ -22,39 +23,73 @@ from dynid.terms.term import Terms
 __all__ = ["DEFAULT_TERMS", "Settings", "default_estimator", "needs_of", "settings_to_experiment"]
 
 
-# Methods that need the equations' factors alone, so that dozens of models cost little; the others read every sample.
+# Methods that need only the factors of the equations, so that fitting dozens of models is cheap; others read every
+# sample.
 ON_FACTORS = ("ols", "wls", "ridge", "feasible")
+# Fields of FeasibleFit that a file writes as tables, as `method` and `feasible`, or not at all.
+NOT_IN_FILES = {"inner", "required", "limits", "further", "mass_share"}
+# Options of FeasibleFit around another method: the other method has weights and intervals of its own.
+AROUND_METHOD = fields_of(FeasibleFit).keys() - NOT_IN_FILES - {"weights", "intervals"}
 
 
 def default_estimator() -> FeasibleFit:
-    """Weighted least squares among consistent bodies, drawn to the description as strongly as unseen blocks bear."""
+    """Weighted least squares among physically consistent links, with the prior strength chosen on held-out blocks."""
     return FeasibleFit()
 
 
 @dataclass(frozen=True)
 class Settings(Blocks):
-    """How to identify: everything that shapes the numbers, and nothing else.
+    """Everything that determines the result of an identification.
 
-    `Settings()` is the default of the command line, of experiment files and of Python alike: the model is chosen by
-    held-out blocks. `Settings(terms=...)` fits the terms that it is given.
+    `Settings()` is the default on the command line, in experiment files and in Python: the model is chosen on held-out
+    blocks. `Settings(terms=...)` fits the given terms.
 
-    terms: the model; None = chosen, beginning with DEFAULT_TERMS.
-    rows: the equations; automatic ones are chosen from the log.    estimator: the method.
-    preparation: the signals.    folds, seed, block_seconds: of held-out blocks and of intervals.
-    automatic: whether friction, rotors and what the log adds are chosen around the model by held-out blocks; None =
-    where no terms are given, unless the method reads every sample, which it would do for dozens of models.
-    accept: codes of claims that warn where they would be doubts, see `dynid.base.diagnostics.CLAIMS`; one that
-    is not found is an error.
+    Parameters
+    ----------
+    terms : Terms, optional
+        The model; without it the log chooses one, beginning with DEFAULT_TERMS.
+    rows : Rows or AutomaticRows
+        The equations; AutomaticRows lets the log choose them.
+    estimator : Estimator
+        The method.
+    preparation : Preparation
+        How the signals are prepared.
+    automatic : bool, optional
+        Whether friction, rotors and the effects of the measurement are chosen around the model by held-out blocks.
+        Without it they are, unless terms are given or the method reads every sample, for each of dozens of models.
+    accept : tuple of str
+        Codes of `dynid.base.diagnostics.CLAIMS` that warn instead of counting against the verdict. A code that does
+        not occur in the run is an error.
+    folds, seed, block_seconds
+        Blocks of held-out scores and of intervals, see `Blocks`.
 
-    Raises UsageError for a code that no claim has.
+    Raises
+    ------
+    UsageError
+        If no claim has one of the codes, or a number is out of range.
+
     """
 
-    terms: Terms | None = None
-    rows: Rows | AutomaticRows = field(default_factory=AutomaticRows)
-    estimator: Estimator = field(default_factory=default_estimator)
-    preparation: Preparation = field(default_factory=Preparation)
-    automatic: bool | None = None
-    accept: tuple[str, ...] = ()
+    terms: Terms | None = option(
+        None,
+        "`{ term = NAME, option = value }`; names alone take the defaults",
+        kind="a list of names or tables, at least one",
+    )
+    rows: Rows | AutomaticRows = option(
+        factory=AutomaticRows,
+        doc="which equations are written down: `{ rows = NAME, option = value }`, see [rows](experiment.md#rows)",
+        kind="a name or a table",
+    )
+    estimator: Estimator = option(factory=default_estimator)
+    preparation: Preparation = option(factory=Preparation)
+    automatic: bool | None = option(
+        None,
+        "whether the log [chooses the model](experiment.md#the-model-chosen-by-the-log); where no `terms` are given it "
+        "does, without a method or with ols, wls, ridge, feasible",
+    )
+    accept: tuple[str, ...] = option(
+        (), "codes of claims that warn only and do not count against the verdict"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,30 +97,29 @@ class Settings(Blocks):
 
     @property
     def model(self) -> Terms:
-        """The terms that the fit, or the choice of a model, begins with."""
+        """The given terms, or those with which the choice of a model begins."""
         return DEFAULT_TERMS if self.terms is None else self.terms
 
     @property
     def chooses_model(self) -> bool:
-        """Whether the model is chosen by held-out blocks."""
+        """Whether the model is chosen on held-out blocks."""
         if self.automatic is not None:
             return self.automatic
         return self.terms is None and self._method in ON_FACTORS
 
     @property
     def choice_left_out(self) -> str:
-        """Why the model is not chosen though no terms are given; "" where it is, or nobody expects it."""
+        """Why the model is not chosen although no terms are given; "" if it is, or if the settings exclude it."""
         if self.terms is not None or self.automatic is not None or self.chooses_model:
             return ""
         return (
-            "the default model is fitted as it is, not chosen on held-out blocks: method "
-            f"'{self._method}' reads every sample, and a choice would fit dozens of models to blocks of them, each of "
-            "which takes about as long as this fit. Run without a method first and give its terms here, or set "
-            "automatic to true"
+            "the default model is fitted without a choice on held-out blocks: method "
+            f"'{self._method}' would read every sample for dozens of models. Give the terms of a run without a method, "
+            "or set automatic = true"
         )
 
     def resolved(self) -> Settings:
-        """The same settings with terms, and whether a model is chosen, written out."""
+        """The same settings with the defaults of `terms` and `automatic` filled in."""
         return replace(self, terms=self.model, automatic=self.chooses_model)
 
     @property
@@ -95,56 +129,65 @@ class Settings(Blocks):
 
 
 def settings_to_experiment(settings: Settings) -> dict[str, Any]:
-    """The settings as plain data, in the form of an experiment file."""
-    prepare_options = {key: value for key, value in asdict(settings.preparation).items() if value is not None}
-    estimate: dict[str, Any] = {
-        "folds": settings.folds,
-        "seed": settings.seed,
-    }
-    if settings.block_seconds is not None:
-        estimate["block_seconds"] = settings.block_seconds
-    accept = {"accept": list(settings.accept)} if settings.accept else {}
-    model: dict[str, Any] = {}
-    if settings.terms is not None:
-        model["terms"] = terms_to_spec(settings.terms)
-    if settings.automatic is not None:
-        model["automatic"] = settings.automatic
-    plugins = named_for(needs_of(settings))
-    return {
-        **accept,
-        **({"plugins": plugins} if plugins else {}),
-        "model": model | rows_to_spec(settings.rows),
-        "estimate": estimate | _method(settings.estimator),
-        "prepare": prepare_options,
+    """Convert settings to plain data in the form of an experiment file.
+
+    Parameters
+    ----------
+    settings : Settings
+        The settings.
+
+    Returns
+    -------
+    dict
+        Tables and their keys, from which `Experiment.from_dict(...).settings()` makes the settings again.
+
+    """
+    lists = {"accept": list(settings.accept), "plugins": named_for(needs_of(settings))}
+    terms = {} if settings.terms is None else {"terms": terms_to_spec(settings.terms)}
+    automatic = {} if settings.automatic is None else {"automatic": settings.automatic}
+    return {name: codes for name, codes in lists.items() if codes} | {
+        "model": terms | automatic | rows_to_spec(settings.rows),
+        "estimate": set_options(settings, Blocks) | _method(settings.estimator),
+        "prepare": set_options(settings.preparation),
     }
 
 
 def needs_of(settings: Settings) -> list[Need]:
-    """Kinds in the settings that are not dynid's own, each with where it came from."""
+    """Terms, rows, methods and constraints of the settings that plug-ins provide, each with its origin.
+
+    Parameters
+    ----------
+    settings : Settings
+        The settings.
+
+    Returns
+    -------
+    list of Need
+        What a run needs besides dynid.
+
+    """
     estimator = settings.estimator
     fit = estimator if isinstance(estimator, FeasibleFit) else None
     inner, further = (fit.inner, fit.further) if fit is not None else (None, ())
     used = [
         ("rows", settings.rows.name, settings.rows),
-        *(("estimator", one.name, one) for one in (estimator, inner) if one is not None),
-        *(("constraint", constraint_to_spec(one)["constraint"], one) for one in further),
+        *(("estimator", instance.name, instance) for instance in (estimator, inner) if instance is not None),
+        *(("constraint", constraint_to_spec(instance)["constraint"], instance) for instance in further),
     ]
-    found = needs_of_terms(settings.model)
-    return found + [need for kind, name, one in used if (need := Need.of(kind, name, type(one))) is not None]
+    needs = needs_of_terms(settings.model)
+    return needs + [
+        need for kind, name, instance in used if (need := Need.of(kind, name, type(instance))) is not None
+    ]
 
 
 def _method(estimator: Estimator) -> dict[str, Any]:
-    own = {key: getattr(estimator, key) for key in fields_of(type(estimator))}
+    options = {name: getattr(estimator, name) for name in fields_of(type(estimator))}
     if not isinstance(estimator, FeasibleFit):
-        return {"method": estimator.name} | own
-    options = {
-        key: value for key, value in own.items() if key not in ("inner", "required", "further", "mass_share")
-    }
+        return {"method": estimator.name} | options
+    known = AROUND_METHOD if estimator.inner is not None else options.keys() - NOT_IN_FILES
+    written = {name: value for name, value in options.items() if name in known or name == "limits"}
     if estimator.further:
-        options["constraints"] = [constraint_to_spec(one) for one in estimator.further]
+        written["constraints"] = [constraint_to_spec(constraint) for constraint in estimator.further]
     if estimator.inner is None:
-        return {"method": estimator.name} | options | ({"feasible": True} if estimator.required else {})
-    # Around another method that one's weights count.
-    options.pop("weights")
-    options.pop("intervals")
-    return options | _method(estimator.inner) | {"feasible": True}
+        return {"method": estimator.name} | written | ({"feasible": True} if estimator.required else {})
+    return written | _method(estimator.inner) | {"feasible": True}

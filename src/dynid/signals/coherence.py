@@ -1,4 +1,4 @@
-"""How far up in frequency the measured torque follows the motion: where signal stops exceeding noise."""
+"""Coherence of measured torque and motion by frequency, and the cutoff frequency chosen from it."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ from dynid.signals.filter import (
 
 # Signal equals noise where half of the torque's power follows the motion.
 HALF = 0.5
-HIGHEST, SHARE_OF_RATE = 40.0, 0.2  # Hz; of the sampling rate: above it derivatives see the grid
-OVERSAMPLING = 5.0  # samples a period of the highest frequency
-WINDOW_SECONDS = 4.0  # spectra resolve 0.25 Hz
+HIGHEST, SHARE_OF_RATE = 40.0, 0.2  # Hz; of the sampling rate: above it derivatives depend on the grid
+OVERSAMPLING = 5.0  # samples per period of the highest frequency
+WINDOW_SECONDS = 4.0  # s: spectra resolve 0.25 Hz
 LOWEST, BANDS_AN_OCTAVE, HALF_WIDTH = 0.5, 4, 0.2  # Hz; bands reach 20 % to both sides
-LEAST_HALF_WIDTH = 0.3  # Hz, so that a band holds at least two lines
-LEAST_ROWS = 256
-FIT_ORDER = 4
-# Where a low pass is taken as one number: a quarter of an octave, and nothing beyond so many times its cut-off, where
-# it leaves less than a millionth of the power.
+LEAST_HALF_WIDTH = 0.3  # Hz, so that a band contains at least two spectral lines
+LEAST_ROWS = 256  # at 100 Hz or more: fewer rows give too few windows of a spectrum
+FIT_ORDER = 4  # of the low pass below which a trial model is fitted
+# Width of a band in which the gain of a low pass is one number, and the multiple of its cutoff frequency above which
+# the gain counts as zero, since it passes less than a millionth of the power.
 FIT_BANDS_AN_OCTAVE, LAST = 4, 3.0
-# Of a stretch, at either end, over which its equations are faded in and out: enough that its ends make no jump.
+# Of a stretch, at either end: its equations are faded in and out over it, so that its ends make no jump.
 RAMP = 0.02
-BLOCK_SECONDS = 2.0  # of held-out torque: several periods of any cut-off
-INDEPENDENT = 1e-6
-# Random states that show which columns others make up, several rows a column, and what is left of such a one.
+BLOCK_SECONDS = 2.0  # s of held-out torque: several periods of any cutoff frequency
+INDEPENDENT = 1e-6  # of the greatest eigenvalue: directions below it count as dependent columns
+# Random states that show which columns are linear combinations of others (several rows per column), and the remainder
+# below which a column is one.
 STATES, STRUCTURAL = 40, 1e-9
-SMOOTHED_SIGN = (
-    0.1  # of the root mean square speed: width over which the trial's Coulomb friction changes sign
-)
+# Of the r.m.s. speed: width over which the Coulomb friction of a trial model changes sign.
+SMOOTHED_SIGN = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """Uniform positions, velocities (None = not logged) and torques (None = not logged) of one stretch, (n, T)."""
+    """Uniform positions, velocities and torques of one stretch, (n, T) each; None = not logged."""
 
     q: Float
     dq: Float | None = None
     tau: Float | None = None
 
     def part(self, start: int, stop: int) -> Signals:
-        """Samples start..stop."""
-        own = slice(start, stop)
+        """Samples start..stop of the stretch."""
+        window = slice(start, stop)
         return Signals(
-            self.q[:, own],
-            None if self.dq is None else self.dq[:, own],
-            None if self.tau is None else self.tau[:, own],
+            self.q[:, window],
+            None if self.dq is None else self.dq[:, window],
+            None if self.tau is None else self.tau[:, window],
         )
 
 
@@ -68,9 +68,17 @@ class Signals:
 class TorqueCoherence:
     """Share of the torque's power that follows the motion, by frequency.
 
-    frequency: (B,) Hz, middles of the bands.    share: (n, B) signed square of the correlation of measured torque with
-    that of a trial model, within the band.    together: (B,) the same with the joints' torques taken together.
-    above: (B,) share of the torques' power above each frequency.
+    Attributes
+    ----------
+    frequency : ndarray, shape (B,), Hz
+        Centres of the bands.
+    share : ndarray, shape (n, B)
+        Signed squared correlation of the measured torque with that of a trial model, within each band.
+    together : ndarray, shape (B,)
+        The same for the torques of all joints together.
+    above : ndarray, shape (B,)
+        Share of the torques' power above each frequency.
+
     """
 
     frequency: Float
@@ -80,33 +88,51 @@ class TorqueCoherence:
 
     @property
     def ends(self) -> Float:
-        """(n,) Hz, highest frequency at which half of a joint's torque follows the motion; 0 = none."""
+        """(n,) Hz, highest frequency at which half of a joint's torque follows the motion; 0 if none does."""
         return np.array([_end(self.frequency, row) for row in self.share])
 
     @property
     def end(self) -> float:
-        """The same for all joints together, of which those with the greatest torques say most."""
+        """The same (Hz) for all joints together, weighted by their torques."""
         return _end(self.frequency, self.together)
 
     @property
     def beyond(self) -> float:
-        """Share of the torques' power above `end`: what a filter there would take away."""
+        """Share of the torques' power above `end`, which a filter there would remove."""
         return float(np.interp(self.end, self.frequency, self.above))
 
 
 def torque_coherence(robot: RobotModel, parts: Sequence[Signals], rate: float) -> TorqueCoherence | None:
-    """How much of the measured torque follows the motion, by frequency; None without torque or enough samples.
+    """Estimate how much of the measured torque follows the motion, by frequency.
 
-    A trial model (rigid bodies, rotor, viscous and Coulomb friction, offset; least squares joint by joint) is fitted
-    to the log below 1, 2, 4, ... Hz. In each band of a quarter octave its torque x, made of the motion with all its
-    noise, is compared with the measured torque y by Re(S_xy)^2 / (S_xx S_yy), from Welch's cross-spectra. With signal
-    power S, noise of the motion A and noise of the torque N this is S^2 / ((S + A)(S + N)): it falls to a half where
-    either noise reaches the signal, wherever it comes from (quantised positions, stale samples, torque ripple, motion
-    that the model does not describe), and needs no noise floor, which low-passed logs do not have. A wrong scale does
-    not matter, since the correlation ignores it; a wrong phase counts as noise, as it is to the equations. A fit cannot
-    imitate signal above its own band, and within it has few parameters for many samples; of all fits the best counts,
-    since slow motion says little of inertia and noisy accelerations shrink it.
-    Source: Welch 1967; coherence and signal-to-noise ratio: Bendat and Piersol 2010, chapter 6.
+    A trial model (links, rotor, viscous and Coulomb friction, offset; least squares per joint) is fitted to the log
+    below 1, 2, 4, ... Hz. In each band of a quarter octave its torque x, computed from the noisy motion, is compared
+    with the measured torque y by Re(S_xy)^2 / (S_xx S_yy), from Welch's cross-spectra. With signal power S, noise A of
+    the motion and N of the torque this is S^2 / ((S + A)(S + N)). It falls to a half where either noise reaches the
+    signal, whatever its source (quantised positions, stale samples, torque ripple, effects that the model lacks), and
+    needs no noise floor, which low-passed logs do not have. A wrong scale does not matter, a wrong phase counts as
+    noise, as it is to the equations. A fit cannot imitate signal above its own band, and has few parameters for many
+    samples within it. The best of all fits counts, since slow motion hardly shows inertia and noisy accelerations
+    shrink it.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    parts : sequence of Signals
+        Uniform stretches of the log.
+    rate : float, Hz
+        Sampling rate.
+
+    Returns
+    -------
+    TorqueCoherence or None
+        The coherence; None without torque or enough samples.
+
+    References
+    ----------
+    Welch 1967. Bendat and Piersol 2010, chapter 6: coherence and signal-to-noise ratio.
+
     """
     top = min(HIGHEST, SHARE_OF_RATE * rate)
     thinning = max(1, int(rate // (OVERSAMPLING * top)))
@@ -140,12 +166,35 @@ def held_out_misfits(
     highest: float,
     width: float = 0.0,
 ) -> Float:
-    """Torque that the trial model misses on blocks of two seconds that it was not fitted to, (B, n) sums of squares.
+    """Squared torque errors of the trial model on held-out blocks of two seconds.
 
-    The model is that of `torque_coherence`, fitted joint by joint; both sides of its equations are low-passed.
-    cutoff: Hz.    order: of that filter.    edge: s, left out at both ends of each stretch.
-    highest: Hz, up to which motion is kept.    width: rad/s (m/s) over which Coulomb friction changes sign, and below
-    which a joint's equations do not count; 0 = SMOOTHED_SIGN of each joint's root mean square speed, and all count.
+    The model is that of `torque_coherence`, fitted per joint; both sides of its equations are low-passed.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    parts : sequence of Signals
+        Uniform stretches of the log, positions filtered.
+    rate : float, Hz
+        Sampling rate.
+    cutoff : float, Hz
+        Cutoff frequency of the equations.
+    order : int
+        Order of that filter.
+    edge : float, s
+        Left out at both ends of each stretch.
+    highest : float, Hz
+        Highest frequency of the motion; what lies above it is decimated away.
+    width : float, rad/s or m/s
+        Speed over which Coulomb friction changes sign, and below which a joint's equations do not count. 0 =
+        SMOOTHED_SIGN of each joint's r.m.s. speed, and all equations count.
+
+    Returns
+    -------
+    ndarray, shape (B, n)
+        Sums of squares by block and joint.
+
     """
     thinning = max(1, int(rate // (OVERSAMPLING * 2.0 * highest)))
     slow = rate / thinning
@@ -162,12 +211,12 @@ def held_out_misfits(
             low(np.concatenate([panel, s.tau[j : j + 1]]))[:, skipped:-skipped:2]
             for j, panel in enumerate(s.panels)
         ]
-        if width > 0.0:  # friction at rest may have any size
+        if width > 0.0:  # static friction takes any value
             moves = np.abs(low(s.dq))[:, skipped:-skipped:2] >= width
-            equations = [lines * own for lines, own in zip(equations, moves, strict=True)]
+            equations = [lines * selected for lines, selected in zip(equations, moves, strict=True)]
         count = max(1, round(2 * equations[0].shape[1] / (BLOCK_SECONDS * slow)))
-        for own in np.array_split(np.arange(equations[0].shape[1]), count):
-            grams.append([lines[:, own] @ lines[:, own].T for lines in equations])
+        for selected in np.array_split(np.arange(equations[0].shape[1]), count):
+            grams.append([lines[:, selected] @ lines[:, selected].T for lines in equations])
     total = [np.sum([gram[j] for gram in grams], axis=0) for j in range(robot.n)]
 
     def missed(gram: Float, rest: Float) -> float:
@@ -179,7 +228,7 @@ def held_out_misfits(
 
 @dataclass(frozen=True, eq=False)
 class _Stretch:
-    # Motion and torque of one stretch, thinned out to what the highest frequency needs.
+    # Motion and torque of one stretch, decimated to what the highest frequency needs.
     q: Float
     dq: Float
     ddq: Float
@@ -204,20 +253,20 @@ class _Stretch:
         return _Stretch(q, dq, first_difference(dq, slow), tau)
 
     def with_panels(self, robot: RobotModel, widths: Float) -> _Stretch:
-        # Columns (w, T) of the trial model by joint, whose friction changes sign over the widths (n,).
+        # Columns (w, T) of the trial model per joint; friction changes sign over the widths (n,).
         motion = robot.tree_motion(self.q.T, self.dq.T, self.ddq.T)
         tree = torque_regressor(robot.tree, *motion, _independent(robot.tree))
         panels = []
         for j in range(robot.n):
             bend = max(widths[j], 1e-9)
-            own = [self.ddq[j], self.dq[j], np.tanh(self.dq[j] / bend), np.ones_like(self.dq[j])]
-            panels.append(np.concatenate([_driven(robot, tree, j), own]))
+            joint_columns = [self.ddq[j], self.dq[j], np.tanh(self.dq[j] / bend), np.ones_like(self.dq[j])]
+            panels.append(np.concatenate([_driven(robot, tree, j), joint_columns]))
         return replace(self, panels=tuple(panels))
 
 
 @lru_cache(maxsize=8)
 def _independent(tree: Tree) -> Bool:
-    """(10 n,) columns of bodies that no others make up whatever the motion, as random states show."""
+    """(10 n,) columns of the links that are structurally independent, tested with random states."""
     states = np.random.default_rng(0).normal(0.0, 2.0, (3, STATES, tree.n))
     lines = torque_regressor(tree, *states).dense(10 * tree.n).reshape(-1, 10 * tree.n)
     size = np.linalg.norm(lines, axis=0)
@@ -226,22 +275,22 @@ def _independent(tree: Tree) -> Bool:
 
 
 def _driven(robot: RobotModel, tree: Panels, joint: int) -> Float:
-    # Columns (w, T) of the bodies that a joint drives, by itself or through joints that mimic it.
+    # Columns (w, T) of the links that a joint drives, by itself or through mimic joints.
     if not robot.has_mimic:
         return tree.values[joint]
     driven = np.flatnonzero(robot.projection[:, joint])
     columns = np.unique(np.concatenate([tree.columns[i] for i in driven]))
-    found = np.zeros((len(columns), tree.values[joint].shape[1]))
+    total = np.zeros((len(columns), tree.values[joint].shape[1]))
     for i in driven:
-        found[np.searchsorted(columns, tree.columns[i])] += robot.projection[i, joint] * tree.values[i]
-    return found
+        total[np.searchsorted(columns, tree.columns[i])] += robot.projection[i, joint] * tree.values[i]
+    return total
 
 
 def _fitted(stretches: Sequence[_Stretch], limits: Float, rate: float) -> list[Float]:
-    """Parameters (fits, w) of each joint by least squares on what a low pass at each of the frequencies, Hz, leaves.
+    """Parameters (fits, w) of each joint by least squares below each of the frequencies (Hz).
 
-    Equations that are tapered and transformed hold as they are, and the filter weighs their lines by frequency. Within
-    a band its gain is taken as one number, so that the sums are made once for all fits.
+    Tapering and Fourier transform leave linear equations valid, and a low pass only weights their spectral lines.
+    Within a band its gain is one number, so that the sums are computed once for all fits.
     """
     size = max(s.q.shape[1] for s in stretches)
     padded = 1 << (size - 1).bit_length()  # a length that transforms fast
@@ -253,7 +302,7 @@ def _fitted(stretches: Sequence[_Stretch], limits: Float, rate: float) -> list[F
     gains = np.array([zero_phase_filter(below, FIT_ORDER, rate).gain(frequency) ** 2 for below in limits])
     weights = np.array([gains[:, a:b].mean(axis=1) for a, b in pairwise(edges)]).T
     tapers = [_taper(s.q.shape[1]) for s in stretches]
-    found = []
+    parameters = []
     for j in range(len(stretches[0].panels)):
         width = len(stretches[0].panels[j]) + 1
         lines = np.zeros((width, len(stretches), padded))
@@ -261,19 +310,19 @@ def _fitted(stretches: Sequence[_Stretch], limits: Float, rate: float) -> list[F
             np.multiply(s.panels[j], taper, out=lines[:-1, i, : len(taper)])
             np.multiply(s.tau[j], taper, out=lines[-1, i, : len(taper)])
         below = np.fft.rfft(lines)
-        below[..., 0] *= np.sqrt(0.5)  # other frequencies stand for their negatives too
+        below[..., 0] *= np.sqrt(0.5)  # all other frequencies also represent their negatives
         parts = below.view(np.float64)
         bands = []
         for a, b in pairwise(edges):
-            own = parts[..., 2 * a : 2 * b].reshape(width, -1)
-            bands.append((own @ own.T).ravel())
+            band = parts[..., 2 * a : 2 * b].reshape(width, -1)
+            bands.append((band @ band.T).ravel())
         grams = (weights @ np.array(bands)).reshape(-1, width, width)
-        found.append(np.array([_solved(gram) for gram in grams]))
-    return found
+        parameters.append(np.array([_solved(gram) for gram in grams]))
+    return parameters
 
 
 def _taper(samples: int) -> Float:
-    # Rises and falls along a cosine, so that slow motion does not leak to where the filter takes it for fast one.
+    # Cosine ramps, so that slow motion does not leak to high frequencies.
     ramp = max(int(RAMP * samples), 1)
     rising = 0.5 - 0.5 * np.cos(np.pi * (np.arange(ramp) + 0.5) / ramp)
     return np.concatenate([rising, np.ones(samples - 2 * ramp), rising[::-1]])
@@ -291,18 +340,18 @@ def _solved(gram: Float) -> Float:
 def _spectra(
     stretches: Sequence[_Stretch], theta: Sequence[Float], rate: float, size: int
 ) -> tuple[Float, Float, Float, Float]:
-    # Frequencies; densities of the predicted torque (fits, n, F), of the measured one (n, F), and of both, the real
-    # part (fits, n, F).
-    found = []
+    # Frequencies, density of the predicted torque (fits, n, F), of the measured torque (n, F), and the real part of the
+    # cross-spectrum (fits, n, F).
+    per_stretch = []
     for s in stretches:
-        x = np.stack([own @ panel for own, panel in zip(theta, s.panels, strict=True)], axis=1)
-        found.append((x.shape[-1], pair_density(x, s.tau, rate, size)))
-    xx, yy, xy = (sum(count * one[i].real for count, one in found) for i in (1, 2, 3))
-    return found[0][1][0], xx, yy, xy
+        x = np.stack([parameters @ panel for parameters, panel in zip(theta, s.panels, strict=True)], axis=1)
+        per_stretch.append((x.shape[-1], pair_density(x, s.tau, rate, size)))
+    xx, yy, xy = (sum(count * estimates[i].real for count, estimates in per_stretch) for i in (1, 2, 3))
+    return per_stretch[0][1][0], xx, yy, xy
 
 
 def _shares(frequency: Float, densities: Sequence[Float], centre: float) -> Float:
-    # (fits, n + 1): of each joint, then of all together.
+    # (fits, n + 1): each joint, then all joints together.
     half = max(LEAST_HALF_WIDTH, HALF_WIDTH * centre)
     band = np.abs(frequency - centre) <= half
     xx, yy, xy = (_with_sum(d[..., band].sum(axis=-1)) for d in densities)
@@ -320,30 +369,44 @@ def _end(frequency: Float, share: Float) -> float:
     return float(frequency[follows[-1]]) if len(follows) else 0.0
 
 
-# A cut-off frequency from the motion's own spectrum.
+# A cutoff frequency from the spectrum of the motion.
 
-SHARE = 0.999
-HIGHEST_MOTION = 20.0
-MARGIN = 10.0
-LEAST, GREATEST = 5.0, 25.0
-ABOVE_SIGNAL = (
-    1.25  # a zero-phase filter of fourth order there passes 86 % of the amplitude where signal equals noise
-)
-LEAST_BY_TORQUE = 3.0  # Hz: friction turns round within a fraction of a second, however slow the motion
-# Friction at rest is unknown, and a low pass spreads that over its period to either side: over a third of a move.
+SHARE = 0.999  # of the velocity's power below the reach of a joint
+HIGHEST_MOTION = 20.0  # Hz: no arm moves faster
+MARGIN = 10.0  # times the reach: the rule of thumb of Khalil and Dombre 2002
+LEAST, GREATEST = 5.0, 25.0  # Hz: limits of the cutoff frequency from the motion
+# Times the frequency at which signal equals noise: a zero-phase filter of fourth order passes 86 % of the amplitude
+# there.
+ABOVE_SIGNAL = 1.25
+LEAST_BY_TORQUE = 3.0  # Hz: friction reverses within a fraction of a second, however slow the motion
+# Static friction is unknown, and a low pass spreads it over one period to either side: a third of a move.
 PERIODS_A_MOVE = 6.0
-NOTHING_LEFT = 1e-4  # of the torque's power, 1 % of its amplitude
+NOTHING_LEFT = 1e-4  # of the torque's power, 1 % of its amplitude: less is not worth filtering
 FLOOR_BAND = (0.25, 0.45)  # of the sampling rate: no arm moves there
-FLOOR_FACTOR = 3.0  # spectra scatter about their floor
+FLOOR_FACTOR = 3.0  # times the noise floor, about which spectra scatter
 
 
 @dataclass(frozen=True, eq=False)
 class CutoffEvidence:
-    """Why a cut-off was chosen.
+    """A chosen cutoff frequency and its evidence.
 
-    frequency: (F,) Hz.    velocity: (n, F) spectra of the joint velocities.    reach: (n,) frequency below which a
-    joint has 99.9 % of its velocity's power, noise left out.    chosen: Hz.
-    coherence: by frequency, how much of the torque follows the motion; None = no torque was looked at.
+    Attributes
+    ----------
+    joint_names : tuple of str
+        Names of the joints.
+    frequency : ndarray, shape (F,), Hz
+        Frequencies of the spectra.
+    velocity : ndarray, shape (n, F)
+        Spectra of the joint velocities.
+    reach : ndarray, shape (n,), Hz
+        Frequency below which a joint has 99.9 % of its velocity's power, without noise.
+    chosen : float, Hz
+        The cutoff frequency.
+    reason : str
+        The reason in words.
+    coherence : TorqueCoherence, optional
+        How much of the torque follows the motion; None without torque.
+
     """
 
     joint_names: tuple[str, ...]
@@ -383,19 +446,40 @@ def choose_cutoff(
     coherence: TorqueCoherence | None = None,
     move: float = np.inf,
 ) -> CutoffEvidence:
-    """Chooses the cut-off of the parallel filter from uniformly sampled positions, a list of (n, T).
+    """Choose the cutoff frequency of the parallel filter.
 
     A joint's reach is the frequency below which 99.9 % of its velocity's power lies, counted up to 20 Hz: no arm moves
-    faster, and above it the noise of the position, magnified by differentiation, would outweigh the motion. White noise
-    of the position at the height of its spectrum above a quarter of the rate is taken off before. The cut-off is ten
-    times the greatest reach, between 5 and 25 Hz and below a fifth of the sampling rate.
+    faster, and above it position noise, amplified by differentiation, would exceed the motion. White noise of the
+    position, measured above a quarter of the rate, is subtracted first. The cutoff frequency is ten times the greatest
+    reach, between 5 and 25 Hz and below a fifth of the sampling rate.
 
-    coherence: how far up the measured torque follows the motion. Above 1.25 times that frequency accelerations and
-    torque hold more noise than signal, whatever its source: the cut-off is lowered to it, but not below 3 Hz, and not
-    where the torque has nothing above it that a filter could take (a command, or a log that was low-passed before).
-    move: s, from one pause to the next. Friction at rest may have any size, and the filter spreads it over its period
-    to either side: six periods of the filter are at most as long as a move.
-    Source: the rule of thumb of Khalil and Dombre 2002, section 12.4.2 (filter at ten times the dynamics' frequency).
+    Above 1.25 times the frequency up to which torque follows motion, accelerations and torque contain more noise than
+    signal. The cutoff frequency is lowered to it, but not below 3 Hz, and not if the torque contains nothing above it
+    (a command, or a log that was low-passed). Static friction takes any value, and the filter spreads it over one
+    period to either side, so that six periods of the filter must fit into a move.
+
+    Parameters
+    ----------
+    positions : sequence of ndarray, shape (n, T), rad or m
+        Uniformly sampled positions.
+    rate : float, Hz
+        Sampling rate.
+    joint_names : tuple of str
+        Names of the joints.
+    coherence : TorqueCoherence, optional
+        How much of the torque follows the motion.
+    move : float, s
+        Duration of a move, from one pause to the next.
+
+    Returns
+    -------
+    CutoffEvidence
+        The cutoff frequency and its evidence.
+
+    References
+    ----------
+    Khalil and Dombre 2002, section 12.4.2: filter at ten times the frequency of the dynamics.
+
     """
     longest = max(q.shape[1] for q in positions)
     size = int(min(longest, max(256, 8 * rate)))
@@ -414,7 +498,7 @@ def choose_cutoff(
     mover = joint_names[int(np.argmax(reach))]
     reason = f"ten times the {reach.max():.2g} Hz below which '{mover}' has {100 * SHARE:.3g} % of its velocity's power"
     if not np.isclose(chosen, wanted, rtol=0.1):
-        reason += f", bounded to {LEAST:g} ... {greatest:g} Hz"
+        reason += f", limited to {LEAST:g} to {greatest:g} Hz"
     if coherence is not None and coherence.end > 0 and coherence.beyond > NOTHING_LEFT:
         least = min(max(LEAST_BY_TORQUE, PERIODS_A_MOVE / move), greatest)
         limit = max(ABOVE_SIGNAL * coherence.end, least)
@@ -422,7 +506,7 @@ def choose_cutoff(
             chosen = limit
             reason = f"above {coherence.end:.2g} Hz less than half of the torque follows the motion, the rest is noise"
             if limit == least:
-                reason += f"; bounded to at least {least:.2g} Hz"
+                reason += f"; not below {least:.2g} Hz"
                 reason += f" for moves of {move:.2g} s" if least > LEAST_BY_TORQUE else ""
     chosen = float(f"{chosen:.2g}")
     every = max(1, len(frequency) // 400)

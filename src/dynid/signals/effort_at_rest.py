@@ -1,4 +1,4 @@
-"""What efforts at rest say beside those in motion: where motors do not carry their load, and where friction does."""
+"""Efforts at rest against a model fitted in motion: where brakes carry the load, and where static friction does."""
 
 from __future__ import annotations
 
@@ -19,45 +19,52 @@ from dynid.signals.filter import first_difference, second_difference, sensible_r
 from dynid.signals.first_look import first_look, signals_for_evidence, windows_of
 from dynid.signals.samples import Samples, Stand, own_samples
 
-# Below this frequency, Hz, on so many samples a period, gravity and the coupling of joints show.
+# Hz, and samples per period: gravity and the coupling of joints lie below this frequency.
 CUTOFF, OVERSAMPLING = 5.0, 4.0
-# s, on either side of where a joint comes to rest or leaves it: filters swing, and drives hand over to brakes.
+# s, at both ends of a dwell: filters ring there, and drives hand over to brakes.
 EDGE = 0.3
-# Of a brief stand so much of its length, which is more than filters swing for.
+# Of a short dwell, in place of EDGE at both ends: more than filters ring for.
 EDGE_SHARE = 0.3
-# An effort at rest has to be missed by so many times what the joint's own is missed by in motion, and so many times
-# its Coulomb friction, which at rest may take either sign and is up to twice as large.
+# A brake carries the load if the error at rest exceeds so many times the error in motion plus so many times the Coulomb
+# friction, which at rest may have either sign and up to twice its size.
 MISSED, FRICTION = 4.0, 2.0
-# At rest so many times what is missed in motion, of all stands of a joint, is more than noise and errors of the model;
-# where it is less than such a part of the joint's Coulomb friction, something else is missed (ripple, a cable).
+# Static friction carries load if the error at rest, over all dwells of a joint, exceeds so many times the error in
+# motion (above noise and model error) and this share of the Coulomb friction (above ripple and cable forces).
 HELD, HELD_PART = 1.5, 0.1
-# Less than such a part of it, of every joint that is compared, and these are most: friction holds nothing at rest. It
-# misses 0.6 of itself where it settles anywhere up to its limit, and all where it stays as it was in motion.
+# Static friction carries nothing if the error stays below this share of the Coulomb friction on every joint that is
+# compared, and these are more than this share of all. Friction that settles anywhere up to its limit causes an error of
+# 0.6 of itself, friction that stays as in motion one of all of itself.
 FREE_PART, MOST = 0.3, 0.5
-FASTER = 1.5  # times the speed of a joint's stands, up to which it is at rest
-# Times the speed over which friction's sign is smoothed: from here on it is one.
+FASTER = 1.5  # times the speed of a joint during its dwells, up to which it counts as at rest
+# Times the speed over which friction's sign is smoothed: from here on the sign is 1.
 CLEAR = 3.0
-# Samples of a stand that are compared, which are as good as all where they are alike; and the least of a joint's motion
-# that it is compared with.
+# Samples of a dwell that are compared (more are alike), and the fewest of a joint's motion for a comparison.
 COMPARED, LEAST_SAMPLES = 40, 60
-RIDGE = 1e-9  # on columns of length one
+RIDGE = 1e-9  # on columns of unit length
 ROUNDS = 3  # of weights from residuals
-# An effort within so many of its standard deviations at rest is still that of the brake, so long before and after (s).
-# It does not change if its standard deviation is at most this share of that in motion.
+# A brake still carries the load while the effort stays within so many of its standard deviations at rest, for at most
+# so many s before and after; an effort is constant if its standard deviation is at most this share of that in motion.
 AS_AT_REST, LONGEST_STOP, CONSTANT = 4.0, 1.0, 0.2
-# Joints that come to rest within so many seconds of each other were stopped together.
+# s: joints that come to rest within this time of each other were stopped together.
 TOGETHER = 0.5
-_OWN = 4  # columns of a joint: offset, viscous and Coulomb friction, rotor
+_JOINT_COLUMNS = 4  # offset, viscous friction, Coulomb friction, rotor inertia
 
 
 @dataclass(frozen=True, eq=False)
 class EffortsAtRest:
-    """What efforts at rest are.
+    """What carries the load of joints at rest.
 
-    not_carried: stands in which the motor's effort is not the torque of what the joint carries, as where a brake is on.
-    held_below: (n,) rad/s (m/s) below which friction holds a part of the load of a joint; nan = none is seen to.
-    free: whether the efforts at rest are those of the bodies alone, as of torque sensors behind the gears.
-    nearly_free: whether they are but for a small part of friction.
+    Attributes
+    ----------
+    not_carried : tuple of Stand
+        Dwells in which the motor's effort is not the torque of the joint's load, for example because a brake is on.
+    held_below : ndarray, shape (n,), rad/s or m/s
+        Speed below which static friction carries a part of the load; nan if it is not seen to.
+    free : bool
+        Whether efforts at rest are those of the links alone, as from torque sensors behind the gears.
+    nearly_free : bool
+        Whether they are, apart from a small part of friction.
+
     """
 
     not_carried: tuple[Stand, ...]
@@ -67,97 +74,136 @@ class EffortsAtRest:
 
 
 def efforts_at_rest(
-    robot: RobotModel, batches: Iterable[Samples], found: Sequence[Stand], brief: Sequence[Stand] = ()
+    robot: RobotModel, batches: Iterable[Samples], candidates: Sequence[Stand], brief: Sequence[Stand] = ()
 ) -> EffortsAtRest:
-    """What the efforts of joints are in the stands that were found.
+    """Find out what carries the load of joints during their dwells: the motor, a brake or static friction.
 
-    brief: stands that may be shorter, which show friction alone: brakes take a while to close and open.
-    Bodies, friction, rotors and offsets are fitted to all joints in motion. At rest they miss an effort by less what
-    the fit does not know: with their prediction error r of information (X, G), r' (1 + X inv(G) X')^-1 r a sample is
-    what the stand would add to the squares of a fit to both.
-    A motor does not carry its load where more is missed than `MISSED` and `FRICTION` allow. Such a stand grows by the
-    time before and after in which the effort is as during it; joints that were stopped with one that is found, and
-    whose effort at rest does not change, are found as well.
-    Of the other stands of a joint, together, friction holds a part of the load where more is missed than `HELD` times
-    what is in motion and `HELD_PART` of its Coulomb friction: it may take any value up to its limit at rest, which no
-    equation of motion has. Stands of all joints at once show it as well: such equations are left out anyway, but not
-    those of joints that come to rest before the others, or leave it after them. A joint that moves too little to be
-    compared is taken to be held as well where most joints that stand are seen to be. It holds little
-    anywhere if it is seen to hold less than `FREE_PART` of itself on every joint that is compared, and these are more
-    than `MOST`; nothing, if it holds nothing on most of them.
+    Links, friction, rotors and offsets are fitted to all joints in motion. The prediction error r of a dwell with
+    regressor X counts as r' (1 + X inv(G) X')^-1 r, G being the information of the fit: this is what the dwell would
+    add to the sum of squares of a fit to both, so that directions unknown from motion cost nothing.
+
+    A brake carries the load if the error exceeds the bound of `MISSED` and `FRICTION`. Such a dwell is extended by the
+    time before and after in which the effort stays the same. Joints that were stopped together with it and whose effort
+    at rest is constant count as braked, too.
+
+    Over the other dwells of a joint, static friction carries a part of the load if the error exceeds `HELD` times the
+    error in motion and `HELD_PART` of the Coulomb friction: at rest friction takes any value up to its limit, which no
+    equation of motion describes. Equations at which all joints rest are left out anyway, those of joints that stop
+    earlier or start later than the others are not. A joint that moves too little for a comparison follows the majority
+    of the joints with dwells. Static friction carries little if its share stays below `FREE_PART` on every joint that
+    is compared, and these are more than `MOST` of all; nothing, if it carries nothing on most of them.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    batches : iterable of Samples
+        The samples, which are read several times.
+    candidates : sequence of Stand
+        Dwells that are long enough for a brake.
+    brief : sequence of Stand
+        Shorter dwells, which show friction alone, since brakes take a while to close and open.
+
+    Returns
+    -------
+    EffortsAtRest
+        The findings.
+
     """
     alone, below = own_motors(robot), np.full(robot.n, np.nan)
-    asked = _Asked(tuple(one for one in found if alone[one.joint]))
+    asked = _StandsByTime(tuple(stand for stand in candidates if alone[stand.joint]))
     reference = _Reference.of(robot, batches, asked) if asked.stands or brief else None
     if reference is None:
         return EffortsAtRest((), below)
-    # What is long enough for a brake is compared as such.
-    rest = _Asked(tuple(one for one in brief if alone[one.joint] and not _shares_time(one, asked)))
-    compared = _compared(robot, batches, _Asked((*asked.stands, *rest.stands)), reference)
+    # A dwell that is long enough for a brake is compared once, as such.
+    rest = _StandsByTime(
+        tuple(stand for stand in brief if alone[stand.joint] and not _overlaps(stand, asked))
+    )
+    compared = _compare(robot, batches, _StandsByTime((*asked.stands, *rest.stands)), reference)
     braked = {
-        one for one in asked.stands if one in compared and compared[one].missed > reference.bound(one.joint)
+        stand
+        for stand in asked.stands
+        if stand in compared and compared[stand].missed > reference.bound(stand.joint)
     }
     others = [
-        one
-        for one in asked.stands
-        if one not in braked
-        and any(b.trajectory == one.trajectory and abs(b.start - one.start) <= TOGETHER for b in braked)
+        stand
+        for stand in asked.stands
+        if stand not in braked
+        and any(b.trajectory == stand.trajectory and abs(b.start - stand.start) <= TOGETHER for b in braked)
     ]
     left = sorted(
-        [*_grown(batches, reference, braked, True), *_grown(batches, reference, others, False)],
-        key=lambda one: (one.trajectory, one.start, one.joint),
+        [*_extended(batches, reference, braked, True), *_extended(batches, reference, others, False)],
+        key=lambda stand: (stand.trajectory, stand.start, stand.joint),
     )
-    held: dict[int, bool] = {}
+    friction_holds: dict[int, bool] = {}
     free = np.zeros(robot.n, dtype=np.bool_)
     slowest = np.full(robot.n, np.nan)
     for j in range(robot.n):
-        own = [seen for one, seen in compared.items() if one.joint == j and one not in braked]
-        if own:
-            slowest[j] = FASTER * np.median([o.speed for o in own])
-        if own and np.isfinite(reference.size[j]):
-            missed = np.sqrt(np.average([o.missed**2 for o in own], weights=[o.count for o in own]))
-            held[j] = bool(missed > max(HELD * reference.size[j], HELD_PART * reference.friction[j]))
+        comparisons = [seen for stand, seen in compared.items() if stand.joint == j and stand not in braked]
+        if comparisons:
+            slowest[j] = FASTER * np.median([o.speed for o in comparisons])
+        if comparisons and np.isfinite(reference.size[j]):
+            missed = np.sqrt(
+                np.average([o.missed**2 for o in comparisons], weights=[o.count for o in comparisons])
+            )
+            friction_holds[j] = bool(
+                missed > max(HELD * reference.size[j], HELD_PART * reference.friction[j])
+            )
             free[j] = missed <= max(HELD * reference.size[j], FREE_PART * reference.friction[j])
-    if not braked and free.sum() == len(held) > MOST * robot.n:
-        mostly_nothing = 2 * sum(held.values()) < len(held)
+    if not braked and free.sum() == len(friction_holds) > MOST * robot.n:
+        mostly_nothing = 2 * sum(friction_holds.values()) < len(friction_holds)
         return EffortsAtRest(tuple(left), below, free=mostly_nothing, nearly_free=not mostly_nothing)
-    mostly = 2 * sum(held.values()) > np.isfinite(slowest).sum()
+    mostly = 2 * sum(friction_holds.values()) > np.isfinite(slowest).sum()
     for j in range(robot.n):
-        if held.get(j, mostly):
+        if friction_holds.get(j, mostly):
             below[j] = slowest[j]
     return EffortsAtRest(tuple(left), below)
 
 
-class _Asked:
-    """Stands, found by time: a day of picking and placing has thousands."""
+class _StandsByTime:
+    """Dwells, looked up by time: a day of picking and placing has thousands."""
 
     def __init__(self, stands: Sequence[Stand]) -> None:
         self.stands = stands
         self._by_trajectory: dict[str, list[Stand]] = {}
-        for one in stands:
-            self._by_trajectory.setdefault(one.trajectory, []).append(one)
+        for stand in stands:
+            self._by_trajectory.setdefault(stand.trajectory, []).append(stand)
         self._spans = {
-            name: np.array([[one.start, one.end] for one in own]) for name, own in self._by_trajectory.items()
+            name: np.array([[stand.start, stand.end] for stand in group])
+            for name, group in self._by_trajectory.items()
         }
 
     def near(self, samples: Samples, seconds: float = 0.0) -> list[Stand]:
-        """Those that a batch shares time with, so many seconds to either side."""
+        """Dwells that overlap a batch, extended by some seconds on either side."""
         if not len(samples):
             return []
         return self.during(samples.trajectory, float(samples.t[0]) - seconds, float(samples.t[-1]) + seconds)
 
     def during(self, trajectory: str, start: float, end: float) -> list[Stand]:
-        """Those that share time with a part of a trajectory, s."""
+        """Dwells that overlap a time span (s) of a trajectory."""
         spans = self._spans.get(trajectory)
         if spans is None:
             return []
-        own = self._by_trajectory[trajectory]
-        return [own[i] for i in np.flatnonzero((spans[:, 1] >= start) & (spans[:, 0] <= end)).tolist()]
+        group = self._by_trajectory[trajectory]
+        return [group[i] for i in np.flatnonzero((spans[:, 1] >= start) & (spans[:, 0] <= end)).tolist()]
 
 
 @dataclass(frozen=True, eq=False)
 class _Lines:
-    """Low-passed samples of a batch: t (T,), bodies' columns (n, T, k), joints' own (n, T, 4), effort (n, T)."""
+    """Low-passed equations of a batch.
+
+    Attributes
+    ----------
+    t : ndarray, shape (T,), s
+        Times.
+    bodies : ndarray, shape (n, T, k)
+        Columns of the links.
+    own : ndarray, shape (n, T, 4)
+        Columns of each joint's friction, offset and rotor.
+    effort : ndarray, shape (n, T)
+        Measured efforts.
+
+    """
 
     t: Float
     bodies: Float
@@ -175,23 +221,36 @@ class _Lines:
         cut = np.flatnonzero(own_samples(samples))[:: max(1, int(rate / (OVERSAMPLING * cutoff)))]
         dq, ddq = first_difference(q, rate)[:, cut].T, second_difference(q, rate)[:, cut].T
         Y = torque_regressor(robot.tree, *robot.tree_motion(q[:, cut].T, dq, ddq)).dense(10 * robot.n_bodies)
-        own = np.stack([np.ones_like(dq), dq, np.tanh(dq / bend), ddq])
+        joint_columns = np.stack([np.ones_like(dq), dq, np.tanh(dq / bend), ddq])
         bodies = np.einsum("bn,tbk->ntk", robot.projection, Y)
-        return _Lines(samples.t[cut], bodies, own.transpose(2, 1, 0), tau[:, cut])
+        return _Lines(samples.t[cut], bodies, joint_columns.transpose(2, 1, 0), tau[:, cut])
 
     def row(self, j: int, which: Bool) -> Float:
-        """Columns of a joint's bodies and own, (T, k + 4)."""
+        """Columns of the links and of the joint itself, (T, k + 4)."""
         return np.concatenate([self.bodies[j, which], self.own[j, which]], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class _Reference:
-    """A fit to joints in motion.
+    """A model fitted to joints in motion.
 
-    bend: (n,) speeds at which friction's sign is smoothed.    columns: (n, k + 4) indices of each joint's parameters.
-    theta, root: (p,), (p, p) of the normal equations, weighted, whose inverse is root root'.
-    size: (n,) what it misses in motion, nan = too few samples.    friction: (n,) Coulomb.
-    spread: (n,) standard deviation of the effort in motion.
+    Attributes
+    ----------
+    bend : ndarray, shape (n,), rad/s or m/s
+        Speeds over which the sign of friction is smoothed.
+    columns : ndarray of int, shape (n, k + 4)
+        Indices of each joint's parameters.
+    theta : ndarray, shape (p,)
+        Solution of the weighted normal equations.
+    root : ndarray, shape (p, p)
+        Root of their inverse, inv(G) = root root'.
+    size : ndarray, shape (n,)
+        R.m.s. error in motion; nan for too few samples.
+    friction : ndarray, shape (n,)
+        Coulomb friction.
+    spread : ndarray, shape (n,)
+        Standard deviation of the effort in motion.
+
     """
 
     bend: Float
@@ -203,10 +262,10 @@ class _Reference:
     spread: Float
 
     @staticmethod
-    def of(robot: RobotModel, batches: Iterable[Samples], resting: _Asked) -> _Reference | None:
+    def of(robot: RobotModel, batches: Iterable[Samples], resting: _StandsByTime) -> _Reference | None:
         n, k = robot.n, 10 * robot.n_bodies
-        bend = _bends(batches, n)
-        gram, right = np.zeros((n, k + _OWN, k + _OWN)), np.zeros((n, k + _OWN))
+        bend = _smoothing_speeds(batches, n)
+        gram, right = np.zeros((n, k + _JOINT_COLUMNS, k + _JOINT_COLUMNS)), np.zeros((n, k + _JOINT_COLUMNS))
         square, count = np.zeros(n), np.zeros(n)
         for samples in batches:
             lines = _Lines.of(robot, samples, bend)
@@ -214,7 +273,7 @@ class _Reference:
                 continue
             moving = _moving(lines.t, samples, resting)
             for j in range(n):
-                # Slower, friction is no straight line, and what a fit misses is not what motion misses.
+                # At slower speeds friction is nonlinear, and the error would not be that of motion.
                 clear = moving[:, j] & (np.abs(lines.own[j, :, 1]) >= CLEAR * bend[j])
                 X, y = lines.row(j, clear), lines.effort[j, clear]
                 gram[j] += X.T @ X
@@ -224,15 +283,17 @@ class _Reference:
         enough = count >= LEAST_SAMPLES
         if not enough.any():
             return None
-        columns = np.array([[*range(k), *range(k + _OWN * j, k + _OWN * (j + 1))] for j in range(n)])
+        columns = np.array(
+            [[*range(k), *range(k + _JOINT_COLUMNS * j, k + _JOINT_COLUMNS * (j + 1))] for j in range(n)]
+        )
         size = np.sqrt(square / np.maximum(count, 1.0))
         for _ in range(ROUNDS):
             theta, root = _solved(gram, right, columns, np.where(enough, size, np.inf))
             left = [
-                square[j] - 2.0 * theta[own] @ right[j] + theta[own] @ gram[j] @ theta[own]
-                for j, own in enumerate(columns)
+                square[j] - 2.0 * theta[indices] @ right[j] + theta[indices] @ gram[j] @ theta[indices]
+                for j, indices in enumerate(columns)
             ]
-            free = np.maximum(count - k / n - _OWN, 1.0)
+            free = np.maximum(count - k / n - _JOINT_COLUMNS, 1.0)
             size = np.sqrt(np.maximum(left, 1e-12 * square) / free)
         friction = np.abs(theta[columns[:, k + 2]])
         mean = right[:, k] / np.maximum(count, 1.0)
@@ -240,21 +301,21 @@ class _Reference:
         return _Reference(bend, columns, theta, root, np.where(enough, size, np.nan), friction, spread)
 
     def missed(self, j: int, X: Float, y: Float) -> float:
-        """Root mean square error of a joint's effort (T,) at rest, less what the fit does not know."""
-        own = self.columns[j]
-        error = y - X @ self.theta[own]
-        # r' (1 + Z Z')^-1 r by the singular values of Z: no share of the error is lost to rounding.
-        left, value, _ = np.linalg.svd(X @ self.root[own] / self.size[j], full_matrices=False)
+        """R.m.s. error of a joint's effort (T,) at rest, directions unknown to the fit discounted."""
+        indices = self.columns[j]
+        error = y - X @ self.theta[indices]
+        # r' (1 + Z Z')^-1 r by the singular values of Z, so that no part of the error is lost to rounding.
+        left, value, _ = np.linalg.svd(X @ self.root[indices] / self.size[j], full_matrices=False)
         along = left.T @ error
         square = error @ error - along @ along + along @ (along / (1.0 + value**2))
         return float(np.sqrt(max(square, 0.0) / len(y)))
 
     def bound(self, j: int) -> float:
-        """What an effort at rest may be missed by; nan where nothing is known of the joint."""
+        """Error at rest up to which no brake is assumed; nan for a joint with too little motion."""
         return float(MISSED * self.size[j] + FRICTION * self.friction[j])
 
 
-def _bends(batches: Iterable[Samples], n: int) -> Float:
+def _smoothing_speeds(batches: Iterable[Samples], n: int) -> Float:
     square, count = np.zeros(n), 0
     for samples in batches:
         square += (samples.dq[samples.keep] ** 2).sum(axis=0)
@@ -262,152 +323,165 @@ def _bends(batches: Iterable[Samples], n: int) -> Float:
     return np.maximum(SMOOTHED_SIGN * np.sqrt(square / max(count, 1)), 1e-9)
 
 
-def _moving(t: Float, samples: Samples, resting: _Asked) -> Bool:
-    # Joints (T, n) that move and are measured, well away from where they stand.
+def _moving(t: Float, samples: Samples, resting: _StandsByTime) -> Bool:
+    # Joints (T, n) that are measured, well away from their dwells.
     moving = np.ones((len(t), samples.n), dtype=np.bool_)
     if samples.measured is not None:
         moving &= samples.measured
-    for one in resting.near(samples, EDGE):
-        moving[(t >= one.start - EDGE) & (t <= one.end + EDGE), one.joint] = False
+    for stand in resting.near(samples, EDGE):
+        moving[(t >= stand.start - EDGE) & (t <= stand.end + EDGE), stand.joint] = False
     return moving
 
 
 def _solved(gram: Float, right: Float, columns: Int, size: Float) -> tuple[Float, Float]:
-    """Solution (p,) and a root (p, p) of the inverse of the weighted normal equations.
+    """Solution (p,) of the weighted normal equations, and a root (p, p) of their inverse.
 
-    Eigenvectors keep directions without information, of 1 / RIDGE, apart from all others. An inverse of their sum has
-    rounding errors of a hundred in every direction, by which a stand was a brake's or not.
+    Eigenvectors separate directions without information, of size 1 / RIDGE, from all others. A plain inverse would
+    spread their rounding errors, of the size of a hundred, over every direction and decide whether a brake is seen.
     """
     p = int(columns.max()) + 1
     G, b = np.zeros((p, p)), np.zeros(p)
-    for own, A, r, s in zip(columns, gram, right, np.maximum(size, np.finfo(float).tiny), strict=True):
+    for indices, A, r, s in zip(columns, gram, right, np.maximum(size, np.finfo(float).tiny), strict=True):
         if np.isfinite(s):
-            G[np.ix_(own, own)] += A / s**2
-            b[own] += r / s**2
+            G[np.ix_(indices, indices)] += A / s**2
+            b[indices] += r / s**2
     length = np.sqrt(np.diag(G))
-    # A column that is only rounding in motion is unknown, however long it is at rest.
+    # A column that is mere rounding in motion stays unknown, whatever its size at rest.
     scale = 1.0 / np.maximum(length, max(RIDGE * float(length.max()), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(scale[:, None] * G * scale)
     root = scale[:, None] * vectors / np.sqrt(np.maximum(values, 0.0) + RIDGE)
-    # What rounding leaves of the right-hand side along directions without information would be multiplied by 1 / RIDGE.
+    # Along directions without information rounding of the right-hand side would be multiplied by 1 / RIDGE.
     informed = root[:, values > RIDGE]
     return informed @ (informed.T @ b), root
 
 
 @dataclass(frozen=True)
 class _Compared:
-    """A stand: r.m.s. effort that is missed in it, nan = not known, of so many samples, and its greatest speed."""
+    """Of a dwell: r.m.s. error of the effort (nan = unknown), number of samples, and greatest speed."""
 
     missed: float
     count: int
     speed: float
 
 
-def _compared(
-    robot: RobotModel, batches: Iterable[Samples], asked: _Asked, reference: _Reference
+def _compare(
+    robot: RobotModel, batches: Iterable[Samples], asked: _StandsByTime, reference: _Reference
 ) -> dict[Stand, _Compared]:
     gathered: dict[Stand, list[tuple[Float, Float]]] = {}
     speed: dict[Stand, float] = {}
     for samples in batches:
-        near = [one for one in asked.near(samples) if samples.measured is None or samples.measured[one.joint]]
+        near = [
+            stand
+            for stand in asked.near(samples)
+            if samples.measured is None or samples.measured[stand.joint]
+        ]
         lines = _Lines.of(robot, samples, reference.bend) if near else None
         if lines is None:
             continue
-        for one in near:
-            inside = np.flatnonzero(_inside(one, lines.t))
+        for stand in near:
+            inside = np.flatnonzero(_inside(stand, lines.t))
             few = inside[:: max(1, -(-len(inside) // COMPARED))]
             if len(few):
                 which = np.zeros(len(lines.t), dtype=np.bool_)
                 which[few] = True
-                gathered.setdefault(one, []).append(
-                    (lines.row(one.joint, which), lines.effort[one.joint, which])
+                gathered.setdefault(stand, []).append(
+                    (lines.row(stand.joint, which), lines.effort[stand.joint, which])
                 )
-                stands = _inside(one, samples.t)
-                own = np.abs(samples.dq[stands, one.joint]).max(initial=0.0)
-                speed[one] = max(speed.get(one, 0.0), float(own))
-    found = {}
-    for one, parts in gathered.items():
+                stands = _inside(stand, samples.t)
+                fastest = np.abs(samples.dq[stands, stand.joint]).max(initial=0.0)
+                speed[stand] = max(speed.get(stand, 0.0), float(fastest))
+    comparisons = {}
+    for stand, parts in gathered.items():
         X, y = (np.concatenate(part) for part in zip(*parts, strict=True))
         step = -(-len(y) // COMPARED)
-        known = np.isfinite(reference.size[one.joint])
-        missed = reference.missed(one.joint, X[::step], y[::step]) if known else np.nan
-        found[one] = _Compared(missed, len(y), speed[one])
-    return found
+        known = np.isfinite(reference.size[stand.joint])
+        missed = reference.missed(stand.joint, X[::step], y[::step]) if known else np.nan
+        comparisons[stand] = _Compared(missed, len(y), speed[stand])
+    return comparisons
 
 
-def _inside(one: Stand, t: Float) -> Bool:
-    edge = min(EDGE, EDGE_SHARE * (one.end - one.start))
-    return np.asarray((t >= one.start + edge) & (t <= one.end - edge))
+def _inside(stand: Stand, t: Float) -> Bool:
+    edge = min(EDGE, EDGE_SHARE * (stand.end - stand.start))
+    return np.asarray((t >= stand.start + edge) & (t <= stand.end - edge))
 
 
-def _shares_time(one: Stand, others: _Asked) -> bool:
-    """Whether its joint stands at the same time among others."""
-    return any(b.joint == one.joint for b in others.during(one.trajectory, one.start, one.end))
+def _overlaps(stand: Stand, others: _StandsByTime) -> bool:
+    """Whether another dwell of the same joint overlaps in time."""
+    return any(b.joint == stand.joint for b in others.during(stand.trajectory, stand.start, stand.end))
 
 
-def _grown(
-    batches: Iterable[Samples], reference: _Reference, found: Collection[Stand], sure: bool
+def _extended(
+    batches: Iterable[Samples], reference: _Reference, selected: Collection[Stand], sure: bool
 ) -> list[Stand]:
-    """Stands with the time around them in which the effort is as during them.
+    """Dwells extended by the time around them in which the effort stays the same.
 
-    sure: whether a stand whose effort changes is kept as it is, or left out.
+    If the effort changes during a dwell, the dwell is kept unchanged if `sure`, else left out.
     """
-    seen: dict[Stand, list[tuple[Float, Float]]] = {one: [] for one in found}
-    asked = _Asked(tuple(found))
-    for samples in batches if found else ():
-        own = own_samples(samples)
-        for one in asked.near(samples, LONGEST_STOP):
-            near = own & (samples.t >= one.start - LONGEST_STOP) & (samples.t <= one.end + LONGEST_STOP)
+    seen: dict[Stand, list[tuple[Float, Float]]] = {stand: [] for stand in selected}
+    asked = _StandsByTime(tuple(selected))
+    for samples in batches if selected else ():
+        unique = own_samples(samples)
+        for stand in asked.near(samples, LONGEST_STOP):
+            near = (
+                unique & (samples.t >= stand.start - LONGEST_STOP) & (samples.t <= stand.end + LONGEST_STOP)
+            )
             if near.any():
-                seen[one].append((samples.t[near], samples.tau[near, one.joint]))
+                seen[stand].append((samples.t[near], samples.tau[near, stand.joint]))
     grown = []
-    for one, parts in seen.items():
+    for stand, parts in seen.items():
         if not parts:
             continue
         t, tau = (np.concatenate(part) for part in zip(*parts, strict=True))
-        inside = _inside(one, t)
+        inside = _inside(stand, t)
         if not inside.any():
             continue
         level, spread = float(np.median(tau[inside])), float(tau[inside].std())
-        if spread > CONSTANT * reference.spread[one.joint]:
-            grown += [one] if sure else []
+        if spread > CONSTANT * reference.spread[stand.joint]:
+            grown += [stand] if sure else []
             continue
         alike = np.abs(tau - level) <= AS_AT_REST * spread + 1e-9 * float(np.abs(tau).max())
         first, last = np.flatnonzero(inside)[[0, -1]]
         before, after = np.flatnonzero(~alike[:first]), np.flatnonzero(~alike[last:])
         a = int(before[-1]) + 1 if len(before) else 0
         b = last + int(after[0]) - 1 if len(after) else len(t) - 1
-        grown.append(replace(one, start=min(one.start, float(t[a])), end=max(one.end, float(t[b]))))
+        grown.append(replace(stand, start=min(stand.start, float(t[a])), end=max(stand.end, float(t[b]))))
     return grown
 
 
-# Whether efforts are the torque of what joints carry: of those that stood still, and of hands.
+# Whether efforts of joints at rest, and of joints of a hand, are the torque of their load.
 
-# Below this frequency, Hz, on so many samples a period, gravity and the coupling of joints show.
-RESTING_JOINTS_CUTOFF, RESTING_JOINTS_OVERSAMPLING = 5.0, 4.0
-ENDS = 0.5  # s at both ends of a stretch, where the filter swings
+ENDS = 0.5  # s at both ends of a stretch, where the filter rings
 BLOCKS = 10  # of time, of which every other one is held out
-RESTING_JOINTS_LEAST_SAMPLES = 60
-RESTING_JOINTS_RIDGE = 1e-9  # on columns of length one
-# Share of its effort's variance that the bodies have to explain of a joint that a servo holds.
+# Share of the effort's variance that the links must explain for a joint at rest under its servo.
 EXPLAINED = 0.9
-# The same of a hand's joint that moves: below it no model of its torque is usable, and few grippers' efforts are one.
+# The same for a moving joint of a hand: below it no torque model is usable, and few grippers reach it.
 GRIPPING = 0.5
 
 
 def unexplained_at_rest(log: Log) -> tuple[str, ...]:
-    """Joints at rest whose effort the bodies do not explain that explain the moving joints' efforts.
+    """Resting joints whose effort is not predicted by the links fitted to the moving joints.
 
-    A servo that holds a joint delivers the torque of what it carries, which says as much of the bodies as that of a
-    joint in motion. With a brake, or friction at rest, the motor's torque is any other, or none.
+    A servo at rest delivers the torque of its load, which is as informative about the links as that of a moving joint.
+    With a brake or static friction the motor's torque is arbitrary.
+
+    Parameters
+    ----------
+    log : Log
+        The log.
+
+    Returns
+    -------
+    tuple of str
+        Names of the joints.
+
     """
     resting = np.array([name in log.resting for name in log.robot.joint_names])
     if not resting.any() or resting.all() or not log.channels.effort:
         return ()
-    trial = _trial_of(log)
+    trial = _resting_trial(log)
     if trial is None:
         return ()
-    # A joint without effort has zeros in place of one, which no model explains.
+    # A joint without a measured effort has zeros there, which no model explains.
     silent = np.array([name in log.unmeasured for name in log.robot.joint_names])
     moving = np.flatnonzero(~resting & ~silent)
     if not len(moving):
@@ -420,10 +494,21 @@ def unexplained_at_rest(log: Log) -> tuple[str, ...]:
 
 
 def unexplained_hands(log: Log) -> tuple[str, ...]:
-    """Joints of a hand that move under an effort that is not the torque of their motion.
+    """Moving joints of a hand whose effort is not the torque of their motion.
 
-    A gripper's force is what it grips with, or was told to. The hand's joints carry no others then, and an arm's
-    have an effort.
+    A gripper's effort is its grip force, or the commanded one. Only joints that carry no other joint than those of the
+    hand are looked at, and only beside an arm with efforts.
+
+    Parameters
+    ----------
+    log : Log
+        The log.
+
+    Returns
+    -------
+    tuple of str
+        Names of the joints.
+
     """
     robot, silent = log.robot, {*log.unmeasured, *log.resting}
     hands = hand_joints(robot)
@@ -432,87 +517,115 @@ def unexplained_hands(log: Log) -> tuple[str, ...]:
     asked = [j for j in np.flatnonzero(last).tolist() if robot.joint_names[j] not in silent]
     if not asked or hand.all() or not log.channels.effort:
         return ()
-    trial = _trial_of(log)
+    trial = _resting_trial(log)
     arm = np.flatnonzero(~hand & [name not in log.unmeasured for name in robot.joint_names])
     if trial is None or not len(arm):
         return ()
     return tuple(robot.joint_names[j] for j in asked if trial.explained(arm, j) < GRIPPING)
 
 
-def _trial_of(log: Log) -> _Trial | None:
+def _resting_trial(log: Log) -> _RestingTrial | None:
     steps, bases = zip(*(first_look(log, i) for i in range(len(log.trajectories))), strict=True)
     rate = sensible_rate(float(np.median(steps)))
-    return _Trial.of(log.robot, windows_of(signals_for_evidence(log, rate, bases), rate), rate)
+    return _RestingTrial.of(log.robot, windows_of(signals_for_evidence(log, rate, bases), rate), rate)
 
 
 def unexplained_joints(robot: RobotModel, batches: Sequence[Samples], moving: Bool, resting: Bool) -> Bool:
-    """The same of one trajectory's samples, (n,).    moving, resting: (n,) joints that do so in all of it."""
-    found = np.zeros(robot.n, dtype=np.bool_)
+    """Resting joints of one trajectory whose effort the links do not explain, as in `unexplained_at_rest`.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    batches : sequence of Samples
+        Samples of the trajectory.
+    moving, resting : ndarray of bool, shape (n,)
+        Joints that move, or rest, throughout the trajectory.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        The joints.
+
+    """
+    unexplained = np.zeros(robot.n, dtype=np.bool_)
     measured = np.ones(robot.n, dtype=np.bool_)
     for samples in batches:
         measured &= True if samples.measured is None else samples.measured
     if not batches or not (moving & measured).any():
-        return found
+        return unexplained
     rate = batches[0].rate
-    trial = _Trial.of(robot, windows_of([Signals(s.q.T, None, s.tau.T) for s in batches], rate), rate)
+    trial = _RestingTrial.of(robot, windows_of([Signals(s.q.T, None, s.tau.T) for s in batches], rate), rate)
     if trial is not None:
         for j in np.flatnonzero(resting & measured & own_motors(robot)).tolist():
-            found[j] = trial.explained(np.flatnonzero(moving & measured), j) < EXPLAINED
-    return found
+            unexplained[j] = trial.explained(np.flatnonzero(moving & measured), j) < EXPLAINED
+    return unexplained
 
 
 @dataclass(frozen=True, eq=False)
-class _Trial:
-    """Columns of the bodies (n, T, k) and of each joint's own friction, rotor and offset (n, T, m), effort (n, T).
+class _RestingTrial:
+    """Equations of the log and their cut into two halves for cross-validation.
 
-    held: (T,) half of the blocks of time.
+    Attributes
+    ----------
+    bodies : ndarray, shape (n, T, k)
+        Columns of the links.
+    own : ndarray, shape (n, T, m)
+        Columns of each joint's friction, offset and rotor.
+    effort : ndarray, shape (n, T)
+        Measured efforts.
+    second_half : ndarray of bool, shape (T,)
+        Every other block of time.
+
     """
 
     bodies: Float
     own: Float
     effort: Float
-    held: Bool
+    second_half: Bool
 
     @staticmethod
-    def of(robot: RobotModel, parts: Sequence[Signals], rate: float) -> _Trial | None:
-        cutoff = min(RESTING_JOINTS_CUTOFF, 0.2 * rate)
+    def of(robot: RobotModel, parts: Sequence[Signals], rate: float) -> _RestingTrial | None:
+        cutoff = min(CUTOFF, 0.2 * rate)
         low, edge = zero_phase_filter(cutoff, 4, rate), int(ENDS * rate)
-        cut = slice(edge, -edge, max(1, int(rate / (RESTING_JOINTS_OVERSAMPLING * cutoff))))
-        found: list[tuple[Float, ...]] = []
+        cut = slice(edge, -edge, max(1, int(rate / (OVERSAMPLING * cutoff))))
+        stretches: list[tuple[Float, ...]] = []
         for part in parts:
             if part.tau is None or part.q.shape[1] <= 2 * edge:
                 continue
             q = low(part.q)
             lines = q, first_difference(q, rate), second_difference(q, rate), low(part.tau)
-            found.append(tuple(one[:, cut].T for one in lines))
-        T = sum(len(one[0]) for one in found)
-        if T < RESTING_JOINTS_LEAST_SAMPLES:
+            stretches.append(tuple(values[:, cut].T for values in lines))
+        T = sum(len(values[0]) for values in stretches)
+        if T < LEAST_SAMPLES:
             return None
-        q, dq, ddq, tau = (np.concatenate(lines) for lines in zip(*found, strict=True))
+        q, dq, ddq, tau = (np.concatenate(lines) for lines in zip(*stretches, strict=True))
         Y = torque_regressor(robot.tree, *robot.tree_motion(q, dq, ddq)).dense(10 * robot.n_bodies)
         bend = np.maximum(SMOOTHED_SIGN * np.sqrt(np.mean(dq**2, axis=0)), 1e-9)
-        own = np.stack([np.ones_like(dq), dq, np.tanh(dq / bend), ddq])
-        return _Trial(
+        joint_columns = np.stack([np.ones_like(dq), dq, np.tanh(dq / bend), ddq])
+        return _RestingTrial(
             np.einsum("bn,tbk->ntk", robot.projection, Y),
-            own.transpose(2, 1, 0),
+            joint_columns.transpose(2, 1, 0),
             tau.T,
             (np.arange(T) * BLOCKS // T) % 2 == 1,
         )
 
     def explained(self, moving: Int, j: int) -> float:
-        """Share of a joint's effort on held-out blocks that bodies explain which are fitted to it and those moving."""
+        """Share of a joint's effort on held-out blocks that links fitted to it and the moving joints explain."""
         spread = self.effort.std(axis=1)
-        if not spread[j] > 0.0:  # an effort that never changes is no measurement
+        if not spread[j] > 0.0:  # an effort that never changes was not measured
             return 0.0
         joints = np.append(moving[spread[moving] > 0.0], j)
-        # A fit without error must not weigh its joint infinitely.
-        size = np.maximum(np.sqrt(self._missed(joints, spread[joints])), np.finfo(float).eps * spread[joints])
-        return float(1.0 - self._missed(joints, size)[-1] / spread[j] ** 2)
+        # A fit without error must not get infinite weight.
+        size = np.maximum(
+            np.sqrt(self._held_out_errors(joints, spread[joints])), np.finfo(float).eps * spread[joints]
+        )
+        return float(1.0 - self._held_out_errors(joints, size)[-1] / spread[j] ** 2)
 
-    def _missed(self, joints: Int, size: Float) -> Float:
-        # Mean square errors on held-out blocks, (k,), of one set of bodies for joints of weights 1 / size.
+    def _held_out_errors(self, joints: Int, size: Float) -> Float:
+        # (k,) mean square errors on held-out blocks of one set of links, joints weighted by 1 / size.
         k, count, m = len(joints), self.bodies.shape[2], self.own.shape[2]
-        rows = np.zeros((k, len(self.held), count + m * k))
+        rows = np.zeros((k, len(self.second_half), count + m * k))
         rows[:, :, :count] = self.bodies[joints]
         for i, joint in enumerate(joints):
             rows[i, :, count + m * i : count + m * (i + 1)] = self.own[joint]
@@ -521,9 +634,9 @@ class _Trial:
         length = np.sqrt((rows**2).sum(axis=(0, 1)))
         rows = rows[:, :, length > 0] / length[length > 0]
         error = np.zeros(k)
-        for held in (self.held, ~self.held):
-            X = rows[:, ~held].reshape(-1, rows.shape[2])
-            gram = X.T @ X + RESTING_JOINTS_RIDGE * np.eye(rows.shape[2])
-            theta = np.linalg.solve(gram, X.T @ y[:, ~held].ravel())
-            error += ((y[:, held] - rows[:, held] @ theta) ** 2).sum(axis=1)
-        return np.asarray(error * size**2 / len(self.held))
+        for left_out in (self.second_half, ~self.second_half):
+            X = rows[:, ~left_out].reshape(-1, rows.shape[2])
+            gram = X.T @ X + RIDGE * np.eye(rows.shape[2])
+            theta = np.linalg.solve(gram, X.T @ y[:, ~left_out].ravel())
+            error += ((y[:, left_out] - rows[:, left_out] @ theta) ** 2).sum(axis=1)
+        return np.asarray(error * size**2 / len(self.second_half))

@@ -15,22 +15,50 @@ from dynid.kernel import zero_phase
 
 # Zero-phase Butterworth filters: run forward and backward, so that nothing is delayed.
 
-# Of the sampling rate; a low pass above it takes nothing away and is left out.
+# Of the sampling rate: a low pass above it removes nothing and is left out.
 HIGHEST_SHARE = 0.45
 
 
 @lru_cache(maxsize=64)
 def zero_phase_filter(cutoff: float, order: int, rate: float) -> ZeroPhase:
-    """The filter of these settings, designed once."""
+    """Zero-phase filter, designed once for each set of arguments.
+
+    Parameters
+    ----------
+    cutoff : float, Hz
+        Cutoff frequency, -6 dB after both passes.
+    order : int
+        Order of the one-way Butterworth filter.
+    rate : float, Hz
+        Sampling rate.
+
+    Returns
+    -------
+    ZeroPhase
+        The filter.
+
+    """
     return ZeroPhase(cutoff, order, rate)
 
 
 @dataclass(frozen=True)
 class ZeroPhase:
-    """Butterworth low pass of an order and cut-off (Hz, -6 dB after both passes) at a sampling rate (Hz).
+    """Butterworth low pass that runs forward and backward, with gain |H(f)|^2 of the one-way filter and no phase.
 
-    Its gain is |H(f)|^2 of the one-way filter, its phase zero.
-    Raises UsageError unless the cut-off lies below half the rate.
+    Parameters
+    ----------
+    cutoff : float, Hz
+        Cutoff frequency, -6 dB after both passes.
+    order : int
+        Order of the one-way filter.
+    rate : float, Hz
+        Sampling rate.
+
+    Raises
+    ------
+    UsageError
+        If the cutoff frequency does not lie below half the rate.
+
     """
 
     cutoff: float
@@ -41,7 +69,7 @@ class ZeroPhase:
         if not 0 < self.cutoff < 0.5 * self.rate:
             raise UsageError(
                 "cutoff",
-                found=f"a cut-off of {self.cutoff:g} Hz at {self.rate:g} samples a second",
+                found=f"a cutoff frequency of {self.cutoff:.4g} Hz at {self.rate:.4g} samples per second",
                 expected=f"below {0.5 * self.rate:g} Hz",
             )
 
@@ -52,7 +80,7 @@ class ZeroPhase:
 
     @cached_property
     def settled(self) -> Float:
-        """(s, 2) state of the sections after a constant input of 1."""
+        """(s, 2) steady state of the sections for a constant input of 1."""
         states, level = [], 1.0
         for b0, b1, b2, _, a1, a2 in self.sections:
             gain = (b0 + b1 + b2) / (1.0 + a1 + a2)
@@ -67,7 +95,7 @@ class ZeroPhase:
 
     @cached_property
     def margin(self) -> int:
-        """Samples after which it has fallen to 1e-6: what an end leaves there is lost in any sensor's noise."""
+        """Samples after which it has fallen to 1e-6, below the noise of any sensor."""
         return self._fallen_to(1e-6)
 
     def _fallen_to(self, share: float) -> int:
@@ -83,9 +111,22 @@ class ZeroPhase:
         return np.asarray(np.abs(response) ** 2)
 
     def __call__(self, lines: Float, start: int = 0, step: int = 1, continued: bool = True) -> Float:
-        """Filters each line (L, T) along time and returns its samples start, start + step, ...
+        """Filter along time.
 
-        continued: the ends are, by odd reflection; only samples a margin away from both can do without.
+        Parameters
+        ----------
+        lines : ndarray, shape (L, T)
+            Signals.
+        start, step : int
+            The samples start, start + step, ... are returned.
+        continued : bool
+            Whether the ends are continued by odd reflection; only samples a margin away from both ends do without it.
+
+        Returns
+        -------
+        ndarray, shape (L, K)
+            The filtered samples.
+
         """
         T = lines.shape[1]
         if T < 2:
@@ -93,41 +134,78 @@ class ZeroPhase:
         return zero_phase(lines, self.sections, self.settled, self.pad(T, continued), start, step)
 
     def pad(self, count: int, continued: bool = True) -> int:
-        """Samples by which lines of `count` samples are continued at both ends."""
+        """Samples by which signals of `count` samples are continued at both ends."""
         return min(self.settling, count - 1) if continued else 0
 
 
 def low_passed(
     lines: Float, cutoffs: Sequence[float], order: int, rate: float, start: int = 0, step: int = 1
 ) -> Float:
-    """Lines (L, T), each through the zero-phase low pass of its own cut-off (Hz), at samples start, start + step, ...
+    """Filter each signal by a zero-phase low pass of its own cutoff frequency.
 
-    Those whose cut-off is at least 0.45 of the rate stay as they are.
+    Signals whose cutoff frequency is at least 0.45 of the rate are not filtered.
+
+    Parameters
+    ----------
+    lines : ndarray, shape (L, T)
+        Signals.
+    cutoffs : sequence of float, Hz
+        Cutoff frequency of each signal.
+    order : int
+        Order of the filters.
+    rate : float, Hz
+        Sampling rate.
+    start, step : int
+        The samples start, start + step, ... are returned.
+
+    Returns
+    -------
+    ndarray, shape (L, K)
+        The samples.
+
     """
     distinct = sorted(set(cutoffs))
-    found = np.empty((len(lines), len(range(start, lines.shape[1], step))))
+    filtered = np.empty((len(lines), len(range(start, lines.shape[1], step))))
     for cutoff in distinct:
-        own = slice(None) if len(distinct) == 1 else np.flatnonzero(np.equal(cutoffs, cutoff))
+        rows = slice(None) if len(distinct) == 1 else np.flatnonzero(np.equal(cutoffs, cutoff))
         if cutoff < HIGHEST_SHARE * rate:
-            part = np.ascontiguousarray(lines[own])
-            found[own] = zero_phase_filter(cutoff, order, rate)(part, start, step)
+            part = np.ascontiguousarray(lines[rows])
+            filtered[rows] = zero_phase_filter(cutoff, order, rate)(part, start, step)
         else:
-            found[own] = lines[own, start::step]
-    return found
+            filtered[rows] = lines[rows, start::step]
+    return filtered
 
 
 def settling_of(cutoffs: Sequence[float], order: int, rate: float) -> int:
     """Samples that `low_passed` needs on each side."""
     filters = (zero_phase_filter(c, order, rate) for c in set(cutoffs) if c < HIGHEST_SHARE * rate)
-    return max((one.settling for one in filters), default=0)
+    return max((low_pass.settling for low_pass in filters), default=0)
 
 
 def butterworth(order: int, cutoff: float, rate: float) -> Float:
-    """Digital Butterworth low pass as second-order sections (s, 6) of b0, b1, b2, 1, a1, a2, the sharpest last.
+    """Digital Butterworth low pass as second-order sections.
 
-    order: of the low pass.    cutoff: Hz, at -3 dB.    rate: Hz.
-    The analogue poles on a circle of warped radius go through the bilinear transform; all zeros lie at half the rate.
-    Source: Oppenheim and Schafer 2010, section 7.2.
+    The analogue poles lie on a circle of warped radius and are mapped by the bilinear transform; all zeros lie at half
+    the rate.
+
+    Parameters
+    ----------
+    order : int
+        Order of the low pass.
+    cutoff : float, Hz
+        Frequency at -3 dB.
+    rate : float, Hz
+        Sampling rate.
+
+    Returns
+    -------
+    ndarray, shape (s, 6)
+        Rows b0, b1, b2, 1, a1, a2; the section with the sharpest resonance last.
+
+    References
+    ----------
+    Oppenheim and Schafer 2010, section 7.2.
+
     """
     warped = 4.0 * np.tan(np.pi * cutoff / rate)
     angle = np.pi * np.arange(-order + 1, order, 2) / (2.0 * order)
@@ -140,10 +218,10 @@ def butterworth(order: int, cutoff: float, rate: float) -> Float:
         sections.append([1.0, 1.0, 0.0, 1.0, -pole, 0.0])
     for pole in poles[~real]:
         sections.append([1.0, 2.0, 1.0, 1.0, -2.0 * pole.real, abs(pole) ** 2])
-    found = np.array(sections, dtype=np.float64)
-    # The first section carries the whole gain, which is 1 at rest.
-    found[0, :3] *= np.prod(found[:, 3:].sum(axis=1) / found[:, :3].sum(axis=1))
-    return found
+    table = np.array(sections, dtype=np.float64)
+    # The whole gain, 1 at frequency 0, is in the first section.
+    table[0, :3] *= np.prod(table[:, 3:].sum(axis=1) / table[:, :3].sum(axis=1))
+    return table
 
 
 # Central differences on a uniform grid.
@@ -152,9 +230,23 @@ def butterworth(order: int, cutoff: float, rate: float) -> Float:
 def first_difference(x: Float, rate: float, at: Int | None = None) -> Float:
     """First time derivative along the last axis, of fourth order: exact for polynomials of degree 4.
 
-    dx_k = (8 (x_{k+1} - x_{k-1}) - (x_{k+2} - x_{k-2})) / (12 h); at frequency f its gain is off by (2 pi f h)^4 / 30.
-    The two samples at each end take the value of their inner neighbour.
-    x: (..., T), T >= 5.    rate: 1/h, Hz.    at: indices k wanted, None = all.
+    dx_k = (8 (x_{k+1} - x_{k-1}) - (x_{k+2} - x_{k-2})) / (12 h); the relative error of its gain at frequency f is
+    (2 pi f h)^4 / 30. The two samples at each end get the value of their inner neighbour.
+
+    Parameters
+    ----------
+    x : ndarray, shape (..., T)
+        Signals with T >= 5.
+    rate : float, Hz
+        Sampling rate 1/h.
+    at : ndarray of int, optional
+        Indices k of the wanted samples; None = all.
+
+    Returns
+    -------
+    ndarray, shape (..., K)
+        The derivatives.
+
     """
     two_before, before, after, two_after = _around(x, at, -2, -1, 1, 2)
     return _to_ends((8.0 * (after - before) - (two_after - two_before)) * (rate / 12.0), at)
@@ -163,15 +255,26 @@ def first_difference(x: Float, rate: float, at: Int | None = None) -> Float:
 def second_difference(x: Float, rate: float, at: Int | None = None) -> Float:
     """Second time derivative along the last axis, of fourth order: exact for polynomials of degree 5.
 
-    ddx_k = (-x_{k+2} + 16 x_{k+1} - 30 x_k + 16 x_{k-1} - x_{k-2}) / (12 h^2); the rest as in first_difference.
+    ddx_k = (-x_{k+2} + 16 x_{k+1} - 30 x_k + 16 x_{k-1} - x_{k-2}) / (12 h^2)
+
+    Parameters
+    ----------
+    x, rate, at
+        As for `first_difference`.
+
+    Returns
+    -------
+    ndarray, shape (..., K)
+        The derivatives.
+
     """
-    two_before, before, own, after, two_after = _around(x, at, -2, -1, 0, 1, 2)
+    two_before, before, centre, after, two_after = _around(x, at, -2, -1, 0, 1, 2)
     outer, inner = two_after + two_before, after + before
-    return _to_ends((16.0 * inner - outer - 30.0 * own) * (rate**2 / 12.0), at)
+    return _to_ends((16.0 * inner - outer - 30.0 * centre) * (rate**2 / 12.0), at)
 
 
 def _around(x: Float, at: Int | None, *shifts: int) -> list[Float]:
-    # Samples k + shift of the wanted k; of all that lie two from the ends, without a copy, where none are named.
+    # Samples k + shift of the wanted k; without `at`, views for all k at least two from the ends.
     T = x.shape[-1]
     if T < 5:
         raise UsageError("too-few-samples", found=f"{T} samples", expected="at least 5 to differentiate")
@@ -184,25 +287,43 @@ def _around(x: Float, at: Int | None, *shifts: int) -> list[Float]:
 def _to_ends(inner: Float, at: Int | None) -> Float:
     if at is not None:
         return np.asarray(inner)
-    found = np.empty((*inner.shape[:-1], inner.shape[-1] + 4))
-    found[..., 2:-2] = inner
-    found[..., :2], found[..., -2:] = inner[..., :1], inner[..., -1:]
-    return found
+    extended = np.empty((*inner.shape[:-1], inner.shape[-1] + 4))
+    extended[..., 2:-2] = inner
+    extended[..., :2], extended[..., -2:] = inner[..., :1], inner[..., -1:]
+    return extended
 
 
 # Power spectral densities by Welch's method: of one signal, of two, averaged over contiguous stretches.
 
-# Values transformed at a time: what fits into the caches.
+# Values that are transformed at a time, so that they fit into the caches.
 BATCH = 1 << 16
 
 
 def density(
     lines: Float, rate: float, window: int, detrend: Literal["constant", "linear"] = "constant"
 ) -> tuple[Float, Float]:
-    """Frequencies (F,), Hz, and the one-sided density (..., F) of lines (..., T), unit^2/Hz.
+    """One-sided power spectral density by Welch's method with half-overlapping Hann windows.
 
-    Windows of Hann, half overlapping, of `window` <= T samples; `detrend` is taken off each of them.
-    Source: Welch 1967.
+    Parameters
+    ----------
+    lines : ndarray, shape (..., T)
+        Signals.
+    rate : float, Hz
+        Sampling rate.
+    window : int
+        Samples of a window, at most T.
+    detrend : "constant" or "linear"
+        Trend that is subtracted from each window.
+
+    Returns
+    -------
+    tuple of ndarray, shapes (F,) and (..., F)
+        Frequencies in Hz and densities in unit^2/Hz.
+
+    References
+    ----------
+    Welch 1967.
+
     """
     size = _batch_size(lines, window)
     power = sum(_power(part) for part in _spectra(lines, window, size, detrend))
@@ -210,27 +331,53 @@ def density(
 
 
 def pair_density(x: Float, y: Float, rate: float, window: int) -> tuple[Float, Float, Float, Any]:
-    """Frequencies (F,), Hz, and one-sided densities by Welch's method: of x, of y, and conj(X) Y, (..., F) each.
+    """One-sided spectral densities of two signals and their cross-spectral density by Welch's method.
 
-    x, y: lines (..., T) whose leading axes go together as numpy's do.
+    Parameters
+    ----------
+    x, y : ndarray, shape (..., T)
+        Signals whose leading axes broadcast.
+    rate : float, Hz
+        Sampling rate.
+    window : int
+        Samples of a window.
+
+    Returns
+    -------
+    tuple of ndarray
+        Frequencies (F,) in Hz, and the densities of x, of y and of conj(X) Y, (..., F) each.
+
     """
     sums: list[Any] = [0.0, 0.0, 0.0]
     size = _batch_size(max(x, y, key=np.size), window)
     for a, b in zip(_spectra(x, window, size=size), _spectra(y, window, size=size), strict=True):
-        found = _power(a), _power(b), (a.conj() * b).sum(axis=-2)
-        sums = [before + own for before, own in zip(sums, found, strict=True)]
+        powers = _power(a), _power(b), (a.conj() * b).sum(axis=-2)
+        sums = [before + new for before, new in zip(sums, powers, strict=True)]
     frequency, xx = _scaled(sums[0], x, rate, window)
     return frequency, xx, _scaled(sums[1], x, rate, window)[1], _scaled(sums[2], x, rate, window)[1]
 
 
 def averaged_density(parts: Sequence[Float], rate: float, window: int) -> tuple[Float, Float]:
-    """Frequencies (F,), Hz, and the density (..., F) by Welch's method, averaged over the parts by their length.
+    """One-sided spectral density by Welch's method, averaged over stretches weighted by their length.
 
-    parts: each (..., T_i) with T_i >= window, at least one.    rate: Hz.    window: samples.
+    Parameters
+    ----------
+    parts : sequence of ndarray, shape (..., T_i)
+        Stretches with T_i >= window, at least one.
+    rate : float, Hz
+        Sampling rate.
+    window : int
+        Samples of a window.
+
+    Returns
+    -------
+    tuple of ndarray, shapes (F,) and (..., F)
+        Frequencies in Hz and densities in unit^2/Hz.
+
     """
-    found = [density(part, rate, window) for part in parts]
+    densities = [density(part, rate, window) for part in parts]
     weights = np.array([part.shape[-1] for part in parts], dtype=np.float64)
-    return found[0][0], np.average([d for _, d in found], axis=0, weights=weights)
+    return densities[0][0], np.average([d for _, d in densities], axis=0, weights=weights)
 
 
 def _batch_size(lines: Float, window: int) -> int:
@@ -265,7 +412,7 @@ def _hann(window: int) -> Float:
 
 
 def _scaled(sums: Any, lines: Float, rate: float, window: int) -> tuple[Float, Any]:
-    # One-sided: what lies at negative frequencies counts as well, except at 0 and at half the rate.
+    # One-sided: negative frequencies count as well, except at 0 and at half the rate.
     count = (lines.shape[-1] - window) // (window - window // 2) + 1
     twice = np.full(sums.shape[-1], 2.0 / (count * rate * (_hann(window) ** 2).sum()))
     twice[0] *= 0.5
@@ -276,25 +423,42 @@ def _scaled(sums: Any, lines: Float, rate: float, window: int) -> tuple[Float, A
 
 # Uniform time grids from time stamps.
 
-UNIFORM = 0.02
+UNIFORM = 0.02  # of a step: stamps nearer to the grid need no interpolation
 
 
 def sensible_rate(median_dt: float) -> float:
-    """1/median_dt, rounded to a whole number of Hz where it lies within half a percent of one."""
+    """1/median_dt in Hz, rounded to a whole number if within half a percent of one."""
     rate = 1.0 / median_dt
     whole = round(rate)
     return float(whole) if whole > 0 and abs(rate / whole - 1.0) < 5e-3 else rate
 
 
 def is_uniform(t: Float, rate: float) -> bool:
-    """Whether time stamps lie within 2 % of a step from the uniform grid that starts at the first."""
+    """Whether time stamps lie within 2 % of a step of the uniform grid that starts at the first."""
     return bool(np.abs((t - t[0]) * rate - np.arange(len(t))).max(initial=0.0) < UNIFORM)
 
 
 def at_times(t: Float, lines: Float, grid: Float) -> Float:
-    """Values of each line (L, T), known at increasing times t, at the times of the grid; (L, len(grid)).
+    """Monotone cubic interpolation, which is local and does not overshoot.
 
-    Monotone cubic interpolation (Fritsch and Carlson 1980) around each grid point: local, without overshoot.
+    Parameters
+    ----------
+    t : ndarray, shape (T,), s
+        Increasing times of the values.
+    lines : ndarray, shape (L, T)
+        Values.
+    grid : ndarray, shape (G,), s
+        Times of the result.
+
+    Returns
+    -------
+    ndarray, shape (L, G)
+        Values at the times of the grid.
+
+    References
+    ----------
+    Fritsch and Carlson 1980.
+
     """
     if len(t) < 2:
         return np.repeat(lines, len(grid), axis=1)
@@ -310,32 +474,32 @@ def at_times(t: Float, lines: Float, grid: Float) -> Float:
 
 
 def _slopes(step: Float, secant: Float) -> Float:
-    """Slope (L, T) at each time, of size and sign that keep the cubics monotone between (L, T - 1) secants."""
+    """Slopes (L, T) with which cubics with secants (L, T - 1) are monotone."""
     if len(step) == 1:
         return np.repeat(secant, 2, axis=1)
     before, after = step[:-1], step[1:]
     a, b = secant[:, :-1], secant[:, 1:]
-    found = np.empty((len(secant), len(step) + 1))
+    slopes = np.empty((len(secant), len(step) + 1))
     w1, w2 = 2.0 * after + before, after + 2.0 * before
-    # A weighted harmonic mean where the secants share their sign. Secants of denormal size overflow when inverted;
-    # their slope is zero, as it should be.
+    # Weighted harmonic mean of secants of the same sign. Denormal secants overflow when inverted, which gives the
+    # correct slope of zero.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         inner = (w1 + w2) / (w1 / a + w2 / b)
-    found[:, 1:-1] = np.where(np.sign(a) * np.sign(b) > 0, inner, 0.0)
-    found[:, 0] = _end_slope(step[0], step[1], secant[:, 0], secant[:, 1])
-    found[:, -1] = _end_slope(step[-1], step[-2], secant[:, -1], secant[:, -2])
-    return found
+    slopes[:, 1:-1] = np.where(np.sign(a) * np.sign(b) > 0, inner, 0.0)
+    slopes[:, 0] = _end_slope(step[0], step[1], secant[:, 0], secant[:, 1])
+    slopes[:, -1] = _end_slope(step[-1], step[-2], secant[:, -1], secant[:, -2])
+    return slopes
 
 
-def _end_slope(own: float, other: float, near: Float, far: Float) -> Float:
-    # The parabola through three points, as far as it stays monotone.
-    slope = ((2.0 * own + other) * near - own * far) / (own + other)
+def _end_slope(step: float, other: float, near: Float, far: Float) -> Float:
+    # Slope of the parabola through three points, limited so that it stays monotone.
+    slope = ((2.0 * step + other) * near - step * far) / (step + other)
     slope = np.where(np.sign(slope) != np.sign(near), 0.0, slope)
     bent = (np.sign(near) != np.sign(far)) & (np.abs(slope) > 3.0 * np.abs(near))
     return np.where(bent, 3.0 * near, slope)
 
 
 def bracketed(t: Float, grid: Float, longest: float) -> Bool:
-    """Whether each grid time lies between two time stamps that are at most `longest` apart."""
+    """Whether each grid time (G,) lies between two stamps (T,) that are at most `longest` s apart."""
     after = np.clip(np.searchsorted(t, grid), 1, len(t) - 1)
     return np.asarray(t[after] - t[after - 1] <= longest)

@@ -1,4 +1,4 @@
-"""First looks at a log: time step, time base, signals for the choice of velocities and of a cut-off."""
+"""First looks at a log (time step, time base, signals for choices), and averages over the periods of a motion."""
 
 from __future__ import annotations
 
@@ -21,15 +21,19 @@ from dynid.signals.coherence import Signals
 from dynid.signals.filter import at_times, is_uniform, sensible_rate
 from dynid.signals.time_base import Piece, TimeBase, clean_rows, find_time_base, pieces
 
-HEAD_ROWS = 8192
-EVIDENCE_SAMPLES = 200_000
-WINDOW_SECONDS, WINDOWS = 10.0, 6
+HEAD_ROWS = 8192  # rows that show time step and time base
+EVIDENCE_SAMPLES = 200_000  # samples that spectra are taken from, which bounds time and memory
+WINDOW_SECONDS, WINDOWS = 10.0, 6  # s, and windows: a minute is enough for spectra
 
 
 def first_look(log: Log, index: int) -> tuple[float, TimeBase]:
-    """Median time step of the first rows of a trajectory, and what is to be done to its rows; they are read once.
+    """Median time step and time base from the first rows of a trajectory, which are read once.
 
-    Raises UnfitDataError if time does not move.
+    Raises
+    ------
+    UnfitDataError
+        If the trajectory has no rows or its time stamps do not increase.
+
     """
     trajectory = log.trajectories[index]
     for_step, for_base = tee(log.chunks(trajectory, HEAD_ROWS))
@@ -37,7 +41,7 @@ def first_look(log: Log, index: int) -> tuple[float, TimeBase]:
 
 
 def median_step(log: Log, index: int) -> float:
-    """Median time step of the first rows of a trajectory; raises UnfitDataError if time does not move."""
+    """Median time step (s) of the first rows of a trajectory; raises UnfitDataError if time does not increase."""
     trajectory = log.trajectories[index]
     return _median_step(trajectory, log.chunks(trajectory, HEAD_ROWS))
 
@@ -57,7 +61,7 @@ def _time_base(chunks: Iterable[RawChunk], joints: int) -> TimeBase:
 
 def _median_step(trajectory: Trajectory, chunks: Iterable[RawChunk]) -> float:
     times, total = [np.zeros(0)], 0
-    for chunk in chunks:  # several where a window leaves little of the first one
+    for chunk in chunks:  # several if a selected window leaves little of the first
         times.append(chunk.t)
         total += len(chunk.t)
         if total >= HEAD_ROWS:
@@ -65,7 +69,7 @@ def _median_step(trajectory: Trajectory, chunks: Iterable[RawChunk]) -> float:
     if not total:
         raise UnfitDataError(
             "no-rows",
-            found=f"no row of trajectory '{trajectory.name}' with a value in the columns that are read",
+            found=f"trajectory '{trajectory.name}' without values in the columns that are read",
             expected="positions of its joints",
         )
     steps = np.diff(np.concatenate(times)[:HEAD_ROWS])
@@ -73,18 +77,34 @@ def _median_step(trajectory: Trajectory, chunks: Iterable[RawChunk]) -> float:
     if len(steps) == 0:
         raise UnfitDataError(
             "time-stands",
-            found=f"trajectory '{trajectory.name}' without time steps",
+            found=f"trajectory '{trajectory.name}', whose time stamps never increase",
             expected="increasing time stamps",
         )
     return float(np.median(steps))
 
 
 def signals_for_evidence(log: Log, rate: float, bases: Sequence[TimeBase]) -> list[Signals]:
-    """Uniform positions, velocities and torques of the first segments of a log, for what is chosen from its spectra."""
+    """Uniform positions, velocities and torques of the first segments of a log, for choices from their spectra.
+
+    Parameters
+    ----------
+    log : Log
+        The log.
+    rate : float, Hz
+        Rate of the uniform grid.
+    bases : sequence of TimeBase
+        Corrections of the rows of each trajectory.
+
+    Returns
+    -------
+    list of Signals
+        Uniform stretches.
+
+    """
     n, m = log.robot.n, log.channels
     velocity, effort = set(m.velocity) == set(log.robot.joint_names), m.gives_torque
     wanted = slice(n * (1 + bool(m.velocity) + effort))
-    found, total = [], 0
+    signals, total = [], 0
     for trajectory, base in zip(log.trajectories, bases, strict=True):
         segments: dict[int, list[Piece]] = {}
         rows = pieces(log.chunks(trajectory), log.robot.prismatic, longest_step(1.0 / rate), 0, base)
@@ -100,40 +120,53 @@ def signals_for_evidence(log: Log, rate: float, bases: Sequence[TimeBase]) -> li
                 continue
             if not is_uniform(t, rate):
                 lines = at_times(t, lines, np.arange(t[0], t[-1], 1.0 / rate))
-            found.append(
+            signals.append(
                 Signals(lines[:n], lines[n : 2 * n] if velocity else None, lines[-n:] if effort else None)
             )
         if total > EVIDENCE_SAMPLES:
             break
-    if not found:
-        check_log(log, Diagnostics(accepting=frozenset(CLAIMS)))  # says what is wrong with the rows
+    if not signals:
+        check_log(log, Diagnostics(accepting=frozenset(CLAIMS)))  # raises a more precise error if it can
         raise UnfitDataError(
-            "no-rows", found="no run of complete rows", expected="rows without missing values"
+            "no-rows", found="no consecutive complete rows", expected="rows without missing values"
         )
-    return found
+    return signals
 
 
 def windows_of(parts: Sequence[Signals], rate: float) -> list[Signals]:
-    """At most a minute of the stretches, in windows of ten seconds spread evenly over them: enough for spectra."""
+    """At most a minute of the stretches, in windows of ten seconds spread evenly over them."""
     size = int(WINDOW_SECONDS * rate)
     whole = [(part, start) for part in parts for start in range(0, max(part.q.shape[1] - size // 2, 1), size)]
     wanted = np.unique(np.linspace(0, len(whole) - 1, min(len(whole), WINDOWS)).astype(int))
     return [whole[i][0].part(whole[i][1], whole[i][1] + size) for i in wanted]
 
 
-# Periodic averaging: a motion that was repeated becomes one period of it, with the noise of one period.
+# Periodic averaging: a repeated motion becomes one period with less noise.
 
-CONTEXT = 4
-REPEATS = 0.02
-DRIFT = 6.0
+CONTEXT = 4  # rows around a point that the interpolation depends on
+REPEATS = 0.02  # of a joint's range: a motion repeats if its positions differ by less
+DRIFT = 6.0  # standard deviations by which the halves of the periods must differ to count as drift
 
 
 @dataclass(frozen=True, eq=False)
 class PeriodMean:
     """One period of a repeated motion.
 
-    periods: how many were averaged.    t: (P,) s from the period's start.    names: of the L channels.
-    mean, spread: (L, P) mean over the periods and standard deviation of a single one.
+    Attributes
+    ----------
+    trajectory : str
+        Name of the trajectory.
+    period : float, s
+        The period.
+    periods : int
+        Number of averaged periods.
+    names : tuple of str
+        Names of the L channels.
+    t : ndarray, shape (P,), s
+        Times from the start of the period.
+    mean, spread : ndarray, shape (L, P)
+        Mean over the periods, and standard deviation of a single period.
+
     """
 
     trajectory: str
@@ -146,11 +179,11 @@ class PeriodMean:
 
     @property
     def noise(self) -> Float:
-        """(L,) root mean square of the spread; that of the mean is smaller by the root of the number of periods."""
+        """(L,) r.m.s. of the spread; the noise of the mean is smaller by the root of the number of periods."""
         return np.asarray(np.sqrt(np.mean(self.spread**2, axis=1)))
 
     def rows(self, margin: float) -> tuple[Float, dict[str, Float]]:
-        """Times and columns of one period, continued by `margin` seconds on both sides for the filters' edges."""
+        """Times (s) and columns of one period, continued by `margin` seconds on both sides for the filters."""
         P = len(self.t)
         extra = min(math.ceil(margin / self.period * P), P)
         index = np.arange(-extra, P + extra)
@@ -162,15 +195,38 @@ class PeriodMean:
 def average_periods(
     log: Log, period: float, skip: int = 1, diagnostics: Diagnostics | None = None
 ) -> tuple[PeriodMean, ...]:
-    """Averages the trajectories of a log over the periods of their motion; memory is that of one period.
+    """Average the trajectories of a log over the periods of their motion, in the memory of one period.
 
-    period: s.    skip: periods left out at the start, while the controller settles.
-    With N periods the noise of positions and torques falls by sqrt(N), and what is left over gives the noise's size.
-    Averaged are q, dq, tau, and theta and dtheta of two encoders; temperatures and further channels are left out.
+    With N periods the noise of positions and torques falls by sqrt(N), and the spread of the periods is its size. q,
+    dq, tau, and theta and dtheta of second encoders are averaged; temperatures and further channels are left out.
 
-    Raises UsageError for a period that is no time, UnfitDataError for fewer than two whole periods or a motion that
-    does not repeat.
-    Source: Swevers, Verdonck, De Schutter 2007, section III.
+    Parameters
+    ----------
+    log : Log
+        The log.
+    period : float, s
+        Period of the motion.
+    skip : int
+        Periods that are left out at the start, while the controller settles.
+    diagnostics : Diagnostics, optional
+        Sink of warnings.
+
+    Returns
+    -------
+    tuple of PeriodMean
+        The mean period of each trajectory.
+
+    Raises
+    ------
+    UsageError
+        If the period is not positive and finite.
+    UnfitDataError
+        If there are fewer than two whole periods or the motion does not repeat.
+
+    References
+    ----------
+    Swevers, Verdonck, De Schutter 2007, section III.
+
     """
     if not (math.isfinite(period) and period > 0 and skip >= 0):
         raise UsageError(
@@ -183,7 +239,23 @@ def average_periods(
 
 
 def columns_of(log: Log, mean: PeriodMean, margin: float) -> tuple[Float, dict[str, Float]]:
-    """Times and columns of a mean period as a log of the robot holds them, torque on the side that the robot names."""
+    """Times and columns of a mean period as a log of the robot contains them.
+
+    Parameters
+    ----------
+    log : Log
+        The averaged log; its robot names the side of the torque.
+    mean : PeriodMean
+        The mean period.
+    margin : float, s
+        Continuation on both sides.
+
+    Returns
+    -------
+    tuple of ndarray and dict of ndarray
+        Times (s), and columns by name.
+
+    """
     t, columns = mean.rows(margin)
     drive, names = log.robot.drive, log.robot.joint_names
     if str(drive.torque_side) == "motor" and f"tau_{names[0]}" in columns:
@@ -209,7 +281,7 @@ def _averaged(log: Log, index: int, period: float, skip: int, sink: Diagnostics)
             do="give the period of the motion in seconds, or record longer",
             place=place,
         )
-    names = _names(log)
+    names = _channel_names(log)
     sums = _Sums(len(names), P)
     halves = (_Sums(len(names), P), _Sums(len(names), P))
     for k, lines in _on_grid(log, trajectory, index, period / P, skip * period):
@@ -230,12 +302,12 @@ def _averaged(log: Log, index: int, period: float, skip: int, sink: Diagnostics)
     mean = PeriodMean(
         trajectory.name, period, whole, names, np.arange(P) * period / P, sums.mean, sums.deviation
     )
-    _judge(mean, log.robot.joint_names, place)
-    _add_drift(mean, halves, sink, place)
+    _refuse_other_motion(mean, log.robot.joint_names, place)
+    _warn_of_drift(mean, halves, sink, place)
     return mean
 
 
-def _names(log: Log) -> tuple[str, ...]:
+def _channel_names(log: Log) -> tuple[str, ...]:
     m, joints = log.channels, log.robot.joint_names
     groups = (
         ("q", True),
@@ -253,20 +325,20 @@ def _names(log: Log) -> tuple[str, ...]:
 def _on_grid(
     log: Log, trajectory: Trajectory, index: int, step: float, start: float
 ) -> Iterator[tuple[Int, Float]]:
-    """Numbers of grid points since `start` and the channels there, each point once, however the rows arrive."""
+    """Numbers of grid points since `start` and the channels there, each point once, for batches of any size."""
     origin = trajectory.start_time + start
     gap = longest_step(median_step(log, index))
-    held: Piece | None = None
+    previous: Piece | None = None
     following = 0
     for piece in pieces(log.chunks(trajectory), log.robot.prismatic, gap, 0):
-        if held is None or held.segment != piece.segment:
+        if previous is None or previous.segment != piece.segment:
             t, lines = piece.t, piece.lines
             following = max(math.ceil((float(t[0]) - origin) / step - 1e-6), 0) if len(t) else 0
         else:
-            t = np.concatenate([held.t, piece.t])
-            lines = np.concatenate([held.lines, piece.lines], axis=1)
+            t = np.concatenate([previous.t, piece.t])
+            lines = np.concatenate([previous.lines, piece.lines], axis=1)
         if len(t) > CONTEXT:
-            # The slope at the last rows may still change with what follows.
+            # The slope at the last rows still depends on the rows that follow.
             last = float(t[-1] if piece.last else t[-1 - CONTEXT // 2])
             stop = math.floor((last - origin) / step + 1e-6) + 1
             if stop > following:
@@ -274,18 +346,18 @@ def _on_grid(
                 yield k, at_times(t, lines, np.asarray(origin + k * step))
                 following = stop
         keep = max(int(np.searchsorted(t, origin + following * step)) - CONTEXT, 0)
-        held = Piece(piece.segment, t[keep:], lines[:, keep:], piece.last)
+        previous = Piece(piece.segment, t[keep:], lines[:, keep:], piece.last)
 
 
 class _Sums:
-    """Sums over periods, of differences from the first one, so that no digits are lost."""
+    """Sums over periods of differences from the first period, so that no digits are lost."""
 
     def __init__(self, lines: int, phases: int) -> None:
         self.count = np.zeros(phases)
         self.first, self.sum, self.square = np.zeros((3, lines, phases))
 
     def add(self, bins: Int, lines: Float) -> None:
-        for a in range(0, len(bins), len(self.count)):  # no phase twice in one stretch
+        for a in range(0, len(bins), len(self.count)):  # at most one sample per phase at a time
             at, x = bins[a : a + len(self.count)], lines[:, a : a + len(self.count)]
             new = self.count[at] == 0
             self.first[:, at[new]] = x[:, new]
@@ -304,7 +376,7 @@ class _Sums:
         return np.asarray(np.sqrt(np.maximum(rest, 0.0) / np.maximum(self.count - 1, 1)))
 
 
-def _judge(mean: PeriodMean, joints: tuple[str, ...], place: Place) -> None:
+def _refuse_other_motion(mean: PeriodMean, joints: tuple[str, ...], place: Place) -> None:
     n = len(joints)
     travel = np.ptp(mean.mean[:n], axis=1)
     for j in np.flatnonzero(mean.noise[:n] > REPEATS * np.maximum(travel, 1e-9)).tolist():
@@ -312,16 +384,16 @@ def _judge(mean: PeriodMean, joints: tuple[str, ...], place: Place) -> None:
             continue
         raise UnfitDataError(
             "not-periodic",
-            found=f"positions of '{joints[j]}' that differ by {mean.noise[j]:.3g} from period to period, of "
-            f"{travel[j]:.3g} travelled, in trajectory '{mean.trajectory}'",
+            found=f"positions of '{joints[j]}' that differ by {mean.noise[j]:.3g} between periods, of a range of "
+            f"{travel[j]:.3g}, in trajectory '{mean.trajectory}'",
             expected=f"a motion that repeats every {mean.period:g} s to {100 * REPEATS:g} %",
             do="check the period, or leave out more periods at the start",
             place=place,
         )
 
 
-def _add_drift(mean: PeriodMean, halves: tuple[_Sums, _Sums], sink: Diagnostics, place: Place) -> None:
-    # The mean over a whole period has the spread of all its samples averaged out: what differs there is no noise.
+def _warn_of_drift(mean: PeriodMean, halves: tuple[_Sums, _Sums], sink: Diagnostics, place: Place) -> None:
+    # The noise of a whole period averages out, so that a difference of the means is drift.
     shift = halves[1].mean.mean(axis=1) - halves[0].mean.mean(axis=1)
     count = mean.spread.shape[1] * (mean.periods // 2)
     doubt = mean.noise * math.sqrt(2.0 / count)
@@ -329,7 +401,7 @@ def _add_drift(mean: PeriodMean, halves: tuple[_Sums, _Sums], sink: Diagnostics,
         if name.startswith("tau_") and abs(shift[i]) > max(DRIFT * doubt[i], 0.02 * np.ptp(mean.mean[i])):
             sink.warn(
                 "drift",
-                f"{name} moves by {shift[i]:.3g} from the first half of the periods to the second: the friction warms "
-                "up or the sensor drifts; leave out more periods at the start",
+                f"{name} changes by {shift[i]:.3g} from the first to the second half of the periods: friction warms up "
+                "or the sensor drifts. Leave out more periods at the start",
                 place,
             )

@@ -1,4 +1,4 @@
-"""Noise of the measured motion: how strong it is in a log, and what the filters make of it."""
+"""Noise of the measured motion before and after the filters, and what it hides: directions, reversals."""
 
 from __future__ import annotations
 
@@ -16,18 +16,31 @@ from dynid.signals.filter import density, first_difference, low_passed, second_d
 from dynid.signals.prepare import Prepared
 from dynid.signals.samples import Samples
 
-ROWS = 20_000
-BAND = (0.25, 0.45)
+ROWS = 20_000  # of a log, from which the noise is estimated
+BAND = (0.25, 0.45)  # of the sampling rate: no arm moves there
 
 
 @dataclass(frozen=True, eq=False)
 class MotionNoise:
-    """White noise of positions (and of velocities where those were measured) at a log's rate.
+    """White noise of positions, and of measured velocities, at the rate of a log.
 
-    position, velocity: (n,) standard deviation, rad and rad/s (m, m/s).    motor_position, motor_velocity: (n,) of
-    second encoders, None = there are none.    measured: whether velocities were measured, not differentiated.
-    rate: of the log, Hz.    decimation: log samples a sample.    cutoffs, order: (n,) Hz, of the filter before
-    differentiation.
+    Attributes
+    ----------
+    position, velocity : ndarray, shape (n,), rad and rad/s, or m and m/s
+        Standard deviations.
+    motor_position, motor_velocity : ndarray, shape (n,), optional
+        The same for second encoders; None if there are none.
+    measured : bool
+        Whether velocities were measured, not differentiated.
+    rate : float, Hz
+        Rate of the log.
+    decimation : int
+        Rows of the log per sample.
+    cutoffs : tuple of float, Hz
+        Cutoff frequencies of the filter before differentiation.
+    order : int
+        Order of that filter.
+
     """
 
     position: Float
@@ -48,7 +61,21 @@ class MotionNoise:
 
     @staticmethod
     def of(prepared: Prepared, position: float | Sequence[float] | None = None) -> MotionNoise:
-        """Noise of a prepared log; position: its standard deviation where it is known, one number or one a joint."""
+        """Estimate the noise of a prepared log.
+
+        Parameters
+        ----------
+        prepared : Prepared
+            The log.
+        position : float or sequence of float, optional, rad or m
+            Standard deviation of the positions if it is known, for all joints or per joint.
+
+        Returns
+        -------
+        MotionNoise
+            The noise.
+
+        """
         n, settings = prepared.joints, prepared.settings
         q, dq, theta, dtheta = _levels(prepared.log)
         given = None if position is None else np.broadcast_to(np.asarray(position, dtype=np.float64), (n,))
@@ -66,11 +93,27 @@ class MotionNoise:
 
     @property
     def present(self) -> bool:
-        """Whether there is any."""
+        """Whether there is any noise."""
         return bool((self.velocity if self.measured else self.position).any())
 
     def draw(self, count: int, rng: np.random.Generator, motor: bool = False) -> tuple[Float, Float, Float]:
-        """Noise of q, dq, ddq in `count` samples, (count, n) each, as the filters let it through."""
+        """Draw noise of q, dq and ddq as it is after the filters.
+
+        Parameters
+        ----------
+        count : int
+            Number of samples.
+        rng : Generator
+            Source of random numbers.
+        motor : bool
+            Whether the noise of the second encoders is drawn.
+
+        Returns
+        -------
+        tuple of ndarray, shape (count, n)
+            Noise of q, dq and ddq.
+
+        """
         position = self.motor_position if motor and self.motor_position is not None else self.position
         velocity = self.motor_velocity if motor and self.motor_velocity is not None else self.velocity
         total = max(count * self.decimation, 16)
@@ -86,7 +129,21 @@ class MotionNoise:
         )
 
     def added(self, samples: Samples, rng: np.random.Generator) -> Samples:
-        """Samples with noise drawn and added to their motion."""
+        """Samples with drawn noise added to their motion.
+
+        Parameters
+        ----------
+        samples : Samples
+            The samples.
+        rng : Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        Samples
+            The noisy samples.
+
+        """
         q, dq, ddq = self.draw(len(samples), rng)
         moved = replace(samples, q=samples.q + q, dq=samples.dq + dq, ddq=samples.ddq + ddq)
         if samples.theta is None or samples.dtheta is None or samples.ddtheta is None:
@@ -104,13 +161,13 @@ class MotionNoise:
 
 
 def _levels(log: Log) -> tuple[Float, Float, Float | None, Float | None]:
-    # No arm moves at a quarter of the log's rate and above: what is there is noise.
+    # No arm moves at a quarter of the rate and above, so that the spectrum there is noise.
     for chunk in log.chunks(log.trajectories[0], ROWS):
-        found = tuple(
+        levels = tuple(
             None if values is None else white_level(np.asarray(values).T)
             for values in (chunk.q, chunk.dq, chunk.theta, chunk.dtheta)
         )
-        q, dq, theta, dtheta = found
+        q, dq, theta, dtheta = levels
         zero = np.zeros(log.robot.n)
         return q if q is not None else zero, dq if dq is not None else zero, theta, dtheta
     zero = np.zeros(log.robot.n)
@@ -118,7 +175,7 @@ def _levels(log: Log) -> tuple[Float, Float, Float | None, Float | None]:
 
 
 def white_level(lines: Float) -> Float:
-    """Standard deviation (L,) of white noise in lines (L, T), from their spectra's upper half; missing values as 0."""
+    """Standard deviation (L,) of white noise in signals (L, T), from the upper half of their spectra."""
     lines = np.where(np.isfinite(lines), lines, 0.0)
     size = int(min(512, lines.shape[1]))
     if size < 32:
@@ -128,25 +185,36 @@ def white_level(lines: Float) -> Float:
     return np.asarray(np.sqrt(0.5 * np.median(power[:, upper], axis=1)))
 
 
-# The direction in which joints moved last, which is what is known of the friction of those that stand
-# still.
+# The last direction of motion of each joint, which determines the sign of its friction at rest.
 
-# A joint has turned back once it has done so by more than this many standard deviations of a logged position, within
-# which noise stays that has passed the filters.
+# Standard deviations of a logged position by which a joint must move back to count as reversed; noise stays within.
 SEEN = 3.0
-LEAST = 1e-9  # rad (m), where positions have no noise
+LEAST = 1e-9  # rad (m): the same for positions without noise
 
 
 def seen_travel(prepared: Prepared) -> Float:
-    """By how much joints have to move for it to be seen in a log, (n,), rad (m)."""
+    """Least visible travel of each joint in a log, (n,), rad (m)."""
     return np.maximum(SEEN * MotionNoise.of(prepared).position, LEAST)
 
 
 def last_direction(samples: Samples, travel: Float) -> Float:
-    """Sign of each joint's last motion by more than `travel` (n,), (T, n): between -1 and 1 while it turns back.
+    """Sign of each joint's last motion by more than `travel`, however slow.
 
-    However slow: a joint that creeps back by a hundredth of a degree under its servo has turned its friction round.
-    0 = not known, of a joint that has not moved by twice as much since the log or a gap in it.
+    A joint that creeps back by a hundredth of a degree under its servo has reversed its friction.
+
+    Parameters
+    ----------
+    samples : Samples
+        The samples.
+    travel : ndarray, shape (n,), rad or m
+        Least visible travel.
+
+    Returns
+    -------
+    ndarray, shape (T, n)
+        The sign, between -1 and 1 during a reversal; 0 = unknown, until a joint has moved by twice `travel` after the
+        start of the log or a gap.
+
     """
     before = samples.past.joints if samples.past is not None else ((),) * samples.n
     return np.stack(
@@ -162,18 +230,26 @@ def _turned(before: tuple[float, ...], path: Float, travel: float) -> Float:
     return np.asarray(state * spanned[len(before) :])
 
 
-# Joints that move in step: along how many directions of the joint space a log moves.
+# Correlated joint motions: along how many independent directions of the joint space a log moves.
 
-# A direction counts from this share of the joints' mean variance: motion along it is a tenth as fast as they are.
+# Of the mean variance of the joints: a direction counts from here on, where motion is a tenth as fast as the joints.
 COUNTS = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """How many joints move, and along how many directions of their space.
+    """Number of moving joints and of independent directions of their motion.
 
-    Eigenvalues of the correlation of the joints' velocities from COUNTS on are counted: joints that move
-    independently have as many as there are joints; moves between two poses with one profile have one.
+    The directions are eigenvalues of at least COUNTS of the correlation of the joint velocities. Joints that move
+    independently have as many directions as joints, moves between two poses with one profile have one.
+
+    Attributes
+    ----------
+    joints : int
+        Moving joints.
+    directions : int
+        Independent directions.
+
     """
 
     joints: int
@@ -181,12 +257,12 @@ class Directions:
 
     @property
     def in_step(self) -> bool:
-        """Whether half of the directions or fewer are used."""
+        """Whether the motions are strongly correlated: at most half as many directions as joints."""
         return 0 < 2 * self.directions <= self.joints
 
 
 def directions_of(batches: Iterable[Samples]) -> Directions:
-    """The directions along which samples move; joints that stand still are left out."""
+    """Directions along which samples move, without joints at rest."""
     count, total, square, low, high = 0, np.zeros(0), np.zeros((0, 0)), np.zeros(0), np.zeros(0)
     for samples in batches:
         if not len(samples):

@@ -1,7 +1,7 @@
 """The parallel filter: one low pass over both sides of the equations, then decimation (Madsen et al. 2020, sec. 4.2).
 
-A filter is linear and does not change with time, so filtering every column of Y and the torque alike leaves
-tau = Y theta true while noise and what the model cannot follow above the cut-off are gone.
+A linear time-invariant filter over every column of Y and over the torque keeps tau = Y theta valid and removes noise
+and unmodelled dynamics above the cutoff frequency.
 """
 
 from __future__ import annotations
@@ -19,9 +19,21 @@ from dynid.signals.samples import ALONG_TIME, Samples, joined_samples
 
 @dataclass(frozen=True)
 class ParallelFilter:
-    """Zero-phase low pass at `cutoff` Hz (None = none) for samples of `rate` Hz, then every `decimation`-th sample.
+    """Zero-phase low pass and decimation.
 
-    Which samples stay depends on their number within the segment, not on how the segment was cut into chunks.
+    Which samples remain depends on their number within the segment, not on how the segment was cut into windows.
+
+    Parameters
+    ----------
+    rate : float, Hz
+        Rate of the samples.
+    cutoff : float or None, Hz
+        Cutoff frequency; None = no filter.
+    order : int
+        Order of the filter.
+    decimation : int
+        Samples per remaining sample.
+
     """
 
     rate: float
@@ -31,12 +43,12 @@ class ParallelFilter:
 
     @property
     def settling(self) -> int:
-        """Neighbouring samples needed on each side."""
+        """Samples that the filter needs on each side."""
         return 0 if self.cutoff is None else self._filter.settling
 
     @property
     def margin(self) -> int:
-        """Neighbouring samples on each side without which only what is lost in noise is missing."""
+        """Samples on each side without which the error of the filter is below any sensor noise."""
         return 0 if self.cutoff is None else self._filter.margin
 
     @property
@@ -44,17 +56,17 @@ class ParallelFilter:
         return zero_phase_filter(self.cutoff or np.inf, self.order, self.rate)
 
     def kept(self, samples: Samples) -> Int:
-        """Indices of the samples that stay."""
+        """Indices of the samples that remain and count."""
         grid = np.arange(self.phase(samples), len(samples), self.decimation)
         return grid[samples.keep[grid]]
 
     def apply(self, panel: Float, samples: Samples) -> tuple[Float, Float]:
-        """Filters a panel (w, T); returns what stays of it (w, kept) and the times (kept,)."""
+        """Filter a panel (w, T); returns the remaining columns (w, K) and their times (K,)."""
         thinned = self.lines(panel, self.phase(samples), self.needs_ends(samples))
         return self.counting(thinned, samples), samples.t[self.kept(samples)]
 
     def counting(self, thinned: Float, samples: Samples) -> Float:
-        """What counts of lines (w, any) that were filtered and thinned."""
+        """Columns that count of a panel (w, any) that was filtered and decimated."""
         keep = samples.keep[self.phase(samples) :: self.decimation]
         if keep.all():
             return thinned
@@ -64,9 +76,22 @@ class ParallelFilter:
         return thinned.take(places, axis=1)
 
     def lines(self, panel: Float, start: int, continued: bool = True) -> Float:
-        """Filters lines (w, T) of samples without a gap; of these start, start + decimation, ... stay.
+        """Filter a panel and keep every `decimation`-th column.
 
-        continued: the ends are; only where `needs_ends` they have to be.
+        Parameters
+        ----------
+        panel : ndarray, shape (w, T)
+            Values at consecutive samples.
+        start : int
+            First column that remains.
+        continued : bool
+            Whether the ends are continued, which is necessary only if `needs_ends`.
+
+        Returns
+        -------
+        ndarray, shape (w, K)
+            The remaining columns.
+
         """
         if self.cutoff is None:
             return panel[:, start :: self.decimation]
@@ -80,15 +105,32 @@ class ParallelFilter:
         further: Sequence[Float],
         joints: Bool | None = None,
     ) -> Panels | None:
-        """What `apply` leaves of the panels of `filtered_panels`; None without a filter.
+        """Filtered and decimated regressor of the links.
 
-        samples: whose motion is that of the tree.
+        Parameters
+        ----------
+        tree : Tree
+            Kinematic tree of the robot.
+        samples : Samples
+            Samples with the motion of the tree.
+        columns : ndarray of bool
+            Columns of the regressor that are wanted.
+        further : sequence of ndarray
+            Further panels that are filtered along.
+        joints : ndarray of bool, optional
+            Joints whose equations are wanted; None = all.
+
+        Returns
+        -------
+        Panels or None
+            The panels; None without a filter.
+
         """
         T = len(samples)
         if self.cutoff is None or T < 2:
             return None
         low_pass, start = self._filter, self.phase(samples)
-        found = filtered_panels(
+        panels = filtered_panels(
             tree,
             samples.q,
             samples.dq,
@@ -102,31 +144,40 @@ class ParallelFilter:
             start,
             self.decimation,
         )
-        return Panels(found.columns, tuple(self.counting(lines, samples) for lines in found.values))
+        return Panels(panels.columns, tuple(self.counting(lines, samples) for lines in panels.values))
 
     def needs_ends(self, samples: Samples) -> bool:
-        """Whether some sample that counts lies within the margin of an end."""
+        """Whether a sample that counts lies within the margin of an end."""
         return bool(
             samples.keep[: self.margin].any() or samples.keep[max(len(samples) - self.margin, 0) :].any()
         )
 
     def phase(self, samples: Samples) -> int:
-        """Index of the first sample that stays, whether it counts or not."""
+        """Index of the first sample that remains, whether it counts or not."""
         return -samples.first % self.decimation
 
 
-# Several batches of samples one after the other: functions of each sample, and filters along time, of all
-# at once.
+# Several batches of samples at once: functions of single samples, and filters along time.
 
 
 @dataclass(frozen=True, eq=False)
 class SideBySide:
-    """Batches one after the other. Those of one length and phase are filtered together, each by itself.
+    """Concatenated batches; those of the same length and phase are filtered in one call, each by itself.
 
-    samples: of all batches, without a past.    kept: how many stay.
-    edges: (B + 1,) where each batch's begin and end.
-    alike: (P, T) samples of P alike batches, the first that stays, whether ends are continued, which samples count
-        (P, K), and their places.
+    Attributes
+    ----------
+    parallel : ParallelFilter
+        The filter.
+    samples : Samples
+        Samples of all batches, without a past.
+    kept : int
+        Number of samples that remain.
+    edges : ndarray of int, shape (B + 1,)
+        Where the remaining samples of each batch begin and end.
+    alike : tuple
+        For each group of P alike batches: indices (P, T) of their samples, the first that remains, whether ends are
+        continued, which samples count (P, K), and their places among all.
+
     """
 
     parallel: ParallelFilter
@@ -137,7 +188,7 @@ class SideBySide:
 
     @staticmethod
     def of(batches: Sequence[Samples], parallel: ParallelFilter) -> SideBySide:
-        """Of batches with the same channels."""
+        """Concatenate batches with the same channels."""
         kinds: dict[tuple[int, int, bool], list[int]] = {}
         for i, samples in enumerate(batches):
             kind = len(samples), parallel.phase(samples), parallel.needs_ends(samples)
@@ -152,22 +203,22 @@ class SideBySide:
         return SideBySide(parallel, joined_samples(batches), int(place[-1]), place, tuple(alike))
 
     def filtered(self, panel: Float) -> Float:
-        """Lines (w, T) over the samples, filtered and thinned; (w, kept)."""
+        """A panel (w, T) over all samples, filtered and decimated to (w, kept)."""
         if len(panel) == 0:
             return np.zeros((0, self.kept))
-        found = np.empty((len(panel), self.kept))
+        thinned = np.empty((len(panel), self.kept))
         for index, start, continued, keep, places in self.alike:
             lines = self.parallel.lines(panel[:, index].reshape(-1, index.shape[1]), start, continued)
-            found[:, places] = lines.reshape(len(panel), len(index), -1)[:, keep]
-        return found
+            thinned[:, places] = lines.reshape(len(panel), len(index), -1)[:, keep]
+        return thinned
 
 
 def gathered(batches: Iterable[Samples], most: int) -> Iterator[tuple[Samples, ...]]:
-    """Batches in order, as many together as hold no more than `most` samples of the same channels; at least one."""
+    """Groups of consecutive batches with the same channels, with at most `most` samples if more than one batch."""
     group: list[Samples] = []
     count = 0
     for samples in batches:
-        if group and (count + len(samples) > most or not _alike(group[0], samples)):
+        if group and (count + len(samples) > most or not _same_channels(group[0], samples)):
             yield tuple(group)
             group, count = [], 0
         group.append(samples)
@@ -176,8 +227,8 @@ def gathered(batches: Iterable[Samples], most: int) -> Iterator[tuple[Samples, .
         yield tuple(group)
 
 
-def _alike(a: Samples, b: Samples) -> bool:
-    """Whether batches have the same rate and channels."""
+def _same_channels(a: Samples, b: Samples) -> bool:
+    """Whether two batches have the same rate and channels."""
     return (
         (a.rate, a.span, tuple(a.extra), tuple(a.left_out))
         == (b.rate, b.span, tuple(b.extra), tuple(b.left_out))

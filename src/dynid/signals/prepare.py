@@ -1,6 +1,6 @@
-"""From a log to samples: resampled, filtered, differentiated and thinned out, window by window, memory flat.
+"""From a log to samples: resampled, filtered, differentiated and decimated, window by window, in constant memory.
 
-Windows overlap by what the filters need, so the result equals that of one pass over the whole segment to 1e-9.
+Windows overlap by the settling of the filters, so that the result equals that of the whole segment to 1e-9.
 """
 
 from __future__ import annotations
@@ -53,29 +53,48 @@ from dynid.signals.time_base import LONGEST_HOLD, Cutter, TimeBase, Window, betw
 
 __all__ = ["Prepared", "prepare"]
 
-# Share of its greatest speed below which a robot is at rest that is never as fast as `rest` is for others.
+# Of its greatest speed: below it a robot that never exceeds the usual `rest` counts as at rest.
 SLOW_REST = 0.1
-# s over which positions say how fast a joint is before any filter is chosen.
+# s: positions so far apart give the speed of a joint before any filter is chosen.
 LOOK_SECONDS = 0.5
-# A grid so much finer than the log holds nothing more, and fills memory.
+# Times the rate of the log: a finer grid contains nothing more and fills memory.
 MOST_UPSAMPLING = 50
+# Samples per period of the cutoff frequency: before the parallel filter, so that decimation loses nothing, and after.
 STATE_OVERSAMPLING = 16.0
 FINAL_OVERSAMPLING = 5.0
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A log with resolved settings; iterating it yields its samples, again and again.
+    """A log with resolved settings, which yields its samples each time it is iterated.
 
-    settings: with every "auto" replaced.    rate: of the samples, Hz.
-    source_rate: of the uniform grid before thinning, Hz.
-    steps: by trajectory, the median time step of its first rows, s.
-    evidence: for an automatic cut-off.    velocities: for an automatic choice of the velocity.    states: for automatic
-    cut-offs of the positions.
-    time_bases: by trajectory, what is done to its rows; () = nothing.
-    asked: the settings before they were resolved.
-    slowness: what speeds of friction and rest are of those of other robots: less than 1 where no joint is as fast as
-    others at rest.
+    Attributes
+    ----------
+    log : Log
+        The log.
+    settings : Preparation
+        With every "auto" replaced.
+    source_rate : float, Hz
+        Rate of the uniform grid before decimation.
+    state_decimation : int
+        Grid samples per sample.
+    final_decimation : int
+        Samples per row of the filtered equations.
+    steps : tuple of float, s
+        Median time step of the first rows of each trajectory.
+    evidence : CutoffEvidence, optional
+        For an automatic cutoff frequency.
+    velocities : VelocityEvidence, optional
+        For an automatic choice of the velocity.
+    states : StateCutoffs, optional
+        For automatic cutoff frequencies of the positions.
+    time_bases : tuple of TimeBase
+        Corrections of the rows of each trajectory; () for none.
+    asked : Preparation
+        The settings before they were resolved.
+    slowness : float
+        Factor on the usual speeds of friction and rest; less than 1 for a robot slower than others at rest.
+
     """
 
     log: Log
@@ -93,12 +112,12 @@ class Prepared:
 
     @property
     def gated_at_rest(self) -> bool:
-        """Whether it is slow, and joints that stand while others move are told by speed, with rest as the gate."""
+        """Whether the robot is slow, so that joints at rest while others move are recognised by their speed alone."""
         return self.slowness < 1.0 and self.settings.gate == self.settings.rest
 
     @property
     def rate(self) -> float:
-        """Rate of the samples."""
+        """Rate of the samples, Hz."""
         return self.source_rate / self.state_decimation
 
     @property
@@ -113,11 +132,11 @@ class Prepared:
 
     @property
     def bandwidth(self) -> float:
-        """Highest frequency that is kept, Hz."""
+        """Cutoff frequency of the parallel filter, Hz."""
         return float(self.settings.cutoff)
 
     def parallel_filter(self) -> ParallelFilter:
-        """The filter to run over both sides of the equations."""
+        """The filter of both sides of the equations."""
         return ParallelFilter(
             self.rate, float(self.settings.cutoff), self.settings.order, self.final_decimation
         )
@@ -158,13 +177,22 @@ class Prepared:
         """Samples of the uniform grid that a window needs on each side."""
         states = settling_of(self._state_cutoffs, self.settings.state_order, self.source_rate)
         thinning = 0 if self._thinning_filter is None else self._thinning_filter.settling
-        own = max(states, thinning) + settling(self.source_rate, self.settings.crossover) + 6
-        return own + (self.parallel_filter().settling + 2) * self.state_decimation
+        upstream = max(states, thinning) + settling(self.source_rate, self.settings.crossover) + 6
+        return upstream + (self.parallel_filter().settling + 2) * self.state_decimation
 
     def windows(self, watch: LogWatch | None = None) -> Iterator[Window]:
-        """Clean rows, window by window; cheap, so that the work can be done by several threads.
+        """Clean rows, window by window; `process` does the expensive work, possibly in several threads.
 
-        watch: is shown every raw chunk on the way, so that checking a log needs no further pass over it.
+        Parameters
+        ----------
+        watch : LogWatch, optional
+            Sees every raw chunk, so that checking a log needs no further pass.
+
+        Yields
+        ------
+        Window
+            The windows, in the order of the log.
+
         """
         segment = 0
         for index, trajectory in enumerate(self.log.trajectories):
@@ -184,8 +212,8 @@ class Prepared:
                 chunks = (replace(chunk, dq=None, dtheta=None) for chunk in chunks)
             gap = longest_step(step) if self.settings.gap == "auto" else float(self.settings.gap)
             base = self.time_bases[index] if self.time_bases else None
-            if base is not None and base.drop_held and self.settings.gap == "auto":
-                gap = max(gap, LONGEST_HOLD + step)  # held rows that were dropped leave holes, not gaps
+            if base is not None and base.drop_repeated and self.settings.gap == "auto":
+                gap = max(gap, LONGEST_HOLD + step)  # dropped repeated rows leave holes that are no gaps
             for piece in pieces(chunks, self.log.robot.prismatic, gap, segment, base):
                 segment = piece.segment + 1
                 yield from cutter.cut(piece)
@@ -216,19 +244,19 @@ class Prepared:
             for name, values in layout.items()
             if name not in ("q", "dq", "theta", "dtheta")
         }
-        own = (low + index >= window.start) & (low + index < window.stop)
+        inside = (low + index >= window.start) & (low + index < window.stop)
         trim = (
             1.0 / float(self.settings.cutoff) if self.settings.trim == "auto" else float(self.settings.trim)
         )
         edge = round(trim * rate)
-        own &= low + index >= edge
+        inside &= low + index >= edge
         if window.ends:
-            own &= low + index < high - edge
+            inside &= low + index < high - edge
         extra = {
             name: values[0] if len(values) == 1 else np.ascontiguousarray(values.T)
             for name, values in ((key[6:], v) for key, v in others.items() if key.startswith("extra:"))
         }
-        sound = own & sound[index]
+        sound = inside & sound[index]
         moving = np.asarray((np.abs(dq) >= self.settings.rest).any(axis=0))
         tau = others.get("tau")
         theta = self._motors(layout, index) if "theta" in layout else (None, None, None)
@@ -264,11 +292,11 @@ class Prepared:
         fast = np.abs(dq) >= self.settings.gate if self.settings.gate > 0 else None
         if self.measured is None:
             return fast
-        own = np.broadcast_to(self.measured, dq.shape)
-        return np.array(own) if fast is None else fast & own
+        counted = np.broadcast_to(self.measured, dq.shape)
+        return np.array(counted) if fast is None else fast & counted
 
     def _motors(self, layout: dict[str, Float], index: Int) -> tuple[Float, Float, Float]:
-        # Joints with one encoder get exactly the link's motion, whatever is measured of the others.
+        # Joints with one encoder get exactly the motion of their link.
         alone = np.array([j not in self.log.channels.motor_position for j in self.log.robot.joint_names])
         motor = self._motion(layout["theta"], layout.get("dtheta"), index)
         link = self._motion(layout["q"], layout.get("dq"), index) if alone.any() else motor
@@ -278,7 +306,7 @@ class Prepared:
         return theta, dtheta, ddtheta
 
     def _motion(self, q: Float, dq: Float | None, index: Int) -> tuple[Float, Float, Float]:
-        # Filters at the full rate, so that differences are taken over neighbouring samples, and keeps the indexed ones.
+        # Differences need neighbouring samples of the full rate; only the indexed results are kept.
         rate, order, cutoffs = self.source_rate, self.settings.state_order, self._state_cutoffs
         if dq is not None:
             dq = low_passed(fused(q, dq, rate, self.settings.crossover), cutoffs, order, rate)
@@ -321,9 +349,29 @@ class Prepared:
 def prepare(
     log: Log, preparation: Preparation | None = None, diagnostics: Diagnostics | None = None
 ) -> Prepared:
-    """Resolves the settings for a log; the samples are made when the result is iterated.
+    """Resolve the settings for a log; samples are computed when the result is iterated.
 
-    Raises UnfitDataError if the log is too slow or too short for the filters, UsageError for a cut-off it cannot have.
+    Parameters
+    ----------
+    log : Log
+        The log.
+    preparation : Preparation, optional
+        The settings.
+    diagnostics : Diagnostics, optional
+        Sink of notes and warnings.
+
+    Returns
+    -------
+    Prepared
+        The log with resolved settings.
+
+    Raises
+    ------
+    UnfitDataError
+        If the log is too slow or too short for the filters.
+    UsageError
+        If a cutoff frequency or a rate does not suit the log.
+
     """
     settings = preparation or Preparation()
     sink = diagnostics if diagnostics is not None else Diagnostics()
@@ -332,26 +380,26 @@ def prepare(
     if max(steps) > 1.0 / SLOWEST:
         check_log(
             log, Diagnostics(accepting=frozenset(CLAIMS))
-        )  # says so before filters are sought for such rates
+        )  # a clear message, before filters fail at such rates
     rate = settings.rate or sensible_rate(float(np.median(steps)))
     if settings.rate is not None and settings.rate < 0.99 / float(np.median(steps)):
         raise UsageError(
             "rate",
             found=f"prepare.rate = {settings.rate:g} Hz for a log of {1 / float(np.median(steps)):.4g} Hz",
             expected="at least the log's own rate",
-            do="leave it out: samples are thinned out after the filters, where nothing is lost",
+            do="remove it: samples are decimated after the filters, where nothing is lost",
         )
     if settings.rate is not None and settings.rate > MOST_UPSAMPLING / float(np.median(steps)):
         raise UsageError(
             "rate",
             found=f"prepare.rate = {settings.rate:g} Hz for a log of {1 / float(np.median(steps)):.4g} Hz",
-            expected=f"at most {MOST_UPSAMPLING} times the log's own rate: between its rows nothing was measured",
-            do="leave it out",
+            expected=f"at most {MOST_UPSAMPLING} times the log's own rate, since nothing was measured between its rows",
+            do="remove it",
         )
     if max(steps) > 1.5 * min(steps):
         sink.warn(
             "mixed-rates",
-            f"trajectories sampled at {1 / max(steps):.3g} to {1 / min(steps):.3g} Hz are brought to {rate:g} Hz",
+            f"trajectories sampled at {1 / max(steps):.3g} to {1 / min(steps):.3g} Hz are resampled at {rate:.4g} Hz",
         )
     for trajectory, base in zip(log.trajectories, bases, strict=True):
         if base.reason:
@@ -367,31 +415,31 @@ def prepare(
         cutoff = evidence.chosen
         sink.note("cutoff", f"parallel filter at {cutoff:g} Hz: {evidence.reason}")
     common = common_cutoff(cutoff, rate)
-    # A cut-off that is named is that of both filters; a torque made of commands has the noise of the positions.
+    # A cutoff frequency in the settings is that of both filters; torque made of commands has the noise of positions.
     raises = evidence is not None and not log.channels.commanded
     higher = sharper_cutoff(cutoff, rate) if raises else common
     given = named_cutoffs(named, log.robot.joint_names)
     if not cutoff < 0.45 * rate:
         raise UsageError(
             "cutoff",
-            found=f"a cut-off of {cutoff:g} Hz at {rate:g} samples a second",
+            found=f"a cutoff frequency of {cutoff:.4g} Hz at {rate:.4g} samples per second",
             expected=f"below {0.45 * rate:g} Hz",
         )
     needed = STATE_OVERSAMPLING * cutoff
     D = max(1, int(rate // needed)) if settings.decimate else 1
     final = max(1, int(rate / D // (FINAL_OVERSAMPLING * cutoff))) if settings.decimate else 1
     rest = slowness * usual if settings.rest == usual else settings.rest
-    # A slow robot's joint that stands while others move is told from one in motion by its speed alone.
+    # On a slow robot only the speed distinguishes a joint at rest from a moving one.
     gate = rest if rest != settings.rest and settings.gate == 0.0 else settings.gate
     resolved = replace(settings, cutoff=float(cutoff), rate=rate, rest=rest, gate=gate)
     velocities = None
     if resolved.velocity == "auto":
         names = log.robot.joint_names
-        widest = max((higher if np.isnan(one) else one for one in given), default=higher)
+        widest = max((higher if np.isnan(limit) else limit for limit in given), default=higher)
         velocities = compare_velocities(signals, rate, widest, resolved.state_order, names)
         resolved = _with_velocity(resolved, velocities, sink)
     states = None
-    # Springs are read from the difference of two encoders, which pass the same filter.
+    # Springs are identified from the difference of two encoders, which must pass the same filter.
     if np.isnan(given).any() and not log.channels.motor_position:
         states = _states(log, signals, rate, common, resolved, given if raises else None)
         if (states.chosen != common)[np.isnan(given)].any():
@@ -407,7 +455,8 @@ def prepare(
         raise UnfitDataError(
             "too-short",
             found=f"{log.duration:.3g} s of data",
-            expected=f"at least {20 / cutoff:.3g} s at a cut-off of {cutoff:g} Hz",
+            expected=f"at least {20 / cutoff:.3g} s at a cutoff frequency of {cutoff:.3g} Hz",
+            do="record longer",
         )
     return Prepared(
         log, resolved, rate, D, final, steps, evidence, velocities, states, bases, settings, slowness
@@ -417,23 +466,23 @@ def prepare(
 def _cutoff(
     log: Log, signals: list[Signals], rate: float, settings: Preparation, slowness: float
 ) -> CutoffEvidence:
-    # By the better of the velocities that are at hand: the worse one only adds noise.
+    # With the better of the two velocities, since the worse one only adds noise.
     windows = windows_of(signals, rate)
     kinds = [windows] if settings.velocity == "measured" else [[Signals(s.q, None, s.tau) for s in windows]]
     if settings.velocity == "auto" and windows[0].dq is not None:
         kinds.append(windows)
     looks = [torque_coherence(log.robot, kind, rate) for kind in kinds]
-    found = max((look for look in looks if look is not None), key=lambda look: look.end, default=None)
+    coherence = max((look for look in looks if look is not None), key=lambda look: look.end, default=None)
     positions = [s.q for s in signals]
     move = move_seconds(positions, rate, slowness)
-    return choose_cutoff(positions, rate, log.robot.joint_names, found, move)
+    return choose_cutoff(positions, rate, log.robot.joint_names, coherence, move)
 
 
 def _slowness(log: Log, steps: Sequence[float], usual: float, sink: Diagnostics) -> float:
-    """Rest of a robot that is never faster than others at rest, as a share of `usual` (rad/s or m/s); 1 for others.
+    """Rest speed of a robot that never exceeds the usual one, as a share of that (rad/s or m/s); 1 for others.
 
-    Telescopes and presses move slower than others stand: all of their log would be left out, and friction's sign,
-    smoothed over as much, would be a second viscous friction.
+    Telescopes and presses move slower than other robots drift at rest. All of their log would be left out, and the sign
+    of friction, smoothed over the usual speed, would act as a second viscous friction.
     """
     top, way = 0.0, 0.0
     for trajectory, step in zip(log.trajectories, steps, strict=True):
@@ -447,7 +496,7 @@ def _slowness(log: Log, steps: Sequence[float], usual: float, sink: Diagnostics)
             sound = (seconds > 0.5 * LOOK_SECONDS) & (seconds < 2.0 * LOOK_SECONDS)
             speeds = np.abs(q[behind:] - q[:-behind])[sound] / seconds[sound, None]
             top = max(top, float(np.nanmax(speeds, initial=0.0)))
-            # A turn that is counted anew, too, says that positions are not those of a slow robot.
+            # Positions that wrap after a turn exceed it, too, and do not belong to a slow robot.
             if top >= usual:
                 return 1.0
             last = q[-behind:], t[-behind:]
@@ -457,9 +506,8 @@ def _slowness(log: Log, steps: Sequence[float], usual: float, sink: Diagnostics)
     rest = SLOW_REST * top
     sink.note(
         "slow-robot",
-        f"no joint is faster than {top:.2g} rad/s (m/s): joints slower than {rest:.2g} are at rest, not {usual:g}, and "
-        "the sign of friction is smoothed over as much (--rest VALUE keeps another rest); equations of a joint at rest "
-        "while others move are left out (--gate)",
+        f"no joint exceeds {top:.2g} rad/s (m/s): below {rest:.2g}, not {usual:g}, a joint counts as at rest and its "
+        "equation is left out, and friction changes sign over that speed. Set --rest and --gate to change this",
     )
     return rest / usual
 
@@ -472,12 +520,14 @@ def _states(
     settings: Preparation,
     raised: Float | None,
 ) -> StateCutoffs:
-    # raised: (n,) cut-offs that are named, nan = automatic, where others may be higher than the common one.
-    found = choose_state_cutoffs(signals, rate, common, settings, log.robot.joint_names)
+    # raised: (n,) Hz from the settings (nan = automatic) if automatic ones may exceed the common one; None if not.
+    cutoffs = choose_state_cutoffs(signals, rate, common, settings, log.robot.joint_names)
     parts = windows_of(signals, rate)
-    if found.differ:
-        found = confirmed_by_torque(found, log.robot, parts, rate, settings)
-    return found if raised is None else raised_beside_torque(found, log.robot, parts, rate, settings, raised)
+    if cutoffs.differ:
+        cutoffs = confirmed_by_torque(cutoffs, log.robot, parts, rate, settings)
+    return (
+        cutoffs if raised is None else raised_beside_torque(cutoffs, log.robot, parts, rate, settings, raised)
+    )
 
 
 def _with_velocity(

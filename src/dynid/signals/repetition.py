@@ -1,4 +1,4 @@
-"""Motion that is gone through more than once: within a trajectory, or by several of them."""
+"""Motion that repeats: within a trajectory, or in several trajectories."""
 
 from __future__ import annotations
 
@@ -13,36 +13,48 @@ from dynid.base.records import dataclass
 from dynid.log.joints import STILL
 from dynid.signals.samples import Samples
 
-# Samples of a trajectory that are looked at, DENSE a second at most: 200 s or more; FINE of them for a first look.
+# Samples of a trajectory that are examined, at most DENSE per second (Hz), hence 200 s or more; a first search takes
+# FINE per second.
 EVIDENCE, DENSE, FINE = 20_000, 100.0, 25.0
-# Standard deviations of a joint's position within which it has returned, and the share of the samples in motion at
-# which all joints have: a start from rest and an end at rest may stand around the repeated part.
+# A joint has returned within so many standard deviations of its position; a motion repeats if all joints have at this
+# share of its moving samples, since a start and an end may surround the repeated part.
 RETURNED, MOST = 0.1, 0.5
-# Of the mean square difference of positions without relation: motion has to leave where it was before it returns.
+# Of the mean square difference of unrelated positions: a motion must leave by so much before it can return.
 LEFT = 0.3
-# Of the samples, with a later one to compare with: a motion that was not gone through again for a third. And of the
-# shorter of two trajectories, that the other has as well.
+# Of the samples: share that must have a later one to compare with, so that a motion repeats for at least a third. And
+# of the shorter of two trajectories: share that the other must contain.
 OVERLAP, SHARED = 0.25, 0.5
-# Of a joint's root mean square speed, from which on it moves; and shifts that are looked at closely.
+# Of a joint's r.m.s. speed: above it the joint moves. And shifts (samples) on either side in the fine search.
 MOVING, CLOSE = 0.1, 12
-LEAST = 100  # samples
-COMPARED = 5_000  # samples in a comparison of two places of the log: a median of more says no more
-MOST_MOTIONS = 32  # that a trajectory is compared with: of more, each is its own
-# Numbers of parts that each motion has for itself: more than any has.
+LEAST = 100  # samples: fewer show no repetition
+COMPARED = 5_000  # samples per comparison: the median of more is hardly more precise
+MOST_MOTIONS = 32  # different motions that a trajectory is compared with, which bounds the time
+# Range of part numbers of each motion, more than any motion has parts.
 PARTS_OF_A_MOTION = 1_000_000
-NEAR = 1e-6  # of a part, by which sums of times are off
+NEAR = 1e-6  # of a part: rounding error of sums of times
 
 
 @dataclass(frozen=True, eq=False)
 class Repetition:
-    """A trajectory whose motion is gone through more than once, by itself or by others.
+    """A trajectory whose motion repeats, within itself or in other trajectories.
 
-    motion: number of the motion, the same for all trajectories that go through it.    first: name of the first of them.
-    origin: s of the motion's clock at which the motion is where it was at that of the first.
-    period: s of motion after which it repeats within a trajectory, inf = each goes through it once.
-    seconds: of the motion: its period, or how long the first trajectory lasts.
-    pauses: (K, 2) first and last time, s of the trajectory's clock, of the stands through which the motion's clock
-    stands as well, since they last otherwise in each repetition; None = none.
+    The clock of the motion is that of the trajectory, stopped during pauses whose duration varies between repetitions.
+
+    Attributes
+    ----------
+    motion : int
+        Number of the motion, the same for all trajectories that contain it.
+    first : str
+        Name of the first of these trajectories.
+    origin : float, s
+        Time of the motion's clock that corresponds to the origin of the first trajectory.
+    period : float, s
+        Period of the motion within a trajectory; inf if each trajectory contains it once.
+    seconds : float, s
+        Duration of the motion: its period, or the duration of the first trajectory.
+    pauses : ndarray, shape (K, 2), optional, s
+        First and last time of each pause during which the motion's clock is stopped.
+
     """
 
     motion: int
@@ -53,41 +65,41 @@ class Repetition:
     pauses: Float | None = None
 
     def moving(self, t: Float) -> Float:
-        """Time of the motion's clock (N,) at times of the trajectory's."""
+        """Times (N,) of the motion's clock at times of the trajectory's clock, s."""
         if self.pauses is None:
             return t
-        return np.asarray(t - np.interp(t, self.pauses.ravel(), np.repeat(self._stood, 2)[1:-1]))
+        return np.asarray(t - np.interp(t, self.pauses.ravel(), np.repeat(self._paused_seconds, 2)[1:-1]))
 
     def time(self, moving: Float) -> Float:
-        """First time of the trajectory's clock (N,) at times of the motion's."""
+        """First times (N,) of the trajectory's clock at times of the motion's clock, s."""
         if self.pauses is None:
             return moving
-        begun = self.pauses[:, 0] - self._stood[:-1]
-        return np.asarray(moving + self._stood[np.searchsorted(begun, moving, side="left")])
+        begun = self.pauses[:, 0] - self._paused_seconds[:-1]
+        return np.asarray(moving + self._paused_seconds[np.searchsorted(begun, moving, side="left")])
 
     def between(self, start: float, end: float) -> float:
-        """Seconds of the motion's clock between two times of the trajectory's."""
+        """Seconds of the motion's clock between two times of the trajectory's clock."""
         first, last = self.moving(np.array([start, end]))
         return float(last - first)
 
     @cached_property
-    def _stood(self) -> Float:
-        """(K + 1,) seconds of all pauses before each, and of all."""
+    def _paused_seconds(self) -> Float:
+        """(K + 1,) cumulated seconds of the pauses before each pause, and of all."""
         pauses = np.zeros((0, 2)) if self.pauses is None else self.pauses
         return np.append(0.0, np.cumsum(pauses[:, 1] - pauses[:, 0]))
 
     def phase(self, t: Float) -> Float:
-        """Seconds (N,) since the motion began, at times of the trajectory's clock."""
+        """Seconds (N,) since the start of the motion, at times of the trajectory's clock."""
         since = np.asarray(self.moving(t) - self.origin)
         return since % self.period if np.isfinite(self.period) else np.maximum(since, 0.0)
 
     def parts(self, seconds: float) -> int:
-        """How many parts of about some seconds a repetition has."""
+        """Number of parts of about `seconds` in a repetition."""
         return max(round(self.period / seconds), 1)
 
     def part(self, t: float, seconds: float) -> int:
-        """Number of the part of some seconds that begins nearest to a time; another one for every motion."""
-        # Where times lie in the middle between two parts their last digits do not decide.
+        """Number of the part (of `seconds` each) that begins nearest to a time, unique among all motions."""
+        # NEAR, so that the last digits of a time in the middle between two parts do not decide.
         number = int(float(self.phase(np.asarray(t))) / seconds + 0.5 + NEAR)
         if np.isfinite(self.period):
             number %= self.parts(seconds)
@@ -95,21 +107,34 @@ class Repetition:
 
 
 def repetitions(batches: Iterable[Samples], trajectories: Collection[str]) -> dict[str, Repetition]:
-    """Trajectories whose motion is gone through more than once, by name.
+    """Find trajectories whose motion repeats.
 
-    Pauses may last otherwise in each repetition: where the motion does not return after one time, stands are left out.
-    trajectories: those that are asked for: batches are read until enough is known of them, and to their end where
-    stands are left out.
+    Pauses may differ in duration between repetitions: if the motion does not return after a fixed time, it is compared
+    without its pauses.
+
+    Parameters
+    ----------
+    batches : iterable of Samples
+        Samples of the log, read until enough is known of each trajectory, and to the end if pauses are left out.
+    trajectories : collection of str
+        Names of the trajectories of interest.
+
+    Returns
+    -------
+    dict of Repetition
+        The repetitions by name of the trajectory.
+
     """
     tracks = _tracks(batches, trajectories)
-    found = _grouped(tracks)
-    standing = {name: track for name, track in tracks.items() if name not in found and track.stands}
-    again = _grouped({name: track.in_motion() for name, track in standing.items()}, _motions(found))
+    repeating = _grouped(tracks)
+    standing = {name: track for name, track in tracks.items() if name not in repeating and track.has_pauses}
+    again = _grouped({name: track.in_motion() for name, track in standing.items()}, _motions(repeating))
     if not again:
-        return found
+        return repeating
     pauses = _pauses(batches, {name: standing[name] for name in again})
-    return found | {
-        name: replace(one, pauses=pauses[name] if len(pauses[name]) else None) for name, one in again.items()
+    return repeating | {
+        name: replace(repetition, pauses=pauses[name] if len(pauses[name]) else None)
+        for name, repetition in again.items()
     }
 
 
@@ -120,7 +145,7 @@ def _tracks(batches: Iterable[Samples], trajectories: Collection[str]) -> dict[s
         if samples.trajectory not in left or not len(samples):
             continue
         seen = parts.setdefault(samples.trajectory, [])
-        # Of one segment alone: the clock runs on without a gap there.
+        # One segment alone, since its clock has no gap.
         if not seen or seen[0].segment == samples.segment:
             seen.append(samples)
         if seen[-1] is not samples or sum(map(len, seen)) >= EVIDENCE * _step(samples.rate):
@@ -128,23 +153,23 @@ def _tracks(batches: Iterable[Samples], trajectories: Collection[str]) -> dict[s
             if not left:
                 break
     tracks = {}
-    for name, own in parts.items():
-        t, q, dq = (np.concatenate([getattr(one, key) for one in own]) for key in ("t", "q", "dq"))
-        track = _Track.of(t, q, dq, own[0].rate)
+    for name, segment in parts.items():
+        t, q, dq = (np.concatenate([getattr(batch, key) for batch in segment]) for key in ("t", "q", "dq"))
+        track = _Track.of(t, q, dq, segment[0].rate)
         if track is not None:
             tracks[name] = track
     return tracks
 
 
 def _step(rate: float) -> int:
-    """Every how many samples are looked at."""
+    """Samples per examined sample."""
     return max(int(rate / DENSE), 1)
 
 
 def _pauses(batches: Iterable[Samples], tracks: Mapping[str, _Track]) -> dict[str, Float]:
-    """Stands (K, 2) of trajectories, first and last time, by name."""
-    found: dict[str, list[Float]] = {name: [np.zeros((0, 2))] for name in tracks}
-    # The last sample in motion and the last of all: a stand may go on.
+    """First and last times (K, 2) of the pauses of trajectories, by name."""
+    pauses: dict[str, list[Float]] = {name: [np.zeros((0, 2))] for name in tracks}
+    # The last moving sample and the last of all samples, since a pause may continue in the next batch.
     ends: dict[str, tuple[Float, Bool]] = {}
     for samples in batches:
         name = samples.trajectory
@@ -154,41 +179,59 @@ def _pauses(batches: Iterable[Samples], tracks: Mapping[str, _Track]) -> dict[st
         if name in ends:
             new = t > ends[name][0][-1]
             t, moves = np.append(ends[name][0], t[new]), np.append(ends[name][1], moves[new])
-        found[name].append(_stands(t, moves) - np.array([0.0, 1.0 / samples.rate]))
+        pauses[name].append(_pause_ends(t, moves) - np.array([0.0, 1.0 / samples.rate]))
         last = np.unique([np.flatnonzero(moves)[-1] if moves.any() else 0, len(t) - 1])
         ends[name] = t[last], moves[last]
-    return {name: np.concatenate(own) for name, own in found.items()}
+    return {name: np.concatenate(stands) for name, stands in pauses.items()}
 
 
-def _stands(t: Float | Int, moves: Bool) -> Float:
-    """The samples in motion (K, 2) before and after each stand.    t: (N,) time or place of samples.    moves: (N,)."""
+def _pause_ends(t: Float | Int, moves: Bool) -> Float:
+    """Times or places (K, 2) of the moving samples before and after each pause, from those of all samples (N,)."""
     moving = np.flatnonzero(moves)
-    # Of rows that are missing in motion none stands.
+    # Rows that are missing during motion are no pause.
     before = np.flatnonzero(np.diff(moving) > 1)
     return np.stack([t[moving[before]], t[moving[before + 1]]], axis=1).astype(np.float64)
 
 
 def same_motion(known: Mapping[str, Motion], other: Mapping[str, Motion]) -> dict[str, str]:
-    """Trajectories whose motion is that of a known one, and that one, by name."""
-    rate = min((one.rate for one in (*known.values(), *other.values())), default=1.0)
+    """Match trajectories with known ones of the same motion.
+
+    Parameters
+    ----------
+    known, other : mapping of Motion
+        Motions by name of the trajectory.
+
+    Returns
+    -------
+    dict of str
+        Names of known trajectories by name of the other.
+
+    """
+    rate = min((motion.rate for motion in (*known.values(), *other.values())), default=1.0)
     tracks, tried = (
-        {name: track for name, one in motions.items() if (track := _Track.of(one.t, one.q, one.dq, rate))}
+        {
+            name: track
+            for name, motion in motions.items()
+            if (track := _Track.of(motion.t, motion.q, motion.dq, rate))
+        }
         for motions in (known, other)
     )
-    found: dict[str, str] = {}
+    matches: dict[str, str] = {}
     for name, track in tried.items():
         firsts = list(tracks)[:MOST_MOTIONS]
         seen = [first for first in firsts if _shift(tracks[first], track) is not None]
-        if not seen and track.stands:
-            seen = [one for one in firsts if _shift(tracks[one].in_motion(), track.in_motion()) is not None]
+        if not seen and track.has_pauses:
+            seen = [
+                first for first in firsts if _shift(tracks[first].in_motion(), track.in_motion()) is not None
+            ]
         if seen:
-            found[name] = seen[0]
-    return found
+            matches[name] = seen[0]
+    return matches
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """t (T,) s, q and dq (T, n), and how many samples there are a second."""
+    """Times t (T,) in s, positions and velocities q, dq (T, n), and the rate in Hz."""
 
     t: Float
     q: Float
@@ -196,12 +239,12 @@ class Motion:
     rate: float
 
 
-def _motions(found: Mapping[str, Repetition]) -> int:
-    return len({one.motion for one in found.values()})
+def _motions(repeating: Mapping[str, Repetition]) -> int:
+    return len({repetition.motion for repetition in repeating.values()})
 
 
 def _grouped(tracks: Mapping[str, _Track], others: int = 0) -> dict[str, Repetition]:
-    """Trajectories that repeat, by name.    others: motions that are numbered before these."""
+    """Repeating trajectories by name; motions are numbered from `others` on."""
     motions: list[tuple[str, list[tuple[str, float]]]] = []
     for name, track in tracks.items():
         for first, members in motions[:MOST_MOTIONS]:
@@ -212,25 +255,39 @@ def _grouped(tracks: Mapping[str, _Track], others: int = 0) -> dict[str, Repetit
                 break
         else:
             motions.append((name, [(name, 0.0)]))
-    found: dict[str, Repetition] = {}
+    repeating: dict[str, Repetition] = {}
     for first, members in motions:
-        own = (_period(tracks[name]) for name, _ in members)
-        period = next((one for one in own if one is not None), np.inf)
+        periods = (_period(tracks[name]) for name, _ in members)
+        period = next((candidate for candidate in periods if candidate is not None), np.inf)
         if len(members) == 1 and not np.isfinite(period):
             continue
         start = 0.0 if np.isfinite(period) else tracks[first].start
         seconds = period if np.isfinite(period) else len(tracks[first].q) / tracks[first].rate
-        number = others + _motions(found)
+        number = others + _motions(repeating)
         for name, later in members:
-            found[name] = Repetition(number, first, start + later, period, seconds)
-    return found
+            repeating[name] = Repetition(number, first, start + later, period, seconds)
+    return repeating
 
 
 @dataclass(frozen=True, eq=False)
 class _Track:
-    """Positions (N, n) on a grid from `start` s on, whether each is known and in motion, (N,), and what scales them.
+    """Positions of a trajectory on a uniform grid, and their scale.
 
-    mean, size: (n,) of positions; joints of size zero do not move.    slow: (n,) speeds below which each stands.
+    Attributes
+    ----------
+    q : ndarray, shape (N, n), rad or m
+        Positions.
+    known, moves : ndarray of bool, shape (N,)
+        Whether a position is known, and whether the robot moves there.
+    mean, size : ndarray, shape (n,), rad or m
+        Mean and standard deviation of the positions; 0 for joints that do not move.
+    slow : ndarray, shape (n,), rad/s or m/s
+        Speeds below which a joint rests.
+    start : float, s
+        Time of the first position.
+    rate : float, Hz
+        Rate of the grid.
+
     """
 
     q: Float
@@ -244,16 +301,16 @@ class _Track:
 
     @staticmethod
     def of(t: Float, q: Float, dq: Float, rate: float) -> _Track | None:
-        """None of too few samples, or where nothing moves."""
+        """The track of a motion; None for too few samples, or if nothing moves."""
         step = _step(rate)
         place = np.round((t - t[0]) * rate).astype(np.int64)
-        own = (place >= 0) & (place % step == 0)
-        place = place[own] // step
+        used = (place >= 0) & (place % step == 0)
+        place = place[used] // step
         N = int(place.max(initial=0)) + 1
         if N < LEAST:
             return None
         on, speeds, known = np.zeros((N, q.shape[1])), np.zeros((N, q.shape[1])), np.zeros(N, dtype=np.bool_)
-        on[place], speeds[place], known[place] = q[own], dq[own], True
+        on[place], speeds[place], known[place] = q[used], dq[used], True
         size, speed = on[known].std(axis=0), np.sqrt(np.mean(speeds[known] ** 2, axis=0))
         moved = size > STILL
         if not moved.any():
@@ -264,39 +321,39 @@ class _Track:
         return _Track(on, known, moves, mean, size, slow, float(t[0]), rate / step)
 
     def moves_at(self, dq: Float) -> Bool:
-        """Whether it moves at velocities (N, n)."""
+        """Whether the robot moves (N,) at velocities (N, n)."""
         return np.asarray((np.abs(dq) > self.slow).any(axis=1))
 
     @cached_property
-    def stood(self) -> Bool:
-        """Samples (N,) of stands between two samples in motion."""
-        found, place = np.zeros(len(self.q), dtype=np.bool_), np.flatnonzero(self.known)
-        for first, last in _stands(place, self.moves[place]).astype(np.int64).tolist():
-            found[first + 1 : last] = True
-        return found
+    def in_pause(self) -> Bool:
+        """Samples (N,) of pauses between two moving samples."""
+        standing, place = np.zeros(len(self.q), dtype=np.bool_), np.flatnonzero(self.known)
+        for first, last in _pause_ends(place, self.moves[place]).astype(np.int64).tolist():
+            standing[first + 1 : last] = True
+        return standing
 
     @property
-    def stands(self) -> bool:
-        """Whether it stands at all."""
-        return bool(self.stood.any())
+    def has_pauses(self) -> bool:
+        """Whether it has any pause."""
+        return bool(self.in_pause.any())
 
     def in_motion(self) -> _Track:
-        """Without the stands, on the motion's clock."""
-        own = ~self.stood
-        return replace(self, q=self.q[own], known=self.known[own], moves=self.moves[own])
+        """The track without its pauses."""
+        moving = ~self.in_pause
+        return replace(self, q=self.q[moving], known=self.known[moving], moves=self.moves[moving])
 
     @cached_property
     def x(self) -> Float:
-        """Positions of the joints that move, in standard deviations; zero where unknown."""
+        """Positions of the moving joints in standard deviations; zero where unknown."""
         moved = self.size > 0
         return np.where(self.known[:, None], (self.q - self.mean)[:, moved] / self.size[moved], 0.0)
 
     def scaled_as(self, other: _Track) -> _Track:
-        """By the mean and size of another's positions."""
+        """The same track with the mean and size of another."""
         return replace(self, mean=other.mean, size=other.size)
 
     def thinned(self, step: int) -> _Track:
-        """Every so many samples."""
+        """Every `step`-th sample of the track."""
         return replace(
             self,
             q=self.q[::step],
@@ -306,10 +363,10 @@ class _Track:
         )
 
 
-def _apart(later: _Track, track: _Track) -> tuple[Float, Float]:
-    """Mean square difference of positions, 1 = without relation, and pairs of known ones, by shift modulo their number.
+def _mean_differences(later: _Track, track: _Track) -> tuple[Float, Float]:
+    """Mean square difference of positions (1 = unrelated) and number of known pairs, by cyclic shift.
 
-    Entry s compares sample i + s of the first with sample i of the second.
+    Entry s compares sample i + s of `later` with sample i of `track`.
     """
     size = 2 ** int(np.ceil(np.log2(len(later.q) + len(track.q))))
 
@@ -325,7 +382,7 @@ def _apart(later: _Track, track: _Track) -> tuple[Float, Float]:
 
 
 def _differences(later: _Track, track: _Track, shift: int) -> Float:
-    """The greatest difference of a joint's positions so many samples apart, at samples in motion."""
+    """Greatest difference over the joints between positions `shift` samples apart, at moving samples."""
     first, last = max(0, -shift), min(len(track.q), len(later.q) - shift)
     if last <= first:
         return np.zeros(0)
@@ -342,23 +399,24 @@ def _returns(later: _Track, track: _Track, shift: int) -> bool:
 
 
 def _nearest(later: _Track, track: _Track, shift: int) -> int | None:
-    """The shift close by at which positions differ least; None = there is none within reach."""
+    """Nearby shift with the least difference of positions; None if the least lies at the edge of the search."""
     tried = np.arange(shift - CLOSE, shift + CLOSE + 1)
     missed = [
-        float(np.median(one)) if len(one := _differences(later, track, k)) else np.inf for k in tried.tolist()
+        float(np.median(differences)) if len(differences := _differences(later, track, k)) else np.inf
+        for k in tried.tolist()
     ]
     best = int(np.argmin(missed))
     return int(tried[best]) if 0 < best < len(tried) - 1 else None
 
 
 def _shift(first: _Track, track: _Track) -> int | None:
-    """Samples by which the same motion is later in the first than in a trajectory; None = it is another."""
+    """Samples by which the same motion is later in the first track than in the other; None for another motion."""
     if first.rate != track.rate or first.q.shape[1] != track.q.shape[1]:
         return None
     track = track.scaled_as(first)
     step = max(int(first.rate / FINE), 1)
     coarse, other = first.thinned(step), track.thinned(step)
-    apart, pairs = _apart(coarse, other)
+    apart, pairs = _mean_differences(coarse, other)
     enough = pairs >= SHARED * min(np.count_nonzero(coarse.known), np.count_nonzero(other.known))
     if not enough.any():
         return None
@@ -373,7 +431,7 @@ def _shift(first: _Track, track: _Track) -> int | None:
 def _period(track: _Track) -> float | None:
     step = max(int(track.rate / FINE), 1)
     coarse = track.thinned(step)
-    apart, pairs = (one[: len(coarse.q)] for one in _apart(coarse, coarse))
+    apart, pairs = (values[: len(coarse.q)] for values in _mean_differences(coarse, coarse))
     left = np.flatnonzero(apart > LEFT)
     if not len(left):
         return None
@@ -387,23 +445,23 @@ def _period(track: _Track) -> float | None:
 
 
 def _refined(track: _Track, shift: int) -> float:
-    """The shift at which positions differ least, between samples, by as many repetitions as there are."""
-    found, N = float(shift), len(track.q)
+    """Period in samples, resolved below a sample over as many repetitions as there are."""
+    estimate, N = float(shift), len(track.q)
     times = 1
-    while times * found < (1.0 - OVERLAP) * N:
-        near = round(times * found)
+    while times * estimate < (1.0 - OVERLAP) * N:
+        near = round(times * estimate)
         best = _nearest(track, track, near) if CLOSE < near < N - CLOSE else None
         if best is None:
             break
-        found, times = float(best) / times, 2 * times
+        estimate, times = float(best) / times, 2 * times
     times //= 2
-    return found - _between(track, round(times * found)) / times if times else found
+    return estimate - _fraction_of_sample(track, round(times * estimate)) / times if times else estimate
 
 
-def _between(track: _Track, shift: int) -> float:
-    """By how much of a sample less than a shift the motion returns, to first order.
+def _fraction_of_sample(track: _Track, shift: int) -> float:
+    """Fraction of a sample by which the motion returns before a shift, to first order.
 
-    Later positions are x + a dx/dt of those before: least squares of the differences on the speeds.
+    Later positions are x + a dx/dt; a is the least-squares slope of the differences on the speeds.
     """
     x, speed = track.x, np.gradient(track.x, axis=0)
     sound = track.known & np.append(track.known[1:], False) & np.append(False, track.known[:-1])

@@ -1,4 +1,4 @@
-"""Samples: filtered motion and torque of one segment, its standstills and its past, in memory or on disk."""
+"""Samples: filtered motion and torque of one segment, its reversals before, and the dwells of its joints."""
 
 from __future__ import annotations
 
@@ -15,22 +15,34 @@ from dynid.base.records import dataclass
 from dynid.log.joints import STILL
 from dynid.robot.drive import Drive
 
-# Where a motion turned round: all that friction with a memory has to know of the past.
+# Reversals of the motion: all that friction with a memory needs to know of the past.
 
-# Greatest distance of a joint over which friction builds up, rad (m): ten times what gears and seals were measured at.
+# rad (m): greatest distance over which friction builds up, ten times the values measured on gears and seals.
 REACH = 0.2
-# Samples of a path that are looked at first, from its end.
+# Samples at the end of a path that are searched first; longer parts follow only if these do not suffice.
 SHORT = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """Positions at which the motion before some samples turned round, oldest first.
+    """Positions at which the motion before some samples reversed, oldest first.
 
-    joints: by joint, rad (m).    drive: of robots whose motors do not turn as the joints do, None = they do.
-    motors: by motor of the drive, rad; () without one.
-    Source: return-point memory of rate-independent hysteresis (Mayergoyz 1991): of the past only extremes count, and
-    none from before the joint moved by more than twice the greatest distance over which friction builds up.
+    Of the past only extremes count, and none from before the joint moved by more than twice the greatest distance over
+    which friction builds up (return-point memory of rate-independent hysteresis).
+
+    Attributes
+    ----------
+    joints : tuple of tuple of float, rad or m
+        Reversals of each joint.
+    drive : Drive, optional
+        Drive of a robot whose motors do not turn as the joints do.
+    motors : tuple of tuple of float, rad
+        Reversals of each motor of the drive; () without one.
+
+    References
+    ----------
+    Mayergoyz 1991.
+
     """
 
     joints: tuple[tuple[float, ...], ...]
@@ -39,23 +51,23 @@ class Past:
 
     @staticmethod
     def none(n: int, drive: Drive | None = None) -> Past:
-        """The past of n joints that have not moved yet."""
+        """Past of n joints that have not moved yet."""
         nothing = ((),) * n
         if drive is None or (not drive.linkages and np.array_equal(drive.transmission, np.eye(n))):
             return Past(nothing)
         return Past(nothing, drive, nothing)
 
     def after(self, q: Float) -> Past:
-        """The past once the joints have gone through positions q (T, n)."""
-        found = replace(self, joints=_followed(self.joints, q, np.full(q.shape[1], REACH)))
+        """Past after the joints have passed through positions `q` (T, n)."""
+        past = replace(self, joints=_followed(self.joints, q, np.full(q.shape[1], REACH)))
         if self.drive is None:
-            return found
+            return past
         reach = REACH * np.abs(self.drive.transmission).max(axis=1)
-        return replace(found, motors=_followed(self.motors, self.drive.motor_position(q), reach))
+        return replace(past, motors=_followed(self.motors, self.drive.motor_position(q), reach))
 
     @property
     def of_motors(self) -> Past:
-        """The motors' past in place of the joints'."""
+        """Past of the motors instead of the joints."""
         return self if self.drive is None else Past(self.motors)
 
 
@@ -69,10 +81,10 @@ def _followed(
 
 
 def turning_points(path: Sequence[float] | Float, reach: float = REACH) -> tuple[float, ...]:
-    """Extremes of a path in their order, its last point included, without what a later swing of 2 reach wiped out."""
+    """Extremes of a path in order, with its last point, without those that a later swing of 2 `reach` erased."""
     x: Float = np.asarray(path, dtype=np.float64)
-    # Most of a long path was wiped out: its end is looked at first. An extreme counts there as it does in the whole
-    # path, unless it is where the look begins.
+    # Most extremes of a long path are erased, so the search starts at its end. An extreme counts there as it does in
+    # the whole path, unless the searched part begins with it.
     size = SHORT
     while size < len(x):
         extremes = _extremes(x[-size:])
@@ -85,7 +97,7 @@ def turning_points(path: Sequence[float] | Float, reach: float = REACH) -> tuple
 
 
 def _extremes(x: Float) -> Float:
-    """The first and the last point of a path, and where it turns round between them."""
+    """First and last point of a path, and the points between at which it reverses."""
     if len(x) < 3:
         return x
     step = np.diff(x)
@@ -101,7 +113,7 @@ def _extremes(x: Float) -> Float:
 
 
 def _first_that_counts(x: Float, reach: float) -> int:
-    # From the end backwards: once the path seen spans 2 reach, the state at the later extreme is known.
+    # Backwards from the end: once the path spans 2 reach, the state at the later extreme is known.
     if len(x) < 3:
         return 0
     backward = x[::-1]
@@ -112,29 +124,54 @@ def _first_that_counts(x: Float, reach: float) -> int:
 
 # Samples: uniformly sampled, filtered motion and torque of one segment, ready for the regressor.
 
-# Reason of samples that are left out since every joint stands.
+# Reason of samples that are left out because every joint is at rest.
 REST = "rest"
-# Of equations of joints that stand while others move, or have just come to rest or leave it.
+# Reason of equations of joints at rest while others move, and just before and after that.
 STANDING = "joints that friction holds"
-POSE_RATE = 1e-9  # Hz, of poses at rest: thirty years apart, so that no difference along time is of any size
+POSE_RATE = 1e-9  # Hz, of poses at rest: thirty years apart, so that differences along time vanish
 ALONG_TIME = ("t", "q", "dq", "ddq", "tau", "keep", "theta", "dtheta", "ddtheta", "temperature", "gate")
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """T consecutive samples of one uniform segment, SI units.
+    """T consecutive samples of one uniform segment in SI units.
 
-    t: (T,) s.    q, dq, ddq, tau: (T, n).    theta, dtheta, ddtheta: (T, n) reflected motor motion, None = one encoder.
-    gate: (T, n) which joint moves fast enough for its equation to count, None = all.
-    measured: (n,) joints whose effort was measured, None = all; tau of the others is zero, and their gates are shut.
-    temperature: (T, n) or None.    extra: further channels by name, each (T,) or (T, n).
-    keep: (T,) which samples count: the rest is overlap with neighbouring chunks, filter edges, masked or gated samples;
-        they are there so that a further filter along time has something to run over.
-    left_out: (T,) by reason, samples that are sound and do not count all the same; none of them in keep.
-    rate: Hz.    segment: number of the segment in the whole log.    trajectory: its name.
-    past: where the motion before the first sample turned round; None = unknown.
-    first: index of the first sample counted from the start of the segment (fixes the phase of a later decimation).
-    span: seconds that each sample stands for where samples were thinned out; 0 = instants.
+    Attributes
+    ----------
+    t : ndarray, shape (T,), s
+        Times.
+    q, dq, ddq : ndarray, shape (T, n), rad or m and derivatives
+        Motion of the joints.
+    tau : ndarray, shape (T, n), N m or N
+        Torque of the joints.
+    keep : ndarray of bool, shape (T,)
+        Samples that count. The others (overlap with neighbouring windows, filter edges, masked samples) let a further
+        filter along time settle.
+    rate : float, Hz
+        Sampling rate.
+    segment : int
+        Number of the segment in the whole log.
+    trajectory : str
+        Name of the trajectory.
+    first : int
+        Index of the first sample within the segment, which fixes the phase of a later decimation.
+    theta, dtheta, ddtheta : ndarray, shape (T, n), optional
+        Motion of the motors, reflected to the joints; None with one encoder.
+    temperature : ndarray, shape (T, n), optional
+        Temperatures.
+    extra : mapping of ndarray, shape (T,) or (T, n)
+        Further channels by name.
+    gate : ndarray of bool, shape (T, n), optional
+        Joints that move fast enough for their equations to count; None = all.
+    left_out : mapping of ndarray of bool, shape (T,)
+        Valid samples that do not count, by reason; none of them in `keep`.
+    past : Past, optional
+        Reversals of the motion before the first sample; None = unknown.
+    span : float, s
+        Time that each sample represents after decimation; 0 = an instant.
+    measured : ndarray of bool, shape (n,), optional
+        Joints whose effort was measured; None = all. The torque of the others is zero and their gates are closed.
+
     """
 
     t: Float
@@ -179,27 +216,39 @@ class Samples:
         return len(self.t)
 
     def part(self, start: int, stop: int) -> Samples:
-        """Samples start..stop of the batch, as a batch of their own; what was before them is not known."""
-        own = slice(start, stop)
+        """Samples start..stop as a batch without a past.
+
+        Parameters
+        ----------
+        start, stop : int
+            Range of samples.
+
+        Returns
+        -------
+        Samples
+            The batch.
+
+        """
+        window = slice(start, stop)
 
         def cut(values: Float | None) -> Float | None:
-            return None if values is None else values[own]
+            return None if values is None else values[window]
 
         return replace(
             self,
-            t=self.t[own],
-            q=self.q[own],
-            dq=self.dq[own],
-            ddq=self.ddq[own],
-            tau=self.tau[own],
-            keep=self.keep[own],
+            t=self.t[window],
+            q=self.q[window],
+            dq=self.dq[window],
+            ddq=self.ddq[window],
+            tau=self.tau[window],
+            keep=self.keep[window],
             theta=cut(self.theta),
             dtheta=cut(self.dtheta),
             ddtheta=cut(self.ddtheta),
             temperature=cut(self.temperature),
-            gate=None if self.gate is None else self.gate[own],
-            left_out={reason: mask[own] for reason, mask in self.left_out.items()},
-            extra={name: values[own] for name, values in self.extra.items()},
+            gate=None if self.gate is None else self.gate[window],
+            left_out={reason: mask[window] for reason, mask in self.left_out.items()},
+            extra={name: values[window] for name, values in self.extra.items()},
             first=self.first + start,
             past=None,
         )
@@ -211,18 +260,22 @@ class Samples:
 
     @property
     def with_left_out(self) -> Samples:
-        """The same samples, those that were left out counted as well."""
+        """The same samples, with those in `left_out` counted as well."""
         if not any(mask.any() for mask in self.left_out.values()):
             return self
         return replace(self, keep=np.any([self.keep, *self.left_out.values()], axis=0), left_out={})
 
     @property
     def motor(self) -> Samples:
-        """The same samples with the motors' reflected motion in place of the links'; themselves with one encoder.
+        """The same samples with the motion of the motors instead of the links; unchanged with one encoder.
 
-        Raises UsageError if the motor's position came without its derivatives.
+        Raises
+        ------
+        UsageError
+            If the position of the motors comes without its derivatives.
+
         """
-        # What keeps itself is freed only by a search for cycles, which comes late for large arrays.
+        # A reference to itself would keep large arrays until the garbage collector searches for cycles.
         return self if self.theta is None else self._of_motors
 
     @cached_property
@@ -239,7 +292,23 @@ class Samples:
     def from_motion(
         q: Float, dq: Float, ddq: Float, tau: Float | None = None, rate: float = 1000.0
     ) -> Samples:
-        """Samples from given motion, every one kept: for simulated data, random states and tests."""
+        """Samples of a given motion, all of which count: for simulated data, random states and tests.
+
+        Parameters
+        ----------
+        q, dq, ddq : ndarray, shape (T, n), rad or m and derivatives
+            Motion.
+        tau : ndarray, shape (T, n), optional, N m or N
+            Torque; zero without it.
+        rate : float, Hz
+            Sampling rate.
+
+        Returns
+        -------
+        Samples
+            The samples.
+
+        """
         T = len(q)
         zero = np.zeros_like(q) if tau is None else tau
         return Samples(
@@ -256,41 +325,63 @@ class Samples:
 
 
 def poses_at_rest(q: Float, tau: Float | None = None, extra: Mapping[str, Float] | None = None) -> Samples:
-    """Samples of poses (T, n) at rest, each by itself: so far apart that nothing changes with time between them."""
+    """Samples of poses at rest, so far apart in time that nothing changes along time.
+
+    Parameters
+    ----------
+    q : ndarray, shape (T, n), rad or m
+        Poses.
+    tau : ndarray, shape (T, n), optional, N m or N
+        Torques; zero without them.
+    extra : mapping of ndarray, optional
+        Further channels by name.
+
+    Returns
+    -------
+    Samples
+        The samples.
+
+    """
     zero = np.zeros_like(q)
     return replace(Samples.from_motion(q, zero, zero, tau, POSE_RATE), extra=dict(extra or {}))
 
 
 def joined_samples(batches: Sequence[Samples]) -> Samples:
-    """Samples of several batches with the same channels, one after the other, for what looks at each by itself.
+    """Concatenate batches with the same channels, for functions that treat each sample by itself.
 
-    They count as one segment without a past, in which time may leap.
+    The result counts as one segment without a past, in which time may jump.
     """
     first = batches[0]
 
     def whole(name: str) -> Float | None:
         if getattr(first, name) is None:
             return None
-        return np.concatenate([getattr(one, name) for one in batches])
+        return np.concatenate([getattr(batch, name) for batch in batches])
 
     def each(name: str) -> dict[str, Any]:
         return {
-            key: np.concatenate([getattr(one, name)[key] for one in batches]) for key in getattr(first, name)
+            key: np.concatenate([getattr(batch, name)[key] for batch in batches])
+            for key in getattr(first, name)
         }
 
     along: dict[str, Any] = {name: whole(name) for name in ALONG_TIME}
     return replace(first, **along, extra=each("extra"), left_out=each("left_out"), past=None)
 
 
-# What joints and motors did before a batch of samples: effects with a memory start right, however a log is
-# cut.
+# Reversals before each batch, so that effects with a memory do not depend on how a log is cut.
 
 
 @dataclass(frozen=True)
 class WithPast:
-    """Batches of samples in the order of the log, each with the turning points of the (motors') motion before it.
+    """Batches in the order of the log, each with the reversals of the (motors') motion before it.
 
-    drive: of the robot, for the turning points of motors that do not turn as the joints do; None = they all do.
+    Attributes
+    ----------
+    batches : iterable of Samples
+        The batches.
+    drive : Drive, optional
+        Drive of a robot whose motors do not turn as the joints do.
+
     """
 
     batches: Iterable[Samples]
@@ -308,19 +399,18 @@ class WithPast:
             yield replace(samples, past=past)
 
 
-# Times at which a joint stands still in mid-log.
+# Dwells of joints within a log.
 
-# s: motion is looked at in bins; a joint stands from so many of them on, which is longer than most reversals take.
-# From so few on it stands briefly, as between two moves.
+# s, and numbers of such bins: a dwell lasts LEAST_BINS or more, which is longer than most reversals; a brief dwell, as
+# between two moves, BRIEF_BINS or more.
 BIN, LEAST_BINS, BRIEF_BINS = 0.1, 10, 4
-# s, and bins of it: the shortest pause between two moves, which a joint that turns back at 0.1 rad/s^2 or more does not
-# make.
+# s, and bins of it: shortest pause between two moves; a reversal at 0.1 rad/s^2 or more is shorter.
 PAUSE, PAUSE_BINS = 0.2, 4
 
 
 @dataclass(frozen=True)
 class Stand:
-    """A joint, by its index, that stands still from start to end, s, in a trajectory."""
+    """Dwell of a joint (by its index) from start to end (s) in a trajectory."""
 
     joint: int
     trajectory: str
@@ -329,9 +419,9 @@ class Stand:
 
 
 def stands(batches: Iterable[Samples], least: int = LEAST_BINS) -> tuple[Stand, ...]:
-    """Every time at which a joint stands still for so many bins or more, a second, and moves before or after.
+    """Dwells of at least `least` bins of joints that move at other times.
 
-    It may travel by `STILL` in a second, and by that part of it in fewer bins.
+    A joint may travel by `STILL` per second during its dwell.
     """
     return tuple(stand for run in _runs_of_bins(batches, least) for stand in run.stands())
 
@@ -350,21 +440,21 @@ def _runs_of_bins(batches: Iterable[Samples], least: int) -> Iterator[_Bins]:
 
 
 class _Bins:
-    """The bins of a segment, in which a joint stands or moves: of a day's log no more is kept than that."""
+    """Bins of a segment in which joints rest or move: all that is kept of a log of a day."""
 
     def __init__(self, trajectory: str, segment: int, least: int) -> None:
         self.trajectory, self.segment, self._least = trajectory, segment, least
         self._times: list[Float] = []
         self._still: list[Bool] = []
-        # Greatest and negative least positions of the last bins, (2, B, n), and whether joints stood in them so far.
+        # Greatest and negative least positions of the last bins (2, B, n), and whether joints rested in them so far.
         self._open: Float | None = None
         self._stood: Bool | None = None
 
     def add(self, t: Float, q: Float) -> None:
-        """Samples (T,), (T, n) that follow the last ones."""
+        """Add the next times (T,) and positions (T, n)."""
         first = np.flatnonzero(np.diff(np.floor(t / BIN), prepend=-np.inf))
         self._times.append(np.stack([t[first], t[np.append(first[1:], len(t)) - 1]], axis=1))
-        ends = np.stack([np.maximum.reduceat(one, first, axis=0) for one in (q, -q)])
+        ends = np.stack([np.maximum.reduceat(signed, first, axis=0) for signed in (q, -q)])
         stood = np.zeros(ends.shape[1:], dtype=np.bool_)
         if self._open is not None and self._stood is not None:
             ends = np.concatenate([self._open, ends], axis=1)
@@ -375,7 +465,7 @@ class _Bins:
         self._open, self._stood = ends[:, known:], stood[known:]
 
     def stands(self) -> Iterator[Stand]:
-        """Every time at which a joint stands, of those that move, too."""
+        """Dwells of the joints that also move."""
         if self._stood is None:
             return
         times, still = np.concatenate(self._times), np.concatenate([*self._still, self._stood])
@@ -386,46 +476,74 @@ class _Bins:
 
 
 def move_seconds(parts: Sequence[Float], rate: float, slowness: float = 1.0) -> float:
-    """How long joints move from one pause to the next, s, the median; inf where less than half of motion is such moves.
+    """Median duration of a move from one pause to the next.
 
-    parts: uniform positions, each (n, T).    rate: Hz.    slowness: what speeds at rest are of those of other robots.
+    Parameters
+    ----------
+    parts : sequence of ndarray, shape (n, T), rad or m
+        Uniform positions.
+    rate : float, Hz
+        Sampling rate.
+    slowness : float
+        Factor on the usual speeds at rest.
+
+    Returns
+    -------
+    float, s
+        The duration; inf if less than half of the motion consists of such moves.
+
     """
     width = max(1, round(PAUSE / PAUSE_BINS * rate))
     longest = slowness * STILL * PAUSE / (BIN * LEAST_BINS)
     moves, moving = [], 0
     for q in parts:
         first = np.arange(0, q.shape[1], width)
-        ends = np.stack([np.maximum.reduceat(one, first, axis=1).T for one in (q, -q)])
+        ends = np.stack([np.maximum.reduceat(signed, first, axis=1).T for signed in (q, -q)])
         for still in _still(ends, PAUSE_BINS, longest).T:
-            # A move lies between two pauses: what comes before the first or after the last has no end.
+            # A move lies between two pauses; motion before the first or after the last pause has no known end.
             edges = np.flatnonzero(np.diff(still))
             moves.append(np.diff(edges[0 if still[0] else 1 :])[::2])
             moving += int((~still).sum())
-    found = np.concatenate(moves)
-    return float(np.median(found)) * width / rate if found.sum() > 0.5 * moving else np.inf
+    durations = np.concatenate(moves)
+    return float(np.median(durations)) * width / rate if durations.sum() > 0.5 * moving else np.inf
 
 
 def _still(ends: Float, least: int, longest: float) -> Bool:
-    # Bins (B, n), by their greatest and negative least positions (2, B, n), in so many that travel no further.
-    found = np.zeros(ends.shape[1:], dtype=np.bool_)
-    windows = len(found) - least + 1
+    # Bins (B, n) within `least` consecutive ones that travel no further than `longest`, from their greatest and
+    # negative least positions (2, B, n).
+    still = np.zeros(ends.shape[1:], dtype=np.bool_)
+    windows = len(still) - least + 1
     if windows > 0:
         travel = np.lib.stride_tricks.sliding_window_view(ends, least, axis=1).max(axis=3).sum(axis=0)
         for shift in range(least):
-            found[shift : shift + windows] |= travel <= longest
-    return found
+            still[shift : shift + windows] |= travel <= longest
+    return still
 
 
 def own_samples(samples: Samples) -> Bool:
-    """Samples (T,) of a batch that are in no other one: overlap with neighbouring batches left out, rest not."""
+    """Samples (T,) of a batch that belong to no other batch: those that count and those at rest, without overlap."""
     return np.asarray(np.any([samples.keep, *samples.left_out.values()], axis=0))
 
 
-# Hz, that samples of a single moment are given: nothing is differentiated along them.
+# Hz: nominal rate of a single sample, along which nothing is differentiated.
 LONE_RATE = 1000.0
 
 
 def samples_at(t: Float, q: Float, dq: Float, ddq: Float) -> Samples:
-    """Samples of a motion, (T, n) each, at its times (T,) and their rate."""
+    """Samples of a motion at given uniform times.
+
+    Parameters
+    ----------
+    t : ndarray, shape (T,), s
+        Times.
+    q, dq, ddq : ndarray, shape (T, n), rad or m and derivatives
+        Motion.
+
+    Returns
+    -------
+    Samples
+        The samples.
+
+    """
     rate = (len(t) - 1) / float(t[-1] - t[0]) if len(t) > 1 else LONE_RATE
     return replace(Samples.from_motion(q, dq, ddq, rate=rate), t=t)

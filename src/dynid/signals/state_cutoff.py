@@ -1,4 +1,4 @@
-"""Cut-offs of positions by joint: lower where noise outweighs motion, higher where the torque is predicted as well."""
+"""Cutoff frequencies of positions per joint: lower where noise exceeds motion, higher where torque allows it."""
 
 from __future__ import annotations
 
@@ -23,28 +23,37 @@ from dynid.signals.filter import (
 )
 from dynid.signals.settings import ByJoint, Preparation
 
-# Which velocity to use, joint by joint: the derivative of the position, the logged one, or both of them.
+# Which velocity to use, per joint: the derivative of the position, the logged velocity, or both of them.
 
-WINDOW_SECONDS = 4.0
-LEAST_ROWS = 64
-CROSSOVER_ORDER = 2
-MOVED = 2e-3  # rad or m, that a joint has to go before a velocity that never changes counts as not measured
-LOWEST_CROSSOVER = 1.0  # Hz: lower ones need seconds to settle, and there the two hardly differ
-WORTH = 0.8  # what is taken in place of the logged velocity must leave at most this share of its noise,
-NEGLIGIBLE = 0.02  # if that is more than this share of the acceleration's power, up to which rows trust it
-AGREE, STRONG = (
-    0.9,
-    0.01,
-)  # squared coherence and share of the peak above which the phase says how late one is
+WINDOW_SECONDS = 4.0  # s: spectra resolve 0.25 Hz
+LEAST_ROWS = 64  # shorter stretches show no spectrum
+CROSSOVER_ORDER = 2  # low, so that the two velocities blend over an octave
+MOVED = 2e-3  # rad or m: travel from which on a velocity that never changes counts as not measured
+LOWEST_CROSSOVER = 1.0  # Hz: lower ones need seconds to settle, and there both velocities hardly differ
+WORTH = 0.8  # share of the logged velocity's noise that a replacement may leave at most
+NEGLIGIBLE = 0.02  # of the acceleration's power: noise of the logged velocity up to this share is accepted
+# Squared coherence, and share of the peak, above which the phase shows the delay of the logged velocity.
+AGREE, STRONG = 0.9, 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class VelocityEvidence:
-    """Noise of the accelerations that both velocities would give, within the cut-off of the positions.
+    """Noise of the accelerations from both velocities, below the cutoff frequency of the positions.
 
-    derivative, logged: (n,) root mean square, rad/s^2 or m/s^2.    delay: (n,) s, of the logged velocity behind the
-    position's derivative.    crossover: (n,) Hz, below which the derivative is taken and above which the logged
-    velocity: 0 = the logged one alone, the sampling rate = the derivative alone.
+    Attributes
+    ----------
+    joint_names : tuple of str
+        Names of the joints.
+    derivative, logged : ndarray, shape (n,), rad/s^2 or m/s^2
+        R.m.s. noise of the acceleration from the derivative of the position and from the logged velocity.
+    delay : ndarray, shape (n,), s
+        Delay of the logged velocity after the derivative of the position.
+    crossover : ndarray, shape (n,), Hz
+        Frequency below which the derivative is used and above which the logged velocity: 0 = the logged velocity
+        alone, the sampling rate = the derivative alone.
+    rate : float, Hz
+        Sampling rate.
+
     """
 
     joint_names: tuple[str, ...]
@@ -56,7 +65,7 @@ class VelocityEvidence:
 
     @property
     def reason(self) -> str:
-        """One sentence."""
+        """The choice in words."""
         alone, dropped = self.crossover == 0, self.crossover >= self.rate
         parts = []
         for chosen, text in (
@@ -64,19 +73,18 @@ class VelocityEvidence:
             (dropped, "the logged velocity is dropped and positions are differentiated"),
             (
                 ~alone & ~dropped,
-                "the derivative of the position and, above a crossover, the logged velocity are used",
+                "the position is differentiated below a crossover frequency and the logged velocity used above it",
             ),
         ):
             if chosen.any():
-                parts.append(f"{text}{self._of(chosen)}")
+                parts.append(f"{text}{self._for_joints(chosen)}")
         return "; ".join(parts)
 
-    def _of(self, chosen: Bool) -> str:
+    def _for_joints(self, chosen: Bool) -> str:
         names = [name for name, c in zip(self.joint_names, chosen, strict=True) if c]
         mean = [float(np.sqrt(np.mean(x[chosen] ** 2))) for x in (self.logged, self.derivative)]
         whose = "" if chosen.all() else f" for {', '.join(names)}"
-        noise = f"{mean[0]:.2g} logged, {mean[1]:.2g} derivative"
-        return f"{whose} (noise of accelerations within the cut-off of positions: {noise})"
+        return f"{whose} (noise of the acceleration: {mean[0]:.2g} logged, {mean[1]:.2g} differentiated)"
 
     def describe(self) -> dict[str, Any]:
         """Plain data for the run folder."""
@@ -92,18 +100,40 @@ class VelocityEvidence:
 def compare_velocities(
     parts: Sequence[Signals], rate: float, cutoff: float, order: int, joint_names: tuple[str, ...]
 ) -> VelocityEvidence | None:
-    """Weighs the logged velocity against the derivative of the position, joint by joint; None = one is missing.
+    """Compare the noise of the logged velocity with that of the differentiated position, per joint.
 
-    Both measure the same velocity v with noise of their own, a = v + n_a and b = v + n_b, so that at each frequency the
-    cross-spectrum holds what they share, C = Re(S_ab exp(i w d)): N_a = S_aa - C, N_b = S_bb - C. No floor is assumed:
-    quantised positions, steps of the velocity, held rows and scattered stamps all count, as far as the filter lets them
-    through. The delay d of b behind a adds C |1 - exp(-i w d)|^2 to N_b: a velocity that was low-passed or comes late
-    belongs to another time than position and torque. d is the slope of the phase where both agree. What counts is the
-    noise of the acceleration, w^2 N behind the filter. The logged velocity is taken where its noise is below 2 %
-    of the acceleration's power; elsewhere the derivative, or both with a crossover frequency (the derivative's noise
-    grows with frequency, the logged one's does not), where that leaves less than 0.8 of the noise of what is simpler.
-    A logged velocity that never changes while its joint moves lacks all of the motion.
-    Source: cross-spectra of two sensors of one signal, Bendat and Piersol 2010, chapter 7.
+    Both measure the same velocity v with independent noise, a = v + n_a and b = v + n_b. At each frequency the
+    cross-spectrum is the common part, C = Re(S_ab exp(i w d)), hence N_a = S_aa - C and N_b = S_bb - C. No noise floor
+    is assumed: quantised positions, velocity steps, repeated rows and scattered stamps all count, as far as the filter
+    passes them. The delay d of b after a adds C |1 - exp(-i w d)|^2 to N_b, since a velocity that was low-passed or
+    comes late belongs to another time than position and torque; d is the slope of the phase where both agree. The noise
+    of the acceleration decides, w^2 N after the filter. The logged velocity is used where its noise is below 2 % of the
+    acceleration's power. Elsewhere the derivative is used, or both with a crossover frequency (the noise of the
+    derivative grows with frequency, that of the logged velocity does not), where that leaves less than 0.8 of the noise
+    of the simpler choice. A logged velocity that never changes while its joint moves contains none of the motion.
+
+    Parameters
+    ----------
+    parts : sequence of Signals
+        Uniform stretches of the log.
+    rate : float, Hz
+        Sampling rate.
+    cutoff : float, Hz
+        Cutoff frequency of the positions.
+    order : int
+        Order of that filter.
+    joint_names : tuple of str
+        Names of the joints.
+
+    Returns
+    -------
+    VelocityEvidence or None
+        The comparison; None without a logged velocity or enough rows.
+
+    References
+    ----------
+    Bendat and Piersol 2010, chapter 7: cross-spectra of two sensors of one signal.
+
     """
     usable = [p for p in parts if p.dq is not None and p.q.shape[1] >= LEAST_ROWS]
     if not usable:
@@ -115,8 +145,8 @@ def compare_velocities(
             continue
         a = first_difference(part.q, rate)
         frequency, aa, bb, ab = pair_density(a, part.dq, rate, size)
-        found = part.q.shape[1] * np.array([aa + 0j, bb + 0j, ab])
-        sums = found if not sums.size else sums + found
+        weighted = part.q.shape[1] * np.array([aa + 0j, bb + 0j, ab])
+        sums = weighted if not sums.size else sums + weighted
     aa, bb, ab = sums[0].real, sums[1].real, sums[2]
     w = 2.0 * np.pi * frequency
     weight = w**2 * (frequency > 0)
@@ -147,7 +177,23 @@ def compare_velocities(
 
 
 def fused(q: Float, dq: Float, rate: float, crossover: Sequence[float] | None) -> Float:
-    """Velocities (n, T): dq above each joint's crossover frequency, the derivative of q below it."""
+    """Velocities (n, T): `dq` above each joint's crossover frequency, the derivative of `q` below it.
+
+    Parameters
+    ----------
+    q, dq : ndarray, shape (n, T)
+        Positions and logged velocities.
+    rate : float, Hz
+        Sampling rate.
+    crossover : sequence of float, optional, Hz
+        Crossover frequency per joint.
+
+    Returns
+    -------
+    ndarray, shape (n, T)
+        The velocities.
+
+    """
     if crossover is None or not any(crossover):
         return dq
     used = dq.copy()
@@ -168,7 +214,7 @@ def settling(rate: float, crossover: Sequence[float] | None) -> int:
 
 
 def _delay(aa: Float, bb: Float, ab: Float, w: Float, inside: Bool) -> Float:
-    # Slope of the phase, least squares weighted by what both share, where they agree.
+    # Slope of the phase by least squares, weighted by the cross-spectrum, where both velocities agree.
     shared = np.abs(ab) * inside
     with np.errstate(divide="ignore", invalid="ignore"):
         agree = np.where(aa * bb > 0, shared**2 / (aa * bb), 0.0) > AGREE
@@ -179,7 +225,7 @@ def _delay(aa: Float, bb: Float, ab: Float, w: Float, inside: Bool) -> Float:
 
 
 def _dead(parts: Sequence[Signals]) -> Bool:
-    """(n,) joints whose position moves while their logged velocity never changes: a channel that nobody fills."""
+    """(n,) joints that move while their logged velocity never changes: a channel that nobody fills."""
     moved = np.max([np.ptp(part.q, axis=1) for part in parts], axis=0) > MOVED
     still = np.max([np.ptp(part.dq, axis=1) for part in parts if part.dq is not None], axis=0) == 0
     return np.asarray(moved & still)
@@ -199,34 +245,43 @@ def _crossover(
     return best
 
 
-# White noise is measured where no arm moves, as shares of the sampling rate.
+# Of the sampling rate: the band in which no arm moves, so that it shows the white noise.
 FLOOR_BAND = (0.25, 0.45)
-STATE_CUTOFF_WINDOW_SECONDS, LEAST_WINDOW = 4.0, 256
-# Noise in an acceleration makes its inertia too small by its share of the power: a thousandth shows in no log.
+LEAST_WINDOW = 256  # samples of a spectrum
+# Of the acceleration's power: noise makes an inertia too small by its share, and a thousandth shows in no log.
 STATE_CUTOFF_NEGLIGIBLE = 1e-3
-STEPS_AN_OCTAVE = 4
+STEPS_AN_OCTAVE = 4  # of the cutoff frequencies that are tried
 LOWEST = 1.0  # Hz: slower filters need seconds to settle
-HIGHEST_STATE = 0.4  # of the sampling rate: above it a filter is the grid's
-# Periods of the filter that are left out at the ends of windows, and blocks of held-out torque that a judgement takes.
+HIGHEST_STATE = 0.4  # of the sampling rate: above it the grid itself is the filter
+# Periods of the filter that are left out at the ends of windows, and fewest blocks of held-out torque for a decision.
 EDGE_PERIODS, LEAST_BLOCKS = 1.5, 6
 BEYOND_CHANCE = 2.0  # standard errors
-# Neighbouring lines of a spectrum behind Hann's window share their scatter: a sum of lines varies as much more.
+# Variance of a sum of spectral lines with Hann's window over that of independent lines: neighbours are correlated.
 NEIGHBOURS = 35.0 / 18.0
-# Of the log, that may be left out at the ends of its segments, one period of the filter at each.
+# Of the log: share that may be left out at the ends of its segments, one period of the filter at each.
 SPARED = 0.1
-# Times the cut-off of the equations' own filter, which takes from both sides what noise of the torque there is: at a
-# quarter of its cut-off a zero-phase filter of fourth order takes 15 millionths of the amplitude, and the sign of a
-# velocity, which is not linear, comes through sharply.
+# Times the cutoff frequency of the parallel filter, which removes the noise above it from both sides. At a quarter of
+# its cutoff frequency a zero-phase filter of fourth order attenuates by 15 ppm, and the sign of the velocity stays
+# sharp.
 SHARPER = 4.0
 
 
 @dataclass(frozen=True, eq=False)
 class StateCutoffs:
-    """Cut-offs of the filter before differentiation, and why.
+    """Cutoff frequencies of the filter before differentiation, and the evidence for them.
 
-    chosen: (n,) Hz.    common: Hz, of the equations' own filter; joints whose noise does not matter have it or more.
-    noise, left: (n,) share of noise in the power of the acceleration behind both filters, at the common cut-off and at
-    the chosen one, or the common one where a higher one was chosen: the other filter takes what lies above.
+    Attributes
+    ----------
+    joint_names : tuple of str
+        Names of the joints.
+    common : float, Hz
+        That of the parallel filter; joints whose noise does not matter have it or a higher one.
+    chosen : ndarray, shape (n,), Hz
+        Per joint.
+    noise, left : ndarray, shape (n,)
+        Share of noise in the acceleration's power after both filters, at the common and at the chosen frequency. For
+        higher ones both are equal, since the parallel filter removes what lies above.
+
     """
 
     joint_names: tuple[str, ...]
@@ -237,29 +292,29 @@ class StateCutoffs:
 
     @property
     def reason(self) -> str:
-        """One sentence."""
+        """The choice in words."""
         parts = [
-            f"'{name}' at {at:.2g} Hz (noise in the power of its acceleration: {100 * after:.2g} in place of "
+            f"'{name}' at {at:.2g} Hz (noise in its acceleration's power {100 * after:.2g} % instead of "
             f"{100 * before:.2g} %)"
             for name, at, before, after in zip(
                 self.joint_names, self.chosen, self.noise, self.left, strict=True
             )
             if at < self.common
         ]
-        lowered = f"where noise outweighs their motion, {', '.join(parts)}" if parts else ""
+        lowered = f"lower where noise exceeds motion, {', '.join(parts)}" if parts else ""
         names = [f"'{n}'" for n, at in zip(self.joint_names, self.chosen, strict=True) if at > self.common]
         raised = (
-            f"at {self.chosen.max():.3g} Hz where torque is predicted as well so, {', '.join(names)}"
+            f"at {self.chosen.max():.3g} Hz where torque is predicted as well, {', '.join(names)}"
             if names
             else ""
         )
         return (
-            f"low-passed before they are differentiated {'; '.join(one for one in (lowered, raised) if one)}"
+            f"positions are low-passed before differentiation: {'; '.join(filter(None, (lowered, raised)))}"
         )
 
     @property
     def differ(self) -> bool:
-        """Whether any joint has a lower cut-off of its own."""
+        """Whether any joint has a lower cutoff frequency than the common one."""
         return bool((self.chosen < self.common).any())
 
     def describe(self) -> dict[str, Any]:
@@ -274,9 +329,25 @@ class StateCutoffs:
 
 
 def named_cutoffs(named: ByJoint, joint_names: Sequence[str]) -> Float:
-    """(n,) Hz, the cut-offs of positions that were asked for; nan = automatic.
+    """Cutoff frequencies of positions that the settings name; nan = automatic.
 
-    Raises UsageError for a joint that the robot lacks, or another number of them than it has.
+    Parameters
+    ----------
+    named : float, sequence, mapping or "auto"
+        The setting.
+    joint_names : sequence of str
+        Names of the joints.
+
+    Returns
+    -------
+    ndarray, shape (n,), Hz
+        Per joint.
+
+    Raises
+    ------
+    UsageError
+        For a joint that the robot lacks, or a wrong number of frequencies.
+
     """
     if isinstance(named, dict):
         strange = [joint for joint in named if joint not in joint_names]
@@ -298,12 +369,12 @@ def named_cutoffs(named: ByJoint, joint_names: Sequence[str]) -> Float:
 
 
 def common_cutoff(cutoff: float, rate: float) -> float:
-    """Of positions that are filtered as the equations are at a cut-off; all Hz."""
+    """Cutoff frequency (Hz) of positions that are filtered as the equations are, at a sampling rate (Hz)."""
     return min(cutoff, HIGHEST_STATE * rate)
 
 
 def sharper_cutoff(cutoff: float, rate: float) -> float:
-    """Of positions that are filtered less than the equations are at a cut-off; all Hz."""
+    """Cutoff frequency (Hz) of positions that are filtered less than the equations, at a sampling rate (Hz)."""
     return min(SHARPER * cutoff, HIGHEST_STATE * rate)
 
 
@@ -314,23 +385,42 @@ def choose_state_cutoffs(
     settings: Preparation,
     joint_names: tuple[str, ...],
 ) -> StateCutoffs:
-    """Lowers the cut-off of each joint to where its acceleration has the least error, if noise matters there.
+    """Lower the cutoff frequency of each joint to the least error of its acceleration, where noise matters.
 
-    The signal x that is differentiated m times (a position twice, a velocity once) has the density P = S + N, of which
-    the median between a quarter and 0.45 of the rate is the noise N. A low pass of gain H before the parallel filter of
-    gain G leaves noise in the acceleration and takes signal from it,
+    The signal that is differentiated m times (a position twice, a velocity once) has the spectral density P = S + N;
+    the median of P between 0.25 and 0.45 of the rate is the noise N. A low pass of gain H before the parallel filter of
+    gain G leaves noise in the acceleration and removes signal from it,
 
         E(H) = sum_f w^(2m) G^2 (H^2 N + (1 - H)^2 (P - N)),
 
-    least where noise outweighs the signal, as with Wiener's filter. Noise that is left makes inertias too small, since
-    it is in the regressor; signal that is lost is missed on the left side alone and makes nothing wrong. So of the
-    cut-offs whose error is the least within the scatter of the spectrum it is the lowest.
-    Cut-offs lie below `common` by quarters of an octave, not below 1 Hz nor where a tenth of the log would be spent at
-    the ends of its segments. Joints of which noise has less than a thousandth of the acceleration's power keep the
-    common one.
+    as in Wiener's filter. Remaining noise biases inertias towards zero, since it is in the regressor; lost signal does
+    not. Of the frequencies whose error equals the least within the scatter of the spectrum, the lowest is chosen.
+    Candidates lie below `common` in quarters of an octave, not below 1 Hz, and not where a tenth of the log would be
+    lost at the ends of its segments. Joints whose noise is below a thousandth of the acceleration's power keep the
+    common frequency.
 
-    rate, common: Hz.    settings: with cut-off, orders and velocity as resolved.
-    Source: Wiener 1949; errors in the regressor: Fuller 1987, section 1.1.
+    Parameters
+    ----------
+    parts : sequence of Signals
+        Uniform stretches of the log.
+    rate : float, Hz
+        Sampling rate.
+    common : float, Hz
+        Cutoff frequency of the parallel filter.
+    settings : Preparation
+        With cutoff frequency, orders and velocity resolved.
+    joint_names : tuple of str
+        Names of the joints.
+
+    Returns
+    -------
+    StateCutoffs
+        The cutoff frequencies.
+
+    References
+    ----------
+    Wiener 1949. Fuller 1987, section 1.1: errors in the regressor.
+
     """
     measured, cutoff = settings.velocity == "measured", float(settings.cutoff)
     times = 1 if measured else 2
@@ -340,14 +430,12 @@ def choose_state_cutoffs(
     ]
     n, seconds = len(joint_names), np.array([line.shape[1] / rate for line in lines])
     nothing = StateCutoffs(joint_names, common, np.full(n, common), np.zeros(n), np.zeros(n))
-    size = int(
-        min(max(x.shape[1] for x in lines) - times, max(LEAST_WINDOW, STATE_CUTOFF_WINDOW_SECONDS * rate))
-    )
+    size = int(min(max(x.shape[1] for x in lines) - times, max(LEAST_WINDOW, WINDOW_SECONDS * rate)))
     if size < LEAST_WINDOW or common >= HIGHEST_SHARE * rate:
         return nothing
     steps = [np.diff(x, times, axis=1) for x in lines if x.shape[1] >= size + times]
     frequency, density = averaged_density(steps, rate, size)
-    # Differences first, so that slow motion does not leak upwards; then the gain of differentiation in their place.
+    # Spectra of differences, so that slow motion does not leak to high frequencies; their gain is divided out below.
     step_gain = 2.0 * np.sin(np.pi * frequency / rate)
     inside = (frequency > 0) & (frequency < HIGHEST_SHARE * rate)
     frequency, density = frequency[inside], density[:, inside] / step_gain[inside] ** (2 * times)
@@ -366,7 +454,8 @@ def choose_state_cutoffs(
     power = (weight * gains**2) @ density.T
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(power > 0, noise / power, 0.0)
-    # The least error is known to within the scatter of the spectrum: the lowest cut-off within it leaves least noise.
+    # The least error is known only to within the scatter of the spectrum; the lowest frequency within it leaves least
+    # noise.
     least_error = np.argmin(noise + lost, axis=0)
     count = sum(max(2 * x.shape[1] // size - 1, 1) for x in steps)
     best = least_error.copy()
@@ -381,77 +470,117 @@ def choose_state_cutoffs(
 
 
 def confirmed_by_torque(
-    found: StateCutoffs,
+    proposed: StateCutoffs,
     robot: RobotModel,
     parts: Sequence[Signals],
     rate: float,
     settings: Preparation,
 ) -> StateCutoffs:
-    """Keeps the cut-offs with which a joint's own torque is predicted better; the others are the common one again.
+    """Keep lower cutoff frequencies that improve the prediction of the joint's torque; reset the others.
 
-    What looks like noise of a position may be motion: a drive answers its encoder's noise, and a trembling arm is no
-    noise. Then torque follows it, and filtering it away makes the prediction worse. So for each joint a trial model is
-    fitted with and without its own cut-off; of the logarithm of the ratio of what both miss on held-out blocks of its
-    torque, the mean has to lie two standard errors below zero.
-    parts: (n, T) positions, velocities and torques.    settings: with cut-off, orders and velocity as resolved.
+    What looks like noise of a position may be motion: a drive reacts to the noise of its encoder, and an arm may
+    vibrate. The torque then follows it, and filtering it out worsens the prediction. For each joint a trial model is
+    fitted with and without the lower frequency. The mean log ratio of both errors on held-out blocks must lie two
+    standard errors below zero.
+
+    Parameters
+    ----------
+    proposed : StateCutoffs
+        The proposed cutoff frequencies.
+    robot : RobotModel
+        The robot.
+    parts : sequence of Signals
+        Positions, velocities and torques of some windows.
+    rate : float, Hz
+        Sampling rate.
+    settings : Preparation
+        With cutoff frequency, orders and velocity resolved.
+
+    Returns
+    -------
+    StateCutoffs
+        The confirmed cutoff frequencies.
+
     """
-    n = len(found.joint_names)
-    common = np.full(n, found.common)
-    trial = _Trial(robot, parts, rate, settings, found.common, EDGE_PERIODS / float(found.chosen.min()))
+    n = len(proposed.joint_names)
+    common = np.full(n, proposed.common)
+    trial = _Trial(robot, parts, rate, settings, proposed.common, EDGE_PERIODS / float(proposed.chosen.min()))
     before = trial.misfits(common)
     kept = np.zeros(n, dtype=np.bool_)
-    for j in np.flatnonzero(found.chosen < found.common) if len(before) >= LEAST_BLOCKS else ():
-        mean, error = _change(before, trial.misfits(np.where(np.arange(n) == j, found.chosen, common)))
+    for j in np.flatnonzero(proposed.chosen < proposed.common) if len(before) >= LEAST_BLOCKS else ():
+        mean, error = _log_ratio(before, trial.misfits(np.where(np.arange(n) == j, proposed.chosen, common)))
         kept[j] = bool(mean[j] < -BEYOND_CHANCE * error[j])
     return replace(
-        found,
-        chosen=np.where(kept, found.chosen, common),
-        left=np.where(kept, found.left, found.noise),
+        proposed,
+        chosen=np.where(kept, proposed.chosen, common),
+        left=np.where(kept, proposed.left, proposed.noise),
     )
 
 
 def raised_beside_torque(
-    found: StateCutoffs,
+    proposed: StateCutoffs,
     robot: RobotModel,
     parts: Sequence[Signals],
     rate: float,
     settings: Preparation,
     named: Float,
 ) -> StateCutoffs:
-    """Raises the cut-offs that are the common one to SHARPER times that, but where a joint's torque speaks against it.
+    """Raise cutoff frequencies from the common one to SHARPER times that, unless it worsens a joint's prediction.
 
-    The equations' own filter takes noise above the common cut-off from both sides. A filter of the positions there as
-    well takes signal below it from one side alone, and smears the sign of velocities, of which friction is made. What
-    may speak for it is noise of the velocity as great as the speed over which friction changes sign. So a trial model
-    whose friction changes sign over as much as the default's is fitted with both; a joint keeps the common cut-off
-    where the logarithm of the ratio of what they miss on held-out blocks of its torque lies two standard errors above
-    zero, or less than two blocks hold motion of it, and all keep it in a log too short to tell. Where some keep it, the
-    others are tried once more beside them.
-    parts: (n, T) positions, velocities and torques.    settings: with cut-off, orders, rest and velocity as resolved.
-    named: (n,) Hz, of joints whose cut-off is not automatic; nan = automatic.
-    Source: Khalil and Dombre 2002, section 12.4.2, of both filters.
+    The parallel filter removes noise above the common frequency from both sides of the equations. A filter of the
+    positions at the same frequency also removes signal below it, from one side alone, and smears the sign of the
+    velocity on which friction depends. It helps only if the noise of the velocity is as large as the speed over which
+    friction changes sign. A trial model whose friction changes sign over the default speed is therefore fitted with
+    both. A joint keeps the common frequency if the mean log ratio of both errors on held-out blocks lies two standard
+    errors above zero, or if it moves in fewer than two blocks. All keep it in a log with too few blocks. If some keep
+    it, the others are tested once more with these unchanged.
+
+    Parameters
+    ----------
+    proposed : StateCutoffs
+        The proposed cutoff frequencies.
+    robot : RobotModel
+        The robot.
+    parts : sequence of Signals
+        Positions, velocities and torques of some windows.
+    rate : float, Hz
+        Sampling rate.
+    settings : Preparation
+        With cutoff frequency, orders, rest and velocity resolved.
+    named : ndarray, shape (n,), Hz
+        Cutoff frequencies that the settings name; nan = automatic.
+
+    Returns
+    -------
+    StateCutoffs
+        The cutoff frequencies.
+
+    References
+    ----------
+    Khalil and Dombre 2002, section 12.4.2: both filters.
+
     """
     higher = sharper_cutoff(float(settings.cutoff), rate)
-    low = np.where(np.isnan(named), found.chosen, named)
-    raised = np.isnan(named) & (found.chosen == found.common) & (higher > found.common)
+    low = np.where(np.isnan(named), proposed.chosen, named)
+    raised = np.isnan(named) & (proposed.chosen == proposed.common) & (higher > proposed.common)
     if not raised.any():
-        return found
+        return proposed
     trial = _Trial(robot, parts, rate, settings, higher, EDGE_PERIODS / float(low.min()), settings.rest)
     before = trial.misfits(low)
     if len(before) < LEAST_BLOCKS:
-        return found
+        return proposed
     for _ in range(2):
         asked = int(raised.sum())
-        mean, error = _change(before, trial.misfits(np.where(raised, higher, low)))
+        mean, error = _log_ratio(before, trial.misfits(np.where(raised, higher, low)))
         raised &= np.isfinite(error) & (mean <= BEYOND_CHANCE * error)
         if not 0 < raised.sum() < asked:
             break
-    return replace(found, chosen=np.where(raised, float(f"{higher:.3g}"), found.chosen))
+    return replace(proposed, chosen=np.where(raised, float(f"{higher:.3g}"), proposed.chosen))
 
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    # highest: Hz, up to which motion is kept.    edge: s, left out at both ends of a stretch.
+    # highest: Hz, motion above it is dropped.    edge: s, left out at both ends of a stretch.
     # width: rad/s (m/s) over which friction changes sign; 0 = a share of each joint's speed.
     robot: RobotModel
     parts: Sequence[Signals]
@@ -462,7 +591,7 @@ class _Trial:
     width: float = 0.0
 
     def misfits(self, cutoffs: Float) -> Float:
-        """(B, n) squares of each joint's torque that are missed on held-out blocks, with cut-offs (n,)."""
+        """(B, n) sums of squared errors of each joint's torque on held-out blocks, with cutoff frequencies (n,)."""
         s = self.settings
         order, measured, cutoff = s.state_order, s.velocity == "measured", float(s.cutoff)
         low = [
@@ -473,10 +602,10 @@ class _Trial:
         )
 
 
-def _change(before: Float, after: Float) -> tuple[Float, Float]:
-    """Mean (n,) of the logarithm of the ratio of what is missed on blocks (B, n), and its standard error.
+def _log_ratio(before: Float, after: Float) -> tuple[Float, Float]:
+    """Mean (n,) and standard error of the log ratio of errors on blocks (B, n) in which a joint moves.
 
-    Of the blocks in which a joint moves; zero and infinity where these are less than two.
+    Zero and infinity for a joint that moves in fewer than two blocks.
     """
     used = (before > 0.0) & (after > 0.0)
     count = np.maximum(used.sum(axis=0), 1)

@@ -14,53 +14,59 @@ from dynid.base.records import dataclass
 from dynid.recording import RawChunk
 
 Rows = tuple[Float, Float]
-# A time base is changed where positions then follow from their neighbours this much better.
+# A time base is adopted where it lowers the interpolation error of the positions to this share.
 BETTER = 0.9
-SHARE_HELD = 0.01  # of the rows: fewer repeated ones do no harm
-SCATTER = 0.02  # of a step: less does not matter to the grid either
+SHARE_HELD = 0.01  # of the rows: fewer repeated rows hardly change a fit
+SCATTER = 0.02  # of a step: less does not move a row on the uniform grid either
 CLOCK_SECONDS = 0.25  # to each side: a clock's rate is steady for longer, its scatter averages out over less
 PAUSE_STEPS = 4.0  # median steps after which a clock may have lost count
-HELD_RATIO = (
-    1.5  # change of position after a hold over that before it: above, the robot moved while rows were held
-)
-LONGEST_HOLD = 0.25  # s
-LONGEST_FROZEN = (
-    2.0  # s: rows are waited for so long, until a spell ends; a robot at rest repeats itself for hours
-)
-# A logger that finds no new message repeats the last one. Where the next came late, the rows after it are a message
-# behind their stamps until one is skipped: within so many rows, or stamps are right and time was lost.
+# Change of position after repeated rows over the change before them: above it, the robot moved in between.
+HELD_RATIO = 1.5
+LONGEST_HOLD = 0.25  # s: a robot that repeats its position for longer is at rest
+# s: the stream waits for the end of a frozen segment for so long; a robot at rest repeats its position for hours.
+LONGEST_FROZEN = 2.0
+# Rows. A logger without a new message repeats the last one. If the next message is late, the rows after it lag their
+# stamps by one message until the logger skips one: within so many rows, or the stamps are right and time was lost.
 LATE_ROWS = 5
-LONGEST_GAP = (
-    10  # median steps: after longer pauses a message's number cannot be told from how far the robot went
-)
-AROUND = 4  # rows before these and behind them by which they are judged: two more than a cubic takes
-CLEARLY = 0.5  # times as uneven as with the stamps, at most
-LEAST_ROWS = 64
+LONGEST_GAP = 10  # median steps: after a longer pause the motion does not show how many messages are missing
+AROUND = 4  # rows on either side by which late rows are judged: two more than a cubic needs
+CLEARLY = 0.5  # of the interpolation error with the stamps: late rows must be at most as uneven
+LEAST_ROWS = 64  # fewer rows do not show how a clock scatters
 
 
 @dataclass(frozen=True)
 class TimeBase:
-    """What is done to the rows of a log before they are resampled.
+    """Corrections of the rows of a log before they are resampled.
 
-    Rows of spells in which every channel is frozen while the robot moves (`frozen_rows`) are always dropped.
-    drop_held: whether other rows that repeat all channels of the one before, while the robot moves, are dropped.
-    mend_late: whether rows behind a gap that are a message behind are taken at its time.
-    smoothing: rows to each side over which time stamps are replaced by a straight line; 0 = stamps as logged.
-    step: s, median step of the rows that stay.    reason: in words, "" = nothing is done.
+    Rows in which every channel is frozen while the robot moves (`frozen_rows`) are always dropped.
+
+    Attributes
+    ----------
+    drop_repeated : bool
+        Whether other rows that repeat all channels of the row before while the robot moves are dropped.
+    shift_late : bool
+        Whether rows after a gap that carry an earlier message get the time of that message.
+    smoothing : int
+        Rows to each side over which time stamps are replaced by a straight line; 0 keeps the stamps.
+    step : float, s
+        Median step of the remaining rows.
+    reason : str
+        What is corrected and why; "" if nothing is.
+
     """
 
-    drop_held: bool = False
-    mend_late: bool = False
+    drop_repeated: bool = False
+    shift_late: bool = False
     smoothing: int = 0
     step: float = 0.0
     reason: str = ""
 
     def stream(self, rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
-        """Passes rows on, (times (T,), lines (L, T) with the positions first), however they arrive."""
+        """Corrected rows: times (T,) and channels (L, T), the positions first, in batches of any size."""
         rows = _without_frozen(rows, joints)
-        if self.drop_held:
-            rows = _without_held(rows, joints)
-        if self.mend_late:
+        if self.drop_repeated:
+            rows = _without_repeated(rows, joints)
+        if self.shift_late:
             reach = 2 * (LATE_ROWS + 2 * AROUND)  # of a gap, and of one beside it
             rows = _retimed(
                 rows,
@@ -75,9 +81,17 @@ class TimeBase:
 def _retimed(
     rows: Iterable[Rows], times: Callable[[Float, Float], Float], ahead: int, behind: int
 ) -> Iterator[Rows]:
-    """Rows at other times, however they arrive.    times: of the stamps (T,) and lines (L, T) of some rows in a row.
+    """Rows at new times, in batches of any size.
 
-    ahead: rows behind one that may change its time, which are waited for.    behind: rows before it that may.
+    Parameters
+    ----------
+    rows : iterable of (ndarray, ndarray)
+        Stamps (T,) in s and channels (L, T) of consecutive rows.
+    times : callable
+        New times (T,) from the stamps and channels of consecutive rows.
+    ahead, behind : int
+        Number of later and of earlier rows on which a new time depends.
+
     """
     t, lines, done = np.zeros(0), np.zeros((0, 0)), 0
     for more, values in rows:
@@ -94,13 +108,26 @@ def _retimed(
 
 
 def find_time_base(stretches: Sequence[Rows], joints: int) -> TimeBase:
-    """Finds out whether rows were held and whether stamps scatter about a regular clock, from stretches of a log.
+    """Detect repeated messages, late rows and time stamps that scatter around a regular clock.
 
-    Each position is predicted from two neighbours on both sides by a cubic over time. The time base under which this
-    misses least is taken: all rows at their stamps, rows without repeated messages, and then either those behind these
-    at the times of their messages, or all at evenly spaced times (a straight line through the stamps within 0.25 s,
-    anew after each pause). Each must beat the one before it by a tenth. Stamps that are uneven because rows really were
-    sampled so lose nothing: even times then miss more.
+    Each position is interpolated from two neighbours on both sides by a cubic over time. The time base with the least
+    interpolation error is chosen: all rows at their stamps; rows without repeated messages; then either late rows at
+    the times of their messages, or all rows at evenly spaced times (a straight line through the stamps within 0.25 s,
+    fitted anew after each pause). Each must lower the error by a tenth. Rows that really were sampled unevenly keep
+    their stamps, since even times raise their error.
+
+    Parameters
+    ----------
+    stretches : sequence of (ndarray, ndarray)
+        Stamps (T,) in s and channels (L, T), the positions first, of consecutive rows.
+    joints : int
+        Number of positions.
+
+    Returns
+    -------
+    TimeBase
+        The corrections.
+
     """
     frozen = [frozen_rows(t, x, joints) for t, x in stretches]
     whole = [
@@ -112,35 +139,41 @@ def find_time_base(stretches: Sequence[Rows], joints: int) -> TimeBase:
         return TimeBase()
     logged = [(t, _without_turns(x[:joints])) for t, x in whole]
     step = float(np.median(np.concatenate([np.diff(t) for t, _ in logged])))
-    held = [held_rows(t, x, joints) for t, x in whole]
-    share = float(np.concatenate(held).mean())
-    miss, base = _missed(logged), TimeBase(step=step)
+    repeated = [repeated_rows(t, x, joints) for t, x in whole]
+    share = float(np.concatenate(repeated).mean())
+    error, base = _interpolation_error(logged), TimeBase(step=step)
     reasons = []
     if count := sum(int(f.sum()) for f in frozen):
         reasons.append(
-            f"{count} rows are left out, in which every channel repeats the row before until the robot has moved on: "
-            "nothing was measured there"
+            f"{count} frozen rows are dropped: every channel repeats the row before while the robot moves"
         )
     if share > SHARE_HELD:
-        fresh = [(t[~h], q[:, ~h]) for (t, q), h in zip(logged, held, strict=True)]
-        better = _relative(_missed(fresh), miss)
-        if _gain(better) < BETTER:
-            logged, miss = fresh, _missed(fresh)
+        fresh = [(t[~h], q[:, ~h]) for (t, q), h in zip(logged, repeated, strict=True)]
+        better = _ratio(_interpolation_error(fresh), error)
+        if _mean_ratio(better) < BETTER:
+            logged, error = fresh, _interpolation_error(fresh)
             step = float(np.median(np.concatenate([np.diff(t) for t, _ in logged])))
-            base = TimeBase(drop_held=True, step=step)
+            base = TimeBase(drop_repeated=True, step=step)
             reasons.append(
-                f"{100 * share:.2g} % of the rows repeat the message before them while the robot moves and are dropped"
+                f"{100 * share:.2g} % of the rows repeat the previous message while the robot moves and are dropped"
             )
-    found = [one for one in (_even(logged, base), _in_time(logged, base)) if one is not None]
-    tried = [(_gain(_relative(_missed(rows), miss)), one, why) for rows, one, why in found]
-    if tried and (best := min(tried, key=lambda one: one[0]))[0] < BETTER:
+    candidates = [
+        candidate
+        for candidate in (_at_even_times(logged, base), _at_message_times(logged, base))
+        if candidate is not None
+    ]
+    tried = [
+        (_mean_ratio(_ratio(_interpolation_error(rows), error)), candidate, why)
+        for rows, candidate, why in candidates
+    ]
+    if tried and (best := min(tried, key=lambda candidate: candidate[0]))[0] < BETTER:
         share, base, why = best
         reasons.append(why.format(1 / share))
     return replace(base, reason="; ".join(reasons))
 
 
-def _even(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], TimeBase, str] | None:
-    """Rows at evenly spaced times, and the time base that makes them; None where stamps hardly scatter."""
+def _at_even_times(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], TimeBase, str] | None:
+    """Rows at evenly spaced times, the time base and its reason; None if the stamps hardly scatter."""
     step = base.step
     rows_each_side = max(int(CLOCK_SECONDS / step), 2)
     even = [(regular_times(t, rows_each_side, PAUSE_STEPS * step), q) for t, q in logged]
@@ -149,29 +182,42 @@ def _even(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], TimeBase, str
     if scatter <= SCATTER * step or not all((np.diff(t) > 0).all() for t, _ in even):
         return None
     why = (
-        f"time stamps scatter by {1e3 * scatter:.2g} ms about a regular clock, whose times fit the positions {{:.2g}} "
-        "times better and are used"
+        f"time stamps scatter by {1e3 * scatter:.2g} ms around a regular clock and are replaced by its times, which "
+        "fit the positions {:.2g} times better"
     )
     return even, replace(base, smoothing=rows_each_side), why
 
 
-def _in_time(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], TimeBase, str] | None:
-    """Rows at the times of their messages, and the time base that makes them; None where none is late."""
-    if not base.drop_held:
+def _at_message_times(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], TimeBase, str] | None:
+    """Rows at the times of their messages, the time base and its reason; None if no row is late."""
+    if not base.drop_repeated:
         return None
     timed = [(times_of_messages(t, q, base.step), q) for t, q in logged]
     late = sum(int(np.count_nonzero(a != b)) for (a, _), (b, _) in zip(timed, logged, strict=True))
     why = (
-        f"rows behind these that hold the message before theirs ({late} of the rows looked at) are taken at its time, "
-        "which fits the positions {:.2g} times better"
+        f"{late} rows after them carry the message before theirs and get its time, which fits the positions {{:.2g}} "
+        "times better"
     )
-    return (timed, replace(base, mend_late=True), why) if late else None
+    return (timed, replace(base, shift_late=True), why) if late else None
 
 
 def regular_times(t: Float, half: int, pause: float) -> Float:
     """Times on a straight line through the stamps of up to `half` rows on each side, fitted anew after each pause.
 
-    t: (T,) increasing, s.    pause: steps longer than this start a new line, s.
+    Parameters
+    ----------
+    t : ndarray, shape (T,), s
+        Increasing stamps.
+    half : int
+        Rows on each side of the line.
+    pause : float, s
+        Steps longer than this start a new line.
+
+    Returns
+    -------
+    ndarray, shape (T,), s
+        The times.
+
     """
     smooth = t.copy()
     starts = np.flatnonzero(np.diff(t) > pause) + 1
@@ -182,42 +228,57 @@ def regular_times(t: Float, half: int, pause: float) -> Float:
 
 
 def times_of_messages(t: Float, q: Float, step: float) -> Float:
-    """Times (T,) of rows whose messages are behind their stamps after a gap, until one is skipped.
+    """Times of the messages of rows that lag their stamps after a gap, until the logger skips a message.
 
-    Behind each gap up to LATE_ROWS rows are tried as late by whole steps that the gap has room for: they are where
-    positions then follow from their neighbours CLEARLY better by a cubic over time.
-    t: (T,) s.    q: (n, T) positions.    step: s.
+    After each gap up to LATE_ROWS rows are tried with a lag of whole steps that the gap has room for. The lag is
+    adopted if cubics through the neighbours then interpolate the positions CLEARLY better.
+
+    Parameters
+    ----------
+    t : ndarray, shape (T,), s
+        Stamps.
+    q : ndarray, shape (n, T), rad or m
+        Positions.
+    step : float, s
+        Median step.
+
+    Returns
+    -------
+    ndarray, shape (T,), s
+        The times.
+
     """
-    found = t.copy()
+    message_times = t.copy()
     elapsed = np.rint(np.diff(t) / step).astype(np.int64)
     gaps = np.flatnonzero((elapsed > 1) & (elapsed <= LONGEST_GAP)) + 1
     gaps = gaps[(gaps >= AROUND) & (gaps < len(t) - LATE_ROWS - AROUND)]
-    # Rows from AROUND before the gap's end to as many behind those that may be late; of a neighbour's gap once more.
+    # From AROUND rows before the end of the gap to AROUND rows after the last that may be late. A second round takes
+    # account of neighbouring gaps that were corrected in the first.
     rows = gaps[:, None] + np.arange(-AROUND, LATE_ROWS + AROUND)
     lost = elapsed[gaps - 1]
     near = q[:, rows]
     for _ in range(2):
-        now = found[rows]
+        now = message_times[rows]
         best, times = _unevenness(now, near), now.copy()
         enough = CLEARLY * best
         for late in range(1, int(lost.max(initial=1))):
             roomy = np.flatnonzero(late < lost)
             there = near[:, roomy]
             for length in range(1, LATE_ROWS + 1):
-                tried, own = now[roomy], slice(AROUND, AROUND + length)
-                tried[:, own] = t[rows[roomy, own]] - step * late
+                tried, behind = now[roomy], slice(AROUND, AROUND + length)
+                tried[:, behind] = t[rows[roomy, behind]] - step * late
                 error = _unevenness(tried, there)
                 better = error < np.minimum(best, enough)[roomy]
                 best[roomy[better]], times[roomy[better]] = error[better], tried[better]
-        changed, own = (times != now).any(axis=1), slice(AROUND, AROUND + LATE_ROWS)
-        found[rows[changed, own]] = times[changed, own]
-        again = (found[rows] != now).any(axis=1)
+        changed, behind = (times != now).any(axis=1), slice(AROUND, AROUND + LATE_ROWS)
+        message_times[rows[changed, behind]] = times[changed, behind]
+        again = (message_times[rows] != now).any(axis=1)
         rows, near, lost = rows[again], near[:, again], lost[again]
-    return found
+    return message_times
 
 
 def _unevenness(t: Float, q: Float) -> Float:
-    """(G,) r.m.s. of what cubics through two neighbours on both sides miss of positions (n, G, W) at times (G, W)."""
+    """(G,) r.m.s. error of positions (n, G, W) at times (G, W) from cubics through two neighbours on both sides."""
     forward = np.asarray((np.diff(t, axis=1) > 0).all(axis=1))
     t = np.where(forward[:, None], t, np.arange(t.shape[1]))
     missed = _off_cubic(t, q, np.arange(2, t.shape[1] - 2))
@@ -225,7 +286,7 @@ def _unevenness(t: Float, q: Float) -> Float:
 
 
 def _off_cubic(t: Float, q: Float, k: Int) -> Float:
-    # Positions (..., k) less a cubic through two neighbours on both sides, at times (..., W).
+    # Positions (..., k) minus a cubic through two neighbours on both sides, at times (..., W).
     predicted = np.zeros((*q.shape[:-1], len(k)))
     for a in (-2, -1, 1, 2):
         weight = np.ones((*t.shape[:-1], len(k)))
@@ -244,7 +305,7 @@ def _local_line(y: Float, half: int) -> Float:
         total = np.append(0.0, np.cumsum(values))
         return np.asarray(total[high] - total[low])
 
-    # About the first guess of an even clock, so that sums stay small.
+    # Relative to an even clock, so that the sums of squares keep their digits.
     slope = y[-1] / max(len(y) - 1, 1)
     rest, x = y - slope * k, k.astype(np.float64)
     count, first, second = window(np.ones_like(x)), window(x), window(x * x)
@@ -254,11 +315,26 @@ def _local_line(y: Float, half: int) -> Float:
     return np.asarray(slope * k + (mean - tilt * first) / count + tilt * k)
 
 
-def held_rows(t: Float, lines: Float, joints: int) -> Bool:
-    """Which rows (T,) repeat all channels (L, T) of the one before while the robot moves.
+def repeated_rows(t: Float, lines: Float, joints: int) -> Bool:
+    """Rows that repeat all channels of the row before while the robot moves.
 
-    Rows of a single repetition count always. Longer holds count where the position then jumps by more than it changed
-    just before; otherwise, and over a quarter of a second, the robot stands still.
+    A single repeated row always counts. Longer runs count where the position then jumps by more than it changed just
+    before; otherwise, and beyond LONGEST_HOLD, the robot is at rest.
+
+    Parameters
+    ----------
+    t : ndarray, shape (T,), s
+        Times.
+    lines : ndarray, shape (L, T)
+        Channels, the positions first.
+    joints : int
+        Number of positions.
+
+    Returns
+    -------
+    ndarray of bool, shape (T,)
+        Which rows.
+
     """
     same = np.append(False, (lines[:, 1:] == lines[:, :-1]).all(axis=0))
     edges = np.flatnonzero(np.diff(np.concatenate([[False], same, [False]]).astype(np.int8)))
@@ -274,38 +350,39 @@ def held_rows(t: Float, lines: Float, joints: int) -> Bool:
 
 
 def frozen_rows(t: Float, lines: Float, joints: int) -> Bool:
-    """Rows that repeat every channel of the one before two times or more while the robot moves on.
+    """Rows of runs of two or more that repeat every channel of the row before while the robot moves.
 
-    The position then jumps by more than HELD_RATIO times its mean step in the rows around, most of which are fresh.
-    A robot at rest leaves it by steps that are smaller than those after them. Where a logger is faster than what it
-    reads, rows around repeat themselves as well: that is `held_rows`.
+    After such a run the position jumps by more than HELD_RATIO times its mean step in the rows around, most of which
+    carry new values. A robot that leaves rest does so in small, growing steps. If a logger is faster than its source,
+    the rows around repeat as well: see `repeated_rows`.
 
     Parameters
     ----------
-    t : Float
-        (T,) s.
-    lines : Float
-        (L, T) channels, the positions first.
+    t : ndarray, shape (T,), s
+        Times.
+    lines : ndarray, shape (L, T)
+        Channels, the positions first.
     joints : int
         Number of positions.
 
     Returns
     -------
-    Bool
-        (T,) which rows.
+    ndarray of bool, shape (T,)
+        Which rows.
 
     """
-    found = np.zeros(lines.shape[1], dtype=np.bool_)
+    frozen = np.zeros(lines.shape[1], dtype=np.bool_)
     same = _repeats(lines)
     for a, b in _runs_of(same):
-        # A run from the first row at hand on may have begun before it.
+        # A run that starts with the first row may have begun before it.
         if a > 1 and b < len(t) and t[b - 1] - t[a] <= LONGEST_FROZEN:
-            found[a:b] = _is_frozen(lines[:joints], same, a, b)
-    return found
+            frozen[a:b] = _is_frozen(lines[:joints], same, a, b)
+    return frozen
 
 
 def _is_frozen(q: Float, same: Bool, a: int, b: int) -> bool:
-    # Rows a to b - 1 repeat row a - 1. Steps around that end a run of repeated rows are jumps themselves.
+    # Rows a to b - 1 repeat row a - 1. Steps that end other runs of repeated rows are jumps, so they do not show the
+    # usual pace.
     ends = np.r_[max(a - AROUND, 1) : a, b + 1 : min(b + 1 + AROUND, q.shape[1])]
     fresh = ends[~same[ends]]
     usual = fresh[~same[fresh - 1]]
@@ -316,7 +393,7 @@ def _is_frozen(q: Float, same: Bool, a: int, b: int) -> bool:
 
 
 def _repeats(lines: Float) -> Bool:
-    """Rows (T,) in which every channel (L, T) is that of the row before."""
+    """Rows (T,) whose channels (L, T) all equal those of the row before."""
     same = np.append(False, lines[0, 1:] == lines[0, :-1])
     places = np.flatnonzero(same)
     if len(places):
@@ -325,14 +402,14 @@ def _repeats(lines: Float) -> Bool:
 
 
 def _runs_of(same: Bool) -> list[tuple[int, int]]:
-    """First row of each run of two repeated rows or more, and the row behind it."""
+    """First row of each run of two or more repeated rows, and the row after it."""
     edges = np.flatnonzero(np.diff(same, prepend=False, append=False))
     return [(a, b) for a, b in edges.reshape(-1, 2).tolist() if b - a > 1]
 
 
 def _without_frozen(rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
-    # Rows that may belong to a spell wait until the rows behind it are known; all others are passed on as they are.
-    # sent: of the rows at hand so many were passed on, and are there to judge those that follow.
+    # Rows that may belong to a frozen run wait until the rows after it are known; all others are passed on unchanged.
+    # The first `sent` of the buffered rows were passed on already and serve to judge those that follow.
     t, lines, sent = np.zeros(0), np.zeros((0, 0)), 0
     context = AROUND + 2
     for more, values in rows:
@@ -349,19 +426,23 @@ def _without_frozen(rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
         runs = _runs_of(same)
         ready = len(t)
         for a, b in runs:
-            # One that is too long is none, however long it still goes on.
+            # A run that is already too long is no frozen run, so nothing waits for its end.
             if b + AROUND >= len(t) and t[b - 1] - t[a] <= LONGEST_FROZEN:
                 ready = min(ready, a)
         if same[-1] and not same[-2:].all():
             ready = min(ready, len(t) - 1)
         if ready <= sent:
             continue
-        own = slice(sent, ready)
+        passed = slice(sent, ready)
         if not runs:
-            yield t[own], lines[:, own]
+            yield t[passed], lines[:, passed]
         else:
-            fresh = ~frozen_rows(t, lines, joints)[own]
-            yield (t[own], lines[:, own]) if fresh.all() else (t[own][fresh], lines[:, own][:, fresh])
+            fresh = ~frozen_rows(t, lines, joints)[passed]
+            yield (
+                (t[passed], lines[:, passed])
+                if fresh.all()
+                else (t[passed][fresh], lines[:, passed][:, fresh])
+            )
         kept = max(ready - context, 0)
         t, lines, sent = t[kept:].copy(), lines[:, kept:].copy(), ready - kept
     if len(t) > sent:
@@ -369,9 +450,9 @@ def _without_frozen(rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
         yield t[sent:][fresh], lines[:, sent:][:, fresh]
 
 
-def _without_held(rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
-    # A hold at the end is judged when its end is known, or when it is too long; two rows before it say how fast the
-    # robot moved. resting: the last row passed on was one of a long hold, which may go on.
+def _without_repeated(rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
+    # Repeated rows at the end are judged once their run has ended or is too long; two rows before it show how fast
+    # the robot moved. `resting`: the last row passed on belongs to a long run, which may continue.
     t, lines, sent, resting = np.zeros(0), np.zeros((0, 0)), 0, False
     for more, values in rows:
         t = np.concatenate([t, more])
@@ -383,7 +464,7 @@ def _without_held(rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
         ready = len(t) if over else last
         if ready <= sent:
             continue
-        fresh = ~held_rows(t, lines, joints)
+        fresh = ~repeated_rows(t, lines, joints)
         if resting:
             fresh[sent : int(changed[changed >= sent][0]) if (changed >= sent).any() else None] = True
         yield t[sent:ready][fresh[sent:ready]], lines[:, sent:ready][:, fresh[sent:ready]]
@@ -393,8 +474,8 @@ def _without_held(rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
         yield t[sent:], lines[:, sent:]
 
 
-def _missed(stretches: Sequence[Rows]) -> Float:
-    # (n,) root mean square error of positions predicted from two neighbours on both sides, pauses left out.
+def _interpolation_error(stretches: Sequence[Rows]) -> Float:
+    # (n,) r.m.s. error of positions interpolated from two neighbours on both sides, without pauses.
     errors = []
     for t, q in stretches:
         k = np.arange(2, len(t) - 2)
@@ -403,12 +484,12 @@ def _missed(stretches: Sequence[Rows]) -> Float:
     return np.asarray(np.sqrt(np.mean(np.concatenate(errors, axis=1) ** 2, axis=1)))
 
 
-def _relative(after: Float, before: Float) -> Float:
-    # (n,) nan of joints that were missed by nothing: they stand at a position without digits.
+def _ratio(after: Float, before: Float) -> Float:
+    # (n,) ratio of the errors; nan for joints without error, which rest at a rounded position.
     return np.asarray(np.divide(after, before, out=np.full(len(before), np.nan), where=before > 0.0))
 
 
-def _gain(ratio: Float) -> float:
+def _mean_ratio(ratio: Float) -> float:
     # Geometric mean over the joints that move.
     fine = np.isfinite(ratio) & (ratio > 0)
     return float(np.exp(np.mean(np.log(ratio[fine])))) if fine.any() else 1.0
@@ -418,14 +499,14 @@ def _without_turns(q: Float) -> Float:
     return np.asarray(np.unwrap(q, axis=1))
 
 
-# Rows of a log cleaned while they stream: duplicates and missing rows dropped, turns undone, gaps split.
+# Rows of a log, cleaned while they stream: duplicate and incomplete rows dropped, angles unwrapped, split at gaps.
 
-TURN = 2.0 * np.pi
+TURN = 2.0 * np.pi  # rad
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Clean rows of one segment: lines (L, T) of all channels over times t (T,)."""
+    """Clean rows of one segment: channels (L, T) at times t (T,)."""
 
     segment: int
     t: Float
@@ -440,10 +521,26 @@ def pieces(
     first_segment: int,
     time_base: TimeBase | None = None,
 ) -> Iterator[Piece]:
-    """Yields clean pieces in order; a step longer than `longest_step` seconds starts a new segment.
+    """Clean pieces in order; the last piece of every segment is marked.
 
-    time_base: what is done to held rows and time stamps, None = nothing.
-    The last piece of every segment is marked; it may be empty.
+    Parameters
+    ----------
+    chunks : iterator of RawChunk
+        Rows as read.
+    prismatic : sequence of bool
+        Which joints are prismatic, so that their positions are not unwrapped.
+    longest_step : float, s
+        A longer step starts a new segment.
+    first_segment : int
+        Number of the first segment.
+    time_base : TimeBase, optional
+        Corrections of repeated rows and time stamps.
+
+    Yields
+    ------
+    Piece
+        The pieces.
+
     """
     segment, n = first_segment, len(prismatic)
     turning = ~np.array(prismatic)
@@ -457,11 +554,11 @@ def pieces(
     for t, logged in rows if time_base is None else time_base.stream(rows, n):
         before, end_position = end_position, logged[:n, -1].copy()
         unwrapped, turned = _unwrapped(logged[:n], before, turned, turning)
-        lines = [_with(logged, slice(0, n), unwrapped)]
+        lines = [_with_channels(logged, slice(0, n), unwrapped)]
         if motors:
             before, end_motor = end_motor, logged[motors[0], -1].copy()
             unwrapped, turned_motor = _unwrapped(logged[motors[0]], before, turned_motor, turning)
-            lines.append(_with(lines[0], motors[0], unwrapped))
+            lines.append(_with_channels(lines[0], motors[0], unwrapped))
         starts = np.flatnonzero(np.diff(t, prepend=end_time) > longest_step)
         edges = [0, *[int(k) for k in starts if k > 0], len(t)]
         for a, b in pairwise(edges):
@@ -479,9 +576,9 @@ def pieces(
 def clean_rows(
     chunks: Iterable[RawChunk], motors: list[slice] | None = None
 ) -> Iterator[tuple[Float, Float]]:
-    """Complete rows at increasing times: (times (T,), lines (L, T) of all channels), never empty.
+    """Complete rows at increasing times: times (T,) and channels (L, T), never empty.
 
-    motors: takes the lines of the motors' positions, if there are any.
+    The slice of the motor positions among the channels, if there are any, is appended to `motors`.
     """
     end_time = -np.inf
     for chunk in chunks:
@@ -503,8 +600,8 @@ def _finite(chunk: RawChunk) -> tuple[Float, Float]:
         *(x.T for x in (chunk.dq, chunk.tau, chunk.theta, chunk.dtheta, chunk.temperature) if x is not None),
     ]
     parts += [values[None, :] if values.ndim == 1 else values.T for values in chunk.extra.values()]
-    lines = _under_one_another(parts)
-    # A sum is finite only if all its parts are: one look at every value in the usual case.
+    lines = _stacked(parts)
+    # A sum is finite only if all its terms are, which is one pass over the values in the usual case.
     with np.errstate(invalid="ignore"):
         complete = np.isfinite(lines.sum()) and np.isfinite(chunk.t.sum())
     if complete:
@@ -513,8 +610,8 @@ def _finite(chunk: RawChunk) -> tuple[Float, Float]:
     return chunk.t[good], lines[:, good]
 
 
-def _under_one_another(parts: Sequence[Float]) -> Float:
-    """The parts (L_i, T) as one array (L, T): that in which they lie so already, or a copy."""
+def _stacked(parts: Sequence[Float]) -> Float:
+    """The parts (L_i, T) as one array (L, T): their common base if they fill it in this order, else a copy."""
     base = parts[0].base
     if not isinstance(base, np.ndarray) or base.nbytes != sum(part.nbytes for part in parts):
         return np.concatenate(parts)
@@ -527,8 +624,8 @@ def _under_one_another(parts: Sequence[Float]) -> Float:
     return base.reshape(-1, parts[0].shape[1])
 
 
-def _with(lines: Float, index: slice, values: Float) -> Float:
-    # The lines may belong to the chunk that others look at: they are changed in a copy.
+def _with_channels(lines: Float, index: slice, values: Float) -> Float:
+    # Others may read the same chunk, so a copy is changed.
     if np.shares_memory(lines[index], values):
         return lines
     lines = lines.copy()
@@ -542,10 +639,24 @@ def _motor_lines(chunk: RawChunk) -> slice:
 
 
 def _unwrapped(q: Float, before: Float | None, turned: Float, turning: Bool) -> tuple[Float, Float]:
-    """Undoes jumps of a whole turn, to within what a joint can move in one step.
+    """Unwrap jumps of a whole turn, to within a quarter turn, which no joint moves in one step.
 
-    q: (n, T) as logged.    before: (n,) the values that came before.    turned: (n,) turns undone so far.
-    Returns the values on one branch, and the turns undone at their end.
+    Parameters
+    ----------
+    q : ndarray, shape (n, T), rad
+        Positions as logged.
+    before : ndarray, shape (n,), optional
+        The values before the first ones.
+    turned : ndarray, shape (n,)
+        Turns removed so far.
+    turning : ndarray of bool, shape (n,)
+        Which joints are revolute.
+
+    Returns
+    -------
+    tuple of ndarray
+        Unwrapped positions, and the turns removed at their end.
+
     """
     spread = q.max(axis=1) - q.min(axis=1)
     far = np.abs(q[:, 0] - before) if before is not None else np.zeros(len(q))
@@ -559,18 +670,36 @@ def _unwrapped(q: Float, before: Float | None, turned: Float, turning: Bool) -> 
 
 # Windows of clean rows that samples are made from, cut from segments while those are read.
 
-# So long that what a window costs whatever its length is small beside its samples, and so short that those of a 7-joint
-# arm at 1 kHz take 10 MB.
+# s: long enough that the fixed cost of a window is small, short enough that a window of a 7-joint arm at 1 kHz takes
+# 10 MB.
 WINDOW_SECONDS = 60.0
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Clean rows that one window of samples is made from.
+    """Clean rows from which one window of samples is made.
 
-    t: (T,) times.    parts: the rows of all channels one after another, each (L, T_i), views of what was read.
-    Grid samples start..stop of the segment are its own, low..high are computed; ends: whether high is where the
-    segment ends.
+    Attributes
+    ----------
+    trajectory : str
+        Name of the trajectory.
+    segment : int
+        Number of the segment in the log.
+    step : float, s
+        Step of the rows.
+    origin : float, s
+        Time of the first grid sample of the segment.
+    t : ndarray, shape (T,), s
+        Times of the rows.
+    parts : tuple of ndarray, shape (L, T_i)
+        Channels of consecutive rows, as views of what was read.
+    low, high : int
+        Range of grid samples that are computed.
+    start, stop : int
+        Range of grid samples that belong to this window alone; the rest overlaps with its neighbours.
+    ends : bool
+        Whether the segment ends at `high`.
+
     """
 
     trajectory: str
@@ -587,15 +716,28 @@ class Window:
 
     @property
     def lines(self) -> Float:
-        """The rows in one piece, (L, T)."""
+        """The channels in one array, (L, T)."""
         return np.concatenate(self.parts, axis=1)
 
 
 class Cutter:
-    """Cuts the segments of one trajectory into windows, forgetting rows that no later window needs.
+    """Cuts the segments of one trajectory into windows and drops rows that no later window needs.
 
-    step: of its rows, s.    rate: of the grid, Hz.    overlap: grid samples that a window needs on each side.
-    decimation: grid samples a sample.    shortest: s of a segment below which it is left out.
+    Parameters
+    ----------
+    trajectory : str
+        Name of the trajectory.
+    step : float, s
+        Step of its rows.
+    rate : float, Hz
+        Rate of the grid.
+    overlap : int
+        Grid samples that a window needs on each side.
+    decimation : int
+        Grid samples per sample.
+    shortest : float, s
+        Shorter segments are left out.
+
     """
 
     def __init__(
@@ -604,28 +746,28 @@ class Cutter:
         self.trajectory, self.step, self.rate, self.overlap = trajectory, step, rate, overlap
         self.shortest = shortest
         self.size = max(int(WINDOW_SECONDS * rate) // decimation, 1) * decimation
-        # Grid samples known beyond a window before it is cut: enough to know that it is not the last one, so that
-        # where windows end does not depend on how the rows arrived.
+        # Grid samples that must be known beyond a window before it is cut: enough to know that it is not the last,
+        # so that the ends of windows do not depend on how the rows arrived.
         self.ahead = max(self.overlap + 2, self.size // 2)
-        self.held: list[Piece] = []
+        self.pending: list[Piece] = []
         self.done, self.origin = 0, 0.0
 
     def cut(self, piece: Piece) -> Iterator[Window]:
-        """Takes a piece and yields the windows that are complete."""
-        if not self.held:
+        """Add a piece and yield the windows that are complete."""
+        if not self.pending:
             self.done, self.origin = 0, float(piece.t[0])
-        self.held.append(piece)
+        self.pending.append(piece)
         last = float(piece.t[-1])
         enough = (last - self.origin) * self.rate > self.done + self.size + self.ahead + 2
         if not (enough or piece.last):
             return
-        t = np.concatenate([one.t for one in self.held])
-        lines = tuple(one.lines for one in self.held)
+        t = np.concatenate([part.t for part in self.pending])
+        lines = tuple(part.lines for part in self.pending)
         count = math.floor((float(t[-1]) - self.origin) * self.rate + 1e-6) + 1
         if not (piece.last and self.done == 0 and t[-1] - self.origin < self.shortest):
             yield from self._complete(piece, t, lines, count)
         if piece.last:
-            self.held = []
+            self.pending = []
         else:
             self._forget()
 
@@ -646,18 +788,18 @@ class Cutter:
             self.done = stop
 
     def _forget(self) -> None:
-        # A window takes up to two rows before the first time that it needs.
+        # A window uses up to two rows before its first time.
         needed = self.origin + (self.done - self.overlap - 8) / self.rate
-        while len(self.held) > 1 and np.count_nonzero(self.held[1].t < needed) > 2:
-            del self.held[0]
+        while len(self.pending) > 1 and np.count_nonzero(self.pending[1].t < needed) > 2:
+            del self.pending[0]
 
 
 def between(parts: tuple[Float, ...], start: int, stop: int) -> tuple[Float, ...]:
-    """Columns start..stop of parts that stand side by side."""
-    found, at = [], 0
+    """Columns start..stop of arrays that lie side by side."""
+    selected, at = [], 0
     for part in parts:
         a, b = max(start - at, 0), min(stop - at, part.shape[1])
         if b > a:
-            found.append(part[:, a:b])
+            selected.append(part[:, a:b])
         at += part.shape[1]
-    return tuple(found) or (parts[0][:, :0],)
+    return tuple(selected) or (parts[0][:, :0],)

@@ -32,7 +32,7 @@ from dynid.terms.friction import WIDTH, direction
 from dynid.terms.nominal import Nominal, NominalTerm
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS, RigidBody
 from dynid.terms.term import Terms
-from dynid.verbs.statics import Standstill, find_poses
+from dynid.verbs.statics import find_poses
 
 # How the unknowns of the payload estimate enter the coefficients of one joint's equations.
 
@@ -345,7 +345,7 @@ class LoadLogs:
         if robot.drive.coupled or run.terms.channels() or robot.has_mimic:
             return None
         try:
-            poses = find_poses(self.loaded.of_robot(robot), Standstill())
+            poses = find_poses(self.loaded.of_robot(robot))
         except UnfitDataError:
             return None
         if len(poses) < LEAST_POSES:

@@ -32,6 +32,7 @@ from dynid.robot.model import RobotModel
 from dynid.rows.torque import StaticRows
 from dynid.run.result import Identification
 from dynid.signals.samples import poses_at_rest
+from dynid.signals.settings import Standstill
 from dynid.terms.exports import MotionBasis
 from dynid.terms.term import Terms
 
@@ -86,31 +87,6 @@ class StaticPoses:
 
     def __len__(self) -> int:
         return len(self.q)
-
-
-@dataclass(frozen=True)
-class Standstill:
-    """Definition of a static pose: every joint is slower than `still` for at least `dwell` after `settle`.
-
-    Attributes
-    ----------
-    still : float, rad/s (m/s)
-    dwell, settle : float, s
-    away : float, rad (m)
-        Distance from its position at which a joint must have been for its direction of approach to be known.
-
-    """
-
-    still: float = 2e-3
-    dwell: float = 0.3
-    settle: float = 0.2
-    away: float = 5e-3
-
-    def __post_init__(self) -> None:
-        if not (self.still > 0 and self.dwell > 0 and self.settle >= 0 and self.away > 0):
-            raise UsageError(
-                "standstill-settings", found=str(self), expected="still, dwell, away > 0, settle >= 0"
-            )
 
 
 def find_poses(log: Log, settings: Standstill | None = None) -> StaticPoses:
@@ -342,7 +318,7 @@ class TwoStep:
     one_shot: Identification
 
 
-def balanced(robot: RobotModel, poses: StaticPoses, tolerance: float = 5e-3) -> BalancedPoses:
+def balanced(robot: RobotModel, poses: StaticPoses, tolerance: float = Standstill.tolerance) -> BalancedPoses:
     """Average measurements of the same pose over both directions of approach, joint by joint.
 
     If a joint has poses approached from both sides, its other poses are not used, because friction offsets them.
