@@ -219,10 +219,10 @@ class TestWorkbook(LogReaderContract):
 
 
 def test_every_registered_reader_is_tested_here() -> None:
-    # A LeRobot data set and a recording are folders of Parquet files: they have no first bytes (recordings are tested in
-    # tests/recording). Printed messages and named values hold no
-    # columns of any name, nor do YAML, traces and ports of a dump: their tests stand in tests/log, test_messages.py,
-    # test_text_forms.py, test_yaml_files.py, test_traces.py and test_port_folders.py.
+    # A LeRobot data set and a recording are folders of Parquet files: they have no first bytes, and tests/recording has
+    # the tests of recordings. Printed messages and named values hold no columns of any name, nor do YAML, traces and
+    # ports of a dump: their tests are in tests/log, test_messages.py, test_text_forms.py, test_yaml_files.py,
+    # test_traces.py and test_port_folders.py.
     kinds = {CsvReader, ParquetReader, BagReader, NpzReader, NpyReader, MatReader, Hdf5Reader, TorchReader}
     assert {type(reader) for reader in READERS.values()} == kinds | {
         JsonReader, LeRobotReader, PortFolderReader, EchoReader, YamlReader, XmlMessagesReader, NamedValuesReader,
