@@ -51,7 +51,7 @@ def locked(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> F
 
 
 def locked_int(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Int:
-    """Return a read-only int64 copy of values, as `locked`.
+    """Return a read-only int64 copy of values, checked like those of `locked`.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def locked_int(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) 
 
 
 def locked_bool(values: npt.ArrayLike, shape: tuple[int | None, ...], name: str) -> Bool:
-    """Return a read-only bool copy of values, as `locked`."""
+    """Return a read-only bool copy of values, checked like those of `locked`."""
     return _locked(_owned_copy(values, np.bool_), shape, name)
 
 

@@ -71,10 +71,11 @@ def _late_torque(remains: Remains, joint: int) -> tuple[Feature, ...]:
     )
 
     def words(seconds: Float, std: Float, turns: bool = False) -> Words:
-        late, way = float(seconds[0]), "late" if seconds[0] > 0 else "early"
+        late = float(seconds[0])
+        way, order = ("late", "after") if late > 0 else ("early", "before")
         return Words(
-            f"torque turns round {way}" if turns else f"torque comes {way}",
-            f"By {1e3 * abs(late):.2g} +- {2e3 * float(std[0]):.1g} ms against the motion, which explains "
+            f"torque reverses {order} velocity" if turns else f"torque is {way}",
+            f"By {1e3 * abs(late):.2g} +- {2e3 * float(std[0]):.1g} ms relative to the motion. This explains "
             "{figures}.",
             f'Friction that builds up on the way: try {{ term = "friction" }}; or {delay}.'
             if turns

@@ -50,7 +50,7 @@ _MARK = object()
 
 @dataclass(frozen=True)
 class _Name:
-    """A name in the index, which is compared with known names and never imported."""
+    """Name of a Python object in the file; it is compared with the names of tensor types, and nothing is imported."""
 
     module: str
     name: str
