@@ -126,7 +126,7 @@ def test_a_zero_is_told_beyond_its_interval_in_units_of_its_joint(
     assert len(notices) == (sure > (1.0 if slides else 0.5))
     for notice in notices:
         assert f"{value:.2g} +- {half:.1g} {'mm' if slides else 'degrees'}" in notice.found
-        assert ("No encoder is mounted so far off" in notice.do) == (sure > (20.0 if slides else 10.0))
+        assert ("too large for an encoder" in notice.do) == (sure > (20.0 if slides else 10.0))
 
 
 @pytest.mark.parametrize(("rate", "half", "seconds"), [(0.4, 0.01, 1800.0), (-0.4, 0.3, 7200.0)])
