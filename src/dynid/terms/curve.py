@@ -150,6 +150,9 @@ class CurveTerm(ShapedTerm):
     selection = Selection(Role.FRICTION, FRICTION, _by_form)
     form: ClassVar[FrictionForm | None] = None
 
+    def __post_init__(self) -> None:
+        check_shapes(self)
+
     @property
     @abstractmethod
     def coefficients(self) -> tuple[Coefficient, ...]:
@@ -434,8 +437,7 @@ def check_shapes(term: CurveTerm) -> None:
     """Raise UsageError for a shape that is not finite, or not positive although it must be."""
     for shape in term.shapes:
         value: ShapeValue = getattr(term, shape.name)
-        given: Sequence[float] = () if value is None else value if isinstance(value, tuple) else (value,)
-        for number in given:
+        for number in () if value is None else np.atleast_1d(value).tolist():
             if not np.isfinite(number) or (shape.positive and not number > 0):
                 raise UsageError(
                     "shape-values",

@@ -14,7 +14,7 @@ from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples, poses_at_rest
 from dynid.terms.channel import channel
-from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, c_texts, check_shapes
+from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, c_texts
 from dynid.terms.exports import (
     Dry,
     Extent,
@@ -372,9 +372,6 @@ class SaturatingViscous(CurveTerm):
     # From a hundredth of the peak velocity (nearly a step) to ten times the peak velocity (nearly a straight line).
     shapes = (Shape("velocity", "rad/s", "m/s", 0.5, bounds=lambda _, at: (1e-2 * at.peak, 10.0 * at.peak)),)
     form = FrictionForm("saturating", ("viscous",), (0.2, 0.4, 0.6, 0.8))
-
-    def __post_init__(self) -> None:
-        check_shapes(self)
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Hyperbola."""

@@ -19,7 +19,6 @@ from dynid.terms.curve import (
     Shape,
     ShapeValue,
     c_texts,
-    check_shapes,
     range_of,
     shape_table,
     shape_values,
@@ -82,9 +81,6 @@ class SmoothCoulomb(CurveTerm):
     words = TermWords(symbols=(Symbol("fc", "f", "c", "Coulomb friction"),))
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     shapes = (Shape("width", *_SPEED, 0.02, bounds=lambda _, at: (1e-4 * at.peak, at.peak)),)
-
-    def __post_init__(self) -> None:
-        check_shapes(self)
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The smoothed sign."""
@@ -150,7 +146,7 @@ class Stribeck(CurveTerm):
     shapes = (Shape("velocity", *_SPEED, 0.1, bounds=_low_speeds),)
 
     def __post_init__(self) -> None:
-        check_shapes(self)
+        super().__post_init__()
         if not (self.exponent > 0 and self.width >= 0):
             raise UsageError(
                 "stribeck",
@@ -206,9 +202,6 @@ class Sigmoid(CurveTerm):
         Shape("slope", *_INVERSE, 20.0, bounds=lambda _, at: (2.0 / at.peak, 2e4 / at.peak)),
         Shape("shift", *_SPEED, 0.0, False, lambda _, at: (-0.5 * at.peak, 0.5 * at.peak)),
     )
-
-    def __post_init__(self) -> None:
-        check_shapes(self)
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Sigmoid minus its value at rest."""
@@ -273,7 +266,7 @@ class ZolloFriction(CurveTerm):
     )
 
     def __post_init__(self) -> None:
-        check_shapes(self)
+        super().__post_init__()
         check_width(self.width)
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
@@ -336,9 +329,6 @@ class Presliding(CurveTerm):
             "distance", "rad", "m", 1e-3, bounds=lambda _, at: (1e-6 * at.span, min(0.1 * at.span, at.reach))
         ),
     )
-
-    def __post_init__(self) -> None:
-        check_shapes(self)
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The state z along the samples, starting from the past motion."""

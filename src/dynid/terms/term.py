@@ -818,12 +818,10 @@ def proposal_by_joint(robot: RobotModel, term: Term, label: str, option: str, **
 
     """
     fields: dict[str, Any] = {
-        "variants": (term,),
         "places": tuple(column.owner for column in term.columns(robot)),
         "build": lambda places: on_joints(term, named_joints(robot, places)),
     }
-    chosen = term.selection
-    return Proposal(label, chosen.role or Role.ROBOT, chosen.question, option=option, **(fields | more))
+    return proposal_of_robot(robot, term, label, option, **(fields | more))
 
 
 def by_joint(

@@ -49,6 +49,11 @@ WARN, WARN_SLIDE = float(np.radians(0.5)), 1e-3
 LARGE, LARGE_SLIDE = float(np.radians(10.0)), 2e-2
 
 
+def _shown_unit(slides: bool) -> tuple[str, float]:
+    # Unit in which messages give an offset, and its number per m or rad.
+    return ("mm", 1e3) if slides else ("degrees", 180.0 / np.pi)
+
+
 def _zero_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
     """Derivative of the torque of all joints with respect to the joint's position."""
     robot, motion = remains.robot, remains.motion
@@ -58,7 +63,7 @@ def _zero_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
     (line,) = term.lines(robot, motion)
     if not line.any():
         return ()
-    unit, factor = ("mm", 1e3) if robot.prismatic[joint] else ("degrees", 180.0 / np.pi)
+    unit, factor = _shown_unit(robot.prismatic[joint])
 
     def words(size: Float, _: Float) -> Words:
         return Words(
@@ -80,7 +85,7 @@ def _zero_notices(term: ZeroOffset, effect: FittedEffect) -> Iterator[Notice]:
         if abs(value) - half <= (WARN_SLIDE if slides else WARN):
             continue
         name = effect.robot.joint_names[j]
-        unit, factor = ("mm", 1e3) if slides else ("degrees", 180.0 / np.pi)
+        unit, factor = _shown_unit(slides)
         large = abs(value) - half > (LARGE_SLIDE if slides else LARGE)
         do = (
             f"calibrate the joint, or add {value:.4g} {'m' if slides else 'rad'} to its position.offset under "
