@@ -16,7 +16,7 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Column, Kind, LogFacts, Question, Role, Scale, Side, Symbol, Traits
 from dynid.terms.nominal import NominalTerm
-from dynid.terms.payload import UNSURE, outermost, unsure_description
+from dynid.terms.payload import UNSURE, knows_masses, outermost, prior_covariance
 from dynid.terms.residual_tests import (
     BodyParameters,
     Declared,
@@ -105,11 +105,11 @@ def common_scale(fit: FitAnalysis) -> CommonScale | None:
 
     """
     robot, base = fit.robot, fit.body_parameters
-    if base is None or not np.isfinite(robot.inertia_prior).all() or (robot.inertia_prior[:, 0] <= 0).any():
+    if base is None or not knows_masses(robot):
         return None
     shown = gravity_parameters(fit, base)
     described = shown.matrix @ robot.inertia_prior.ravel()
-    unsure = shown.matrix @ unsure_description(robot) @ shown.matrix.T
+    unsure = shown.matrix @ prior_covariance(robot) @ shown.matrix.T
     if len(described) < 2 or not np.isfinite(shown.covariance).all():
         return None
     factor = 1.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Self
+from dataclasses import replace
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -110,8 +111,11 @@ class NominalTerm(Term):
             )
 
     def near(self, robot: RobotModel, values: Mapping[str, float]) -> Self:
-        """The term about values of its parameters, by name; itself if it is always about zero."""
-        return self
+        """The term about values of its parameters, by name; unchanged if it has no field `about`."""
+        if "about" not in self.__dataclass_fields__:
+            return self
+        about = tuple(values.get(column.name, 0.0) for column in self.columns(robot))
+        return cast(Self, replace(cast(Any, self), about=about))
 
     @property
     def nominal(self) -> Nominal:

@@ -187,11 +187,11 @@ def find_load(fit: FitAnalysis) -> Load | None:
 
     """
     robot, base = fit.robot, fit.body_parameters
-    if base is None or not np.isfinite(robot.inertia_prior).all() or (robot.inertia_prior[:, 0] <= 0).any():
+    if base is None or not knows_masses(robot):
         return None
     B = base.matrix
     distance = base.value - B @ robot.inertia_prior.ravel()
-    C = base.covariance + B @ unsure_description(robot) @ B.T
+    C = base.covariance + B @ prior_covariance(robot) @ B.T
     scale = np.sqrt(np.diag(C))
     scale = np.where(scale > 0, scale, 1.0)
     C, d = C / np.outer(scale, scale), distance / scale
@@ -222,7 +222,12 @@ def _load(robot: RobotModel, C: Float, d: Float, B: Float, body: int) -> Load:
     )
 
 
-def unsure_description(robot: RobotModel) -> Float:
+def knows_masses(robot: RobotModel) -> bool:
+    """Whether the robot file has the inertial parameters of every link, with positive masses."""
+    return bool(np.isfinite(robot.inertia_prior).all() and (robot.inertia_prior[:, 0] > 0).all())
+
+
+def prior_covariance(robot: RobotModel) -> Float:
     """Covariance (10 nb, 10 nb) of the inertial parameters in the robot file, independent between links."""
     covariance = np.zeros((10 * robot.n_bodies, 10 * robot.n_bodies))
     for i, body in enumerate(robot.inertia_prior):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -203,10 +203,6 @@ class TorqueDelay(NominalTerm):
             acting = joint_indices(robot, self.joints)
             return tuple(Column(f"delay{j + 1}", "s", self.name, j, prior=0.0) for j in acting)
         return (Column("delay", "s", self.name, 0, prior=0.0, of=Of.ROBOT),)
-
-    def near(self, robot: RobotModel, values: Mapping[str, float]) -> TorqueDelay:
-        """The term about delays, s, by name of the parameter; 0 for parameters without a value."""
-        return replace(self, about=tuple(values.get(column.name, 0.0) for column in self.columns(robot)))
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """Change of the nominal torque per second of delay: minus its derivative, or a secant."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -167,10 +167,6 @@ class ZeroOffset(NominalTerm):
             Column(f"zq{j + 1}", "m" if robot.prismatic[j] else "rad", self.name, j, prior=0.0)
             for j in joint_indices(robot, self.joints)
         )
-
-    def near(self, robot: RobotModel, values: Mapping[str, float]) -> ZeroOffset:
-        """The term about offsets, rad (m), by name of the parameter; 0 for parameters without a value."""
-        return replace(self, about=tuple(values.get(column.name, 0.0) for column in self.columns(robot)))
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
         """Central differences, or secants, at the offsets of the previous joints."""
