@@ -254,7 +254,7 @@ class Arctangent(CurveTerm):
     shapes = (Shape("bend", "rad/s", "m/s", 0.1),)
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
-        return np.arctan(samples.dq[:, joint] / shape[0])[None, :]
+        return np.asarray(np.arctan(samples.dq[:, joint] / shape[0]))[None, :]
 
 
 @pytest.mark.parametrize("bend", [-1.0, (0.1, 0.0), float("nan"), [0.1, -2.0]])
