@@ -373,6 +373,16 @@ def some_scores() -> Any:
     return Sums.of_arrays(tau, 0.9 * tau).scores(Origin.TRAINING, ("a",), ("t",))
 
 
+def levels_in(call: ast.Call) -> set[str]:
+    """Levels that a call names, of those that are printed with a code."""
+    named = {
+        one.attr.lower()
+        for one in ast.walk(call)
+        if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "Level"
+    }
+    return named & {"note", "warning", "doubt"}
+
+
 def printed() -> dict[str, set[str]]:
     """As what each code appears, by the calls that name it in the source."""
     levels = {"warn": "warning", "note": "note", "claim": "doubt"}
@@ -385,7 +395,9 @@ def printed() -> dict[str, set[str]]:
         if isinstance(node, ast.Call)
     )
     for node in calls:
-        texts = [one.value for one in node.args if isinstance(one, ast.Constant)]
+        inner = node.args[0] if ast.unparse(node.func) == "Hypothesis" else None
+        named_in = inner.args if isinstance(inner, ast.Call) else node.args
+        texts = [one.value for one in named_in if isinstance(one, ast.Constant)]
         if (
             not texts
             or not isinstance(texts[0], str)
@@ -399,14 +411,8 @@ def printed() -> dict[str, set[str]]:
             named.add(levels[name])
         elif (name in ERRORS or name == "fail") and first:
             named.add("error")
-        elif name == "Diagnostic":
-            named.add(ast.unparse(node.args[0]).split(".")[-1].lower())
-        elif name == "Notice":
-            named |= {
-                one.attr.lower()
-                for one in ast.walk(node)
-                if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "Level"
-            }
+        elif name in ("Finding", "Hypothesis"):
+            named |= levels_in(node)
         elif name == "Rival":
             named.add("doubt")
         elif name == "FeatureGroup":

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import Diagnostics, Finding, Level
 from dynid.diagnosis.diagnosis import compare_with_description, every_diagnosis, report_missing_effects
 from dynid.diagnosis.input_checks import check_negative_friction
 from dynid.diagnosis.load_times import prove_load
@@ -32,7 +32,7 @@ from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.gain import DriveGain, heaviness, size_against_description
 from dynid.terms.gravity_tilt import across, find_tilt
 from dynid.terms.payload import find_load
-from dynid.terms.residual_tests import FeatureGroup, Level, Notice, TermWords
+from dynid.terms.residual_tests import FeatureGroup, Hypothesis, TermWords
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
 from dynid.terms.torque_delay import find_delay
@@ -554,9 +554,9 @@ class Sagging(Viscous):
     name: str = "sagging"
     words = TermWords(
         group=FeatureGroup("sagging", "residual against nothing"),
-        lacking=lambda fit: [Notice("sagging", Level.WARNING, f"{len(fit.joints)} joints sag")],
+        lacking=lambda fit: [Finding(Level.WARNING, "sagging", f"{len(fit.joints)} joints sag")],
         against_description=lambda _: [
-            Notice("sagging", Level.NOTE, "as described", instead_of=("payload",))
+            Hypothesis(Finding(Level.NOTE, "sagging", "as described"), instead_of=("payload",))
         ],
     )
 

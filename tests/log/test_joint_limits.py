@@ -13,7 +13,7 @@ import pytest
 
 import dynid
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base.diagnostics import Diagnostics, Finding
 from dynid.kernel import inverse_dynamics
 from dynid.log.checks import check_log
 from dynid.log.joints import BESIDE, OUTSIDE, RangeWatch, half_turn
@@ -46,7 +46,7 @@ def motion(robot: RobotModel, seed: int, share: float = 0.95) -> Float:
 
 def found(
     robot: RobotModel, q: Float, path: Path, unit: str = "rad", **position: dict[str, float]
-) -> list[Diagnostic]:
+) -> list[Finding]:
     """What a check says of zeros of positions (T, n) in rad or m, logged in a unit."""
     columns = {f"p{j + 1}": q[:, j] / UNITS[unit] for j in range(robot.n)}
     mapping: dict[str, Any] = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.diagnosis.finding import Curve
+from dynid.base.diagnostics import Curve, Evidence, Finding, Level
+from dynid.base.errors import Place
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.terms.residual_tests import ALARM, LEAST_SHARE
 
@@ -18,9 +19,18 @@ def counts(share: float, p_value: float) -> bool:
     return p_value < ALARM and share >= LEAST_SHARE
 
 
-def level(analysis: ResidualAnalysis, joint: int, share: float) -> str:
-    """How much an effect matters: "warning" where it moves the joint's torque by a percent, else "note"."""
-    return "warning" if analysis.relevance(joint, share) >= MATTERS else "note"
+def level(analysis: ResidualAnalysis, joint: int, share: float) -> Level:
+    """How much an effect matters: a warning where it moves the joint's torque by a percent, else a note."""
+    return Level.WARNING if analysis.relevance(joint, share) >= MATTERS else Level.NOTE
+
+
+def joint_finding(
+    analysis: ResidualAnalysis, code: str, joint: int, title: str, text: str, advice: str, evidence: Evidence
+) -> Finding:
+    """Finding on one joint, whose name goes before the title; its level is that of the evidence's share."""
+    how_much, name = level(analysis, joint, evidence.share), analysis.robot.joint_names[joint]
+    place, title = Place(joint=name), f"{name}: {title}"
+    return Finding(how_much, code, text, place, title=title, advice=advice, evidence=evidence)
 
 
 def figures(analysis: ResidualAnalysis, joint: int, share: float, p_value: float) -> str:

@@ -558,7 +558,7 @@ def open_log(
     chosen = [_selection(one) for one in selection] or [Selection()]
     log = read_log(list(paths), robot, mapping, chosen, channels)
     if not log.has_effort:
-        remarks = [one for one in log.remarks if one.identifier == "not-measured" and "effort" in one.text]
+        remarks = [one for one in log.remarks if one.code == "not-measured" and "effort" in one.text]
         texts = [one.text for one in remarks]
         asked = (
             [] if texts or not Path(experiment.file).is_file() else questions_of_effort(Path(experiment.file))

@@ -361,7 +361,7 @@ def _report_without_gravity(
 
 def all_turned(diagnostics: Diagnostics) -> bool:
     """Whether every effort was found to be of the other sign, accepted or not; one joint's is claimed of that joint."""
-    return any(one.identifier == "torque-sign" and one.place.joint is None for one in diagnostics)
+    return any(one.code == "torque-sign" and one.place.joint is None for one in diagnostics)
 
 
 def _claim_turned(names: Sequence[str], fits: Mapping[int, _PriorFit], diagnostics: Diagnostics) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base.diagnostics import Diagnostics, Finding
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
 from dynid.base.records import Overview, dataclass, listed
 from dynid.base.toml import validate
@@ -100,7 +100,7 @@ def mapped_tables(
     mapping: ChannelMap | None,
     select: Sequence[Selection | str],
     extra: Sequence[str],
-) -> tuple[Source, tuple[Diagnostic, ...]]:
+) -> tuple[Source, tuple[Finding, ...]]:
     """The tables as a source, of the robot with joints held of which there are no columns, and remarks.
 
     mapping: None = dynid's own column names.    select: trajectories, by name or pattern.    extra: further columns.
@@ -271,7 +271,7 @@ def _with_parts_together(tables: list[Table], mapping: ChannelMap) -> list[Table
     return whole if whole and all(wanted <= {*one.column_names} for one in whole) else tables
 
 
-def _held(source: Source, remarks: tuple[Diagnostic, ...]) -> Log:
+def _held(source: Source, remarks: tuple[Finding, ...]) -> Log:
     """The log of a source, in which joints whose effort says nothing are held where they are."""
     log = Log(source.robot, source, source.trajectories, remarks)
     if not log.mapping.effort:
@@ -393,7 +393,7 @@ class Log:
     robot: RobotModel
     source: Source
     trajectories: tuple[Trajectory, ...]
-    own_remarks: tuple[Diagnostic, ...] = ()
+    own_remarks: tuple[Finding, ...] = ()
     resting: Mapping[str, float] = field(default_factory=dict)
     free: Log | None = None
     ignored_efforts: frozenset[str] = frozenset()
@@ -419,7 +419,7 @@ class Log:
         values = {joint: robot.locked[joint] for joint in gone}
         return self._holding(values, self._elsewhere(values)) if gone else self
 
-    def _elsewhere(self, values: Mapping[str, float]) -> tuple[Diagnostic, ...]:
+    def _elsewhere(self, values: Mapping[str, float]) -> tuple[Finding, ...]:
         # Joints that a model holds and that stand elsewhere in this log, or move in it.
         remarks = Diagnostics()
         for joint, at in values.items():
@@ -435,7 +435,7 @@ class Log:
                 )
         return tuple(remarks)
 
-    def _holding(self, values: Mapping[str, float], remarks: Sequence[Diagnostic] = ()) -> Log:
+    def _holding(self, values: Mapping[str, float], remarks: Sequence[Finding] = ()) -> Log:
         robot = lock_joints(self.robot, values).robot
         resting = {joint: at for joint, at in self.resting.items() if joint not in values}
         return replace(self, robot=robot, own_remarks=(*self.own_remarks, *remarks), resting=resting)
@@ -446,7 +446,7 @@ class Log:
         locked(self.robot, values, reason, remarks)
         return self._holding(values, tuple(remarks)) if values else self
 
-    def without_efforts(self, joints: Sequence[str], remarks: Sequence[Diagnostic] = ()) -> Log:
+    def without_efforts(self, joints: Sequence[str], remarks: Sequence[Finding] = ()) -> Log:
         """The log in which some joints are `unmeasured`: their motion is used, their equations are left out."""
         if not joints:
             return self
@@ -587,7 +587,7 @@ class Log:
         return self.mapping.gives_torque
 
     @property
-    def remarks(self) -> tuple[Diagnostic, ...]:
+    def remarks(self) -> tuple[Finding, ...]:
         """What the readers of the files have to say to the user, and which joints are held as they are not there."""
         of_tables = (one for table in self.tables for one in getattr(table, "remarks", ()))
         return (*self.own_remarks, *of_tables)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import DynidError, InputError, Place, RefusedError
 from dynid.base.records import dataclass
 from dynid.log.log import ColumnInfo, Text
@@ -138,10 +138,10 @@ class ArrayTable:
         self.constants = {one.name: value for one in arrays if (value := _one_number(one)) is not None}
         self.left_out = (*(_told(one) for one in arrays if one not in usable), *left_out)
         turned = [field.array.name for field in fields if field.axis == 1 and min(field.array.shape) > 1]
-        self.remarks: tuple[Diagnostic, ...] = (
+        self.remarks: tuple[Finding, ...] = (
             (
-                Diagnostic(
-                    Severity.NOTE,
+                Finding(
+                    Level.NOTE,
                     "transposed",
                     f"rows run along the second axis of {', '.join(turned[:8])}",
                     Place(file=str(path)),
@@ -152,7 +152,7 @@ class ArrayTable:
         )
         if longer:
             text = f"{', '.join(longer[:8])} have one row more than the others, the last, which is left out"
-            note = Diagnostic(Severity.NOTE, "last-row", text, Place(file=str(path)))
+            note = Finding(Level.NOTE, "last-row", text, Place(file=str(path)))
             self.remarks = (*self.remarks, note)
 
     @property

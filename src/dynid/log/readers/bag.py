@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base.diagnostics import Diagnostics, Finding
 from dynid.base.errors import InputError, Place
 from dynid.base.records import dataclass
 from dynid.base.registry import meant
@@ -738,7 +738,7 @@ class BagTable:
         found: Survey,
         topics: tuple[Topic, ...] = (),
         wanted: Wanted | None = None,
-        remarks: tuple[Diagnostic, ...] = (),
+        remarks: tuple[Finding, ...] = (),
     ) -> None:
         self.survey, self.topics = found, topics
         self.path = found.path

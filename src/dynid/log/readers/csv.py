@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import InputError, Place
 from dynid.base.records import dataclass, few
 from dynid.base.tables import codes_of, numbers_of, reader_of
@@ -85,7 +85,7 @@ class CsvTable:
         self.constants = dialect.stated
         plain = dialect.delimiter == "," and dialect.decimal == "." and dialect.named
         place = Place(file=str(path))
-        notes = [Diagnostic(Severity.NOTE, "dialect", dialect.words, place)] if found and not plain else []
+        notes = [Finding(Level.NOTE, "dialect", dialect.words, place)] if found and not plain else []
         self._units = {one: unit for one, unit in zip(dialect.names, dialect.in_cells, strict=False) if unit}
         self._cut = cut_off(path, dialect)
         if self._cut is not None and self._cut[1] != END_TAG:
@@ -94,10 +94,10 @@ class CsvTable:
             text = f"the last line, '{shown}', has fewer cells than the rows and is left out"
             if count > 1:
                 text = f"the last {count} lines, from '{shown}' on, have fewer cells than the rows and are left out"
-            notes.append(Diagnostic(Severity.WARNING, "last-line", text, place))
+            notes.append(Finding(Level.WARNING, "last-line", text, place))
         if self.unlike:
             text = f"several columns of one name, which differ, are left out: {few(self.unlike, NAMED)}"
-            notes.append(Diagnostic(Severity.WARNING, "columns-of-one-name", text, place))
+            notes.append(Finding(Level.WARNING, "columns-of-one-name", text, place))
         self.remarks = tuple(notes)
 
     @property

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import InputError, Place
 from dynid.log.log import ColumnInfo, Text
 from dynid.log.readers.parquet import ParquetTable
@@ -118,12 +118,12 @@ class LeRobotTable:
             )
         return part
 
-    def _told(self) -> Iterator[Diagnostic]:
+    def _told(self) -> Iterator[Finding]:
         place = Place(file=str(self.path))
         claimed = self._about.get("total_frames")
         if isinstance(claimed, int) and claimed != self.row_count:
             text = f"meta/info.json claims {claimed} rows, {self.row_count} are there"
-            yield Diagnostic(Severity.WARNING, "row-count", text, place)
+            yield Finding(Level.WARNING, "row-count", text, place)
 
 
 def _info(path: Path) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
-from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import InputError, Place
 from dynid.base.records import dataclass
 from dynid.log.clocks import Series
@@ -147,7 +147,7 @@ class _SideBySide:
         of, count = "signal" if layout.signals else "joint", len(layout.names)
         text = f"each row is one {of}'s, by '{layout.key}': the {count} of a moment are put side by side"
         text += "" if layout.clock else ", at the time of the first of them"
-        note = Diagnostic(Severity.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
+        note = Finding(Level.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
         self.remarks = (*getattr(table, "remarks", ()), note)
 
     def number(self, cell: str) -> float:
@@ -439,7 +439,7 @@ class _FilledCells:
         self.column_names = names
         self.row_count: int | None = len(rows)
         self._table, self._rows, self._numbers = table, rows, numbers
-        note = Diagnostic(Severity.NOTE, "empty-cells", said, Place(file=str(table.path)))
+        note = Finding(Level.NOTE, "empty-cells", said, Place(file=str(table.path)))
         self.remarks = (*getattr(table, "remarks", ()), note)
 
     def __getattr__(self, name: str) -> Any:
@@ -646,7 +646,7 @@ class _BlocksOnOneClock(SeriesOnOneClock):
             f"the rows of each {key} stand in one piece, {len(times)} one behind the other: they are put side by side, "
             f"at the times of {self.rows_of}"
         )
-        note = Diagnostic(Severity.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
+        note = Finding(Level.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
         self.remarks = (*getattr(table, "remarks", ()), note)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import InputError, Place
 from dynid.log.clocks import Series
 from dynid.log.log import ColumnInfo, ManyTopics, Table, Text
@@ -126,7 +126,7 @@ class SignalFolder:
         if left:
             shown = ", ".join(f"{file.name} ({what})" for file, what in left.items())
             text = f"{', '.join(self._tables)} are read, {rows} rows each; no part of it: {shown}"
-            self.remarks += (Diagnostic(Severity.NOTE, "other-files", text, Place(file=str(path))),)
+            self.remarks += (Finding(Level.NOTE, "other-files", text, Place(file=str(path))),)
 
     @cached_property
     def sha256(self) -> str:
@@ -441,7 +441,7 @@ class PartsOnOneClock(SeriesOnOneClock):
             "all, to whose times the others are brought on straight lines"
         )
         self.remarks = tuple(one for table in tables.values() for one in getattr(table, "remarks", ()))
-        self.remarks += (Diagnostic(Severity.NOTE, "parts", text, Place(file=str(path))),)
+        self.remarks += (Finding(Level.NOTE, "parts", text, Place(file=str(path))),)
 
     @cached_property
     def sha256(self) -> str:
