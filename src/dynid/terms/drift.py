@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -17,8 +18,6 @@ from dynid.terms.residual_tests import (
     Feature,
     FeatureGroup,
     Held,
-    Level,
-    Notice,
     Remains,
     TermWords,
     Words,
@@ -47,7 +46,7 @@ def _drift_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
     )
 
 
-def _drift_notices(term: Drift, held: Held) -> Iterator[Notice]:
+def _drift_notices(term: Drift, held: Held) -> Iterator[Finding]:
     """Over 1 % of the joint's torque within the log, 95 % interval included."""
     hours = held.seconds / SECONDS_AN_HOUR
     for j in joint_indices(held.robot, term.joints):
@@ -55,9 +54,9 @@ def _drift_notices(term: Drift, held: Held) -> Iterator[Notice]:
         if (abs(value) - half) * hours > WARN * held.torque[j]:
             name, unit = held.robot.joint_names[j], "N" if held.robot.prismatic[j] else "N m"
             share = 100 * abs(value) * hours / held.torque[j]
-            yield Notice(
-                "torque-drift",
+            yield Finding(
                 Level.WARNING,
+                "torque-drift",
                 f"offset of '{name}' that changes by {value * hours:.3g} +- {half * hours:.1g} {unit} over the log "
                 f"({share:.2g} % of its torque); the model contains it: warm up the robot and its sensors first, "
                 "or identify in parts",

@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.diagnostics import Finding, Level
+from dynid.base.errors import Place
 from dynid.base.numerics import normal_quantile
 from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque, inverse_dynamics
@@ -22,8 +24,7 @@ from dynid.terms.residual_tests import (
     Declared,
     FitAnalysis,
     Held,
-    Level,
-    Notice,
+    Hypothesis,
     Rival,
     TermWords,
 )
@@ -179,7 +180,7 @@ SHORTEST = 0.3
 SCALE_DOUBT = 1.4
 
 
-def _size_notices(fit: FitAnalysis) -> Iterator[Notice]:
+def _size_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
     """Torque of another size than the described bodies', or than an arm of this reach can have.
 
     Over a factor of 5 units are suspected, over 30 doubted; one factor on all bodies is doubted from 1.4 on,
@@ -189,9 +190,9 @@ def _size_notices(fit: FitAnalysis) -> Iterator[Notice]:
     if sizes is None or not np.isfinite(sizes).any():
         heavy = heaviness(fit)
         if heavy is not None and heavy > HEAVY:
-            yield Notice(
-                "unit-suspicion",
+            yield Finding(
                 Level.WARNING,
+                "unit-suspicion",
                 f"gravity's torque would need an arm about {heavy / USUAL:.2g} times as heavy as robots of this "
                 "reach are: declare unit and side of the effort under [log] (mA, N mm, motor side)",
             )
@@ -207,12 +208,14 @@ def _size_notices(fit: FitAnalysis) -> Iterator[Notice]:
         for name, size in zip(fit.robot.joint_names, sizes, strict=True)
         if np.isfinite(size)
     )
-    yield Notice(
-        "unit-suspicion",
-        Level.WARNING if 1 / SIZE_DOUBT < middle < SIZE_DOUBT else Level.DOUBT,
-        f"identified bodies whose torque is {middle:.3g} times that of the described ones ({names})",
+    yield Hypothesis(
+        Finding(
+            Level.WARNING if 1 / SIZE_DOUBT < middle < SIZE_DOUBT else Level.DOUBT,
+            "unit-suspicion",
+            f"identified bodies whose torque is {middle:.3g} times that of the described ones ({names})",
+            advice=f"{size_advice(middle)}; or correct the description's masses",
+        ),
         "a ratio near 1",
-        f"{size_advice(middle)}; or correct the description's masses",
     )
 
 
@@ -252,20 +255,22 @@ def _agreed(sizes: Float) -> float:
     return float(np.exp(pair[np.abs(pair).argmin()]))
 
 
-def _of_scale(fit: FitAnalysis) -> Iterator[Notice]:
+def _of_scale(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
     scale = common_scale(fit)
     if scale is None or abs(np.log(scale.factor)) < np.log(SCALE_DOUBT) or not scale.sure:
         return
     low, high = scale.limits
-    yield Notice(
-        "torque-scale",
-        Level.DOUBT,
-        f"gravity torque {scale.factor:.3g} times that of the description ({low:.2g} to {high:.2g} where its masses "
-        f"are known to {100 * UNSURE:.2g} %)",
+    yield Hypothesis(
+        Finding(
+            Level.DOUBT,
+            "torque-scale",
+            f"gravity torque {scale.factor:.3g} times that of the description ({low:.2g} to {high:.2g} where its "
+            f"masses are known to {100 * UNSURE:.2g} %)",
+            advice=size_advice(scale.factor)
+            or "check torque constants, gear ratios and the unit and side of the effort under [log], or the "
+            "description's masses; weigh a known payload (dynid payload) to find out which",
+        ),
         "the masses of the description, or a scale of torque that is known",
-        size_advice(scale.factor)
-        or "check torque constants, gear ratios and the unit and side of the effort under [log], or the description's "
-        "masses; weigh a known payload (dynid payload) to find out which",
         instead_of=("payload",),
     )
 
@@ -322,7 +327,7 @@ WARN = 0.03
 DOUBT, TURNED = 0.1, 0.5
 
 
-def _gain_notices(term: GainError, held: Held) -> Iterator[Notice]:
+def _gain_notices(term: GainError, held: Held) -> Iterator[Finding | Hypothesis]:
     """Over 3 %, 95 % interval included; over a tenth, or of the other sign, it is doubted."""
     # Bodies that nobody has described may be the ones that are wrong.
     described = bool(np.isfinite(held.robot.inertia_prior).all())
@@ -331,29 +336,34 @@ def _gain_notices(term: GainError, held: Held) -> Iterator[Notice]:
         name, factor = held.robot.joint_names[j], 1.0 + value
         if abs(value) - half <= WARN and factor > TURNED:
             continue
-        sign = Notice(
-            "torque-sign",
-            Level.DOUBT,
-            f"effort that is {factor:.3g} +- {half:.2g} times what the other joints say of the bodies"
-            if factor < 0
-            else "effort that fits the bodies that the other joints show better with the other sign",
+        sign = Hypothesis(
+            Finding(
+                Level.DOUBT,
+                "torque-sign",
+                f"effort that is {factor:.3g} +- {half:.2g} times what the other joints say of the bodies"
+                if factor < 0
+                else "effort that fits the bodies that the other joints show better with the other sign",
+                Place(joint=name),
+                advice=f"set effort.sign = {{ {name} = -1 }} under [log]",
+            ),
             "effort that drives the motion",
-            f"set effort.sign = {{ {name} = -1 }} under [log]",
-            name,
         )
         if factor + half < 0:
             yield sign
             continue
         doubted = abs(value) - half > DOUBT and factor > 0
         lesser = Level.WARNING if described else Level.NOTE
-        yield Notice(
-            "drive-gain",
-            Level.DOUBT if doubted else lesser,
-            f"torque of '{name}' that is {100 * abs(value):.3g} +- {100 * half:.2g} % too "
-            f"{'large' if value > 0 else 'small'} for the bodies that the other joints' torque shows",
+        yield Hypothesis(
+            Finding(
+                Level.DOUBT if doubted else lesser,
+                "drive-gain",
+                f"torque of '{name}' that is {100 * abs(value):.3g} +- {100 * half:.2g} % too "
+                f"{'large' if value > 0 else 'small'} for the bodies that the other joints' torque shows",
+                Place(joint=name),
+                advice=size_advice(factor)
+                or "check this joint's torque constant or sensor, gear ratio and effort unit",
+            ),
             "one scale of all joints' torque",
-            size_advice(factor) or "check this joint's torque constant or sensor, gear ratio and effort unit",
-            name,
             declared=Declared(factors={j: factor}),
             lesser=lesser,
             rivals=(Rival.POSITION, Rival.FRICTION, Rival.ZERO, Rival.CROSSTALK),

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from dynid.base.arrays import Float, locked
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque
 from dynid.robot.model import RobotModel
@@ -23,8 +24,7 @@ from dynid.terms.residual_tests import (
     Declared,
     FitAnalysis,
     Held,
-    Level,
-    Notice,
+    Hypothesis,
     Rival,
     TermWords,
 )
@@ -34,7 +34,7 @@ from dynid.terms.term import Column, Of, Proposal, Selection, Symbol, Term, prop
 WARN, DOUBT = 0.5, 1.0
 
 
-def _tilt_of_description(fit: FitAnalysis) -> Iterator[Notice]:
+def _tilt_of_description(fit: FitAnalysis) -> Iterator[Hypothesis]:
     """Over half a degree, 95 % interval included, where accelerations and the bodies of the fit can be trusted."""
     if not fit.accelerations or float(np.median(fit.missed)) > MISSES_MUCH:
         return
@@ -43,7 +43,7 @@ def _tilt_of_description(fit: FitAnalysis) -> Iterator[Notice]:
         yield lean_notice(fit.robot, 2 * tilt.std, tilt.gravity, "")
 
 
-def _tilt_notices(term: GravityTilt, held: Held) -> Iterator[Notice]:
+def _tilt_notices(term: GravityTilt, held: Held) -> Iterator[Hypothesis]:
     """Over half a degree, 95 % interval included."""
     turn, half = np.zeros(3), np.zeros(3)
     for k in range(3):
@@ -176,7 +176,7 @@ def turned(vector: Float, turn: Float) -> Float:
     return rotation_about(turn / angle, angle) @ vector if angle > 0 else vector
 
 
-def lean_notice(robot: RobotModel, half: float, gravity: Float, why: str) -> Notice:
+def lean_notice(robot: RobotModel, half: float, gravity: Float, why: str) -> Hypothesis:
     """A base that leans, with the 95 % half width in degrees; over one degree, interval included, it is doubted.
 
     gravity: (3,) m/s^2 as it was found, as great as the declared one.    why: put behind the size.
@@ -185,13 +185,15 @@ def lean_notice(robot: RobotModel, half: float, gravity: Float, why: str) -> Not
     turn = np.cross(level, gravity) / float(level @ level)
     degrees = float(np.degrees(np.arctan2(np.linalg.norm(turn), gravity @ level / float(level @ level))))
     direction = [f"{g:.4g}" for g in gravity]
-    return Notice(
-        "tilted-base",
-        Level.DOUBT if degrees - half > DOUBT else Level.WARNING,
-        f"a base that leans by {degrees:.2g} +- {half:.1g} degrees{why}",
+    return Hypothesis(
+        Finding(
+            Level.DOUBT if degrees - half > DOUBT else Level.WARNING,
+            "tilted-base",
+            f"a base that leans by {degrees:.2g} +- {half:.1g} degrees{why}",
+            advice="level the base, or declare how it stands, in the base frame: gravity = [{}] under [robot] in the "
+            "experiment file, or --gravity={}".format(", ".join(direction), ",".join(direction)),
+        ),
         "gravity along the declared direction",
-        "level the base, or declare how it stands, in the base frame: gravity = [{}] under [robot] in the experiment "
-        "file, or --gravity={}".format(", ".join(direction), ",".join(direction)),
         declared=Declared(gravity=gravity),
         rivals=(Rival.POSITION, Rival.ZERO),
     )

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import UsageError
 from dynid.base.numerics import chi_squared_tail
 from dynid.base.records import dataclass
@@ -18,7 +19,7 @@ from dynid.spatial.inertia import from_com, to_com
 from dynid.terms.channel import channel
 from dynid.terms.exports import Column, Kind, Of, Scale, Symbol, Traits, empty_panels
 from dynid.terms.forms import energy_form, known_energy, known_momentum, known_torque, momentum_form
-from dynid.terms.residual_tests import MISSES_MUCH, Declared, FitAnalysis, Level, Notice, TermWords
+from dynid.terms.residual_tests import MISSES_MUCH, Declared, FitAnalysis, Hypothesis, TermWords
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS, INERTIAL_UNITS, RigidBody
 from dynid.terms.term import Term
 
@@ -30,20 +31,22 @@ LOAD_CHANCE, LOAD_SIGNIFICANCE = 1e-6, 2.0
 LOAD_EXPLAINED = 0.5
 
 
-def _load_notices(fit: FitAnalysis) -> Iterator[Notice]:
+def _load_notices(fit: FitAnalysis) -> Iterator[Hypothesis]:
     """Where a load explains the better part of the way to the bodies of a fit that can be trusted."""
     if float(np.median(fit.missed)) > MISSES_MUCH:
         return
     load = find_load(fit)
     if load is not None and load.sure and load.explained >= LOAD_EXPLAINED:
-        yield Notice(
-            "payload",
-            Level.DOUBT,
-            f"body '{load.body}' looks about {load.mass:.2g} +- {2 * load.std:.1g} kg heavier than its "
-            "description (a tool or a load)",
+        yield Hypothesis(
+            Finding(
+                Level.DOUBT,
+                "payload",
+                f"body '{load.body}' looks about {load.mass:.2g} +- {2 * load.std:.1g} kg heavier than its "
+                "description (a tool or a load)",
+                advice="leave it where the model is to hold it; else take it off, or declare it (a [[fixed]] part, a "
+                "link of the description, or known_payload)",
+            ),
             "the bodies of the description",
-            "leave it where the model is to hold it; else take it off, or declare it (a [[fixed]] part, a link "
-            "of the description, or known_payload)",
             declared=Declared(load=fit.robot.body_names.index(load.body)),
             lesser=Level.WARNING,
         )

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from typing import Any, Protocol
+from warnings import warn
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.diagnostics import Explanation
+from dynid.base.diagnostics import Explanation, Finding, Level
+from dynid.base.errors import Place
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -276,14 +278,6 @@ class FitAnalysis(Protocol):
         ...
 
 
-class Level(StrEnum):
-    """How much a notice matters: to know, to look after, or to doubt the model over."""
-
-    NOTE = "note"
-    WARNING = "warning"
-    DOUBT = "doubt"
-
-
 class Rival(StrEnum):
     """What imitates an effect, in words."""
 
@@ -322,29 +316,52 @@ class Declared:
 
 
 @dataclass(frozen=True, eq=False)
-class Notice:
-    """What an effect's size means to whoever recorded the log.
+class Hypothesis:
+    """A finding to prove: it keeps its level only if declaring its cause predicts held-out blocks better.
 
-    identifier: its code.    found, expected, do: as of an error; a warning says what was found and what to do.
-    joint: its name, "" = the whole robot.
-    declared: what has to predict held-out blocks better for the notice to have its level; None = no proof is asked for.
-    lesser: its level without proof.    rivals: that may not do as well.    held: put behind the evidence.
-    sign: said in its place where the other sign of the efforts does better still.
-    instead_of: codes of what is not said beside it, since it explains the same.
+    Parameters
+    ----------
+    finding : Finding
+        Its text says what was found, its advice what to do.
+    expected : str
+        What was expected, printed only with a doubt.
+    declared : Declared, optional
+        How the log is read if the cause is present; None = no proof is needed.
+    lesser : Level
+        Level without proof.
+    rivals : tuple of Rival
+        Other causes, which must not predict as well.
+    held : str
+        Text after the evidence.
+    sign : Hypothesis, optional
+        Reported instead if reversing the sign of the efforts predicts even better.
+    instead_of : tuple of str
+        Codes that are not reported together with this one, because it explains the same.
+
     """
 
-    identifier: str
-    level: Level
-    found: str
+    finding: Finding
     expected: str = ""
-    do: str = ""
-    joint: str = ""
     declared: Declared | None = None
     lesser: Level = Level.NOTE
     rivals: tuple[Rival, ...] = ()
     held: str = ""
-    sign: Notice | None = None
+    sign: Hypothesis | None = None
     instead_of: tuple[str, ...] = ()
+
+
+def Notice(
+    identifier: str, level: Level, found: str, expected: str = "", do: str = "", joint: str = "", **proof: Any
+) -> Hypothesis:
+    """Make a Hypothesis with the arguments of dynid before 0.2. Deprecated: write a Finding or a Hypothesis."""
+    warn(
+        "Notice is deprecated: write dynid.base.Finding, in a Hypothesis if it needs proof",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return Hypothesis(
+        Finding(level, identifier, found, Place(joint=joint or None), advice=do), expected, **proof
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,9 +404,9 @@ class TermWords:
     symbols: tuple[Symbol, ...] = ()
     group: FeatureGroup | None = None
     features: Callable[[Remains, int], tuple[Feature, ...]] = _nothing
-    lacking: Callable[[FitAnalysis], Iterable[Notice]] = _nothing
-    against_description: Callable[[FitAnalysis], Iterable[Notice]] = _nothing
-    notices: Callable[[Any, Held], Iterable[Notice]] = _nothing
+    lacking: Callable[[FitAnalysis], Iterable[Finding | Hypothesis]] = _nothing
+    against_description: Callable[[FitAnalysis], Iterable[Finding | Hypothesis]] = _nothing
+    notices: Callable[[Any, Held], Iterable[Finding | Hypothesis]] = _nothing
     cause: str = ""
     cause_of_kind: str = ""
     explanations: tuple[Explanation, ...] = ()

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
@@ -23,8 +24,7 @@ from dynid.terms.residual_tests import (
     FeatureGroup,
     FitAnalysis,
     Held,
-    Level,
-    Notice,
+    Hypothesis,
     Remains,
     Rival,
     TermWords,
@@ -89,7 +89,7 @@ def _late_torque(remains: Remains, joint: int) -> tuple[Feature, ...]:
     return (Feature(column, partial(words, turns=True), x, title, clear=clear),)
 
 
-def _lag_notices(fit: FitAnalysis) -> Iterator[Notice]:
+def _lag_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
     """Over one sample of the log, over five 95 % interval included it is doubted."""
     # A long lag is no small change of the torque, which is all that the residuals of a fit can show.
     long = find_long_lag(fit)
@@ -102,7 +102,7 @@ def _lag_notices(fit: FitAnalysis) -> Iterator[Notice]:
     yield lag_notice(delay.factor, 2.0 * delay.std, fit.source_rate, " on every joint")
 
 
-def _delay_notices(term: TorqueDelay, held: Held) -> Iterator[Notice]:
+def _delay_notices(term: TorqueDelay, held: Held) -> Iterator[Finding | Hypothesis]:
     """Over one sample of the log, 95 % interval included; of all joints together over five it is doubted.
 
     Joints that are late alike are named together.
@@ -239,7 +239,7 @@ def _alike(late: Sequence[_Late], width: float) -> list[list[_Late]]:
     return groups
 
 
-def _joints_notice(group: Sequence[_Late], held: Held) -> Notice:
+def _joints_notice(group: Sequence[_Late], held: Held) -> Finding:
     # One clock makes most joints late alike; soft friction may hide it on the others.
     names = [one for one in held.robot.joint_names if any(one == late.joint for late in group)]
     value, half = float(np.mean([one.value for one in group])), max(one.half for one in group)
@@ -250,7 +250,7 @@ def _joints_notice(group: Sequence[_Late], held: Held) -> Notice:
         do = "align the effort channel in time (receive time against header time, filter of the drives)"
     else:
         do = "align their efforts in time (filters of their drives, another bus)"
-    return Notice("torque-lag", Level.WARNING, f"{where}; the model contains it: {do}")
+    return Finding(Level.WARNING, "torque-lag", f"{where}; the model contains it: {do}")
 
 
 def earlier(values: Float, samples: float) -> Float:
@@ -263,18 +263,20 @@ def earlier(values: Float, samples: float) -> Float:
     return np.asarray(CubicSpline(at, values)(np.clip(at - samples, 0.0, at[-1])))
 
 
-def lag_notice(seconds: float, half: float, rate: float, where: str) -> Notice:
+def lag_notice(seconds: float, half: float, rate: float, where: str) -> Hypothesis:
     """A lag of all joints with its 95 % half width, s; over five samples of the log, interval included, it is doubted.
 
     where: put behind its size.
     """
     doubted = (abs(seconds) - half) * rate > DOUBT_SAMPLES
-    return Notice(
-        "torque-lag",
-        Level.DOUBT if doubted else Level.WARNING,
-        lag_in_words(seconds, half, rate) + where,
+    return Hypothesis(
+        Finding(
+            Level.DOUBT if doubted else Level.WARNING,
+            "torque-lag",
+            lag_in_words(seconds, half, rate) + where,
+            advice="align the effort channel in time (receive time against header time, filter of the drive)",
+        ),
         "motion and torque on one clock",
-        "align the effort channel in time (receive time against header time, filter of the drive)",
         declared=Declared(seconds=seconds) if doubted else None,
         lesser=Level.WARNING,
         rivals=(Rival.FRICTION,),

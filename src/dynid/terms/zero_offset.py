@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base.diagnostics import Finding, Level
+from dynid.base.errors import Place, UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -20,8 +21,7 @@ from dynid.terms.residual_tests import (
     Feature,
     FeatureGroup,
     Held,
-    Level,
-    Notice,
+    Hypothesis,
     Remains,
     Rival,
     TermWords,
@@ -71,7 +71,7 @@ def _zero_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
     return (Feature(line.T[:, :, None], words, motion.q[:, joint], title),)
 
 
-def _zero_notices(term: ZeroOffset, held: Held) -> Iterator[Notice]:
+def _zero_notices(term: ZeroOffset, held: Held) -> Iterator[Hypothesis]:
     """Over half a degree or a millimetre, 95 % interval included; what is not proven is a warning."""
     for j in joint_indices(held.robot, term.joints):
         value, half = held.sizes.get(f"zq{j + 1}", (0.0, 0.0))
@@ -90,14 +90,16 @@ def _zero_notices(term: ZeroOffset, held: Held) -> Iterator[Notice]:
                 ". No encoder is mounted so far off: if the description's zero is the robot's, something that the "
                 "model lacks looks like it; name the terms of the model without zero_offset then"
             )
-        yield Notice(
-            "zero-offset",
-            Level.DOUBT,
-            f"joint '{name}' that stands {factor * value:.2g} +- {factor * half:.1g} {unit} further than "
-            "its logged position",
+        yield Hypothesis(
+            Finding(
+                Level.DOUBT,
+                "zero-offset",
+                f"joint '{name}' that stands {factor * value:.2g} +- {factor * half:.1g} {unit} further than "
+                "its logged position",
+                Place(joint=name),
+                advice=do,
+            ),
             "positions that are zero where the description has them so",
-            do=do,
-            joint=name,
             declared=Declared(zeros={j: value}),
             lesser=Level.WARNING,
             rivals=(Rival.POSITION,),
