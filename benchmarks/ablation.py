@@ -39,7 +39,7 @@ import numpy as np
 import dynid
 from benchmarks import doubts, lines, real, strangers
 from benchmarks.rule_families import FAMILIES, Family, Stage
-from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base.diagnostics import Diagnostics, Finding
 from dynid.base.errors import DynidError
 from dynid.identification import fitting, pipeline
 from dynid.identification.experiment import Experiment, open_log
@@ -84,7 +84,7 @@ class Opened:
     settings: Settings
     validation: Log | None = None
     held_out: tuple[Log, ...] = ()
-    notes: tuple[Diagnostic, ...] = ()
+    notes: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,14 +281,14 @@ class Bench:
         residual = () if result is None else result.residual_findings
         if stages.judges:
             outcome.codes = sorted(
-                {f"{item.severity} {item.identifier} {item.place.joint or ''}".strip() for item in sink}
-                | {f"residual {item.level} {item.identifier} {item.joint}".strip() for item in residual}
+                {f"{item.level} {item.code} {item.place.joint or ''}".strip() for item in sink}
+                | {f"residual {item.level} {item.code} {item.joint}".strip() for item in residual}
             )
             outcome.level = "" if result is None else str(result.verdict.level)
         if self.case.words:
-            loud = {item.identifier for item in sink if item.severity != "note"} | {outcome.stop}
-            loud |= {item.identifier for item in residual if item.level == "warning"}
-            noted = {item.identifier for item in sink} & {doubt.unseen for doubt in doubts.FAULTS}
+            loud = {item.code for item in sink if item.level != "note"} | {outcome.stop}
+            loud |= {item.code for item in residual if item.level == "warning"}
+            noted = {item.code for item in sink} & {doubt.unseen for doubt in doubts.FAULTS}
             outcome.named = bool((loud | noted) & set(self.case.words))
         if result is None:
             return
@@ -322,7 +322,7 @@ class Kept:
 
     key: Any
     given: Any
-    added: tuple[Diagnostic, ...]
+    added: tuple[Finding, ...]
     seconds: float
 
 

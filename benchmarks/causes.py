@@ -52,8 +52,8 @@ def case(name: str, cause: str) -> str:
     run = dynid.identify(
         robot, dynid.Log.from_arrays(robot, log.t, log.q, dq=log.dq, tau=tau), dynid.Settings(terms=terms)
     )
-    gap = [d.identifier for d in run.diagnostics.warnings if d.identifier in GAPS]
-    text = " ".join(d.text for d in run.diagnostics.warnings if d.identifier == LIKELY_CAUSE)
+    gap = [d.code for d in run.diagnostics.warnings if d.code in GAPS]
+    text = " ".join(d.text for d in run.diagnostics.warnings if d.code == LIKELY_CAUSE)
     first = text.split(" freed")[0] if text.startswith("No single") else text.split(". ")[0]
     named = "no gap" if not gap else "first" if truth in first else "not named" if text else "as well unseen"
     if truth in first and text.startswith("Likely"):

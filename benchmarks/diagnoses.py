@@ -38,7 +38,7 @@ def false_alarms(logs: int) -> Counter[str]:
             speed=0.5 if seed % 2 else 1.0,
         )
         residual_findings = diagnose(analysis)
-        alarms.update({item.identifier for item in residual_findings})
+        alarms.update({item.code for item in residual_findings})
         alarms["any"] += bool(residual_findings)
     return alarms
 

@@ -369,6 +369,16 @@ def some_scores() -> Any:
     return Sums.of_arrays(tau, 0.9 * tau).scores(Origin.TRAINING, ("a",), ("t",))
 
 
+def levels_in(call: ast.Call) -> set[str]:
+    """Levels that a call names, of those that are printed with a code."""
+    named = {
+        one.attr.lower()
+        for one in ast.walk(call)
+        if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "Level"
+    }
+    return named & {"note", "warning", "doubt"}
+
+
 def printed() -> dict[str, set[str]]:
     """As what each code appears, by the calls that name it in the source."""
     levels = {"warn": "warning", "note": "note", "claim": "doubt"}
@@ -381,7 +391,9 @@ def printed() -> dict[str, set[str]]:
         if isinstance(node, ast.Call)
     )
     for node in calls:
-        texts = [one.value for one in node.args if isinstance(one, ast.Constant)]
+        inner = node.args[0] if ast.unparse(node.func) == "Hypothesis" else None
+        named_in = inner.args if isinstance(inner, ast.Call) else node.args
+        texts = [one.value for one in named_in if isinstance(one, ast.Constant)]
         if (
             not texts
             or not isinstance(texts[0], str)
@@ -395,14 +407,11 @@ def printed() -> dict[str, set[str]]:
             named.add(levels[name])
         elif (name in ERRORS or name == "fail") and first:
             named.add("error")
-        elif name == "Diagnostic":
-            named.add(ast.unparse(node.args[0]).split(".")[-1].lower())
-        elif name == "Notice":
-            named |= {
-                one.attr.lower()
-                for one in ast.walk(node)
-                if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "Level"
-            }
+        elif name == "Finding" and "title" in {keyword.arg for keyword in node.keywords}:
+            # A title is the heading of a finding of the verdict; findings of a log have none.
+            named.add("verdict")
+        elif name in ("Finding", "Hypothesis"):
+            named |= levels_in(node)
         elif name == "Rival":
             named.add("doubt")
         elif name == "FeatureGroup":

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base import Diagnostics, Place, Verdict
-from dynid.diagnosis.finding import ResidualFinding
+from dynid.base import Diagnostics, Evidence, Finding, Place, Verdict
 from dynid.diagnosis.input_checks import DrivenJoint, driven_joints
 from dynid.estimate import WLS, Estimate, Regression, Residuals
 from dynid.estimate.physical import unphysical
@@ -354,9 +353,16 @@ def test_what_hangs_on_the_description_is_not_said_to_be_informed_by_the_motion(
 # Effects that the residuals show
 
 
-def finding(**changed: Any) -> ResidualFinding:
-    plain = ResidualFinding(
-        "drift", "warning", "elbow", "elbow: friction changes with time", "By 1.", "Warm up.", 0.9, 1e-9
+def finding(**changed: Any) -> Finding:
+    figures = {name: changed.pop(name) for name in ("share", "masked") if name in changed}
+    plain = Finding(
+        "warning",
+        "drift",
+        "By 1.",
+        Place(joint=changed.pop("joint", "elbow")),
+        title="elbow: friction changes with time",
+        advice="Warm up.",
+        evidence=Evidence(**{"share": 0.9, "p_value": 1e-9} | figures),
     )
     return replace(plain, **changed)
 
@@ -371,12 +377,12 @@ def finding(**changed: Any) -> ResidualFinding:
         (finding(level="note"), 0.04, "good"),
         (finding(joint="shoulder"), 0.04, "good"),
         (finding(joint=""), 0.04, "usable"),
-        (finding(identifier="friction-form"), 0.08, "good"),
-        (finding(identifier="friction-form"), 0.12, "usable"),
+        (finding(code="friction-form"), 0.08, "good"),
+        (finding(code="friction-form"), 0.12, "usable"),
     ],
 )
 def test_an_effect_that_makes_up_the_misfit_lowers_the_verdict(
-    one: ResidualFinding, missed: float, level: str
+    one: Finding, missed: float, level: str
 ) -> None:
     case = synthetic_regression(1)
     estimate = WLS().fit(case.regression)

@@ -24,6 +24,7 @@ NAMES = {"one", "ones", "found", "own", "it", "what", "such", "said", "told", "h
 KEYWORDS = {
     ("base/errors.py", "DynidError.__init__", "found"),
     ("base/diagnostics.py", "Diagnostics.claim", "found"),
+    ("terms/residual_tests.py", "Notice", "found"),
 }
 
 # Words with a term of the field in their place, by the pattern that finds their forms.

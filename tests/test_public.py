@@ -260,7 +260,8 @@ def test_reprs_are_short(result: dynid.Result, robot: RobotModel, train_log: Pat
     ):
         assert text in shown
     noted = replace(
-        result.verdict, findings=(Finding("note", "all is well", ""), Finding("warning", "too slow", ""))
+        result.verdict,
+        findings=(Finding("note", "", "", title="all is well"), Finding("warning", "", "", title="too slow")),
     )
     assert "weak spots: too slow" in " ".join(repr(replace(result, verdict=noted)).split())
     for thing in (result, robot, log, result.estimate, result.training, result.training.scores):
@@ -273,7 +274,7 @@ def test_reprs_are_short(result: dynid.Result, robot: RobotModel, train_log: Pat
 
 def test_html_is_escaped_and_small_whatever_things_are_called(result: dynid.Result) -> None:
     evil = "<script>alert(1)</script>\x1b[31m" + "x" * 3000
-    findings = tuple(Finding("problem", evil, evil) for _ in range(50))
+    findings = tuple(Finding("problem", "", evil, title=evil) for _ in range(50))
     scores = replace(result.training.scores, joint_names=(evil, "b"))
     changed = replace(
         result,

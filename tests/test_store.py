@@ -418,8 +418,10 @@ def test_summaries(result: Identification) -> None:
 
 
 def test_many_findings_of_a_kind_are_one_line_of_a_summary(result: Identification) -> None:
-    same = [Finding("warning", "Log: inertia-not-psd", f"link {k}", code="inertia-not-psd") for k in range(4)]
-    other = Finding("warning", "Log: payload", "0.9 kg", code="payload")
+    same = [
+        Finding("warning", "inertia-not-psd", f"link {k}", title="Log: inertia-not-psd") for k in range(4)
+    ]
+    other = Finding("warning", "payload", "0.9 kg", title="Log: payload")
     for count, lines in ((2, 2), (4, 1)):
         verdict = replace(result.verdict, findings=(*same[:count], other))
         said = "\n".join(identification_lines(replace(result, verdict=verdict)))
@@ -427,7 +429,7 @@ def test_many_findings_of_a_kind_are_one_line_of_a_summary(result: Identificatio
         assert said.count("Log: payload") == 1
     assert "3 more of this kind" in said
     ripple = [
-        Finding("warning", f"joint{k}: torque ripple of the gear", f"{k} waves", code="gear-ripple")
+        Finding("warning", "gear-ripple", f"{k} waves", title=f"joint{k}: torque ripple of the gear")
         for k in range(1, 5)
     ]
     verdict = replace(result.verdict, findings=(ripple[0], other, *ripple[1:]))

@@ -36,8 +36,10 @@ ENTRY_POINTS = {
     "dynid.presets": {"frozen": "frozen_preset:PRESET"},
     "dynid.commands": {"frozen-greet": "frozen_command:greet"},
 }
-# Imported by the plug-ins beyond what the examples of docs/design.md import: its text names these.
+# Imported by the plug-ins beyond what the examples of docs/extending.md import: its text names these.
 NAMED_IN_TEXT = {"dynid.base.options:option", "dynid.layouts.presets:PresetFile"}
+# Documented before dynid 0.2, and still there for plug-ins of that time.
+NAMED_BEFORE = {"dynid.diagnosis.finding:ResidualFinding", "dynid.diagnosis.wording:level"}
 # Modules with several public places that plug-ins are told to import from.
 MODULES = (
     "dynid.base.options",
@@ -247,7 +249,7 @@ def test_suites_for_plug_ins() -> None:
 
 
 def test_plugins_import_what_the_documentation_says() -> None:
-    told = {*stored("imports")["extending.md"], *NAMED_IN_TEXT}
+    told = {*stored("imports")["extending.md"], *NAMED_IN_TEXT, *NAMED_BEFORE}
     for path in sorted(PLUGINS.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dynid"):

@@ -18,7 +18,7 @@ def said(samples: list[float]) -> list[str]:
     sizes = {f"delay{j + 1}": (one / RATE, HALF) for j, one in enumerate(samples)}
     late = tuple(name for name, one in zip(ROBOT.joint_names, samples, strict=True) if one)
     held = FittedEffect(ROBOT, sizes, RATE, 20.0, np.ones(ROBOT.n))
-    return [one.found for one in TorqueDelay.words.notices(TorqueDelay(each=True, joints=late), held)]
+    return [one.text for one in TorqueDelay.words.notices(TorqueDelay(each=True, joints=late), held)]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base import Bool, Diagnostics, Float
-from dynid.diagnosis.finding import Interval, ResidualFinding
+from dynid.base import Bool, Diagnostics, Evidence, Finding, Float
+from dynid.base.diagnostics import Interval
 from dynid.diagnosis.masking import (
     LEAST_HEIGHT,
     AtPeak,
@@ -132,10 +132,10 @@ def test_a_push_is_seen_from_its_beginning_to_its_end() -> None:
     for low in (4.0, 7.3, 12.1):
         analysis = pushed(low, low + 0.8, 0.3)
         (finding,) = Bursts().look(analysis)
-        (span,) = finding.times
+        (span,) = finding.evidence.times
         assert span.start == pytest.approx(low, abs=0.15)
         assert span.end == pytest.approx(low + 0.8, abs=0.15)
-        assert [one.times for one in spoilt_times(analysis)] == [finding.times]
+        assert [one.evidence.times for one in spoilt_times(analysis)] == [finding.evidence.times]
 
 
 @pytest.mark.parametrize("samples", [30, 200])
@@ -168,16 +168,16 @@ def test_a_joint_that_stands_for_most_of_the_time_bursts_by_what_it_misses_in_mo
 
 def test_what_is_masked_says_so() -> None:
     (finding,) = Bursts().look(pushed(7.3, 8.1, 0.3))
-    one = replace(finding, times=(Interval("a", 3.0, 3.5),))
+    one = replace(finding, evidence=Evidence(0.5, 1e-9, (Interval("a", 3.0, 3.5),)))
     found = without_times([ramp()], (one,), 4.0, Diagnostics())
     assert found is not None
     batches, (reported,) = found
-    assert reported.masked
+    assert reported.evidence.masked
     assert "left out of the fit" in reported.advice
     (samples,) = batches
     assert (samples.t[~samples.keep].min(), samples.t[~samples.keep].max()) == pytest.approx((2.75, 3.75))
     assert without_times([ramp()], (), 4.0, Diagnostics()) is None
-    assert without_times([ramp()], (replace(one, times=()),), 4.0, Diagnostics()) is None
+    assert without_times([ramp()], (replace(one, evidence=Evidence()),), 4.0, Diagnostics()) is None
 
 
 def test_clean_logs_lose_nothing() -> None:
@@ -213,8 +213,8 @@ def clip_and_shake(one: Recording) -> Recording:
     return replace(one, tau=tau)
 
 
-def reported_of(residual_findings: tuple[ResidualFinding, ...]) -> set[str]:
-    return {one.identifier for one in residual_findings if one.masked}
+def reported_of(residual_findings: tuple[Finding, ...]) -> set[str]:
+    return {one.identifier for one in residual_findings if one.evidence.masked}
 
 
 @pytest.fixture(scope="module")

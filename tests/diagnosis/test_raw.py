@@ -65,8 +65,8 @@ def test_a_joint_that_rings_above_the_cut_off_is_reported(frequency: float) -> N
     assert (found.joint, found.level) == ("shoulder", "note")
     reported = float(found.title.split(" at ")[1].split(" Hz")[0])
     assert reported == pytest.approx(frequency, abs=0.8)
-    assert found.curve is not None
-    assert found.curve.x[np.argmax(found.curve.y)] == pytest.approx(frequency, abs=0.8)
+    assert found.evidence.curve is not None
+    assert found.evidence.curve.x[np.argmax(found.evidence.curve.y)] == pytest.approx(frequency, abs=0.8)
 
 
 def test_the_chance_of_a_peak_is_that_of_averaged_noise() -> None:

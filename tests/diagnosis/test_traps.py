@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base import Diagnostics, Float
+from dynid.base import Diagnostics, Finding, Float, Level
 from dynid.diagnosis.diagnosis import compare_with_description, every_diagnosis, report_missing_effects
 from dynid.diagnosis.input_checks import check_negative_friction
 from dynid.diagnosis.load_times import prove_load
@@ -30,7 +30,7 @@ from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.gain import heaviness, size_against_description
 from dynid.terms.gravity_tilt import find_tilt, perpendicular
 from dynid.terms.payload import find_load
-from dynid.terms.residual_tests import FeatureGroup, Level, Notice
+from dynid.terms.residual_tests import FeatureGroup, Hypothesis
 from dynid.terms.torque_delay import find_delay
 from dynid.testing import TrueMotion, analysis_of, small_arm
 from dynid.testing.faults import BY_NAME, CLEAN, FAULTS, kind, outcome
@@ -550,9 +550,9 @@ class Sagging(Viscous):
     name: str = "sagging"
     words = TermWords(
         group=FeatureGroup("sagging", "residual against nothing"),
-        lacking=lambda fit: [Notice("sagging", Level.WARNING, f"{len(fit.joints)} joints sag")],
+        lacking=lambda fit: [Finding(Level.WARNING, "sagging", f"{len(fit.joints)} joints sag")],
         against_description=lambda _: [
-            Notice("sagging", Level.NOTE, "as described", instead_of=("payload",))
+            Hypothesis(Finding(Level.NOTE, "sagging", "as described"), instead_of=("payload",))
         ],
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base import Diagnostic, Diagnostics, Float
+from dynid.base import Diagnostics, Finding, Float
 from dynid.kernel import inverse_dynamics
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.log.checks import check_log
@@ -44,7 +44,7 @@ def motion(robot: RobotModel, seed: int, share: float = 0.95) -> Float:
 
 def found(
     robot: RobotModel, q: Float, path: Path, unit: str = "rad", **position: dict[str, float]
-) -> list[Diagnostic]:
+) -> list[Finding]:
     """What a check says of zeros of positions (T, n) in rad or m, logged in a unit."""
     columns = {f"p{j + 1}": q[:, j] / UNITS[unit] for j in range(robot.n)}
     mapping: dict[str, Any] = {

@@ -161,19 +161,24 @@ def build(
             "This model is usable, with weak spots named below.",
             (
                 Finding(
-                    "good", "All base parameters are excited", "The motion has information on each of them."
+                    "good",
+                    "",
+                    "The motion has information on each of them.",
+                    title="All base parameters are excited",
                 ),
                 Finding(
                     "warning",
-                    f"{joint_names[-1]}: weakly predicted",
+                    "",
                     "R2 = 0.91",
-                    "Look at its residual plot.",
+                    title=f"{joint_names[-1]}: weakly predicted",
+                    advice="Look at its residual plot.",
                 ),
                 Finding(
                     "problem",
-                    f"{joint_names[0]}: poorly predicted",
+                    "",
                     "R2 = 0.71",
-                    "Try another friction model.",
+                    title=f"{joint_names[0]}: poorly predicted",
+                    advice="Try another friction model.",
                 ),
             ),
         ),
@@ -245,7 +250,7 @@ def hostile() -> Identification:
         preparation={script: {image: quote}, "evidence": made.preparation["evidence"]},
         log_summary={image: [{script: quote}]},
         provenance={quote: script},
-        verdict=Verdict("good", script, (Finding(quote, image, script, quote),)),
+        verdict=Verdict("good", script, (Finding("warning", "", script, title=image, advice=quote),)),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.base import Diagnostics, Float
+from dynid.base import Diagnostics, Float, Level
 from dynid.exporters import ExportModel, export, new_mjcf
 from dynid.robot import RobotModel
 from dynid.run import Identification
@@ -16,7 +16,7 @@ from dynid.signals import Samples
 from dynid.terms import RigidBody, Term
 from dynid.terms.forms import torque_of
 from dynid.terms.nominal import Nominal
-from dynid.terms.residual_tests import FittedEffect, Level
+from dynid.terms.residual_tests import FittedEffect
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import TermContract, random_inertia, random_robot
 from tests.selection.arm import identified, torque
@@ -143,9 +143,9 @@ def test_a_zero_offset_is_a_warning_without_proof_and_a_large_one_says_what_else
     robot = random_robot(5, 3, 0.0)
     held = FittedEffect(robot, {"zq2": (np.radians(degrees_off), np.radians(half))}, 100.0, 60.0, np.ones(3))
     (notice,) = ZeroOffset.words.notices(ZeroOffset(joints=(robot.joint_names[1],)), held)
-    assert (notice.level, notice.lesser) == (Level.DOUBT, Level.WARNING)
-    assert "position.offset" in notice.do
-    assert ("without zero_offset" in notice.do) == large
+    assert (notice.finding.level, notice.lesser) == (Level.DOUBT, Level.WARNING)
+    assert "position.offset" in notice.finding.advice
+    assert ("without zero_offset" in notice.finding.advice) == large
 
 
 def test_mujoco_agrees_with_the_corrected_joints(wrong: tuple[Identification, Float]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base import Float
+from dynid.base import Float, Level
 from dynid.factor import structural_base
 from dynid.rows import TorqueRows
 from dynid.spatial.algebra import rotation_about
@@ -16,7 +16,7 @@ from dynid.terms.drift import Drift
 from dynid.terms.gain import GainError
 from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.payload import find_load
-from dynid.terms.residual_tests import BodyParameters, Declared, FittedEffect, Level
+from dynid.terms.residual_tests import BodyParameters, Declared, FittedEffect
 from dynid.terms.torque_delay import TorqueDelay, find_long_lag, lag_in_words
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import random_inertia, random_robot
@@ -38,7 +38,7 @@ def test_a_tilt_is_told_beyond_its_interval(axis: str, degrees: float, half: flo
         turn = np.cross(robot.gravity, gravity) / 9.81**2
         assert np.linalg.norm(gravity) == pytest.approx(9.81)
         assert turn["xy".index(axis)] == pytest.approx(np.sin(np.radians(degrees)))
-        assert f"tilted by {abs(degrees):.2g} +- {half:.1g} degrees" in notice.found
+        assert f"tilted by {abs(degrees):.2g} +- {half:.1g} degrees" in notice.finding.text
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_a_gain_is_told_beyond_its_interval_and_doubted_over_a_tenth(value: floa
         turned = (
             value + half < -1.0
         )  # the other sign, interval included; one that may be none is no size to doubt
-        assert notice.identifier == ("torque-sign" if turned else "drive-gain")
-        assert (notice.level is Level.DOUBT) == (turned or (value > -1.0 and abs(value) - half > 0.1))
+        assert notice.finding.code == ("torque-sign" if turned else "drive-gain")
+        assert (notice.finding.level is Level.DOUBT) == (turned or (value > -1.0 and abs(value) - half > 0.1))
 
 
 @pytest.mark.parametrize(("late", "found"), [(0.2, 0.2), (-0.13, -0.13), (0.0, 0.0), (0.8, 0.0)])
@@ -125,8 +125,8 @@ def test_a_zero_is_told_beyond_its_interval_in_units_of_its_joint(
     sure = abs(value) - half
     assert len(notices) == (sure > (1.0 if slides else 0.5))
     for notice in notices:
-        assert f"{value:.2g} +- {half:.1g} {'mm' if slides else 'degrees'}" in notice.found
-        assert ("too large for an encoder" in notice.do) == (sure > (20.0 if slides else 10.0))
+        assert f"{value:.2g} +- {half:.1g} {'mm' if slides else 'degrees'}" in notice.finding.text
+        assert ("too large for an encoder" in notice.finding.advice) == (sure > (20.0 if slides else 10.0))
 
 
 @pytest.mark.parametrize(("rate", "half", "seconds"), [(0.4, 0.01, 1800.0), (-0.4, 0.3, 7200.0)])
@@ -138,8 +138,8 @@ def test_a_drift_is_told_by_its_share_of_the_torque_over_the_log(
     held = FittedEffect(robot, {"fd2": (rate, half)}, 100.0, seconds, torque)
     change = rate * seconds / 3600.0
     (notice,) = Drift.words.notices(Drift(), held)
-    assert f"{change:.3g} +- {half * seconds / 3600.0:.1g} N m" in notice.found
-    assert f"({100 * abs(change) / 8.0:.2g} % of its torque)" in notice.found
+    assert f"{change:.3g} +- {half * seconds / 3600.0:.1g} N m" in notice.text
+    assert f"({100 * abs(change) / 8.0:.2g} % of its torque)" in notice.text
     assert not list(Drift.words.notices(Drift(), replace(held, seconds=0.1 * seconds * 0.08 / abs(change))))
 
 
@@ -167,11 +167,13 @@ def test_a_lag_is_told_beyond_a_sample_and_doubted_beyond_five(
     assert len(notices) == (abs(samples) - half > 1.0)
     for notice in notices:
         doubted = not each and abs(samples) - half > 5.0
-        assert (notice.level is Level.DOUBT) == doubted
-        assert (notice.declared is not None and notice.declared.seconds == samples / rate) == doubted
-        assert ("lags behind" in notice.found) == (samples > 0)
-        assert "; the model contains it" in notice.found
-        assert (f"on '{robot.joint_names[0]}'" in notice.found) == each
+        finding = notice if each else notice.finding
+        assert (finding.level is Level.DOUBT) == doubted
+        declared = None if each else notice.declared
+        assert (declared is not None and declared.seconds == samples / rate) == doubted
+        assert ("lags behind" in finding.text) == (samples > 0)
+        assert "; the model contains it" in finding.text
+        assert (f"on '{robot.joint_names[0]}'" in finding.text) == each
 
 
 def test_the_opposite_of_a_reading_is_as_far_on_the_other_side() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dynid.base import Level
 from dynid.signals import Samples
 from dynid.terms import (
     Coefficient,
@@ -49,7 +50,7 @@ from dynid.terms.forms import (
     within_extent,
 )
 from dynid.terms.old import INSTEAD
-from dynid.terms.residual_tests import FRICTION_FORM, Feature, Level, Notice
+from dynid.terms.residual_tests import FRICTION_FORM, Feature, Hypothesis, Notice
 from dynid.terms.term import OLD_MEMBERS
 from dynid.testing import TermContract, random_robot, smooth_samples
 
@@ -80,10 +81,10 @@ def old_classes() -> dict[str, Any]:
             return (*super().proposed(robot, log), cls)  # type: ignore[misc]  # the adapter has it
 
         @classmethod
-        def lacking(cls, fit: Any) -> Iterator[Notice]:
+        def lacking(cls, fit: Any) -> Iterator[Hypothesis]:
             yield Notice("hose", Level.NOTE, f"{cls.__name__} on {fit}")
 
-        def notices(self, held: Any) -> Iterator[Notice]:
+        def notices(self, held: Any) -> Iterator[Hypothesis]:
             yield Notice("hose", Level.NOTE, f"{self.name} and {held}")
 
         def columns(self, robot: Any) -> Any:
@@ -219,8 +220,12 @@ def test_data_are_traits_words_and_selection() -> None:
     assert (traits.passive, traits.scale) == (True, Scale.FIXES)
     words = OLD["Hose"].words
     assert (words.cause, words.symbols[0].name) == ("a hose", "h")
-    assert [one.found for one in words.lacking("it")] == ["Hose on it"]
-    assert [one.found for one in words.notices(OLD["Hose"](), "it")] == ["hose and it"]
+    with pytest.warns(DeprecationWarning, match="write dynid.base.Finding"):
+        said = [*words.lacking("it"), *words.notices(OLD["Hose"](), "it")]
+    assert [(one.finding.code, one.finding.text) for one in said] == [
+        ("hose", "Hose on it"),
+        ("hose", "hose and it"),
+    ]
     assert OLD["Hose"].selection.question == Question("hoses")
     traits = OLD["Square"].traits
     assert (traits.kind, traits.dry, traits.basis) == (Kind.FRICTION, Dry.STEP, MotionBasis.SIGN)

@@ -18,13 +18,12 @@ from dynid.app.commands import EXPORT_FORMATS, FAMILIES, MOTION_FORMATS, RECORDE
 from dynid.app.readiness import CHANNELS, readiness
 from dynid.app.workspace import EXPERIMENT, EXPORTS, LIVE, ROLES, RUNS, Project, Workspace, absent
 from dynid.base import (
-    Diagnostic,
     DynidError,
+    Finding,
     InputError,
     Place,
     RefusedError,
     ResourceError,
-    Severity,
     UsageError,
     __version__,
     environment,
@@ -118,10 +117,8 @@ def status_of(error: Exception) -> int:
 
 
 def _diagnostic(stored: Mapping[str, Any]) -> dict[str, str]:
-    diagnostic = Diagnostic(
-        Severity(stored["severity"]), stored["code"], stored["text"], Place(**stored["place"])
-    )
-    return {"severity": stored["severity"], "text": str(diagnostic), "code": stored["code"]}
+    finding = Finding(stored["severity"], stored["code"], stored["text"], Place(**stored["place"]))
+    return {"severity": stored["severity"], "text": str(finding), "code": stored["code"]}
 
 
 def _identify(project: Project, all_jobs: Sequence[jobs.Job], _query: Mapping[str, str]) -> dict[str, Any]:

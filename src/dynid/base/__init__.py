@@ -8,7 +8,7 @@ from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
     from dynid.base.arrays import Bool, Float, Int, finite_or_none, locked, locked_int
-    from dynid.base.diagnostics import Diagnostic, Diagnostics, Finding, Severity, Verdict, claim_codes
+    from dynid.base.diagnostics import Diagnostics, Evidence, Finding, Level, Verdict, claim_codes
     from dynid.base.errors import (
         NOWHERE,
         DynidError,
@@ -55,20 +55,20 @@ __all__ = [
     "NOWHERE",
     "PROGRESS_VARIABLE",
     "Bool",
-    "Diagnostic",
     "Diagnostics",
     "DynidError",
+    "Evidence",
     "Finding",
     "Float",
     "FolderKind",
     "InputError",
     "InputErrors",
     "Int",
+    "Level",
     "Lines",
     "Place",
     "RefusedError",
     "ResourceError",
-    "Severity",
     "SolverError",
     "Strict",
     "UnfitDataError",
@@ -121,7 +121,7 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "arrays": "Bool Float Int finite_or_none locked locked_int",
-        "diagnostics": "Diagnostic Diagnostics Finding Severity Verdict claim_codes",
+        "diagnostics": "Diagnostics Evidence Finding Level Verdict claim_codes",
         "errors": (
             "DynidError InputError InputErrors NOWHERE Place RefusedError ResourceError "
             "SolverError UnfitDataError UsageError"
@@ -140,4 +140,5 @@ __getattr__, __dir__ = lazily(
         "toml": "Lines Strict key line_of model_of read_toml validate words_of",
         "units": "number_of",
     },
+    moved={"dynid.base.diagnostics:Finding": "Diagnostic", "dynid.base.diagnostics:Level": "Severity"},
 )

@@ -1,4 +1,4 @@
-"""Notes, warnings, doubts and verdicts, and explanations of their codes."""
+"""Findings of every level, verdicts, and explanations of their codes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from enum import StrEnum
 from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from operator import attrgetter
 from pathlib import Path
 from textwrap import wrap
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from dynid.base.errors import NOWHERE, Place, UsageError
 from dynid.base.records import dataclass
+from dynid.base.registry import lazily
+
+if TYPE_CHECKING:
+    from dynid.base.arrays import Float
 
 __all__ = ["KINDS", "PAGES", "Explanation", "Page", "explanations_in", "has_more", "page", "plain", "see"]
 
@@ -88,39 +93,158 @@ def claim_codes(codes: str | Iterable[str]) -> tuple[Claim, ...]:
     return tuple(claim for claim in dict.fromkeys(given) if claim in CLAIMS)
 
 
-class Severity(StrEnum):
-    """Severity of a finding: note, warning or doubt."""
+class Level(StrEnum):
+    """How much a finding matters.
 
+    A note is information, a warning should be read before the result is trusted, and a doubt says that an input may be
+    wrong until the user accepts or corrects it. Only findings of a verdict are good or a problem.
+    """
+
+    GOOD = "good"
     NOTE = "note"
     WARNING = "warning"
+    PROBLEM = "problem"
     DOUBT = "doubt"
 
 
-@dataclass(frozen=True)
-class Diagnostic:
-    """One finding that did not stop the command.
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Plot of the evidence for a finding: y against x, and a second line to compare with.
 
     Parameters
     ----------
-    severity : Severity
-    identifier : str
-        Its code.
-    text : str
-    place : Place
-    accepted : bool
-        Whether it is a doubt that the user accepted.
+    x_title, y_title : str
+        Titles of the axes, with units.
+    x, y : (k,) array
+    beside : (k,) or (0,) array
+        Second line over x; empty = none.
+    beside_title : str
+        Title of the second line.
+    logarithmic : bool
+        Whether y has a logarithmic axis.
 
     """
 
-    severity: Severity
-    identifier: str
+    x_title: str
+    y_title: str
+    x: Float
+    y: Float
+    beside: Float
+    beside_title: str = ""
+    logarithmic: bool = False
+
+    def __post_init__(self) -> None:
+        # `dynid explain` reads this module and need not wait for NumPy.
+        from dynid.base.arrays import locked
+
+        object.__setattr__(self, "x", locked(self.x, (None,), "x"))
+        object.__setattr__(self, "y", locked(self.y, (len(self.x),), "y"))
+        object.__setattr__(self, "beside", locked(self.beside, (None,), "beside"))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Time interval of a trajectory.
+
+    Parameters
+    ----------
+    trajectory : str
+        Its name.
+    start, end : float, s
+        On the log's clock.
+
+    """
+
+    trajectory: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Result of a statistical test of the residuals.
+
+    Parameters
+    ----------
+    share : float
+        Part of the residual's mean square that the effect explains, 0 to 1.
+    p_value : float
+        Probability of evidence at least as strong in a log without the effect, corrected for multiple tests.
+    times : tuple of Interval
+        When the effect was seen; () = in the whole log.
+    curve : Curve, optional
+    masked : bool
+        Whether these times were left out of the fit.
+
+    """
+
+    share: float = 0.0
+    p_value: float = 1.0
+    times: tuple[Interval, ...] = ()
+    curve: Curve | None = None
+    masked: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One observation about a log, a model or its residuals that does not stop the command.
+
+    What stops the command is a `DynidError`. The attributes `identifier`, `severity`, `share`, `p_value`, `times`,
+    `curve` and `masked` of dynid before 0.2 can still be read: they are `code`, `level` and fields of `evidence`.
+
+    Parameters
+    ----------
+    level : Level or str
+    code : str
+        Code for `dynid explain`; "" = none.
+    text : str
+        What was found, and why it matters.
+    place : Place
+        File, line, time or joint.
+    accepted : bool
+        Whether it is a doubt that the user accepted.
+    title : str
+        Heading in the report; "" = none.
+    advice : str
+        What to do. Findings about a log say it in `text`.
+    evidence : Evidence
+        Result of the test, if the residuals were tested.
+
+    """
+
+    level: Level
+    code: str
     text: str
     place: Place = NOWHERE
     accepted: bool = False
+    title: str = ""
+    advice: str = ""
+    evidence: Evidence = Evidence()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "level", Level(self.level))
 
     def __str__(self) -> str:
+        return f"{self.level}[{self.code}] {self.placed}"
+
+    @property
+    def placed(self) -> str:
+        """The text with its place in front."""
         where = str(self.place)
-        return f"{self.severity}[{self.identifier}] " + (f"{where}: {self.text}" if where else self.text)
+        return f"{where}: {self.text}" if where else self.text
+
+    @property
+    def joint(self) -> str:
+        """Name of its joint; "" = the whole robot."""
+        return self.place.joint or ""
+
+
+# Names before dynid 0.2, which programs still read from results. Declared attributes would pass type checkers without
+# a remark; these do not.
+_OLDER = {name: f"evidence.{name}" for name in Evidence.__annotations__}
+for _old, _new in {**_OLDER, "identifier": "code", "severity": "level"}.items():
+    setattr(Finding, _old, property(attrgetter(_new)))
+__getattr__, _ = lazily(__name__, {}, {f"{__name__}:Finding": "Diagnostic", f"{__name__}:Level": "Severity"})
 
 
 @dataclass
@@ -129,14 +253,14 @@ class Diagnostics:
 
     Parameters
     ----------
-    items : list of Diagnostic
+    items : list of Finding
         The findings.
     accepting : frozenset of str
         Codes of doubts that the user accepts; they become warnings.
 
     """
 
-    items: list[Diagnostic] = field(default_factory=list)
+    items: list[Finding] = field(default_factory=list)
     accepting: frozenset[str] = field(default=frozenset(), compare=False)
 
     def note(self, identifier: str, text: str, place: Place = NOWHERE) -> None:
@@ -150,7 +274,7 @@ class Diagnostics:
             Where it was found.
 
         """
-        self._add(Diagnostic(Severity.NOTE, identifier, text, place))
+        self._add(Finding(Level.NOTE, identifier, text, place))
 
     def warn(self, identifier: str, text: str, place: Place = NOWHERE) -> None:
         """Add a warning: something the user should read before trusting the result.
@@ -163,7 +287,7 @@ class Diagnostics:
             Where it was found.
 
         """
-        self._add(Diagnostic(Severity.WARNING, identifier, text, place))
+        self._add(Finding(Level.WARNING, identifier, text, place))
 
     def claim(
         self, identifier: Claim, *, found: str, expected: str = "", do: str = "", place: Place = NOWHERE
@@ -181,12 +305,9 @@ class Diagnostics:
 
         """
         text = "; ".join(part for part in (found, expected and f"expected {expected}", do) if part)
-        if identifier in self.accepting:
-            text = f"{text}; accepted by you"
-            self._add(Diagnostic(Severity.WARNING, identifier, text, place, accepted=True))
-        else:
-            text = f"{text}; or accept it: --accept {identifier}"
-            self._add(Diagnostic(Severity.DOUBT, identifier, text, place))
+        accepted = identifier in self.accepting
+        text += "; accepted by you" if accepted else f"; or accept it: --accept {identifier}"
+        self._add(Finding(Level.WARNING if accepted else Level.DOUBT, identifier, text, place, accepted))
 
     def accept(self, codes: str | Iterable[str]) -> None:
         """Turn doubts with these codes into warnings from now on; raises UsageError for an unknown code."""
@@ -195,11 +316,11 @@ class Diagnostics:
     @property
     def accepted(self) -> tuple[str, ...]:
         """Codes of the accepted doubts, each once."""
-        return tuple(dict.fromkeys(item.identifier for item in self.items if item.accepted))
+        return tuple(dict.fromkeys(item.code for item in self.items if item.accepted))
 
     def require_found(self, codes: str | Iterable[str]) -> None:
         """Raise UsageError if there is neither a doubt nor a warning with one of these codes."""
-        seen = {item.identifier for item in self.items}
+        seen = {item.code for item in self.items}
         idle = [code for code in claim_codes(codes) if code not in seen]
         if idle:
             raise UsageError(
@@ -216,22 +337,22 @@ class Diagnostics:
             self._add(item)
 
     @property
-    def doubts(self) -> tuple[Diagnostic, ...]:
+    def doubts(self) -> tuple[Finding, ...]:
         """Doubts that were not accepted."""
-        return tuple(item for item in self.items if item.severity is Severity.DOUBT)
+        return tuple(item for item in self.items if item.level is Level.DOUBT)
 
     @property
-    def warnings(self) -> tuple[Diagnostic, ...]:
+    def warnings(self) -> tuple[Finding, ...]:
         """Findings of severity warning."""
-        return tuple(item for item in self.items if item.severity is Severity.WARNING)
+        return tuple(item for item in self.items if item.level is Level.WARNING)
 
-    def __iter__(self) -> Iterator[Diagnostic]:
+    def __iter__(self) -> Iterator[Finding]:
         return iter(self.items)
 
     def __len__(self) -> int:
         return len(self.items)
 
-    def _add(self, item: Diagnostic) -> None:
+    def _add(self, item: Finding) -> None:
         if item not in self.items:
             self.items.append(item)
 
@@ -240,30 +361,6 @@ class Diagnostics:
 
 # Best first. Doubtful: a doubt could overturn the model.
 LEVELS = ("good", "usable", "doubtful", "poor")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One finding of the verdict.
-
-    Parameters
-    ----------
-    level : str
-        How much it matters, one of LEVELS.
-    title, text : str
-        Observation in a few words, and in a sentence.
-    advice : str
-        What to do.
-    code : str
-        Code for `dynid explain`; "" = none.
-
-    """
-
-    level: str
-    title: str
-    text: str
-    advice: str = ""
-    code: str = ""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,8 @@ def lazily(
     homes : mapping of str to str
         Names that each module of the package defines, separated by blanks. No name may be that of a module.
     moved : mapping of str to str, optional
-        Names that have moved to another package, by that package. They still work, with a DeprecationWarning.
+        Names that have moved to another package, by that package, or by `package:name` if they were renamed. They
+        still work, with a DeprecationWarning.
 
     Returns
     -------
@@ -52,8 +53,9 @@ def lazily(
         if name in modules:
             return getattr(import_module(modules[name]), name)
         if name in there:
-            warn(f"{package}.{name} is {there[name]}.{name} now", DeprecationWarning, stacklevel=2)
-            return getattr(import_module(there[name]), name)
+            module, _, new = there[name].partition(":")
+            warn(f"{package}.{name} is {module}.{new or name} now", DeprecationWarning, stacklevel=2)
+            return getattr(import_module(module), new or name)
         raise AttributeError(f"module '{package}' has no attribute '{name}'")
 
     return get, lambda: sorted({*modules, *getattr(import_module(package), "__all__", ())})

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from dynid.base.diagnostics import Finding
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.records import dataclass
 from dynid.base.units import with_interval
 from dynid.terms.catalogue import question_words
@@ -127,7 +127,7 @@ def selection_findings(selection: Selection | None) -> list[Finding]:
     if held:
         text += " It holds what the log adds: " + ", ".join(_in_words(one) for one in held) + "."
     title = f"Model chosen among {selection.compared} on held-out blocks"
-    return [Finding("good", title, text, code="model-chosen")]
+    return [Finding(Level.GOOD, "model-chosen", text, title=title)]
 
 
 def effects_left_out(effects: Sequence[MeasurementEffect]) -> str:

@@ -86,7 +86,7 @@ def command(
         if plan is not None:
             _compare(log, plan, diagnostics)
         for remark in log.remarks:
-            if remark.severity == "note":
+            if remark.level == "note":
                 say(remark.text)
         fits = fit or (fit is None and plan is None)
         # The fit reports servo gains that it estimates; without a fit this check reports them.
@@ -104,7 +104,7 @@ def command(
         level = _fit(log, logs, experiment, diagnostics) if fits else None
         # Codes in the experiment file may refer to the fit; codes given here must occur in this check.
         diagnostics.require_found(accept or ())
-        set_results(lambda: {"verdict": level, "doubts": [doubt.identifier for doubt in diagnostics.doubts]})
+        set_results(lambda: {"verdict": level, "doubts": [doubt.code for doubt in diagnostics.doubts]})
         say(_answer(level, diagnostics))
     finally:
         print_diagnostics(diagnostics)
@@ -142,7 +142,7 @@ def _list_columns(logs: list[Path], config: Path | None) -> None:
 
 
 def _answer(word: str | None, diagnostics: Diagnostics) -> str:
-    doubts = ", ".join(dict.fromkeys(doubt.identifier for doubt in diagnostics.doubts))
+    doubts = ", ".join(dict.fromkeys(doubt.code for doubt in diagnostics.doubts))
     if word is None:
         seen = f"in doubt: {doubts}" if doubts else "no problem found in this log"
         return f"{seen} (checked without a fit; see --fit)"

@@ -231,12 +231,10 @@ def print_diagnostics(diagnostics: Diagnostics, explained: bool = False) -> None
         _output.diagnostics.append(diagnostics)
     if _output.as_json or _output.quiet:
         return
-    notes = (
-        [diagnostic for diagnostic in diagnostics if diagnostic.severity == "note"] if _output.verbose else []
-    )
+    notes = [finding for finding in diagnostics if _output.verbose and finding.level == "note"]
     for item in (*diagnostics.doubts, *diagnostics.warnings, *notes):
         say(str(item), err=True)
-    codes = [diagnostic.identifier for diagnostic in (*diagnostics.doubts, *diagnostics.warnings)]
+    codes = [finding.code for finding in (*diagnostics.doubts, *diagnostics.warnings)]
     if codes and not explained:
         from dynid.base.diagnostics import see
 
@@ -281,8 +279,8 @@ def finish(code: int, error: DynidError | None = None) -> None:
         "lines": _output.lines,
         "diagnostics": [
             {
-                "severity": str(entry.severity),
-                "code": entry.identifier,
+                "severity": str(entry.level),
+                "code": entry.code,
                 "text": entry.text,
                 "place": plain(entry.place),
             }
@@ -419,7 +417,7 @@ def open_training(
 
     result = opened(experiment, robot, logs, diagnostics, answers_of(answer))
     for diagnostic in diagnostics:
-        if diagnostic.identifier == "columns-found" and not is_verbose():  # which prints all notes
+        if diagnostic.code == "columns-found" and not is_verbose():  # which prints all notes
             note(diagnostic.text)
     return result
 

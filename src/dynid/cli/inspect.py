@@ -36,5 +36,5 @@ def command(
         say(line)
     print_diagnostics(diagnostics)
     for item in diagnostics:
-        if item.severity == "note":
+        if item.level == "note":
             say(str(item), err=True)

@@ -63,7 +63,7 @@ def command(
     for line in score_lines(result.scores):
         say(line)
     for note in diagnostics:
-        if note.identifier == SAME_MOTION:
+        if note.code == SAME_MOTION:
             say(f"  {note.text}")
     if open_loop is not None:
         from dynid.lab.open_loop_page import write_open_loop

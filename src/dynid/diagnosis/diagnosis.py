@@ -8,15 +8,13 @@ from typing import Protocol
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics, claim_codes
-from dynid.base.errors import NOWHERE, Place
-from dynid.diagnosis.finding import ResidualFinding
+from dynid.base.diagnostics import Diagnostics, Finding, Level, claim_codes
 from dynid.diagnosis.load_times import prove_load
 from dynid.diagnosis.masking import Bursts, Saturation
 from dynid.diagnosis.proof import CHANCE, RIVALS, EffectTest, Proof, feature_groups, prove, reading
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.resonance import GearRipple, Resonance
-from dynid.terms.residual_tests import Declared, FittedEffect, Level, Notice, Rival
+from dynid.terms.residual_tests import Declared, FittedEffect, Hypothesis, Rival
 from dynid.terms.term import CATALOGUE
 
 
@@ -38,7 +36,7 @@ class Diagnosis(Protocol):
         """What it tests."""
         ...
 
-    def look(self, analysis: ResidualAnalysis) -> list[ResidualFinding]:
+    def look(self, analysis: ResidualAnalysis) -> list[Finding]:
         """Findings that were found, none in a log without the effect."""
         ...
 
@@ -57,15 +55,13 @@ def every_diagnosis() -> tuple[Diagnosis, ...]:
     return (*(EffectTest(group) for group in feature_groups()), *DIAGNOSES)
 
 
-def diagnose(
-    analysis: ResidualAnalysis, diagnoses: Sequence[Diagnosis] | None = None
-) -> tuple[ResidualFinding, ...]:
+def diagnose(analysis: ResidualAnalysis, diagnoses: Sequence[Diagnosis] | None = None) -> tuple[Finding, ...]:
     """What diagnoses find, that which matters most to the torque first.    diagnoses: None = every one."""
     if not analysis.enough:
         return ()
     tried = every_diagnosis() if diagnoses is None else diagnoses
     found = [finding for diagnosis in tried for finding in diagnosis.look(analysis)]
-    return tuple(sorted(found, key=lambda one: (one.level != "warning", -one.share)))
+    return tuple(sorted(found, key=lambda one: (one.level != Level.WARNING, -one.evidence.share)))
 
 
 # What every term of the catalogue says of a fit: that the model lacks it, or holds it and all the same it
@@ -75,17 +71,18 @@ def diagnose(
 def report_missing_effects(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Reports what the residuals say of effects on the whole robot.    Claims: the terms'."""
     for kind in CATALOGUE.values():
-        for notice in kind.words.lacking(analysis):
-            report(analysis, notice, diagnostics)
+        for finding in kind.words.lacking(analysis):
+            report(analysis, finding, diagnostics)
 
 
 def compare_with_description(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Reports the effects that would explain how a fit differs from the description.    Claims: the terms'."""
-    notices = [notice for kind in CATALOGUE.values() for notice in kind.words.against_description(analysis)]
-    explained = {code for notice in notices for code in notice.instead_of}
-    for notice in notices:
-        if notice.identifier not in explained:
-            report(analysis, notice, diagnostics)
+    words = [kind.words for kind in CATALOGUE.values()]
+    hypotheses = [_hypothesis(finding) for each in words for finding in each.against_description(analysis)]
+    explained = {code for hypothesis in hypotheses for code in hypothesis.instead_of}
+    for hypothesis in hypotheses:
+        if hypothesis.finding.code not in explained:
+            report(analysis, hypothesis, diagnostics)
 
 
 def report_held_effects(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
@@ -102,34 +99,39 @@ def report_held_effects(analysis: ResidualAnalysis, diagnostics: Diagnostics) ->
         analysis.robot, sizes, analysis.source_rate, seconds, analysis.torque_rms, analysis.shows_later
     )
     # What the residuals gave away already is not reported a second time.
-    known = {(one.identifier, one.place.joint or "") for one in diagnostics.doubts}
+    known = {(doubt.code, doubt.joint) for doubt in diagnostics.doubts}
     for term in analysis.terms:
-        for notice in term.words.notices(term, held):
-            if (notice.identifier, notice.joint) not in known:
-                report(analysis, notice, diagnostics)
+        for hypothesis in map(_hypothesis, term.words.notices(term, held)):
+            if (hypothesis.finding.code, hypothesis.finding.joint) not in known:
+                report(analysis, hypothesis, diagnostics)
 
 
-def report(analysis: ResidualAnalysis, notice: Notice, diagnostics: Diagnostics) -> None:
-    """Notes it, warns of it or claims it, as its level says.
+def report(analysis: ResidualAnalysis, reported: Finding | Hypothesis, diagnostics: Diagnostics) -> None:
+    """Add a finding to the diagnostics at its level.
 
-    A claim that says how the log is to be declared has to be proven on held-out blocks; what is not proven is reported
-    at its lesser level.
+    A hypothesis that names a declaration is tested on held-out blocks; without proof it is added at its lesser level.
     """
-    if notice.declared is None:
-        _report(notice, notice.level, notice.found, diagnostics)
+    hypothesis = _hypothesis(reported)
+    level, text = hypothesis.finding.level, hypothesis.finding.text
+    if hypothesis.declared is None:
+        _report(hypothesis, level, text, diagnostics)
         return
-    if notice.sign is not None and _turned(analysis, notice.declared):
-        _report(notice.sign, Level.DOUBT, notice.sign.found, diagnostics)
+    if hypothesis.sign is not None and _turned(analysis, hypothesis.declared):
+        _report(hypothesis.sign, Level.DOUBT, hypothesis.sign.finding.text, diagnostics)
         return
-    proof = _proof(analysis, notice.declared, notice.rivals)
+    proof = _proof(analysis, hypothesis.declared, hypothesis.rivals)
     if proof is not None and proof.holds:
         words = proof.words(analysis.robot.joint_names)
-        _report(notice, notice.level, f"{notice.found}: {words}{notice.held}", diagnostics)
+        _report(hypothesis, level, f"{text}: {words}{hypothesis.held}", diagnostics)
     else:
         why = "this model cannot be fitted anew to prove it" if proof is None else proof.doubts()
         # The choice took it in beside other effects; the proof is of the plain model, with nothing that could hide it.
-        alone = "without the model's other effects it is not proven: " if notice.held else ""
-        _report(notice, notice.lesser, f"{notice.found}{notice.held}; {alone}{why}", diagnostics)
+        alone = "without the model's other effects it is not proven: " if hypothesis.held else ""
+        _report(hypothesis, hypothesis.lesser, f"{text}{hypothesis.held}; {alone}{why}", diagnostics)
+
+
+def _hypothesis(reported: Finding | Hypothesis) -> Hypothesis:
+    return Hypothesis(reported) if isinstance(reported, Finding) else reported
 
 
 def _proof(analysis: ResidualAnalysis, declared: Declared, rivals: Sequence[Rival]) -> Proof | None:
@@ -140,16 +142,17 @@ def _proof(analysis: ResidualAnalysis, declared: Declared, rivals: Sequence[Riva
     return prove(analysis, reading(analysis, declared), mirror, columns)
 
 
-def _report(notice: Notice, level: Level, found: str, diagnostics: Diagnostics) -> None:
-    text = "; ".join(part for part in (found, notice.do) if part)
+def _report(hypothesis: Hypothesis, level: Level, text: str, diagnostics: Diagnostics) -> None:
+    finding = hypothesis.finding
+    with_advice = "; ".join(part for part in (text, finding.advice) if part)
     if level is Level.NOTE:
-        diagnostics.note(notice.identifier, text)
+        diagnostics.note(finding.code, with_advice)
     elif level is Level.WARNING:
-        diagnostics.warn(notice.identifier, text)
+        diagnostics.warn(finding.code, with_advice)
     else:
-        (code,) = claim_codes(notice.identifier)
-        place = Place(joint=notice.joint) if notice.joint else NOWHERE
-        diagnostics.claim(code, found=found, expected=notice.expected, do=notice.do, place=place)
+        (code,) = claim_codes(finding.code)
+        expected, do = hypothesis.expected, finding.advice
+        diagnostics.claim(code, found=text, expected=expected, do=do, place=finding.place)
 
 
 def _turned(analysis: ResidualAnalysis, declared: Declared) -> bool:

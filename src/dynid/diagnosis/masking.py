@@ -9,12 +9,11 @@ from typing import Protocol
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import Curve, Diagnostics, Evidence, Finding, Interval, Level
 from dynid.base.numerics import normal_quantile
 from dynid.base.records import dataclass
-from dynid.diagnosis.finding import Curve, Interval, ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.wording import binned_curve, counts, figures, level, unit
+from dynid.diagnosis.wording import binned_curve, counts, figures, joint_finding, level, unit
 from dynid.signals.samples import Samples
 from dynid.terms.residual_tests import ALARM, FeatureTest
 
@@ -41,7 +40,7 @@ class Bursts:
     identifier: str = "bursts"
     looks_at: str = "short bursts of residual"
 
-    def look(self, analysis: ResidualAnalysis) -> list[ResidualFinding]:
+    def look(self, analysis: ResidualAnalysis) -> list[Finding]:
         """At most one finding: all bursts of the log with their times and joints."""
         height = heights(analysis)
         rate, T = analysis.residuals.rate, len(analysis.residuals.t)
@@ -70,7 +69,7 @@ class Bursts:
         worst: int,
         share: float,
         threshold: float,
-    ) -> ResidualFinding:
+    ) -> Finding:
         names = ", ".join(analysis.robot.joint_names[j] for j in joints)
         when = ", ".join(f"{s.start:.2f} to {s.end:.2f} s" for s in spans[:MOST_NAMED])
         more = f" and {len(spans) - MOST_NAMED} more" if len(spans) > MOST_NAMED else ""
@@ -78,26 +77,23 @@ class Bursts:
         step = max(1, len(size) // POINTS)
         # The highest of each bucket, so that no burst falls between the points.
         edge = np.arange(0, len(size), step)
-        return ResidualFinding(
-            self.identifier,
+        curve = Curve(
+            "time, s",
+            "residual / usual size",
+            analysis.residuals.t[edge],
+            np.maximum.reduceat(size, edge),
+            np.full(len(edge), threshold),
+            "bound for noise",
+        )
+        return Finding(
             level(analysis, worst, share),
-            "",
-            "A burst of residual" if len(spans) == 1 else f"{len(spans)} bursts of residual",
+            self.identifier,
             f"On {names}, up to {height[:, joints].max():.3g} times the usual size (noise would stay below "
             f"{threshold:.2g}), at {when}{more}.",
-            "Contact, a cable that catches, or a stop of the controller: look at these times and leave them out "
+            title="A burst of residual" if len(spans) == 1 else f"{len(spans)} bursts of residual",
+            advice="Contact, a cable that catches, or a stop of the controller: look at these times and leave them out "
             "(window under [data]).",
-            share,
-            ALARM,
-            times=tuple(spans),
-            curve=Curve(
-                "time, s",
-                "residual / usual size",
-                analysis.residuals.t[edge],
-                np.maximum.reduceat(size, edge),
-                np.full(len(edge), threshold),
-                "bound for noise",
-            ),
+            evidence=Evidence(share, ALARM, times=tuple(spans), curve=curve),
         )
 
 
@@ -174,7 +170,7 @@ class Saturation:
     looks_at: str = "torque missing at the peaks"
     least: float = 0.0
 
-    def look(self, analysis: ResidualAnalysis) -> list[ResidualFinding]:
+    def look(self, analysis: ResidualAnalysis) -> list[Finding]:
         """At most one finding a joint and side, with the times at which the torque is beyond the level."""
         found = []
         for joint in analysis.joints:
@@ -214,32 +210,30 @@ class Saturation:
         cap: float,
         effect: FeatureTest,
         p_value: float,
-    ) -> ResidualFinding:
-        name, share = analysis.robot.joint_names[joint], float(effect.share[joint])
+    ) -> Finding:
+        share = float(effect.share[joint])
         missing = 100 * min(-side * float(effect.coefficient[0]), 1.0)
         predicted = analysis.residuals.predicted[analysis.index, joint]
         lower = [one for one in _caps(side * predicted) if one < cap]
         # The level lies between two that were tried.
         beyond = side * analysis.residuals.predicted[:, joint] > max(lower, default=cap)
-        return ResidualFinding(
+        curve = binned_curve(
+            predicted,
+            analysis.error[:, joint],
+            effect.fitted[0],
+            f"predicted torque, {unit(analysis, joint)}",
+            f"residual, {unit(analysis, joint)}",
+            "missing beyond a level",
+        )
+        return joint_finding(
+            analysis,
             self.identifier,
-            level(analysis, joint, share),
-            name,
-            f"{name}: torque is missing at its peaks",
+            joint,
+            "torque is missing at its peaks",
             f"Beyond {side * cap:.4g} {unit(analysis, joint)} {missing:.0f} % of the torque that the motion takes was "
             f"not measured: {figures(analysis, joint, share, p_value)}.",
             "The log or the drive cuts it off. Record with less load or speed, or leave these stretches out ([data]).",
-            share,
-            p_value,
-            times=tuple(stretches(analysis, beyond)),
-            curve=binned_curve(
-                predicted,
-                analysis.error[:, joint],
-                effect.fitted[0],
-                f"predicted torque, {unit(analysis, joint)}",
-                f"residual, {unit(analysis, joint)}",
-                "missing beyond a level",
-            ),
+            Evidence(share, p_value, times=tuple(stretches(analysis, beyond)), curve=curve),
         )
 
 
@@ -363,29 +357,32 @@ def _less(samples: Samples, spoilt: Spoilt, why: str) -> Samples:
     return replace(samples, keep=samples.keep & ~among, left_out=left_out)
 
 
-def spoilt_times(analysis: ResidualAnalysis) -> tuple[ResidualFinding, ...]:
+def spoilt_times(analysis: ResidualAnalysis) -> tuple[Finding, ...]:
     """Contact and missing torque that matter, with evidence sure enough to leave their times out."""
     if not analysis.enough:
         return ()
     found = [*Bursts().look(analysis), *Saturation(least=0.5 * SURE).look(analysis)]
-    return tuple(one for one in found if one.level == "warning" and one.share >= SURE and one.times)
+    sure = [one for one in found if one.level is Level.WARNING and one.evidence.share >= SURE]
+    return tuple(one for one in sure if one.evidence.times)
 
 
 def without_times(
     batches: Iterable[Samples],
-    residual_findings: Sequence[ResidualFinding],
+    residual_findings: Sequence[Finding],
     bandwidth: float,
     diagnostics: Diagnostics,
-) -> tuple[Iterable[Samples], tuple[ResidualFinding, ...]] | None:
+) -> tuple[Iterable[Samples], tuple[Finding, ...]] | None:
     """Batches less the times of findings, and these marked as masked; None if nothing or too much would go.
 
     bandwidth: Hz of the filters; a period to either side is left out as well.
     """
-    spans = tuple(span for one in residual_findings for span in one.times)
+    spans = tuple(span for one in residual_findings for span in one.evidence.times)
     if not spans:
         return None
     why = "; ".join(one.title for one in residual_findings)
     sound = left_out(batches, Within(spans, 1.0 / bandwidth), why, diagnostics)
     if sound is None:
         return None
-    return sound, tuple(replace(one, masked=True, advice=ADVICE) for one in residual_findings)
+    return sound, tuple(
+        replace(one, advice=ADVICE, evidence=replace(one.evidence, masked=True)) for one in residual_findings
+    )

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
+from dynid.base.diagnostics import Evidence, Finding
 from dynid.base.numerics import student_cumulative
 from dynid.base.records import dataclass
-from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
-from dynid.diagnosis.wording import binned_curve, counts, figures, level, unit
+from dynid.diagnosis.wording import binned_curve, counts, figures, joint_finding, unit
 from dynid.factor.folds import folds_of_samples, motion_of_samples, not_judged
 from dynid.kernel import cho_factor, cho_solve, inverse_dynamics
 from dynid.robot.model import RobotModel
@@ -53,14 +53,14 @@ class EffectTest:
         """That of the group."""
         return self.group.looks_at
 
-    def look(self, analysis: ResidualAnalysis) -> list[ResidualFinding]:
+    def look(self, analysis: ResidualAnalysis) -> list[Finding]:
         """At most one finding a joint: the feature that explains most; one in all of features of the whole robot.
 
         None for what all joints have alike, which is reported of the whole robot.
         """
         if self.group.alike and _alike(self.group, analysis):
             return []
-        found: list[tuple[float, ResidualFinding]] = []
+        found: list[tuple[float, Finding]] = []
         whole = False
         for joint in analysis.joints:
             features = features_of(self.group, analysis.remains, joint)
@@ -87,8 +87,8 @@ class EffectTest:
 
     def _finding(
         self, analysis: ResidualAnalysis, joint: int, feature: Feature, effect: FeatureTest, p_value: float
-    ) -> ResidualFinding:
-        share, name = float(effect.share[joint]), analysis.robot.joint_names[joint]
+    ) -> Finding:
+        share = float(effect.share[joint])
         words = _clearest(analysis, joint, feature).words(effect.coefficient, effect.std)
         advice = words.advice
         if own := _own_form(analysis, joint):
@@ -98,23 +98,22 @@ class EffectTest:
                 advice = f"{own} leaves this: {words.beside_form}"
         along = np.ones(len(feature.x)) if feature.along is None else feature.along
         fitted = effect.fitted[joint if len(effect.fitted) > 1 else 0]
-        return ResidualFinding(
+        curve = binned_curve(
+            feature.x,
+            analysis.error[:, joint] * along,
+            fitted * along,
+            feature.x_title,
+            f"residual{'' if feature.along is None else ' along it'}, {unit(analysis, joint)}",
+            words.curve,
+        )
+        return joint_finding(
+            analysis,
             self.identifier,
-            level(analysis, joint, share),
-            name,
-            f"{name}: {words.title}",
+            joint,
+            words.title,
             words.text.format(figures=figures(analysis, joint, share, p_value)),
             advice,
-            share,
-            p_value,
-            curve=binned_curve(
-                feature.x,
-                analysis.error[:, joint] * along,
-                fitted * along,
-                feature.x_title,
-                f"residual{'' if feature.along is None else ' along it'}, {unit(analysis, joint)}",
-                words.curve,
-            ),
+            Evidence(share, p_value, curve=curve),
         )
 
 

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.diagnostics import Curve, Evidence, Finding, Level
+from dynid.base.errors import Place
 from dynid.base.numerics import gamma_tail
 from dynid.base.records import dataclass
-from dynid.diagnosis.finding import Curve, ResidualFinding
 from dynid.diagnosis.proof import columns_of
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.wording import counts, figures, level, unit
+from dynid.diagnosis.wording import counts, figures, joint_finding, unit
 from dynid.signals.filter import averaged_density
 from dynid.terms.position_waves import HARMONICS
 from dynid.terms.residual_tests import LEAST_SHARE
@@ -66,7 +67,7 @@ class Resonance:
     identifier: str = "resonance"
     looks_at: str = "peaks in the residual's spectrum"
 
-    def look(self, analysis: ResidualAnalysis) -> list[ResidualFinding]:
+    def look(self, analysis: ResidualAnalysis) -> list[Finding]:
         """At most one finding a joint."""
         rate = analysis.residuals.rate
         runs = [run for run in analysis.runs if run.stop - run.start >= LEAST_WINDOW]
@@ -89,7 +90,7 @@ class Resonance:
         seen = {finding.joint for finding in found}
         return found + [one for one in self._beyond(analysis) if one.joint not in seen]
 
-    def _beyond(self, analysis: ResidualAnalysis) -> list[ResidualFinding]:
+    def _beyond(self, analysis: ResidualAnalysis) -> list[Finding]:
         # Above the cut-off the torque itself is all that there is; the model has no part in it.
         raw = analysis.raw
         if raw is None:
@@ -124,28 +125,26 @@ class Resonance:
         p_value: float,
         frequency: Float,
         density: Float,
-    ) -> ResidualFinding:
-        name = analysis.robot.joint_names[joint]
+    ) -> Finding:
         shown = (frequency > 0) & (frequency <= analysis.bandwidth)
-        return ResidualFinding(
+        curve = Curve(
+            "frequency, Hz",
+            f"residual, ({unit(analysis, joint)})²/Hz",
+            frequency[shown],
+            density[shown],
+            np.zeros(0),
+            logarithmic=True,
+        )
+        return joint_finding(
+            analysis,
             self.identifier,
-            level(analysis, joint, share),
-            name,
-            f"{name}: rings at {at:.3g} Hz",
+            joint,
+            f"rings at {at:.3g} Hz",
             f"The residual's spectrum stands {ratio:.3g} times above its neighbourhood there, where the motion has no "
             f"torque: {figures(analysis, joint, share, p_value)}.",
             f"Elastic joint or base: keep the cut-off below {0.7 * at:.2g} Hz, or log both encoders and identify with "
             'rows = "elastic".',
-            share,
-            p_value,
-            curve=Curve(
-                "frequency, Hz",
-                f"residual, ({unit(analysis, joint)})²/Hz",
-                frequency[shown],
-                density[shown],
-                np.zeros(0),
-                logarithmic=True,
-            ),
+            Evidence(share, p_value, curve=curve),
         )
 
 
@@ -168,28 +167,27 @@ def _above(
     frequency: Float,
     density: Float,
     inside: Bool,
-) -> ResidualFinding:
+) -> Finding:
     name = analysis.robot.joint_names[joint]
     part = 100 * np.sqrt(power) / max(float(analysis.torque_rms[joint]), 1e-300)
-    return ResidualFinding(
+    curve = Curve(
+        "frequency, Hz",
+        f"measured torque, ({unit(analysis, joint)})²/Hz",
+        frequency[inside],
+        density[inside],
+        np.zeros(0),
+        logarithmic=True,
+    )
+    return Finding(
+        Level.NOTE,
         Resonance.identifier,
-        "note",
-        name,
-        f"{name}: rings at {at:.3g} Hz, above the cut-off",
         f"Measured torque stands {ratio:.3g} times above its neighbourhood there: {100 * share:.2g} % of what lies "
         f"above the cut-off, {part:.2g} % of the torque.",
-        "Elastic joint, base, or a control loop: the filter keeps it out of the model. Who works at such frequencies "
-        'needs it: log both encoders and identify with rows = "elastic".',
-        share,
-        p_value,
-        curve=Curve(
-            "frequency, Hz",
-            f"measured torque, ({unit(analysis, joint)})²/Hz",
-            frequency[inside],
-            density[inside],
-            np.zeros(0),
-            logarithmic=True,
-        ),
+        Place(joint=name),
+        title=f"{name}: rings at {at:.3g} Hz, above the cut-off",
+        advice="Elastic joint, base, or a control loop: the filter keeps it out of the model. Who works at such "
+        'frequencies needs it: log both encoders and identify with rows = "elastic".',
+        evidence=Evidence(share, p_value, curve=curve),
     )
 
 
@@ -261,7 +259,7 @@ class GearRipple:
     identifier: str = "gear-ripple"
     looks_at: str = "residual that is periodic in position"
 
-    def look(self, analysis: ResidualAnalysis) -> list[ResidualFinding]:
+    def look(self, analysis: ResidualAnalysis) -> list[Finding]:
         """At most one finding a joint."""
         found = []
         for joint in analysis.joints:
@@ -301,31 +299,29 @@ class GearRipple:
         p_value: float,
         waves: Float,
         shares: Float,
-    ) -> ResidualFinding:
-        name = analysis.robot.joint_names[joint]
+    ) -> Finding:
         slides = analysis.robot.prismatic[joint]
         where = (
             f"every {1e3 * 2 * np.pi / wave:.4g} mm" if slides else f"{wave:.4g} times a turn of the joint"
         )
         cause = _cause(wave, abs(float(analysis.robot.drive.gear_ratio[joint])), slides)
-        return ResidualFinding(
+        curve = Curve(
+            "waves a metre" if slides else "waves a turn",
+            "share of the residual",
+            waves / (2 * np.pi) if slides else waves,
+            shares,
+            np.zeros(0),
+        )
+        return joint_finding(
+            analysis,
             self.identifier,
-            level(analysis, joint, share),
-            name,
-            f"{name}: torque ripple of the gear",
+            joint,
+            "torque ripple of the gear",
             f"A wave of {size:.3g} {unit(analysis, joint)} {where}{cause} explains "
             f"{figures(analysis, joint, share, p_value)}.",
             "It averages out in the parameters over fast motion. Lower the cut-off, move faster, or give it as a "
             "function of position (position_friction, channel) if the torque at low speed matters.",
-            share,
-            p_value,
-            curve=Curve(
-                "waves a metre" if slides else "waves a turn",
-                "share of the residual",
-                waves / (2 * np.pi) if slides else waves,
-                shares,
-                np.zeros(0),
-            ),
+            Evidence(share, p_value, curve=curve),
         )
 
 

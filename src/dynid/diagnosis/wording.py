@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.diagnosis.finding import Curve
+from dynid.base.diagnostics import Curve, Evidence, Finding, Level
+from dynid.base.errors import Place
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.terms.residual_tests import ALARM, LEAST_SHARE
 
@@ -18,9 +19,42 @@ def counts(share: float, p_value: float) -> bool:
     return p_value < ALARM and share >= LEAST_SHARE
 
 
-def level(analysis: ResidualAnalysis, joint: int, share: float) -> str:
-    """How much an effect matters: "warning" where it moves the joint's torque by a percent, else "note"."""
-    return "warning" if analysis.relevance(joint, share) >= MATTERS else "note"
+def level(analysis: ResidualAnalysis, joint: int, share: float) -> Level:
+    """Level of an effect on a joint: a warning from 1 % of the joint's torque on, else a note."""
+    return Level.WARNING if analysis.relevance(joint, share) >= MATTERS else Level.NOTE
+
+
+def joint_finding(
+    analysis: ResidualAnalysis, code: str, joint: int, title: str, text: str, advice: str, evidence: Evidence
+) -> Finding:
+    """Make the finding of an effect on one joint.
+
+    Parameters
+    ----------
+    analysis : ResidualAnalysis
+        The residuals that show it.
+    code : str
+        Code for `dynid explain`.
+    joint : int
+        Index of the joint.
+    title : str
+        Heading, without the name of the joint.
+    text, advice : str
+        What was found, and what to do.
+    evidence : Evidence
+        Its share of the residual sets the level.
+
+    """
+    name = analysis.robot.joint_names[joint]
+    return Finding(
+        level(analysis, joint, evidence.share),
+        code,
+        text,
+        Place(joint=name),
+        title=f"{name}: {title}",
+        advice=advice,
+        evidence=evidence,
+    )
 
 
 def figures(analysis: ResidualAnalysis, joint: int, share: float, p_value: float) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base import Diagnostics, DynidError, Float, Int, ResourceError, Severity, UnfitDataError, dataclass
+from dynid.base import Diagnostics, DynidError, Float, Int, Level, ResourceError, UnfitDataError, dataclass
 from dynid.estimate import LARGEST_LEVERAGE
 from dynid.factor import Factor, Factors
 from dynid.fleet.plan import FleetLog, TypeModel
@@ -145,13 +145,7 @@ def _factored(log: FleetLog, model: TypeModel, path: Path) -> LogRow:
         seconds=float(opened.duration),
         sha256=file_hash(path),
         warnings=tuple(
-            sorted(
-                {
-                    diagnostic.identifier
-                    for diagnostic in diagnostics
-                    if diagnostic.severity is not Severity.NOTE
-                }
-            )
+            sorted({diagnostic.code for diagnostic in diagnostics if diagnostic.level is not Level.NOTE})
         ),
         R=packed([factor.R for factor in total], [factor.count for factor in total]),
         count=tuple(factor.count for factor in total),

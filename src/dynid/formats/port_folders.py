@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base import Diagnostic, Float, InputError, Place, Severity
+from dynid.base import Finding, Float, InputError, Level, Place
 from dynid.log import ArrayTable, CsvReader, Series, StoredArray, Table, Text
 
 _DATA, _INFO = "data.log", "info.log"
@@ -127,7 +127,7 @@ class PortFolders(ArrayTable):
             f"one row for each of the {len(t)} samples of {rows}; other ports are interpolated to their times"
         )
         if len(ports) > 1:
-            noted = Diagnostic(Severity.NOTE, "ports", text, Place(file=str(path)))
+            noted = Finding(Level.NOTE, "ports", text, Place(file=str(path)))
             self.remarks = (*self.remarks, noted)
 
     @property

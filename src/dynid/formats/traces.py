@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base import Diagnostic, Float, InputError, Place, Severity, dataclass, few, number_of
+from dynid.base import Finding, Float, InputError, Level, Place, dataclass, few, number_of
 from dynid.log import ArrayTable, Budget, StoredArray, damaged, reading
 
 _TIMES_TEXT = 8  # memory of Python's objects relative to the text
@@ -102,7 +102,7 @@ class TraceReader:
         table = ArrayTable(path, arrays, [f"{name}: without values" for name in cells.keys() - filled.keys()])
         if words:
             text = f"variables left out: {few(words, _NAMED)}"
-            warning = Diagnostic(Severity.WARNING, "variables-left-out", text, Place(file=str(path)))
+            warning = Finding(Level.WARNING, "variables-left-out", text, Place(file=str(path)))
             table.remarks = (*table.remarks, warning)
         return table
 

@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from dynid.base import Diagnostic, InputError, Place, ResourceError, Severity, dataclass
+from dynid.base import Finding, InputError, Level, Place, ResourceError, dataclass
 from dynid.log import (
     Budget,
     CsvTable,
@@ -153,7 +153,7 @@ class SheetTable(CsvTable):
         super().__init__(text, dialect_of(text, "\t", decimal))
         if left:
             note_text = f"the sheet '{sheet.name}' is read; other sheets: {', '.join(left)}"
-            note = Diagnostic(Severity.NOTE, "other-files", note_text, Place(file=str(path)))
+            note = Finding(Level.NOTE, "other-files", note_text, Place(file=str(path)))
             self.remarks = (*self.remarks, note)
 
     @cached_property
@@ -195,7 +195,7 @@ class SheetsInOne(CsvTable):
         note_text = f"the sheets {', '.join(titles)} have the same columns: each is read as one recording"
         self.remarks = (
             *self.remarks,
-            Diagnostic(Severity.NOTE, "other-files", note_text, Place(file=str(path))),
+            Finding(Level.NOTE, "other-files", note_text, Place(file=str(path))),
         )
 
     def wrong_row(self, column: str) -> InputError | None:

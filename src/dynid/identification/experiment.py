@@ -737,9 +737,7 @@ def open_log(
     log = read_log(list(paths), robot, mapping, list(selection) or [Selection()], channels)
     if not log.has_effort:
         remarks = [
-            remark
-            for remark in log.remarks
-            if remark.identifier == "not-measured" and "effort" in remark.text
+            remark for remark in log.remarks if remark.code == "not-measured" and "effort" in remark.text
         ]
         texts = [remark.text for remark in remarks]
         asked = (

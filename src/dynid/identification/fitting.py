@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import Diagnostics, Finding
 from dynid.base.errors import Place, UsageError
 from dynid.base.parallel import Progress
 from dynid.base.records import dataclass
@@ -18,7 +18,6 @@ from dynid.choose.consistency_cause import cause_text, likely_causes
 from dynid.choose.fit_nonlinear import fit_nonlinear
 from dynid.choose.search import SPARE, Fitted, LatestKept, NonlinearFit, Search, ShapeEstimate
 from dynid.choose.shape_intervals import with_shape_uncertainty
-from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.masking import spoilt_times, without_times
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, first_torque
 from dynid.estimate.estimator import Estimate, Estimator
@@ -436,7 +435,7 @@ def _require_scale(terms: Terms, diagnostics: Diagnostics) -> None:
 
 def fit_sound(
     call: Call, data: Data
-) -> tuple[Data, ModelFit, Validation, ResidualAnalysis | None, tuple[ResidualFinding, ...]]:
+) -> tuple[Data, ModelFit, Validation, ResidualAnalysis | None, tuple[Finding, ...]]:
     """Fit and score the model, a second time without the times that its residuals show to be spoilt.
 
     Parameters

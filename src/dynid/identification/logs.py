@@ -112,7 +112,7 @@ def _with_columns(
     from dynid.layouts.propose import found_tables  # here alone: most logs are read by a mapping
 
     tables, remark = found_tables(model, robot, logs, answers, unknown)
-    diagnostics.note(remark.identifier, remark.text, remark.place)
+    diagnostics.note(remark.code, remark.text, remark.place)
     return experiment.with_robot(tables.pop("robot", {})).with_values(tables)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.diagnostics import Diagnostics, claim_codes
+from dynid.base.diagnostics import Diagnostics, Finding, claim_codes
 from dynid.base.errors import SolverError
 from dynid.base.parallel import Progress, default_threads, in_background, pass_threads
 from dynid.base.records import counted, listed
@@ -22,7 +22,6 @@ from dynid.diagnosis.diagnosis import (
     report_held_effects,
     report_missing_effects,
 )
-from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.input_checks import (
     check_guidance,
     check_link_lengths,
@@ -60,7 +59,7 @@ from dynid.terms.exports import Kind
 
 def examine(
     call: Call, data: Data, model_fit: ModelFit, analysis: ResidualAnalysis | None
-) -> Callable[[], tuple[ResidualFinding, ...]]:
+) -> Callable[[], tuple[Finding, ...]]:
     """Claim wrong inputs that the residuals reveal, and diagnose the residuals in the background.
 
     Parameters

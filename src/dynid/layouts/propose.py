@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import InputError, Place, UnfitDataError, UsageError
 from dynid.layouts.channels import (
     GAINS_OF_DRIVES,
@@ -253,7 +253,7 @@ def found_tables(
     answers: Mapping[str, str],
     unknown: InputError | None,
     with_effort: bool = True,
-) -> tuple[dict[str, Any], Diagnostic]:
+) -> tuple[dict[str, Any], Finding]:
     """The tables of an experiment, [log] among them, as `dynid init` writes them, and the note that says so.
 
     logs: of one mapping, or parts of one recording.    source: of the robot's description.    answers: to questions,
@@ -315,7 +315,7 @@ def found_tables(
     if idle := without_effect(proposal.decisions, answers):
         text += f". Nothing depends on the answers to {', '.join(idle)}: the log does not ask them"
     tables = tomllib.loads(experiment_text(proposal, call))
-    return tables, Diagnostic(Severity.NOTE, "columns-found", text, place)
+    return tables, Finding(Level.NOTE, "columns-found", text, place)
 
 
 def _asked(one: Decision) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import LARGEST_VALUE, Bool, Float, Int
-from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import InputError, Place
 from dynid.base.options import option
 from dynid.base.records import dataclass
@@ -704,7 +704,7 @@ class OnOneClock:
 
     def _remarks_on(
         self, t: Float, clocks: Mapping[str, Channel], outside: int, empty: int
-    ) -> Iterator[Diagnostic]:
+    ) -> Iterator[Finding]:
         place = Place(file=str(self.path))
         for clock in dict.fromkeys(clocks.values()):
             names = [name for name, other in clocks.items() if other == clock]
@@ -712,7 +712,7 @@ class OnOneClock:
             listed = ", ".join(names)
             if np.isin(t, series.t).all():
                 text = f"{listed} are matched to the rows by equal times of '{clock.column}'"
-                yield Diagnostic(Severity.NOTE, "joined", text, place)
+                yield Finding(Level.NOTE, "joined", text, place)
                 continue
             missing = max(float(np.isnan(self._series[name].at(t)).mean()) for name in names)
             text = (
@@ -720,13 +720,13 @@ class OnOneClock:
                 f"({_rate(t)}): interpolated linearly to the times of the rows"
             )
             text += f"; {100 * missing:.2g} % of the rows lie in gaps" if missing else ""
-            yield Diagnostic(Severity.WARNING, "mixed-rates", text, place)
+            yield Finding(Level.WARNING, "mixed-rates", text, place)
         if empty:
             text = f"{empty} rows without a position are left out (they belong to other clocks)"
-            yield Diagnostic(Severity.NOTE, "empty-rows", text, place)
+            yield Finding(Level.NOTE, "empty-rows", text, place)
         if outside:
             text = f"{outside} rows before the first or after the last sample of another clock are left out"
-            yield Diagnostic(Severity.NOTE, "common-time", text, place)
+            yield Finding(Level.NOTE, "common-time", text, place)
 
 
 def _ends(t: Float) -> str:

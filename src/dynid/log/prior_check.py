@@ -449,8 +449,7 @@ def _report_without_gravity(
 def all_turned(diagnostics: Diagnostics) -> bool:
     """Whether a claim (accepted or not) says that the signs of all efforts are flipped."""
     return any(
-        diagnostic.identifier == "torque-sign" and diagnostic.place.joint is None
-        for diagnostic in diagnostics
+        diagnostic.code == "torque-sign" and diagnostic.place.joint is None for diagnostic in diagnostics
     )
 
 

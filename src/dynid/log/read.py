@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base.diagnostics import Diagnostics, Finding
 from dynid.base.errors import DynidError, InputError, InputErrors, Place, UsageError
 from dynid.base.records import Overview, dataclass, listed
 from dynid.base.toml import validate
@@ -108,7 +108,7 @@ def mapped_tables(
     mapping: ChannelMap | None,
     select: Sequence[Selection | str],
     extra: Sequence[str],
-) -> tuple[Source, tuple[Diagnostic, ...]]:
+) -> tuple[Source, tuple[Finding, ...]]:
     """Map tables to a robot, whose joints without columns are locked.
 
     Parameters
@@ -128,7 +128,7 @@ def mapped_tables(
     -------
     source : Source
         The mapped tables.
-    remarks : tuple of Diagnostic
+    remarks : tuple of Finding
         Notes and warnings.
 
     """
@@ -316,7 +316,7 @@ def _with_parts_together(tables: list[Table], mapping: ChannelMap) -> list[Table
     return whole if whole and all(wanted <= {*table.column_names} for table in whole) else tables
 
 
-def _with_joints_locked(source: Source, remarks: tuple[Diagnostic, ...]) -> Log:
+def _with_joints_locked(source: Source, remarks: tuple[Finding, ...]) -> Log:
     """Log of a source in which joints without a useful effort are locked at their positions."""
     log = Log(source.robot, source, source.trajectories, remarks)
     if not log.mapping.effort:
@@ -436,7 +436,7 @@ class Log:
     robot : RobotModel
     source : Source
     trajectories : tuple of Trajectory
-    own_remarks : tuple of Diagnostic
+    own_remarks : tuple of Finding
         Remarks on this log, besides those of its tables.
     resting : mapping of str to float, rad or m
         Position of joints at rest in the whole log that are not locked.
@@ -450,7 +450,7 @@ class Log:
     robot: RobotModel
     source: Source
     trajectories: tuple[Trajectory, ...]
-    own_remarks: tuple[Diagnostic, ...] = ()
+    own_remarks: tuple[Finding, ...] = ()
     resting: Mapping[str, float] = field(default_factory=dict)
     free: Log | None = None
     ignored_efforts: frozenset[str] = frozenset()
@@ -476,7 +476,7 @@ class Log:
         values = {joint: robot.locked[joint] for joint in gone}
         return self._with_locked(values, self._moved_locked_joints(values)) if gone else self
 
-    def _moved_locked_joints(self, values: Mapping[str, float]) -> tuple[Diagnostic, ...]:
+    def _moved_locked_joints(self, values: Mapping[str, float]) -> tuple[Finding, ...]:
         # Joints locked in the model that have another position in this log, or move in it.
         remarks = Diagnostics()
         for joint, at in values.items():
@@ -492,7 +492,7 @@ class Log:
                 )
         return tuple(remarks)
 
-    def _with_locked(self, values: Mapping[str, float], remarks: Sequence[Diagnostic] = ()) -> Log:
+    def _with_locked(self, values: Mapping[str, float], remarks: Sequence[Finding] = ()) -> Log:
         robot = lock_joints(self.robot, values).robot
         resting = {joint: at for joint, at in self.resting.items() if joint not in values}
         return replace(self, robot=robot, own_remarks=(*self.own_remarks, *remarks), resting=resting)
@@ -503,7 +503,7 @@ class Log:
         locked(self.robot, values, reason, remarks)
         return self._with_locked(values, tuple(remarks)) if values else self
 
-    def without_efforts(self, joints: Sequence[str], remarks: Sequence[Diagnostic] = ()) -> Log:
+    def without_efforts(self, joints: Sequence[str], remarks: Sequence[Finding] = ()) -> Log:
         """Log in which some joints are `unmeasured`: their motion is used, their equations are left out."""
         if not joints:
             return self
@@ -694,7 +694,7 @@ class Log:
         return self.mapping.gives_torque
 
     @property
-    def remarks(self) -> tuple[Diagnostic, ...]:
+    def remarks(self) -> tuple[Finding, ...]:
         """Notes and warnings of the readers, and remarks on locked joints."""
         of_tables = (remark for table in self.tables for remark in getattr(table, "remarks", ()))
         return (*self.own_remarks, *of_tables)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.diagnostics import Diagnostic
+from dynid.base.diagnostics import Finding
 from dynid.base.errors import DynidError, InputError, Place
 from dynid.base.records import dataclass, shortened
 from dynid.log.files import open_parts_of, open_table
@@ -354,7 +354,7 @@ class Contents:
         Column that names the motion of each row, if the file states it.
     left_out : tuple of str
         Descriptions of contents that are no columns.
-    remarks : tuple of Diagnostic
+    remarks : tuple of Finding
     constants : mapping of str to float
         Single numbers by name.
 
@@ -365,7 +365,7 @@ class Contents:
     streams: tuple[Stream, ...]
     trajectory: str | None
     left_out: tuple[str, ...]
-    remarks: tuple[Diagnostic, ...]
+    remarks: tuple[Finding, ...]
     constants: Mapping[str, float] = field(default_factory=dict)
 
     @property

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Finding
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import DynidError
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Regression, how_well
@@ -230,16 +230,16 @@ def mass_findings(robot: RobotModel, estimate: Estimate, regression: Regression)
         elif not known[index] and mass.noise >= mass.value:
             unbounded.append(f"{name} {mass.value:.3g} kg")
     return tuple(
-        Finding(level, title, f"{', '.join(names)}. {_SUMS}", advice, code)
+        Finding(level, code, f"{', '.join(names)}. {_SUMS}", title=title, advice=advice)
         for names, level, title, advice, code in (
             (
                 far,
-                "warning",
+                Level.WARNING,
                 "Weakly identified masses far from the prior",
                 _BOUND,
                 "mass-not-said",
             ),
-            (unbounded, "note", "Masses without a lower bound above zero", _DESCRIBE, "mass-open"),
+            (unbounded, Level.NOTE, "Masses without a lower bound above zero", _DESCRIBE, "mass-open"),
         )
         if names
     )

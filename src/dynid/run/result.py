@@ -10,12 +10,11 @@ from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from dynid.base.diagnostics import Diagnostics, Verdict, claim_codes
+from dynid.base.diagnostics import Diagnostics, Finding, Verdict, claim_codes
 from dynid.base.records import dataclass
 from dynid.base.registry import Need, __version__
 from dynid.choose.search import Choice, ShapeEstimate
 from dynid.choose.selection import Selection
-from dynid.diagnosis.finding import ResidualFinding
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.prior import likely_bodies, parameter_spread
 from dynid.estimate.scores import Residuals, Scores
@@ -80,7 +79,7 @@ class Identification:
         Nonlinear parameters.
     choices : tuple of Choice
         Forms of friction that were compared on held-out blocks.
-    residual_findings : tuple of ResidualFinding
+    residual_findings : tuple of Finding
         Effects visible in the residuals but missing in the model.
     selection : Selection or None
         How the model was chosen; None if its terms were given.
@@ -106,7 +105,7 @@ class Identification:
     truth: Mapping[str, float] | None = None
     shapes: tuple[ShapeEstimate, ...] = ()
     choices: tuple[Choice, ...] = ()
-    residual_findings: tuple[ResidualFinding, ...] = ()
+    residual_findings: tuple[Finding, ...] = ()
     selection: Selection | None = None
     replayed: Mapping[str, Any] | None = None
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float, finite_or_none, of_size
-from dynid.base.diagnostics import Diagnostic, Diagnostics, Finding, Severity, Verdict
+from dynid.base.diagnostics import Diagnostics, Finding, Verdict
 from dynid.base.errors import InputError, Place
 from dynid.base.records import plain
 from dynid.choose.search import Choice, FormScore, ShapeEstimate
@@ -245,7 +245,7 @@ def run_to_dict(identification: Identification) -> dict[str, Any]:
         "verdict": {
             "level": identification.verdict.level,
             "headline": identification.verdict.headline,
-            "findings": [vars(finding) for finding in identification.verdict.findings],
+            "findings": verdict_findings(identification.verdict),
             "accepted": list(identification.verdict.accepted),
         },
         "scores": [scores_to_dict(v.scores) for v in every],
@@ -257,7 +257,7 @@ def run_to_dict(identification: Identification) -> dict[str, Any]:
         "preparation": identification.preparation,
         "log": identification.log_summary,
         "diagnostics": [
-            {"severity": str(d.severity), "id": d.identifier, "text": d.text, "place": vars(d.place)}
+            {"severity": str(d.level), "id": d.code, "text": d.text, "place": vars(d.place)}
             | ({"accepted": True} if d.accepted else {})
             for d in identification.diagnostics
         ],
@@ -276,9 +276,15 @@ def run_to_dict(identification: Identification) -> dict[str, Any]:
     }
 
 
+def verdict_findings(verdict: Verdict) -> list[dict[str, str]]:
+    """Findings of a verdict as plain data."""
+    names = ("level", "title", "text", "advice", "code")
+    return [{name: str(getattr(finding, name)) for name in names} for finding in verdict.findings]
+
+
 def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:
     """Read the verdict of a run from plain data."""
-    findings = tuple(Finding(**entry) for entry in data["findings"])
+    findings = tuple(Finding(**{"code": "", **entry}) for entry in data["findings"])
     return Verdict(data["level"], data["headline"], findings, tuple(data.get("accepted", ())))
 
 
@@ -286,13 +292,7 @@ def diagnostics_from_list(data: list[Mapping[str, Any]]) -> Diagnostics:
     """Read diagnostics from plain data."""
     return Diagnostics(
         [
-            Diagnostic(
-                Severity(d["severity"]),
-                d["id"],
-                d["text"],
-                Place(**d["place"]),
-                bool(d.get("accepted", False)),
-            )
+            Finding(d["severity"], d["id"], d["text"], Place(**d["place"]), bool(d.get("accepted", False)))
             for d in data
         ]
     )

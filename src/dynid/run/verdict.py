@@ -8,12 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import LEVELS, Diagnostic, Diagnostics, Finding, Verdict, plain
+from dynid.base.diagnostics import LEVELS, Diagnostics, Finding, Level, Verdict, plain
 from dynid.base.records import dataclass
 from dynid.choose.consistency_cause import NAMED
 from dynid.choose.search import Choice
 from dynid.choose.selection import Selection, selection_findings
-from dynid.diagnosis.finding import ResidualFinding
 from dynid.diagnosis.proof import feature_groups
 from dynid.estimate.estimator import PRIOR_DECIDES, Estimate
 from dynid.estimate.physical import LIKELY_CAUSE
@@ -87,7 +86,7 @@ def judge(
     validations: tuple[Validation, ...],
     diagnostics: Diagnostics,
     choices: Sequence[Choice] = (),
-    residual_findings: Sequence[ResidualFinding] = (),
+    residual_findings: Sequence[Finding] = (),
     selection: Selection | None = None,
     bandwidth: float | None = None,
     faults: Sequence[str] = (),
@@ -109,7 +108,7 @@ def judge(
         Collects warnings and notes.
     choices : sequence of Choice
         Comparisons of friction forms.
-    residual_findings : sequence of ResidualFinding
+    residual_findings : sequence of Finding
         Effects visible in the residuals.
     selection : Selection, optional
         How the model was chosen.
@@ -128,22 +127,21 @@ def judge(
     findings: list[Finding] = []
     held_out_sets = [v for v in validations if v.scores.origin is not Origin.TRAINING]
     level = "good"
-    one_sided = {item.place.joint: item.text for item in diagnostics if item.identifier == ONE_SIDED}
+    one_sided = {item.place.joint: item.text for item in diagnostics if item.code == ONE_SIDED}
     headline_scores = min((_worst(v.scores.judged_r2) for v in held_out_sets), default=float("nan"))
     for validation in held_out_sets:
         level = _worse(level, _score_findings(validation, training, one_sided, findings))
     if not held_out_sets:
         level = "usable"
-        findings.append(
-            Finding(
-                "warning",
-                "Not validated",
-                "No data was held out.",
-                "Score the model on a second log: dynid validate.",
-                "not-validated",
-            )
+        _add(
+            findings,
+            Level.WARNING,
+            "not-validated",
+            "Not validated",
+            "No data was held out.",
+            "Score the model on a second log: dynid validate.",
         )
-    in_step = any(warning.identifier == MOVES_IN_STEP for warning in diagnostics.warnings)
+    in_step = any(warning.code == MOVES_IN_STEP for warning in diagnostics.warnings)
     _identifiability(estimate, structural, training.scores, in_step, findings)
     thin = _thin_findings(estimate, training, bandwidth)
     if thin:
@@ -156,45 +154,40 @@ def judge(
     if faults or any(column.of is Of.BODY for column in estimate.columns):
         findings.append(_export_finding(faults, estimate, held_out_sets))
     findings += masses
-    if any(finding.level == "warning" for finding in masses):
+    if any(finding.level == Level.WARNING for finding in masses):
         level = _worse(level, "usable")
     findings += selection_findings(selection)
     findings += choice_findings(choices)
-    findings += [
-        Finding("warning", s.title, s.text, s.advice, s.identifier)
-        for s in residual_findings
-        if s.level == "warning"
-    ]
+    for finding in residual_findings:
+        if finding.level is Level.WARNING:
+            _add(findings, Level.WARNING, finding.code, finding.title, finding.text, finding.advice)
     if any(_bends(finding, training.scores) for finding in residual_findings):
         level = _worse(level, "usable")
     if not estimate.status.ok:
         level = _worse(level, "usable")
-        findings.append(
-            Finding("warning", "The fit did not converge", estimate.status.text, code="not-converged")
-        )
-    repeated = [note for note in diagnostics if note.identifier in (MOTION_REPEATS, SAME_MOTION)]
-    findings += [
-        Finding("note", "Held-out motion repeats the training motion", note.text, code=note.identifier)
-        for note in repeated
-    ]
+        _add(findings, Level.WARNING, "not-converged", "The fit did not converge", estimate.status.text)
+    repeated = [note for note in diagnostics if note.code in (MOTION_REPEATS, SAME_MOTION)]
+    for note in repeated:
+        _add(findings, Level.NOTE, note.code, "Held-out motion repeats the training motion", note.text)
     for warning in diagnostics.warnings:
-        level = _worse(level, "usable" if warning.identifier in SPOILING else "good")
-        if warning.identifier == LIKELY_CAUSE:
-            title, text = "Likely cause of physically inconsistent links", _placed(warning)
-            findings.append(Finding("warning", title, text, code=warning.identifier))
-        else:
-            title = f"Log: {warning.identifier}"
-            findings.append(Finding("warning", title, _placed(warning), code=warning.identifier))
+        level = _worse(level, "usable" if warning.code in SPOILING else "good")
+        likely = warning.code == LIKELY_CAUSE
+        title = "Likely cause of physically inconsistent links" if likely else f"Log: {warning.code}"
+        _add(findings, Level.WARNING, warning.code, title, warning.placed)
     for doubt in diagnostics.doubts:
         level = _worse(level, "doubtful")
-        findings.append(Finding("doubt", f"Doubt: {doubt.identifier}", _placed(doubt), code=doubt.identifier))
+        _add(findings, Level.DOUBT, doubt.code, f"Doubt: {doubt.code}", doubt.placed)
     held_out = "held-out blocks of a motion that repeats" if repeated else "held-out data"
-    if any(note.identifier == SAME_MOTION for note in repeated):
+    if any(note.code == SAME_MOTION for note in repeated):
         held_out = "a repetition of the training motion"
     held_out = "held-out blocks of strongly correlated joint motions" if in_step else held_out
-    causes = [item for item in diagnostics.warnings if level == "poor" and item.identifier in CAUSES]
+    causes = [item for item in diagnostics.warnings if level == "poor" and item.code in CAUSES]
     headline = _headline(level, held_out_sets, held_out, headline_scores, diagnostics.doubts or causes)
     return Verdict(level, headline, tuple(findings), diagnostics.accepted)
+
+
+def _add(findings: list[Finding], level: Level, code: str, title: str, text: str, advice: str = "") -> None:
+    findings.append(Finding(level, code, text, title=title, advice=advice))
 
 
 def _advice_on_supply_current(seen: str | None) -> str:
@@ -206,19 +199,12 @@ def _advice_on_supply_current(seen: str | None) -> str:
     )
 
 
-def _placed(item: Diagnostic) -> str:
-    where = str(item.place)
-    return f"{where}: {item.text}" if where else item.text
-
-
 def _headline(
-    level: str, held_out_sets: list[Validation], held_out: str, worst_r2: float, doubts: Sequence[Diagnostic]
+    level: str, held_out_sets: list[Validation], held_out: str, worst_r2: float, doubts: Sequence[Finding]
 ) -> str:
     # The first doubt is closest to the raw log; later ones may follow from it.
-    reason = f"{doubts[0].identifier}: {_placed(doubts[0])}." if doubts else ""
-    further = list(
-        dict.fromkeys(doubt.identifier for doubt in doubts if doubt.identifier != doubts[0].identifier)
-    )
+    reason = f"{doubts[0].code}: {doubts[0].placed}." if doubts else ""
+    further = list(dict.fromkeys(doubt.code for doubt in doubts if doubt.code != doubts[0].code))
     reason += f" Further doubts: {', '.join(further)}." if further else ""
     if not held_out_sets:
         if level == "poor":
@@ -258,7 +244,7 @@ def _score_findings(
         if name in scores.unmeasured:
             text = "Its effort was not logged or is not its torque: friction and rotor inertia cannot be identified."
             advice = "Log the effort of this joint if its torque matters."
-            findings.append(Finding("note", f"{name}: effort not measured", text, advice, "unscored-joint"))
+            _add(findings, Level.NOTE, "unscored-joint", f"{name}: effort not measured", text, advice)
             continue
         if name in scores.at_rest:
             text = (
@@ -266,7 +252,7 @@ def _score_findings(
                 "load, so the motor effort is not the torque of the links."
             )
             advice = "Hold out a motion in which this joint moves if its model matters."
-            findings.append(Finding("note", f"{name}: at rest, not judged", text, advice, "joint-not-judged"))
+            _add(findings, Level.NOTE, "joint-not-judged", f"{name}: at rest, not judged", text, advice)
             continue
         if name in scores.moved_once:
             level = _worse(level, "usable")
@@ -275,13 +261,11 @@ def _score_findings(
                 "motion cannot be held out."
             )
             advice = "Move it several times in the log, or hold out another log."
-            findings.append(
-                Finding("warning", f"{name}: moved once, not judged", text, advice, "joint-not-judged")
-            )
+            _add(findings, Level.WARNING, "joint-not-judged", f"{name}: moved once, not judged", text, advice)
             continue
         if not np.isfinite(r2):
             text = "The torque is constant, so R² and relative error have no meaning."
-            findings.append(Finding("warning", f"{name}: no torque variation", text, code="unscored-joint"))
+            _add(findings, Level.WARNING, "unscored-joint", f"{name}: no torque variation", text)
             continue
         text = f"relative error {100 * scores.relative[j]:.3g} %, R² = {r2:.3f} on {scores.origin}."
         if name in scores.useless:
@@ -291,8 +275,13 @@ def _score_findings(
                 "Do not use the model of this joint, or inspect its residuals over velocity and position."
             )
             advice = _advice_on_supply_current(one_sided.get(name)) or advice
-            findings.append(
-                Finding("problem", f"{name}: worse than a constant torque", text, advice, "useless-joint")
+            _add(
+                findings,
+                Level.PROBLEM,
+                "useless-joint",
+                f"{name}: worse than a constant torque",
+                text,
+                advice,
             )
         elif r2 < USABLE_R2:
             level = "poor"
@@ -305,59 +294,56 @@ def _score_findings(
                     "faster or with a load."
                 )
             advice = _advice_on_supply_current(one_sided.get(name)) or advice
-            findings.append(Finding("problem", f"{name}: poorly predicted", text, advice, "poor-joint"))
+            _add(findings, Level.PROBLEM, "poor-joint", f"{name}: poorly predicted", text, advice)
         elif r2 < GOOD_R2:
             level = _worse(level, "usable")
             advice = (
                 "See its residual plot for what is missing: friction at low speed, elasticity or a cable."
             )
-            findings.append(Finding("warning", f"{name}: weakly predicted", text, advice, "weak-joint"))
+            _add(findings, Level.WARNING, "weak-joint", f"{name}: weakly predicted", text, advice)
     if scores.beyond_text:
-        findings.append(
-            Finding(
-                "warning",
-                f"Motion outside the training range on {scores.origin}",
-                f"Beyond the range by more than {100 * RANGE_MARGIN:.0f} % of its width: {scores.beyond_text}.",
-                "The model extrapolates there. Train on motion as far and as fast as the intended use.",
-                "extrapolation",
-            )
+        _add(
+            findings,
+            Level.WARNING,
+            "extrapolation",
+            f"Motion outside the training range on {scores.origin}",
+            f"Beyond the range by more than {100 * RANGE_MARGIN:.0f} % of its width: {scores.beyond_text}.",
+            "The model extrapolates there. Train on motion as far and as fast as the intended use.",
         )
     if (
         scores.total_relative > OVERFIT_RATIO * training.scores.total_relative
         and scores.total_relative > 0.03
     ):
         level = _worse(level, "usable")
-        findings.append(
-            Finding(
-                "warning",
-                f"Larger error on {scores.origin} than in training",
-                f"{100 * scores.total_relative:.3g} %, in training {100 * training.scores.total_relative:.3g} %.",
-                "Record a longer or richer motion, or use a prior (method = 'ridge').",
-                "overfit",
-            )
+        _add(
+            findings,
+            Level.WARNING,
+            "overfit",
+            f"Larger error on {scores.origin} than in training",
+            f"{100 * scores.total_relative:.3g} %, in training {100 * training.scores.total_relative:.3g} %.",
+            "Record a longer or richer motion, or use a prior (method = 'ridge').",
         )
     return level
 
 
 def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | None) -> list[Finding]:
     """Signs that the log hardly determines the parameters, however well it is fitted."""
-    base, findings = estimate.base, []
+    base, findings = estimate.base, list[Finding]()
     more = "Record a longer motion in which every joint moves through its range; dynid excite plans one."
     if base.condition > CONDITION_BAD:
         text = "Relative torque errors may be amplified by up to this factor in some parameters."
         title = f"Hardly identifiable: condition number {base.condition:.2g}"
-        findings.append(Finding("warning", title, text, more, "ill-conditioned"))
+        _add(findings, Level.WARNING, "ill-conditioned", title, text, more)
     borrowed = _borrowed(estimate)
     if borrowed > PRIOR_MANY * base.rank:
         title = f"{borrowed} of {base.rank} base parameters are set mainly by the prior"
-        findings.append(
-            Finding(
-                "warning",
-                title,
-                "The log hardly determines them: the motion excites them too little, or the model error is too large.",
-                more,
-                "from-description",
-            )
+        _add(
+            findings,
+            Level.WARNING,
+            "from-description",
+            title,
+            "The log hardly determines them: the motion excites them too little, or the model error is too large.",
+            more,
         )
     r = training.residuals
     if r is not None and bandwidth is not None:
@@ -366,8 +352,13 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
         values = 2.0 * bandwidth * seconds * len(r.joint_names) / base.rank
         if values < VALUES_FEW:
             text = f"{seconds:.2g} s of motion below {bandwidth:.2g} Hz give {values:.2g} independent torques for each "
-            findings.append(
-                Finding("warning", "Little data", f"{text}of {base.rank} parameters.", more, "little-data")
+            _add(
+                findings,
+                Level.WARNING,
+                "little-data",
+                "Little data",
+                f"{text}of {base.rank} parameters.",
+                more,
             )
     return findings
 
@@ -380,13 +371,9 @@ def _export_finding(
             is_spring_stiffness(column) and value > 0
             for column, value in zip(estimate.columns, estimate.parameters, strict=True)
         )
-        return Finding(
-            "good",
-            "Can be exported",
-            "All links are physically consistent: URDF, MJCF, SDF and C contain exactly these links"
-            + (". Joint springs are written to MJCF, SDF and C, but not to URDF." if sprung else "."),
-            code="exportable",
-        )
+        text = "All links are physically consistent: URDF, MJCF, SDF and C contain exactly these links"
+        text += ". Joint springs are written to MJCF, SDF and C, but not to URDF." if sprung else "."
+        return Finding(Level.GOOD, "exportable", text, title="Can be exported")
     shown = "; ".join(faults[:FAULTS_SHOWN])
     shown += f"; and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
     borrowed = _borrowed(estimate)
@@ -400,12 +387,12 @@ def _export_finding(
         if v.scores.exported is not None
     ]
     return Finding(
-        "warning",
-        "Not physically consistent: exports contain a different model",
+        Level.WARNING,
+        "not-exportable",
         f"{shown}. Likely cause: {cause}. URDF, MJCF and SDF contain the best-fitting physically consistent links"
         f"{''.join(exported_errors[:1])}; dynid export lists the torque difference per joint.",
-        "Look for effects missing in the model or errors in the robot file.",
-        "not-exportable",
+        title="Not physically consistent: exports contain a different model",
+        advice="Look for effects missing in the model or errors in the robot file.",
     )
 
 
@@ -414,9 +401,9 @@ def _borrowed(estimate: Estimate) -> int:
     return int(np.sum(estimate.weakly_informed > PRIOR_DECIDES))
 
 
-def _bends(finding: ResidualFinding, scores: Scores) -> bool:
+def _bends(finding: Finding, scores: Scores) -> bool:
     """Whether an effect left in the residuals is large enough to have biased the parameters."""
-    if finding.masked or finding.level != "warning" or finding.share < SYSTEMATIC:
+    if finding.evidence.masked or finding.level != Level.WARNING or finding.evidence.share < SYSTEMATIC:
         return False
     names = scores.joint_names
     error = (
@@ -427,8 +414,8 @@ def _bends(finding: ResidualFinding, scores: Scores) -> bool:
         for group in feature_groups()
         if group.friction or (group.imitated_by is not None and group.imitated_by.friction)
     }
-    most = FRICTION_BENDS if finding.identifier in like_friction else BENDS
-    return bool(np.sqrt(finding.share) * error > most)
+    most = FRICTION_BENDS if finding.code in like_friction else BENDS
+    return bool(np.sqrt(finding.evidence.share) * error > most)
 
 
 def _identifiability(
@@ -443,39 +430,37 @@ def _identifiability(
     ]
     if base.rank < structural.rank and lost:
         names = ", ".join(estimate.columns[j].name for j in lost)
-        findings.append(
-            Finding(
-                "warning",
-                f"{len(lost)} of {structural.rank} base parameters are not excited",
-                f"The motion does not separate {names} from the other parameters.",
-                "Move every joint through its range, several at a time, with changing acceleration.",
-                "not-excited",
-            )
+        _add(
+            findings,
+            Level.WARNING,
+            "not-excited",
+            f"{len(lost)} of {structural.rank} base parameters are not excited",
+            f"The motion does not separate {names} from the other parameters.",
+            "Move every joint through its range, several at a time, with changing acceleration.",
         )
     elif base.condition <= CONDITION_BAD:
         title, borrowed = f"All {base.rank} base parameters are excited", _borrowed(estimate)
         if borrowed:
             verb = "is" if borrowed == 1 else "are"
             text = f"But {borrowed} of them {verb} set mainly by the prior (robot file)."
-            findings.append(Finding("note", title, text, code="from-description"))
+            _add(findings, Level.NOTE, "from-description", title, text)
         else:
             text = "" if in_step else "The motion has information on each of them."
-            findings.append(Finding("good", title, text, code="excited"))
+            _add(findings, Level.GOOD, "excited", title, text)
     if CONDITION_HIGH < base.condition <= CONDITION_BAD:
-        findings.append(
-            Finding(
-                "warning",
-                f"Condition number {base.condition:.3g}",
-                "Some parameters are only weakly identifiable and have wide intervals.",
-                "Record a richer motion: dynid excite plans one.",
-                "ill-conditioned",
-            )
+        _add(
+            findings,
+            Level.WARNING,
+            "ill-conditioned",
+            f"Condition number {base.condition:.3g}",
+            "Some parameters are only weakly identifiable and have wide intervals.",
+            "Record a richer motion: dynid excite plans one.",
         )
 
 
 def choice_findings(choices: Sequence[Choice]) -> list[Finding]:
     """Findings about the forms of friction that were compared on held-out blocks: which were chosen and which not."""
-    findings = []
+    findings: list[Finding] = []
     for subject in dict.fromkeys(choice.subject for choice in choices):
         of_subject = [choice for choice in choices if choice.subject == subject]
         kept = [c for c in of_subject if c.chosen == c.candidates[0].name]
@@ -487,29 +472,25 @@ def choice_findings(choices: Sequence[Choice]) -> list[Finding]:
             title = (
                 "Friction chosen per joint" if subject == "friction" else f"{subject} improves the prediction"
             )
-            findings.append(
-                Finding(
-                    "good",
-                    title + f" on {len(better)} of {len(of_subject)} joints",
-                    text,
-                    code="friction-chosen",
-                )
+            _add(
+                findings,
+                Level.GOOD,
+                "friction-chosen",
+                title + f" on {len(better)} of {len(of_subject)} joints",
+                text,
             )
         elif subject == "friction":
             text = "No other form reduces the held-out error by more than one standard error."
-            findings.append(
-                Finding("good", "Viscous and Coulomb friction suffice", text, code="friction-chosen")
-            )
+            _add(findings, Level.GOOD, "friction-chosen", "Viscous and Coulomb friction suffice", text)
         else:
             text = f"On held-out blocks it is not better than '{kept[0].chosen}' by more than one standard error."
-            findings.append(
-                Finding(
-                    "warning",
-                    f"{subject} does not improve the prediction",
-                    text,
-                    "Leave it out.",
-                    "friction-chosen",
-                )
+            _add(
+                findings,
+                Level.WARNING,
+                "friction-chosen",
+                f"{subject} does not improve the prediction",
+                text,
+                "Leave it out.",
             )
     return findings
 
@@ -532,7 +513,7 @@ def _worst(values: Float) -> float:
 
 # Findings whose advice is repeated as a step; more would hide the commands.
 _STEPS_OF_FINDINGS = 3
-_UNSOLVED = ("problem", "warning")
+_UNSOLVED = (Level.PROBLEM, Level.WARNING)
 
 
 @dataclass(frozen=True)
@@ -564,7 +545,7 @@ def _fix_findings(identification: Identification) -> Iterable[Step]:
 
 def _settle_doubts(identification: Identification) -> Iterable[Step]:
     # A doubt affects all joints, so it comes before errors of single joints.
-    for code in dict.fromkeys(doubt.identifier for doubt in identification.diagnostics.doubts):
+    for code in dict.fromkeys(doubt.code for doubt in identification.diagnostics.doubts):
         known = explanation(code)
         if known is not None:
             yield Step(f"{code}: {plain(known.do).replace('`', '')}")
@@ -579,12 +560,12 @@ def _declare_causes(identification: Identification) -> Iterable[Step]:
     for warning in identification.diagnostics.warnings:
         if _names_a_cause(warning):
             yield Step(warning.text)  # its text begins with the cause
-        elif warning.identifier in CAUSES:
-            yield Step(f"{warning.identifier}: {warning.text}")
+        elif warning.code in CAUSES:
+            yield Step(f"{warning.code}: {warning.text}")
 
 
-def _names_a_cause(warning: Diagnostic) -> bool:
-    return warning.identifier == LIKELY_CAUSE and warning.text.startswith(NAMED)
+def _names_a_cause(warning: Finding) -> bool:
+    return warning.code == LIKELY_CAUSE and warning.text.startswith(NAMED)
 
 
 def _again(files: Mapping[str, object], *further: str) -> tuple[str, ...]:

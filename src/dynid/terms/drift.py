@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -17,8 +18,6 @@ from dynid.terms.residual_tests import (
     Feature,
     FeatureGroup,
     FittedEffect,
-    Level,
-    Notice,
     Remains,
     TermWords,
     Words,
@@ -47,7 +46,7 @@ def _drift_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
     )
 
 
-def _drift_notices(term: Drift, effect: FittedEffect) -> Iterator[Notice]:
+def _drift_notices(term: Drift, effect: FittedEffect) -> Iterator[Finding]:
     """Notices about changes above 1 % of the joint's torque within the log, 95 % interval included."""
     hours = effect.seconds / SECONDS_AN_HOUR
     for j in joint_indices(effect.robot, term.joints):
@@ -55,9 +54,9 @@ def _drift_notices(term: Drift, effect: FittedEffect) -> Iterator[Notice]:
         if (abs(value) - half) * hours > WARN * effect.torque[j]:
             name, unit = effect.robot.joint_names[j], "N" if effect.robot.prismatic[j] else "N m"
             share = 100 * abs(value) * hours / effect.torque[j]
-            yield Notice(
-                "torque-drift",
+            yield Finding(
                 Level.WARNING,
+                "torque-drift",
                 f"offset of '{name}' that changes by {value * hours:.3g} +- {half * hours:.1g} {unit} over the log "
                 f"({share:.2g} % of its torque); the model contains it: warm up robot and sensors first, or split the "
                 "log",

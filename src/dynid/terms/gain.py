@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.diagnostics import Finding, Level
+from dynid.base.errors import Place
 from dynid.base.numerics import normal_quantile
 from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque, inverse_dynamics
@@ -22,8 +24,7 @@ from dynid.terms.residual_tests import (
     Declared,
     FitAnalysis,
     FittedEffect,
-    Level,
-    Notice,
+    Hypothesis,
     Rival,
     TermWords,
 )
@@ -196,7 +197,7 @@ SHORTEST = 0.3
 SCALE_DOUBT = 1.4
 
 
-def _size_notices(fit: FitAnalysis) -> Iterator[Notice]:
+def _size_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
     """Notices about torque of another size than that of the robot file, or than an arm of this reach can have.
 
     A factor above 5 is a warning about units, above 30 a doubt. A common factor of all links is doubted from 1.4 on, if
@@ -206,9 +207,9 @@ def _size_notices(fit: FitAnalysis) -> Iterator[Notice]:
     if sizes is None or not np.isfinite(sizes).any():
         heavy = heaviness(fit)
         if heavy is not None and heavy > HEAVY:
-            yield Notice(
-                "unit-suspicion",
+            yield Finding(
                 Level.WARNING,
+                "unit-suspicion",
                 f"gravity torque corresponds to an arm about {heavy / USUAL:.2g} times as heavy as robots of this "
                 "reach: declare unit and side of the effort under [log] (mA, N mm, motor side)",
             )
@@ -224,12 +225,14 @@ def _size_notices(fit: FitAnalysis) -> Iterator[Notice]:
         for name, size in zip(fit.robot.joint_names, sizes, strict=True)
         if np.isfinite(size)
     )
-    yield Notice(
-        "unit-suspicion",
-        Level.WARNING if 1 / SIZE_DOUBT < middle < SIZE_DOUBT else Level.DOUBT,
-        f"torque of the identified links {middle:.3g} times that of the robot file ({names})",
+    yield Hypothesis(
+        Finding(
+            Level.WARNING if 1 / SIZE_DOUBT < middle < SIZE_DOUBT else Level.DOUBT,
+            "unit-suspicion",
+            f"torque of the identified links {middle:.3g} times that of the robot file ({names})",
+            advice=f"{size_advice(middle)}; or correct the masses in the robot file",
+        ),
         "a ratio near 1",
-        f"{size_advice(middle)}; or correct the masses in the robot file",
     )
 
 
@@ -272,20 +275,22 @@ def _median_factor(sizes: Float) -> float:
     return float(np.exp(pair[np.abs(pair).argmin()]))
 
 
-def _scale_notices(fit: FitAnalysis) -> Iterator[Notice]:
+def _scale_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
     scale = common_scale(fit)
     if scale is None or abs(np.log(scale.factor)) < np.log(SCALE_DOUBT) or not scale.sure:
         return
     low, high = scale.limits
-    yield Notice(
-        "torque-scale",
-        Level.DOUBT,
-        f"gravity torque {scale.factor:.3g} times that of the robot file ({low:.2g} to {high:.2g} if its masses "
-        f"are known to {100 * UNSURE:.2g} %)",
+    yield Hypothesis(
+        Finding(
+            Level.DOUBT,
+            "torque-scale",
+            f"gravity torque {scale.factor:.3g} times that of the robot file ({low:.2g} to {high:.2g} if its masses "
+            f"are known to {100 * UNSURE:.2g} %)",
+            advice=size_advice(scale.factor)
+            or "check torque constants, gear ratios, unit and side of the effort under [log], and the masses of the "
+            "robot file; weigh a known payload (dynid payload) to decide which is wrong",
+        ),
         "the gravity torque of the robot file",
-        size_advice(scale.factor)
-        or "check torque constants, gear ratios, unit and side of the effort under [log], and the masses of the robot "
-        "file; weigh a known payload (dynid payload) to decide which is wrong",
         instead_of=("payload",),
     )
 
@@ -343,7 +348,7 @@ WARN = 0.03
 DOUBT, TURNED = 0.1, 0.5
 
 
-def _gain_notices(term: GainError, effect: FittedEffect) -> Iterator[Notice]:
+def _gain_notices(term: GainError, effect: FittedEffect) -> Iterator[Finding | Hypothesis]:
     """Notices about gains with errors above 3 %, 95 % interval included; above 10 %, or with the other sign, doubts."""
     # Without a robot file the identified links may be wrong instead.
     described = bool(np.isfinite(effect.robot.inertia_prior).all())
@@ -352,29 +357,34 @@ def _gain_notices(term: GainError, effect: FittedEffect) -> Iterator[Notice]:
         name, factor = effect.robot.joint_names[j], 1.0 + value
         if abs(value) - half <= WARN and factor > TURNED:
             continue
-        sign = Notice(
-            "torque-sign",
-            Level.DOUBT,
-            f"effort {factor:.3g} +- {half:.2g} times the torque predicted from the other joints"
-            if factor < 0
-            else "effort that agrees better with the other joints if its sign is reversed",
+        sign = Hypothesis(
+            Finding(
+                Level.DOUBT,
+                "torque-sign",
+                f"effort {factor:.3g} +- {half:.2g} times the torque predicted from the other joints"
+                if factor < 0
+                else "effort that agrees better with the other joints if its sign is reversed",
+                Place(joint=name),
+                advice=f"set effort.sign = {{ {name} = -1 }} under [log]",
+            ),
             "effort with the sign of the torque that drives the motion",
-            f"set effort.sign = {{ {name} = -1 }} under [log]",
-            name,
         )
         if factor + half < 0:
             yield sign
             continue
         doubted = abs(value) - half > DOUBT and factor > 0
         lesser = Level.WARNING if described else Level.NOTE
-        yield Notice(
-            "drive-gain",
-            Level.DOUBT if doubted else lesser,
-            f"torque of '{name}' {100 * abs(value):.3g} +- {100 * half:.2g} % too "
-            f"{'large' if value > 0 else 'small'} compared with the other joints",
+        yield Hypothesis(
+            Finding(
+                Level.DOUBT if doubted else lesser,
+                "drive-gain",
+                f"torque of '{name}' {100 * abs(value):.3g} +- {100 * half:.2g} % too "
+                f"{'large' if value > 0 else 'small'} compared with the other joints",
+                Place(joint=name),
+                advice=size_advice(factor)
+                or "check this joint's torque constant or sensor, gear ratio and effort unit",
+            ),
             "the same scale of torque on all joints",
-            size_advice(factor) or "check this joint's torque constant or sensor, gear ratio and effort unit",
-            name,
             declared=Declared(factors={j: factor}),
             lesser=lesser,
             rivals=(Rival.POSITION, Rival.FRICTION, Rival.ZERO, Rival.CROSSTALK),

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from dynid.base.arrays import Float, locked
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque
 from dynid.robot.model import RobotModel
@@ -23,8 +24,7 @@ from dynid.terms.residual_tests import (
     Declared,
     FitAnalysis,
     FittedEffect,
-    Level,
-    Notice,
+    Hypothesis,
     Rival,
     TermWords,
 )
@@ -34,7 +34,7 @@ from dynid.terms.term import Column, Of, Proposal, Selection, Symbol, Term, prop
 WARN, DOUBT = 0.5, 1.0
 
 
-def _tilt_against_file(fit: FitAnalysis) -> Iterator[Notice]:
+def _tilt_against_file(fit: FitAnalysis) -> Iterator[Hypothesis]:
     """Notice about a tilt above half a degree, 95 % interval included, if accelerations and fit are reliable."""
     if not fit.accelerations or float(np.median(fit.missed)) > LARGE_ERROR:
         return
@@ -43,7 +43,7 @@ def _tilt_against_file(fit: FitAnalysis) -> Iterator[Notice]:
         yield _tilt_notice(fit.robot, 2 * tilt.std, tilt.gravity, "")
 
 
-def _tilt_notices(term: GravityTilt, effect: FittedEffect) -> Iterator[Notice]:
+def _tilt_notices(term: GravityTilt, effect: FittedEffect) -> Iterator[Hypothesis]:
     """Notice about a tilt above half a degree, 95 % interval included."""
     rotation, half = np.zeros(3), np.zeros(3)
     for k in range(3):
@@ -193,7 +193,7 @@ def rotated(vector: Float, rotation: Float) -> Float:
     return rotation_about(rotation / angle, angle) @ vector if angle > 0 else vector
 
 
-def _tilt_notice(robot: RobotModel, half: float, gravity: Float, suffix: str) -> Notice:
+def _tilt_notice(robot: RobotModel, half: float, gravity: Float, suffix: str) -> Hypothesis:
     """Notice about a tilted base; above one degree, 95 % interval included, it is a doubt.
 
     Parameters
@@ -209,20 +209,22 @@ def _tilt_notice(robot: RobotModel, half: float, gravity: Float, suffix: str) ->
 
     Returns
     -------
-    Notice
+    Hypothesis
 
     """
     level = robot.gravity
     sine = np.linalg.norm(np.cross(level, gravity) / float(level @ level))
     degrees = float(np.degrees(np.arctan2(sine, gravity @ level / float(level @ level))))
     direction = [f"{g:.4g}" for g in gravity]
-    return Notice(
-        "tilted-base",
-        Level.DOUBT if degrees - half > DOUBT else Level.WARNING,
-        f"a base tilted by {degrees:.2g} +- {half:.1g} degrees{suffix}",
+    return Hypothesis(
+        Finding(
+            Level.DOUBT if degrees - half > DOUBT else Level.WARNING,
+            "tilted-base",
+            f"a base tilted by {degrees:.2g} +- {half:.1g} degrees{suffix}",
+            advice="level the base, or declare gravity in the base frame: gravity = [{}] under [robot] in the "
+            "experiment file, or --gravity={}".format(", ".join(direction), ",".join(direction)),
+        ),
         "gravity in the declared direction",
-        "level the base, or declare gravity in the base frame: gravity = [{}] under [robot] in the experiment file, or "
-        "--gravity={}".format(", ".join(direction), ",".join(direction)),
         declared=Declared(gravity=gravity),
         rivals=(Rival.POSITION, Rival.ZERO),
     )

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import UsageError
 from dynid.base.numerics import chi_squared_tail
 from dynid.base.records import dataclass
@@ -18,7 +19,7 @@ from dynid.spatial.inertia import from_com, to_com
 from dynid.terms.channel import channel
 from dynid.terms.exports import Column, Kind, Of, Scale, Symbol, Traits, empty_panels
 from dynid.terms.forms import energy_form, known_energy, known_momentum, known_torque, momentum_form
-from dynid.terms.residual_tests import LARGE_ERROR, Declared, FitAnalysis, Level, Notice, TermWords
+from dynid.terms.residual_tests import LARGE_ERROR, Declared, FitAnalysis, Hypothesis, TermWords
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS, INERTIAL_UNITS, RigidBody
 from dynid.terms.term import Term
 
@@ -30,20 +31,22 @@ LOAD_CHANCE, LOAD_SIGNIFICANCE = 1e-6, 2.0
 LOAD_EXPLAINED = 0.5
 
 
-def _load_notices(fit: FitAnalysis) -> Iterator[Notice]:
+def _load_notices(fit: FitAnalysis) -> Iterator[Hypothesis]:
     """Notice about a load that explains most of the difference between a reliable fit and the robot file."""
     if float(np.median(fit.missed)) > LARGE_ERROR:
         return
     load = find_load(fit)
     if load is not None and load.sure and load.explained >= LOAD_EXPLAINED:
-        yield Notice(
-            "payload",
-            Level.DOUBT,
-            f"link '{load.body}' about {load.mass:.2g} +- {2 * load.std:.1g} kg heavier than in the robot file "
-            "(a tool or a load)",
+        yield Hypothesis(
+            Finding(
+                Level.DOUBT,
+                "payload",
+                f"link '{load.body}' about {load.mass:.2g} +- {2 * load.std:.1g} kg heavier than in the robot file "
+                "(a tool or a load)",
+                advice="leave it on if the model is to contain it; else remove it, or declare it (a [[fixed]] part, a "
+                "link of the robot file, or known_payload)",
+            ),
             "the links of the robot file",
-            "leave it on if the model is to contain it; else remove it, or declare it (a [[fixed]] part, a link "
-            "of the robot file, or known_payload)",
             declared=Declared(load=fit.robot.body_names.index(load.body)),
             lesser=Level.WARNING,
         )

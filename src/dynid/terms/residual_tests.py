@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from typing import Any, Protocol
+from warnings import warn
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.diagnostics import Explanation
+from dynid.base.diagnostics import Explanation, Finding, Level
+from dynid.base.errors import Place
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -375,14 +377,6 @@ class FitAnalysis(Protocol):
         ...
 
 
-class Level(StrEnum):
-    """Severity of a notice: information, something to check, or reason to doubt the model."""
-
-    NOTE = "note"
-    WARNING = "warning"
-    DOUBT = "doubt"
-
-
 class Rival(StrEnum):
     """Effects that can look like another one, in words."""
 
@@ -431,19 +425,15 @@ class Declared:
 
 
 @dataclass(frozen=True, eq=False)
-class Notice:
-    """A message about an effect's size.
+class Hypothesis:
+    """A finding to prove: it keeps its level only if a correction of the log for it reduces the held-out error.
 
     Attributes
     ----------
-    identifier : str
-        Code of the message.
-    level : Level
-        Severity.
-    found, expected, do : str
-        Parts of the message; a warning consists of `found` and `do`.
-    joint : str
-        Name of the joint; "" = the whole robot.
+    finding : Finding
+        Its text says what was found, its advice what to do.
+    expected : str
+        What was expected, printed only with a doubt.
     declared : Declared or None
         Correction that has to reduce the held-out error to justify the level; None = no proof is necessary.
     lesser : Level
@@ -452,25 +442,35 @@ class Notice:
         Effects that must not reduce the held-out error as much.
     held : str
         Text after the evidence.
-    sign : Notice or None
-        Message in its place if the other sign of the efforts reduces the error further.
+    sign : Hypothesis or None
+        Hypothesis in its place if the other sign of the efforts reduces the error further.
     instead_of : tuple of str
-        Codes of messages that are left out because this one explains them.
+        Codes of findings that are left out because this one explains them.
 
     """
 
-    identifier: str
-    level: Level
-    found: str
+    finding: Finding
     expected: str = ""
-    do: str = ""
-    joint: str = ""
     declared: Declared | None = None
     lesser: Level = Level.NOTE
     rivals: tuple[Rival, ...] = ()
     held: str = ""
-    sign: Notice | None = None
+    sign: Hypothesis | None = None
     instead_of: tuple[str, ...] = ()
+
+
+def Notice(
+    identifier: str, level: Level, found: str, expected: str = "", do: str = "", joint: str = "", **proof: Any
+) -> Hypothesis:
+    """Make a Hypothesis with the arguments of dynid before 0.2. Deprecated: write a Finding or a Hypothesis."""
+    warn(
+        "Notice is deprecated: write dynid.base.Finding, in a Hypothesis if it needs proof",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return Hypothesis(
+        Finding(level, identifier, found, Place(joint=joint or None), advice=do), expected, **proof
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -537,9 +537,9 @@ class TermWords:
     symbols: tuple[Symbol, ...] = ()
     group: FeatureGroup | None = None
     features: Callable[[Remains, int], tuple[Feature, ...]] = nothing
-    lacking: Callable[[FitAnalysis], Iterable[Notice]] = nothing
-    against_description: Callable[[FitAnalysis], Iterable[Notice]] = nothing
-    notices: Callable[[Any, FittedEffect], Iterable[Notice]] = nothing
+    lacking: Callable[[FitAnalysis], Iterable[Finding | Hypothesis]] = nothing
+    against_description: Callable[[FitAnalysis], Iterable[Finding | Hypothesis]] = nothing
+    notices: Callable[[Any, FittedEffect], Iterable[Finding | Hypothesis]] = nothing
     cause: str = ""
     cause_of_kind: str = ""
     explanations: tuple[Explanation, ...] = ()

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
@@ -23,8 +24,7 @@ from dynid.terms.residual_tests import (
     FeatureGroup,
     FitAnalysis,
     FittedEffect,
-    Level,
-    Notice,
+    Hypothesis,
     Remains,
     Rival,
     TermWords,
@@ -90,7 +90,7 @@ def _late_torque(remains: Remains, joint: int) -> tuple[Feature, ...]:
     return (Feature(column, partial(words, reversals=True), x, title, clear=clear),)
 
 
-def _lag_notices(fit: FitAnalysis) -> Iterator[Notice]:
+def _lag_notices(fit: FitAnalysis) -> Iterator[Hypothesis]:
     """Notice about a lag above one sample of the log; above five, 95 % interval included, a doubt."""
     # Residuals show a lag to first order only, so long lags are searched by shifting the torque.
     long = find_long_lag(fit)
@@ -103,7 +103,7 @@ def _lag_notices(fit: FitAnalysis) -> Iterator[Notice]:
     yield _lag_notice(delay.factor, 2.0 * delay.std, fit.source_rate, " on every joint")
 
 
-def _delay_notices(term: TorqueDelay, effect: FittedEffect) -> Iterator[Notice]:
+def _delay_notices(term: TorqueDelay, effect: FittedEffect) -> Iterator[Finding | Hypothesis]:
     """Notices about delays above one sample of the log, 95 % interval included; of all joints above five, a doubt.
 
     Joints with about the same delay are named together.
@@ -246,7 +246,7 @@ def _alike(late: Sequence[_Late], width: float) -> list[list[_Late]]:
     return groups
 
 
-def _joints_notice(group: Sequence[_Late], effect: FittedEffect) -> Notice:
+def _joints_notice(group: Sequence[_Late], effect: FittedEffect) -> Finding:
     # A common clock delays all joints, but soft friction may hide it on some: a majority is enough.
     names = [name for name in effect.robot.joint_names if any(name == lag.joint for lag in group)]
     value, half = float(np.mean([lag.value for lag in group])), max(lag.half for lag in group)
@@ -257,7 +257,7 @@ def _joints_notice(group: Sequence[_Late], effect: FittedEffect) -> Notice:
         do = "align the effort channel in time (receive time versus header time, filter of the drives)"
     else:
         do = "align their efforts in time (filters of their drives, another bus)"
-    return Notice("torque-lag", Level.WARNING, f"{where}; the model contains it: {do}")
+    return Finding(Level.WARNING, "torque-lag", f"{where}; the model contains it: {do}")
 
 
 def shifted(values: Float, samples: float) -> Float:
@@ -270,7 +270,7 @@ def shifted(values: Float, samples: float) -> Float:
     return np.asarray(CubicSpline(at, values)(np.clip(at - samples, 0.0, at[-1])))
 
 
-def _lag_notice(seconds: float, half: float, rate: float, suffix: str) -> Notice:
+def _lag_notice(seconds: float, half: float, rate: float, suffix: str) -> Hypothesis:
     """Notice about a lag of all joints; above five samples of the log, 95 % interval included, it is a doubt.
 
     Parameters
@@ -284,16 +284,18 @@ def _lag_notice(seconds: float, half: float, rate: float, suffix: str) -> Notice
 
     Returns
     -------
-    Notice
+    Hypothesis
 
     """
     doubted = (abs(seconds) - half) * rate > DOUBT_SAMPLES
-    return Notice(
-        "torque-lag",
-        Level.DOUBT if doubted else Level.WARNING,
-        lag_in_words(seconds, half, rate) + suffix,
+    return Hypothesis(
+        Finding(
+            Level.DOUBT if doubted else Level.WARNING,
+            "torque-lag",
+            lag_in_words(seconds, half, rate) + suffix,
+            advice="align the effort channel in time (receive time versus header time, filter of the drive)",
+        ),
         "motion and torque on the same clock",
-        "align the effort channel in time (receive time versus header time, filter of the drive)",
         declared=Declared(seconds=seconds) if doubted else None,
         lesser=Level.WARNING,
         rivals=(Rival.FRICTION,),

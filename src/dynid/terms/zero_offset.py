@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.errors import UsageError
+from dynid.base.diagnostics import Finding, Level
+from dynid.base.errors import Place, UsageError
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
@@ -20,8 +21,7 @@ from dynid.terms.residual_tests import (
     Feature,
     FeatureGroup,
     FittedEffect,
-    Level,
-    Notice,
+    Hypothesis,
     Remains,
     Rival,
     TermWords,
@@ -77,7 +77,7 @@ def _zero_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
     return (Feature(line.T[:, :, None], words, motion.q[:, joint], title),)
 
 
-def _zero_notices(term: ZeroOffset, effect: FittedEffect) -> Iterator[Notice]:
+def _zero_notices(term: ZeroOffset, effect: FittedEffect) -> Iterator[Hypothesis]:
     """Notices about offsets above half a degree or a millimetre, 95 % interval included; without proof a warning."""
     for j in joint_indices(effect.robot, term.joints):
         value, half = effect.sizes.get(f"zq{j + 1}", (0.0, 0.0))
@@ -96,13 +96,15 @@ def _zero_notices(term: ZeroOffset, effect: FittedEffect) -> Iterator[Notice]:
                 ". This is too large for an encoder: if the zeros of robot file and robot are the same, the offset "
                 "compensates for a missing effect; then list the terms of the model without zero_offset"
             )
-        yield Notice(
-            "zero-offset",
-            Level.DOUBT,
-            f"joint '{name}' at {factor * value:.2g} +- {factor * half:.1g} {unit} from its logged position",
+        yield Hypothesis(
+            Finding(
+                Level.DOUBT,
+                "zero-offset",
+                f"joint '{name}' at {factor * value:.2g} +- {factor * half:.1g} {unit} from its logged position",
+                Place(joint=name),
+                advice=do,
+            ),
             "the zero position of the robot file",
-            do=do,
-            joint=name,
             declared=Declared(zeros={j: value}),
             lesser=Level.WARNING,
             rivals=(Rival.POSITION,),

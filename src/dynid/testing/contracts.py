@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import DynidError, UnfitDataError
 from dynid.diagnosis.diagnosis import Diagnosis, diagnose
-from dynid.diagnosis.finding import ResidualFinding, finding_from_dict, finding_to_dict
+from dynid.diagnosis.finding import finding_from_dict, finding_to_dict
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.feasible.catalogue import CATALOGUE as CONSTRAINTS
 from dynid.feasible.catalogue import constraint_from_spec, constraint_to_spec
@@ -511,7 +512,7 @@ class DiagnosisContract(ABC):
         """Robot with the effect."""
         return small_arm()
 
-    def look(self, analysis: ResidualAnalysis) -> tuple[ResidualFinding, ...]:
+    def look(self, analysis: ResidualAnalysis) -> tuple[Finding, ...]:
         """Findings of the diagnosis."""
         return diagnose(analysis, (self.diagnosis(),))
 
@@ -542,16 +543,14 @@ class DiagnosisContract(ABC):
         )
         analysis = analysis_of(self.robot(), self.effect, self.seeds[0], speed=self.speed)
         for finding in self.look(analysis):
-            _diagnoses_law(finding.identifier == diagnosis.identifier, f"a finding of '{finding.identifier}'")
-            _diagnoses_law(finding.level in ("note", "warning"), f"level '{finding.level}'")
+            _diagnoses_law(finding.code == diagnosis.identifier, f"a finding of '{finding.code}'")
+            _diagnoses_law(finding.level in (Level.NOTE, Level.WARNING), f"level '{finding.level}'")
             _diagnoses_law(finding.joint in ("", *analysis.robot.joint_names), f"joint '{finding.joint}'")
             _diagnoses_law(
                 all((finding.title, finding.text, finding.advice)), "a finding without title, text or advice"
             )
-            _diagnoses_law(
-                0 <= finding.share <= 1 and 0 <= finding.p_value <= 1, f"{finding.share}, {finding.p_value}"
-            )
-            curve = finding.curve
+            share, p_value, curve = finding.evidence.share, finding.evidence.p_value, finding.evidence.curve
+            _diagnoses_law(0 <= share <= 1 and 0 <= p_value <= 1, f"{share}, {p_value}")
             _diagnoses_law(
                 curve is None or bool(np.isfinite(curve.x).all() and np.isfinite(curve.y).all()), "nan"
             )

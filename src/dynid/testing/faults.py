@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base.diagnostics import Diagnostics, Finding
 from dynid.base.errors import DynidError
 from dynid.base.records import dataclass
-from dynid.diagnosis.finding import ResidualFinding
 from dynid.estimate.estimator import Estimator
 from dynid.identification.pipeline import identify
 from dynid.identification.settings import DEFAULT_TERMS, Settings, default_estimator
@@ -401,26 +400,26 @@ def reported(robot: RobotModel, path: Path, settings: Settings) -> dict[str, Any
 
     """
     sink, stop, level, text = Diagnostics(), None, "", ""
-    residual: Sequence[ResidualFinding] = ()
+    residual: Sequence[Finding] = ()
     try:
         result = identify(robot, read_log(path, robot), settings, diagnostics=sink, threads=1)
         level, residual = str(result.verdict.level), result.residual_findings
     except DynidError as error:
         stop, text = error.identifier, str(error)
-    warned: list[Diagnostic | ResidualFinding] = list(sink.warnings)
+    warned = list(sink.warnings)
     warned += [finding for finding in residual if finding.level == "warning"]
     return {
         "stop": stop,
         "doubted": _ids(sink.doubts),
         "warned": _ids(warned),
-        "noted": _ids([item for item in sink if item.severity == "note"]),
+        "noted": _ids([item for item in sink if item.level == "note"]),
         "level": level,
         "text": text,
     }
 
 
-def _ids(items: Sequence[Diagnostic | ResidualFinding]) -> list[str]:
-    return sorted({item.identifier for item in items})
+def _ids(items: Sequence[Finding]) -> list[str]:
+    return sorted({item.code for item in items})
 
 
 def kind(result: Mapping[str, Any]) -> str:

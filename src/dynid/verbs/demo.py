@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float, locked
-from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base.diagnostics import Diagnostics, Finding
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.factor.base import BaseMap, structural_base
@@ -461,16 +461,16 @@ def _with_final_paths(identification: Identification, scratch: str, out: str) ->
             return {moved(key): moved(part) for key, part in value.items()}
         return [moved(part) for part in value] if isinstance(value, list | tuple) else value
 
-    def placed(diagnostic: Diagnostic) -> Diagnostic:
-        file = diagnostic.place.file
-        place = diagnostic.place if file is None else replace(diagnostic.place, file=moved(file))
-        return replace(diagnostic, text=moved(diagnostic.text), place=place)
+    def placed(finding: Finding) -> Finding:
+        file = finding.place.file
+        place = finding.place if file is None else replace(finding.place, file=moved(file))
+        return replace(finding, text=moved(finding.text), place=place)
 
     return replace(
         identification,
         provenance=moved(identification.provenance),
         log_summary=moved(identification.log_summary),
-        diagnostics=Diagnostics([placed(diagnostic) for diagnostic in identification.diagnostics]),
+        diagnostics=Diagnostics([placed(finding) for finding in identification.diagnostics]),
     )
 
 

@@ -23,7 +23,7 @@ from dynid.rows.torque import TorqueRows
 from dynid.run.agreement import ALPHA, Agreement, Runs, SharedParameter, agreement
 from dynid.run.links import Value, joint_values, links, total_source
 from dynid.run.result import Identification
-from dynid.run.serial import scores_to_dict
+from dynid.run.serial import scores_to_dict, verdict_findings
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
 
@@ -430,7 +430,7 @@ def identification_data(result: Identification) -> dict[str, Any]:
         "verdict": {
             "word": verdict.word,
             "headline": verdict.headline,
-            "findings": [vars(finding) for finding in verdict.findings],
+            "findings": verdict_findings(verdict),
             "accepted": verdict.accepted,
         },
         "scores": [scores_to_dict(entry.scores) for entry in (result.training, *result.validations)],

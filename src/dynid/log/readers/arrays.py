@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import DynidError, InputError, Place, RefusedError
 from dynid.base.records import dataclass
 from dynid.log.log import ColumnInfo, Text
@@ -170,10 +170,10 @@ class ArrayTable:
         }
         self.left_out = (*(_left_out_text(array) for array in arrays if array not in usable), *left_out)
         turned = [field.array.name for field in fields if field.axis == 1 and min(field.array.shape) > 1]
-        self.remarks: tuple[Diagnostic, ...] = (
+        self.remarks: tuple[Finding, ...] = (
             (
-                Diagnostic(
-                    Severity.NOTE,
+                Finding(
+                    Level.NOTE,
                     "transposed",
                     f"transposed: rows run along the second axis of {', '.join(turned[:8])}",
                     Place(file=str(path)),
@@ -186,7 +186,7 @@ class ArrayTable:
             text = (
                 f"the last row of {', '.join(longer[:8])} is left out: the other arrays are one row shorter"
             )
-            note = Diagnostic(Severity.NOTE, "last-row", text, Place(file=str(path)))
+            note = Finding(Level.NOTE, "last-row", text, Place(file=str(path)))
             self.remarks = (*self.remarks, note)
 
     @property

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.base.diagnostics import Diagnostic, Diagnostics
+from dynid.base.diagnostics import Diagnostics, Finding
 from dynid.base.errors import InputError, Place
 from dynid.base.records import dataclass
 from dynid.base.registry import meant
@@ -874,7 +874,7 @@ class BagTable:
         Topics whose columns have no topic in their names; () means the only topic.
     wanted : mapping, optional
         Columns to read; None means all, which cannot be read until `of_columns`.
-    remarks : tuple of Diagnostic
+    remarks : tuple of Finding
         Remarks on the choice of the topics.
 
     """
@@ -884,7 +884,7 @@ class BagTable:
         bag_survey: Survey,
         topics: tuple[Topic, ...] = (),
         wanted: Wanted | None = None,
-        remarks: tuple[Diagnostic, ...] = (),
+        remarks: tuple[Finding, ...] = (),
     ) -> None:
         self.survey, self.topics = bag_survey, topics
         self.path = bag_survey.path

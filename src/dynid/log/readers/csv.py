@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import InputError, Place
 from dynid.base.records import dataclass, few
 from dynid.base.tables import codes_of, numbers_of, reader_of
@@ -102,7 +102,7 @@ class CsvTable:
         self.constants = dialect.stated
         plain = dialect.delimiter == "," and dialect.decimal == "." and dialect.named
         place = Place(file=str(path))
-        notes = [Diagnostic(Severity.NOTE, "dialect", dialect.words, place)] if detected and not plain else []
+        notes = [Finding(Level.NOTE, "dialect", dialect.words, place)] if detected and not plain else []
         self._units = {
             name: unit for name, unit in zip(dialect.names, dialect.in_cells, strict=False) if unit
         }
@@ -113,10 +113,10 @@ class CsvTable:
             text = f"the last line, '{shown}', has too few cells and is left out"
             if count > 1:
                 text = f"the last {count} lines, from '{shown}' on, have too few cells and are left out"
-            notes.append(Diagnostic(Severity.WARNING, "last-line", text, place))
+            notes.append(Finding(Level.WARNING, "last-line", text, place))
         if self.unlike:
             text = f"duplicate column names with different values are left out: {few(self.unlike, NAMED)}"
-            notes.append(Diagnostic(Severity.WARNING, "columns-of-one-name", text, place))
+            notes.append(Finding(Level.WARNING, "columns-of-one-name", text, place))
         self.remarks = tuple(notes)
 
     @property

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import InputError, Place
 from dynid.log.log import ColumnInfo, Text
 from dynid.log.readers.parquet import ParquetTable
@@ -121,12 +121,12 @@ class LeRobotTable:
             )
         return part
 
-    def _row_count_warning(self) -> Iterator[Diagnostic]:
+    def _row_count_warning(self) -> Iterator[Finding]:
         place = Place(file=str(self.path))
         claimed = self._about.get("total_frames")
         if isinstance(claimed, int) and claimed != self.row_count:
             text = f"meta/info.json lists {claimed} rows, but the data have {self.row_count}"
-            yield Diagnostic(Severity.WARNING, "row-count", text, place)
+            yield Finding(Level.WARNING, "row-count", text, place)
 
 
 def _info(path: Path) -> Mapping[str, Any]:

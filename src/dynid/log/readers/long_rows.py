@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
-from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import InputError, Place
 from dynid.base.records import dataclass
 from dynid.log.clocks import Series
@@ -167,7 +167,7 @@ class _SideBySide:
         of, count = "signal" if layout.signals else "joint", len(layout.names)
         text = f"each row has one {of} ('{layout.key}'): the {count} rows of a time are pivoted to one row"
         text += "" if layout.clock else ", at the time of the first"
-        note = Diagnostic(Severity.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
+        note = Finding(Level.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
         self.remarks = (*getattr(table, "remarks", ()), note)
 
     def number(self, cell: str) -> float:
@@ -517,7 +517,7 @@ class _FilledCells:
         self.column_names = names
         self.row_count: int | None = len(rows)
         self._table, self._rows, self._numbers = table, rows, numbers
-        note = Diagnostic(Severity.NOTE, "empty-cells", text, Place(file=str(table.path)))
+        note = Finding(Level.NOTE, "empty-cells", text, Place(file=str(table.path)))
         self.remarks = (*getattr(table, "remarks", ()), note)
 
     def __getattr__(self, name: str) -> Any:
@@ -727,7 +727,7 @@ class _BlocksOnOneClock(SeriesOnOneClock):
             f"the rows are {len(times)} contiguous blocks, one per '{key}': they are pivoted to columns at the times "
             f"of {self.rows_of}"
         )
-        note = Diagnostic(Severity.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
+        note = Finding(Level.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
         self.remarks = (*getattr(table, "remarks", ()), note)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import InputError, Place
 from dynid.log.clocks import Series
 from dynid.log.log import ColumnInfo, ManyTopics, Table, Text
@@ -155,7 +155,7 @@ class SignalFolder:
         if left:
             shown = ", ".join(f"{file.name} ({reason})" for file, reason in left.items())
             text = f"{', '.join(self._tables)} are read ({rows} rows each); left out: {shown}"
-            self.remarks += (Diagnostic(Severity.NOTE, "other-files", text, Place(file=str(path))),)
+            self.remarks += (Finding(Level.NOTE, "other-files", text, Place(file=str(path))),)
 
     @cached_property
     def sha256(self) -> str:
@@ -534,7 +534,7 @@ class PartsOnOneClock(SeriesOnOneClock):
             f"rows of {self.rows_of}"
         )
         self.remarks = tuple(remark for table in tables.values() for remark in getattr(table, "remarks", ()))
-        self.remarks += (Diagnostic(Severity.NOTE, "parts", text, Place(file=str(path))),)
+        self.remarks += (Finding(Level.NOTE, "parts", text, Place(file=str(path))),)
 
     @cached_property
     def sha256(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostic, Severity
+from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import InputError, Place
 from dynid.base.units import number_of
 from dynid.log.log import ColumnInfo, Table, Text
@@ -208,7 +208,7 @@ class _PairedClocks(SeriesOnOneClock):
             text += f": the channels are interpolated linearly to the times of '{self.rows_of}'"
         self.remarks = (
             *getattr(table, "remarks", ()),
-            Diagnostic(Severity.NOTE, "parts", text, Place(file=str(table.path))),
+            Finding(Level.NOTE, "parts", text, Place(file=str(table.path))),
         )
 
     def __getattr__(self, name: str) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from dynid.base.diagnostics import Curve, Finding
 from dynid.diagnosis.diagnosis import every_diagnosis
-from dynid.diagnosis.finding import Curve, ResidualFinding
 from dynid.report.figures import BLUE, VERMILION, Axis, Panel, line, row_of
 from dynid.report.section import Page, render
 from dynid.report.text import percent
@@ -27,7 +27,7 @@ class DiagnosisSection:
         tests = [
             {
                 "looks_at": diagnosis.looks_at,
-                "count": sum(s.identifier == diagnosis.identifier for s in findings),
+                "count": sum(s.code == diagnosis.identifier for s in findings),
             }
             for diagnosis in every_diagnosis()
         ]
@@ -37,15 +37,15 @@ class DiagnosisSection:
         )
 
 
-def _finding(finding: ResidualFinding, page: Page) -> dict[str, object]:
-    curve = finding.curve
+def _finding(finding: Finding, page: Page) -> dict[str, object]:
+    curve = finding.evidence.curve
     return {
         "level": finding.level,
         "mark": _MARKS.get(finding.level, "i"),
         "title": finding.title,
         "text": finding.text,
         "advice": finding.advice,
-        "share": percent(finding.share),
+        "share": percent(finding.evidence.share),
         "beside": curve.beside_title if curve is not None and len(curve.beside) else "",
         "name": curve.y_title if curve is not None else "",
         "plot": page.figure(row_of((_panel(curve),), _HEIGHT), finding.title) if curve is not None else "",

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from dynid.base.diagnostics import Finding
+from dynid.base.diagnostics import Finding, Level
 from dynid.estimate.estimator import Word, base_verdicts
 from dynid.report.section import Page, render, worst_held_out
 from dynid.report.text import markdown, percent, symbol
 from dynid.run.explanations import explanation
 from dynid.run.result import Identification
 
-_ORDER = {"doubt": 0, "problem": 1, "warning": 2, "note": 3, "good": 4}
 _NAMED = 4
-_MARKS = {"doubt": "?", "problem": "✕", "warning": "!", "note": "i", "good": "✓"}
+_MARKS = {Level.DOUBT: "?", Level.PROBLEM: "✕", Level.WARNING: "!", Level.NOTE: "i", Level.GOOD: "✓"}
+_ORDER = [*_MARKS]
 
 
 class FindingsSection:
@@ -25,7 +25,7 @@ class FindingsSection:
 
     def render(self, identification: Identification, page: Page) -> Markup:
         """Bars of errors, and findings with problems first."""
-        findings = sorted(identification.verdict.findings, key=lambda f: _ORDER.get(f.level, 3))
+        findings = sorted(identification.verdict.findings, key=lambda f: _ORDER.index(f.level))
         worst = worst_held_out(identification)
         return render(
             "findings.html.jinja",
@@ -33,25 +33,20 @@ class FindingsSection:
                 "joints": _joint_bars(identification),
                 "shown": "" if worst is None else worst[0],
                 "findings": _explained(findings),
-                "mark": _mark,
+                "marks": _MARKS,
                 "weak": _weakest(identification),
             },
         )
 
 
 def _explained(findings: list[Finding]) -> list[tuple[Finding, list[tuple[str, Markup]]]]:
-    """Findings with problems first; the first finding of each code has its explanation."""
-    ordered = [f for f in findings if f.level != "good"] + [f for f in findings if f.level == "good"]
-    first = {finding.code: finding for finding in reversed(ordered)}
+    """Findings in their order; the first one of each code has its explanation."""
+    first = {finding.code: finding for finding in reversed(findings)}
     explained = []
-    for finding in ordered:
+    for finding in findings:
         entry = explanation(finding.code) if finding.code and first[finding.code] is finding else None
         explained.append((finding, [(head, markdown(text)) for head, text in entry.parts] if entry else []))
     return explained
-
-
-def _mark(finding: Finding) -> str:
-    return _MARKS.get(finding.level, "i")
 
 
 def _joint_bars(identification: Identification) -> list[dict[str, object]]:

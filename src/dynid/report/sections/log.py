@@ -6,7 +6,7 @@ import json
 
 from markupsafe import Markup
 
-from dynid.base.diagnostics import Severity
+from dynid.base.diagnostics import Level
 from dynid.report.section import Page, render
 from dynid.report.text import tables
 from dynid.run.result import Identification
@@ -20,11 +20,11 @@ class LogSection:
 
     def render(self, identification: Identification, page: Page) -> Markup:
         """Two tables."""
-        diagnostics = sorted(identification.diagnostics, key=lambda d: d.severity is not Severity.WARNING)
+        diagnostics = sorted(identification.diagnostics, key=lambda d: d.level is not Level.WARNING)
         return render(
             "log.html.jinja",
             {
-                "diagnostics": [(str(d.severity), d.identifier, str(d.place), d.text) for d in diagnostics],
+                "diagnostics": [(str(d.level), d.code, str(d.place), d.text) for d in diagnostics],
                 "summary": tables(identification.log_summary) if identification.log_summary else "",
             },
         )
