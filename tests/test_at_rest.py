@@ -12,14 +12,12 @@ import pytest
 from dynid.base import Diagnostics, Float, UnfitDataError
 from dynid.estimate import WLS
 from dynid.estimate.scores import LEAST_STOP, Scores, StopSums, Sums
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.robot import RobotModel, load_robot
-from dynid.run import Identification
-from dynid.run.validation import LEAST_REST, read_samples, validate
-from dynid.signals import Preparation, Samples
-from dynid.signals.noise import last_direction
+from dynid.run import Identification, read_samples, validate
+from dynid.run.validation import LEAST_REST
+from dynid.signals import Preparation, Samples, last_direction
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import REST, WithPast
 from dynid.terms import (

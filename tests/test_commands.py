@@ -11,13 +11,10 @@ import pytest
 
 from dynid.base import InputError, SolverError, UsageError
 from dynid.exporters import export
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS
+from dynid.identification import DEFAULT_TERMS, Settings, identify
 from dynid.lab.replay import Replay, replay
 from dynid.log import Log
-from dynid.robot import RobotModel, load_robot
-from dynid.robot.options import ServoSettings
+from dynid.robot import RobotModel, ServoSettings, load_robot
 from dynid.run import Identification
 from tests.command_line import Run
 from tests.servo_plant import ARMATURE, DAMPING, FRICTION, KD, KP, Recording, recorded, robot_file

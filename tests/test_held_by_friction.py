@@ -10,27 +10,24 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.diagnosis import ResidualAnalysis
 from dynid.estimate import WLS
 from dynid.estimate.scores import Sums
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.report.sections.residuals import explained
-from dynid.run import Identification, load
-from dynid.run.validation import read_samples, travel_at_rest
-from dynid.signals import Preparation
+from dynid.run import Identification, load, read_samples, travel_at_rest
+from dynid.signals import Preparation, efforts_at_rest
 from dynid.signals.effort_at_rest import _compare as compared
 from dynid.signals.effort_at_rest import _Reference as Reference
 from dynid.signals.effort_at_rest import _StandsByTime as Asked
-from dynid.signals.effort_at_rest import efforts_at_rest
 from dynid.signals.prepare import prepare
 from dynid.signals.samples import BRIEF_BINS, REST, STANDING, stands
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.terms.friction import HALF
 from dynid.testing import Plant, Recorded, Stop, Unmodelled, plant, record
 from dynid.testing.plants import in_turns
-from dynid.verbs.demo import save
+from dynid.verbs import save
 
 BESIDE = Unmodelled(cable=0.005, torque_step=0.002, ripple=0.005)
 HELD = replace(BESIDE, at_rest=1.0)

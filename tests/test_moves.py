@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.identification.pipeline import identify
+from dynid.identification import identify
 from dynid.log import Log
 from dynid.robot import RobotModel
 from dynid.run import Identification

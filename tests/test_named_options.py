@@ -9,9 +9,9 @@ from dataclasses import MISSING
 import pytest
 from pydantic import PydanticSchemaGenerationError, TypeAdapter
 
-from dynid.base import InputError
-from dynid.base.options import constrained, converted
-from dynid.base.registry import fields_of, named_kind, option_value
+from dynid.base import InputError, constrained, fields_of, option_value
+from dynid.base.options import converted
+from dynid.base.registry import named_kind
 from dynid.estimate import CATALOGUE as ESTIMATORS
 from dynid.rows import MomentumRows
 from dynid.rows.catalogue import CATALOGUE as ROWS

@@ -10,8 +10,7 @@ import pytest
 
 import dynid
 from dynid.estimate import FeasibleFit
-from dynid.identification import Experiment, Settings
-from dynid.identification.settings import DEFAULT_TERMS
+from dynid.identification import DEFAULT_TERMS, Experiment, Settings
 from dynid.rows.automatic import AutomaticRows
 from dynid.signals import Preparation
 from dynid.testing import simulated_log

@@ -10,10 +10,9 @@ import pytest
 
 from dynid.base import Diagnostics
 from dynid.diagnosis.residual_analysis import MOVED
-from dynid.identification.pipeline import identify
+from dynid.identification import identify
 from dynid.log import Log
-from dynid.run import Identification
-from dynid.run.validation import validate
+from dynid.run import Identification, validate
 from dynid.testing import Plant, Recorded, Stop, Unmodelled, plant, record
 
 SECONDS = 48.0

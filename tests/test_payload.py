@@ -15,27 +15,16 @@ import pytest
 
 from dynid.base import Diagnostics, Float, UnfitDataError, UsageError
 from dynid.estimate import WLS
-from dynid.feasible.bodies import THINNEST
-from dynid.identification import Experiment, Settings, open_log
-from dynid.identification.pipeline import identify
+from dynid.feasible import THINNEST
+from dynid.identification import Experiment, Settings, identify, open_log
 from dynid.kernel import inverse_dynamics
 from dynid.log import Log, Selection, read_log, write_log
-from dynid.robot import RobotModel, load_robot
-from dynid.robot.load import lock_joints
+from dynid.robot import RobotModel, load_robot, lock_joints
 from dynid.run import Identification
-from dynid.spatial import from_com
-from dynid.spatial.inertia import is_physical, nearest_possible, to_com
+from dynid.spatial import from_com, is_physical, nearest_possible, to_com
 from dynid.terms import KnownPayload
-from dynid.verbs.demo import save
-from dynid.verbs.payload import (
-    Payload,
-    find_payload,
-    payload,
-    payload_data,
-    payload_lines,
-    scale_rule,
-    tool_text,
-)
+from dynid.verbs import payload_data, payload_lines, save, tool_text
+from dynid.verbs.payload import Payload, find_payload, payload, scale_rule
 from dynid.verbs.payload_fit import LoadEstimate, Nuisances, ScaleRule, View, consistent_load, lowered
 from tests.command_line import Run
 from tests.robot_files import ROBOTS

@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 import dynid
-from dynid.base import Float, InputError, ResourceError, UsageError, registry
-from dynid.base.registry import Need, Registry, load_plugins
-from dynid.identification import Experiment
-from dynid.identification.settings import settings_to_experiment
+from dynid.base import Float, InputError, Need, Registry, ResourceError, UsageError, load_plugins, registry
+from dynid.identification import Experiment, settings_to_experiment
 from dynid.log import canonical_columns, write_log
 from dynid.terms.catalogue import CATALOGUE as TERMS
 from tests.command_line import Run
@@ -123,7 +121,7 @@ def hello(name: str) -> None:
 REGISTERED = """
 from dynid.cli.plugins import COMMANDS
 from dynid.estimate import CATALOGUE as ESTIMATORS
-from dynid.feasible.catalogue import CATALOGUE as CONSTRAINTS
+from dynid.feasible import CATALOGUE as CONSTRAINTS
 from dynid.log.files import READERS
 from dynid.rows.catalogue import CATALOGUE as ROWS
 from dynid.log import write_log

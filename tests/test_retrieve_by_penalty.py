@@ -11,18 +11,21 @@ from dynid.base import InputErrors, SolverError, UsageError
 from dynid.estimate import FeasibleFit
 from dynid.factor import structural_base
 from dynid.feasible import UNLIMITED
-from dynid.papers import Annealing, Bodies, Box, Rule
-from dynid.papers.annealing import _Task
-from dynid.papers.retrieve import (
-    Coefficients,
+from dynid.papers import (
+    Annealing,
+    Bodies,
+    Box,
+    Rule,
     default_box,
     feasible_by_penalty,
     feasible_from_coefficients,
     read_box,
 )
+from dynid.papers.annealing import _Task
+from dynid.papers.retrieve import Coefficients
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows
-from dynid.spatial.inertia import is_physical
+from dynid.spatial import is_physical
 from dynid.terms import RigidBody, Terms
 from tests.command_line import Run
 from tests.export.models import model_of

@@ -12,10 +12,10 @@ import pytest
 
 import dynid
 import dynid.lab.replay
-from dynid.base import Diagnostics, SolverError
-from dynid.base.numerics import stdtrit
+from dynid.base import Diagnostics, SolverError, stdtrit
 from dynid.estimate.servo_error import ServoTiming
-from dynid.identification.commands import ENOUGH, find_drive_timing, with_found_servo
+from dynid.identification import with_found_servo
+from dynid.identification.commands import ENOUGH, find_drive_timing
 from dynid.lab.replay import replay
 from dynid.robot import RobotModel, Servo
 from dynid.run import Identification

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.identification.pipeline import identify
+from dynid.identification import identify
 from dynid.log import Log
 from dynid.testing import Recorded, Unmodelled, on_moving_base, plant, record
 from dynid.testing.machines import imprecise

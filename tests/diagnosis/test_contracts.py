@@ -10,7 +10,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from dynid.base import Float
-from dynid.diagnosis.diagnosis import Diagnosis, every_diagnosis
+from dynid.diagnosis import Diagnosis, every_diagnosis
 from dynid.diagnosis.masking import Bursts, Saturation
 from dynid.diagnosis.proof import EffectTest
 from dynid.diagnosis.resonance import GearRipple, Resonance

@@ -10,21 +10,10 @@ import numpy as np
 import pytest
 
 from dynid.base import Bool, Diagnostics, Float
-from dynid.diagnosis.finding import Interval, ResidualFinding
-from dynid.diagnosis.masking import (
-    LEAST_HEIGHT,
-    AtPeak,
-    Bursts,
-    Within,
-    heights,
-    left_out,
-    spoilt_times,
-    widened,
-    without_times,
-)
-from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.diagnosis import ResidualAnalysis, ResidualFinding, left_out, spoilt_times, without_times
+from dynid.diagnosis.finding import Interval
+from dynid.diagnosis.masking import LEAST_HEIGHT, AtPeak, Bursts, Within, heights, widened
+from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.run import Identification
 from dynid.signals import Samples

@@ -10,8 +10,7 @@ import pytest
 from dynid.base import Diagnostics, SolverError
 from dynid.estimate import WLS, FeasibleFit
 from dynid.estimate.physical import unconstrained, warn_or_raise
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.run import Identification
 from dynid.testing.faults import recorded

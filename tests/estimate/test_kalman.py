@@ -13,8 +13,7 @@ from dynid.base import SolverError, UnfitDataError, UsageError
 from dynid.estimate import FILTERS, WLS, BaseDynamics, JointFilter, KalmanNoise, SimulationProblem
 from dynid.estimate.kalman import ExtendedKalman, UnscentedKalman
 from dynid.factor import structural_base
-from dynid.fleet.kalman import KalmanSettings, KalmanWatcher
-from dynid.fleet.watch import Watcher, WatchSettings
+from dynid.fleet import KalmanSettings, KalmanWatcher, Watcher, WatchSettings
 from dynid.kernel import forward_dynamics
 from dynid.papers import EKF
 from dynid.papers.kalman import _Passes

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base import Float, UsageError
-from dynid.base.numerics import stdtrit
+from dynid.base import Float, UsageError, stdtrit
 from dynid.estimate import WLS, Estimate, ServoOE, SimulationProblem
 from dynid.estimate.servo_error import slowest_loop
 from dynid.estimate.source import log_source

@@ -22,8 +22,7 @@ from dynid.excitation import (
     robot_shapes,
 )
 from dynid.excitation.design import Problem, draws, within
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.lab import Rig, SensorFile, Setup, build_plant
 from dynid.lab.setup import ControllerFile, PlantFile
 from dynid.log import read_log, write_log

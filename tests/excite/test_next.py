@@ -14,8 +14,7 @@ from dynid.excitation import Bounds, MotionLimits, Task, design_motion
 from dynid.excitation.design import shrinkage
 from dynid.excitation.excite import correlated_joints
 from dynid.excitation.plan import information_after
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.lab import Rig, SensorFile, Setup, build_plant
 from dynid.lab.setup import ControllerFile, PlantFile
 from dynid.log import read_log, write_log

@@ -13,8 +13,7 @@ from dynid.base import Diagnostics, InputError
 from dynid.exporters import ExportModel, export
 from dynid.exporters.mjcf import NotEditable, edit_mjcf
 from dynid.exporters.xml_edit import scan
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import read_log
 from dynid.robot import Reading, load_robot
 from dynid.robot.xml import parse

@@ -19,9 +19,8 @@ import pytest
 import dynid
 from dynid.base import Diagnostics, RefusedError
 from dynid.dynamics import Dynamics
-from dynid.exporters import ExportModel, new_mjcf, new_urdf
+from dynid.exporters import ExportModel, export_parameters, new_mjcf, new_urdf
 from dynid.exporters.c_code import write_c
-from dynid.exporters.export import export_parameters
 from dynid.exporters.mjcf import NotEditable, edit_mjcf, samples_npz
 from dynid.exporters.model import exportable_springs, note_left_out, with_zero_offsets
 from dynid.exporters.sdf import new_sdf

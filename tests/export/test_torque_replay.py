@@ -12,12 +12,11 @@ import pytest
 
 import dynid
 from dynid.base import Diagnostics, UnfitDataError, UsageError
-from dynid.lab.torque_replay import TorqueReplay
+from dynid.lab import TorqueReplay
 from dynid.report import Page
 from dynid.report.sections.replay import ReplaySection
 from dynid.robot import RobotModel, load_example
-from dynid.run import load
-from dynid.run.store import keep_replay
+from dynid.run import keep_replay, load
 from dynid.signals import Samples
 from dynid.terms import (
     Coulomb,

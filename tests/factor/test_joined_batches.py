@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.factor import Assembly, Blocking, assemble
-from dynid.factor.blocking import thinned
+from dynid.factor import Assembly, Blocking, assemble, thinned
 from dynid.robot import load_example
 from dynid.rows import TorqueRows
 from dynid.signals import ParallelFilter, Samples

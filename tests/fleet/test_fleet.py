@@ -28,7 +28,7 @@ from dynid.fleet.cluster import local_file
 from dynid.fleet.plan import FleetLog
 from dynid.fleet.processes import finished
 from dynid.fleet.task import DONE, packed, process, unpacked
-from dynid.identification.logs import torque_factors
+from dynid.identification import torque_factors
 from dynid.log import read_log
 from dynid.run import load
 from tests.command_line import Run

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from dynid.base import InputError
+from dynid.layouts import found_tables
 from dynid.layouts.effort import GAINS, SIGN
-from dynid.layouts.propose import found_tables, propose
+from dynid.layouts.propose import propose
 from dynid.log import read_log, write_log
 from tests.layouts.pendulum import pendulum, swing
 from tests.layouts.plants import UR_JOINTS, run

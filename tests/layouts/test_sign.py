@@ -11,9 +11,9 @@ import pytest
 
 import dynid
 from dynid.base import InputError
+from dynid.layouts import experiment_text
 from dynid.layouts.effort import SIGN
 from dynid.layouts.propose import propose
-from dynid.layouts.write import experiment_text
 from dynid.log import read_log, write_log
 from tests.layouts.plants import UR_JOINTS, run
 

@@ -14,9 +14,8 @@ import dynid
 from dynid.base import Diagnostics, Float, InputError, UsageError
 from dynid.identification import Experiment, open_log
 from dynid.kernel import inverse_dynamics
-from dynid.layouts.proposal import Proposal
+from dynid.layouts import Proposal, experiment_text
 from dynid.layouts.propose import propose
-from dynid.layouts.write import experiment_text
 from dynid.log import write_log
 from dynid.robot import JointType, Limits, RobotModel
 from dynid.testing import random_robot

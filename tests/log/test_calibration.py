@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from dynid.base import InputError, InputErrors
-from dynid.log.mapping import (
-    COUNTS_PER_TURN,
+from dynid.log import (
     LogSection,
-    MotorCalibration,
     calibration_json,
     channel_map,
     motor_of,
@@ -19,6 +17,7 @@ from dynid.log.mapping import (
     rad_per_percent,
     read_calibration,
 )
+from dynid.log.mapping import COUNTS_PER_TURN, MotorCalibration
 from dynid.robot import RobotModel
 
 TURN = 2 * np.pi / COUNTS_PER_TURN

@@ -11,8 +11,7 @@ import pytest
 from dynid.base import Float, InputError
 from dynid.log import Log
 from dynid.recording import RawChunk, delayed, slopes
-from dynid.robot import RobotModel, Servo
-from dynid.robot.options import ServoSettings
+from dynid.robot import RobotModel, Servo, ServoSettings
 from dynid.testing.motion import two_joints
 
 T, STEP = 400, 0.004

@@ -11,8 +11,7 @@ import pytest
 from dynid.base import Diagnostics
 from dynid.estimate import WLS, Estimator
 from dynid.estimate.scores import Origin
-from dynid.identification import Experiment, open_log
-from dynid.identification.pipeline import identify
+from dynid.identification import Experiment, identify, open_log
 from dynid.report import Page, page_html
 from dynid.report.sections.joints import FrictionSection
 from dynid.robot import load_robot

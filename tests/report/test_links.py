@@ -12,21 +12,19 @@ import pytest
 
 from dynid.base import Diagnostics, Float, Int, read_table
 from dynid.estimate.prior import typical_length
-from dynid.feasible import body_columns
-from dynid.feasible.bodies import DENSEST, no_denser
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.feasible import DENSEST, body_columns
+from dynid.feasible.bodies import no_denser
+from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.report import Page, number
 from dynid.report.sections.joints import JointsSection
 from dynid.report.sections.links import LinksSection, _row
 from dynid.robot import load_robot, mesh_triangles, shapes
-from dynid.run import Identification, load
-from dynid.run.links import DATAS, DESCRIBED_OFF, PRIORS, joint_values, links, mass_findings, total_source
-from dynid.spatial import from_com
-from dynid.spatial.inertia import to_com
+from dynid.run import Identification, joint_values, load, mass_findings, total_source
+from dynid.run.links import DATAS, DESCRIBED_OFF, PRIORS, links
+from dynid.spatial import from_com, to_com
 from dynid.terms import Of
-from dynid.verbs.demo import save
+from dynid.verbs import save
 from dynid.verbs.summary import _millimetres, link_lines
 from tests.estimate.test_partial_prior import LINKS, RATE, arm, torque
 

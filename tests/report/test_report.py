@@ -18,8 +18,7 @@ from dynid.report import html as html_module
 from dynid.report import write_report
 from dynid.report.html import plotly_javascript, report_html, script_json
 from dynid.report.sections import SECTIONS
-from dynid.run import Identification
-from dynid.run.verdict import next_steps
+from dynid.run import Identification, next_steps
 from tests.report.conftest import build
 
 LARGEST = 3_000_000

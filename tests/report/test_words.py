@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.choose.selection import MeasurementEffect, Model, Selection
+from dynid.choose import MeasurementEffect, Model, Selection
 from dynid.estimate.estimator import Known, Word, base_verdicts, full_verdicts, how_well
 from dynid.factor import Category
 from dynid.report import Page, symbol

@@ -11,7 +11,7 @@ import pytest
 from dynid import simulate
 from dynid.api.result import Result
 from dynid.base import Diagnostics
-from dynid.identification.pipeline import identify
+from dynid.identification import identify
 from dynid.kernel import inverse_dynamics
 from dynid.log import Log
 from dynid.robot import RobotModel, load_robot

@@ -14,9 +14,7 @@ from dynid_studies.rotradi import THETA, arm, exciting, full, measured, phases, 
 import dynid
 from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS
-from dynid.identification import Experiment, Settings, open_log
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, default_estimator
+from dynid.identification import DEFAULT_TERMS, Experiment, Settings, default_estimator, identify, open_log
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.robot import RobotModel, load_robot
 from dynid.rows import (

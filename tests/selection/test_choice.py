@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.choose.selection import Selection
+from dynid.choose import Selection
 from dynid.estimate import WLS
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import RobotModel
 from dynid.run import Identification

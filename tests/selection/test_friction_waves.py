@@ -10,8 +10,7 @@ import pytest
 from dynid.base import Diagnostics, Float
 from dynid.choose.friction_forms import SLIDING, SLOW, WITHIN, Left
 from dynid.estimate import WLS
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.run import Identification
 from dynid.signals import Preparation

@@ -12,12 +12,9 @@ from hypothesis import strategies as st
 
 from dynid.base import Diagnostics, Float, UsageError
 from dynid.choose import search
-from dynid.identification import Settings
-from dynid.identification.logs import torque_factors
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify, torque_factors
 from dynid.log import Log, read_log
-from dynid.run import Identification, blocks, validation
-from dynid.run.blocks import usual_block
+from dynid.run import Identification, blocks, usual_block, validation
 from dynid.signals import Preparation
 from dynid.signals import time_base as windows
 from dynid.testing import Plant, Unmodelled, plant, record

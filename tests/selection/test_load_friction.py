@@ -10,7 +10,7 @@ import pytest
 
 from dynid.base import Diagnostics
 from dynid.exporters import ExportModel
-from dynid.identification.pipeline import identify
+from dynid.identification import identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.run import Identification
 from dynid.terms import LoadFriction

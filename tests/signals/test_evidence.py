@@ -12,12 +12,12 @@ import pytest
 from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS, regression_of
 from dynid.factor import Assembly, Blocking, structural_base
-from dynid.identification.settings import DEFAULT_TERMS
+from dynid.identification import DEFAULT_TERMS
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.robot import RobotModel, load_robot
 from dynid.rows import TorqueRows
-from dynid.signals import Preparation, Samples, zero_phase_filter
-from dynid.signals.coherence import ABOVE_SIGNAL, LEAST_BY_TORQUE, Signals, choose_cutoff, torque_coherence
+from dynid.signals import Preparation, Samples, choose_cutoff, zero_phase_filter
+from dynid.signals.coherence import ABOVE_SIGNAL, LEAST_BY_TORQUE, Signals, torque_coherence
 from dynid.signals.prepare import prepare
 from dynid.signals.state_cutoff import compare_velocities, fused
 from dynid.signals.time_base import TimeBase, find_time_base, frozen_rows, times_of_messages

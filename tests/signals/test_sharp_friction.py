@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import Log
-from dynid.run import Identification
-from dynid.run.validation import validate
+from dynid.run import Identification, validate
 from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
 from dynid.signals.state_cutoff import SHARPER

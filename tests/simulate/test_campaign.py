@@ -18,9 +18,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.base import Float, InputErrors, RefusedError, SolverError, UsageError
-from dynid.lab import Rig, SensorFile, Setup, build_plant, read_setup
-from dynid.lab.campaign import Campaign, record, run_campaign
-from dynid.lab.setup import CONTROLLERS, PlantFile, TrajectoryChoice
+from dynid.lab import (
+    Campaign,
+    Rig,
+    SensorFile,
+    Setup,
+    TrajectoryChoice,
+    build_plant,
+    read_setup,
+    record,
+    run_campaign,
+)
+from dynid.lab.setup import CONTROLLERS, PlantFile
 from dynid.log import read_log
 from dynid.robot import Drive, RobotModel, TorqueSide
 from dynid.simulation import Plant, SimulatedMotion, follow, sample_times

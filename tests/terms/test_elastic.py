@@ -11,8 +11,7 @@ import pytest
 from dynid.base import Float, UnfitDataError, UsageError
 from dynid.dynamics import Dynamics
 from dynid.factor import structural_base
-from dynid.robot import Drive, Mounting, RobotModel
-from dynid.robot.drive import FourBar
+from dynid.robot import Drive, FourBar, Mounting, RobotModel
 from dynid.rows import TorqueRows
 from dynid.signals import Samples
 from dynid.simulation import Coupling, Elasticity, Plant, State

@@ -10,7 +10,7 @@ import pytest
 from dynid.base import Float
 from dynid.factor import structural_base
 from dynid.rows import TorqueRows
-from dynid.spatial.algebra import rotation_about
+from dynid.spatial import rotation_about
 from dynid.terms import RigidBody, Terms
 from dynid.terms.drift import Drift
 from dynid.terms.gain import GainError

@@ -9,8 +9,7 @@ import pytest
 
 from dynid.base import Float, UsageError
 from dynid.kernel import stop_operator
-from dynid.robot import Drive, Limits, RobotModel
-from dynid.robot.drive import FourBar
+from dynid.robot import Drive, FourBar, Limits, RobotModel
 from dynid.rows import MotorRows, Rows, TorqueRows
 from dynid.signals import Samples
 from dynid.signals.samples import WithPast

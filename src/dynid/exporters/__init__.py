@@ -10,7 +10,7 @@ from dynid.exporters.export import FORMATS, Exported, export
 from dynid.exporters.model import ExportModel
 
 if TYPE_CHECKING:
-    from dynid.exporters.export import consistent_parameters, edited_source
+    from dynid.exporters.export import consistent_parameters, edited_source, export_parameters, summary_lines
     from dynid.exporters.expression import motors_of
     from dynid.exporters.mjcf import new_mjcf
     from dynid.exporters.model import beyond_joints, peak_speeds, unique, xml_name
@@ -25,11 +25,13 @@ __all__ = [
     "consistent_parameters",
     "edited_source",
     "export",
+    "export_parameters",
     "motors_of",
     "new_mjcf",
     "new_urdf",
     "peak_speeds",
     "sample_parameters",
+    "summary_lines",
     "unique",
     "xml_name",
 ]
@@ -37,7 +39,7 @@ __all__ = [
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "export": "consistent_parameters edited_source",
+        "export": "consistent_parameters edited_source export_parameters summary_lines",
         "expression": "motors_of",
         "mjcf": "new_mjcf",
         "model": "beyond_joints peak_speeds unique xml_name",

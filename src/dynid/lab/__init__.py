@@ -13,21 +13,31 @@ from typing import TYPE_CHECKING
 from dynid.base import lazily
 
 if TYPE_CHECKING:
+    from dynid.lab.campaign import Campaign, record, run_campaign
     from dynid.lab.rig import Rig, SensorFile
-    from dynid.lab.setup import Setup, build_plant, read_setup
+    from dynid.lab.setup import Setup, TrajectoryChoice, build_plant, read_setup
+    from dynid.lab.torque_replay import TorqueReplay, replay_torque
 
 __all__ = [
+    "Campaign",
     "Rig",
     "SensorFile",
     "Setup",
+    "TorqueReplay",
+    "TrajectoryChoice",
     "build_plant",
     "read_setup",
+    "record",
+    "replay_torque",
+    "run_campaign",
 ]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
+        "campaign": "Campaign record run_campaign",
         "rig": "Rig SensorFile",
-        "setup": "Setup build_plant read_setup",
+        "setup": "Setup TrajectoryChoice build_plant read_setup",
+        "torque_replay": "TorqueReplay replay_torque",
     },
 )

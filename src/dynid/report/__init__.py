@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
+    from dynid.report.compare import write_comparison_page
     from dynid.report.figures import (
         BLUE,
         CYCLE,
@@ -66,6 +67,7 @@ __all__ = [
     "short",
     "symbol",
     "time_line",
+    "write_comparison_page",
     "write_report",
     "write_text",
 ]
@@ -96,9 +98,10 @@ def write_report(identification: Identification, path: str | Path) -> None:
 __getattr__, __dir__ = lazily(
     __name__,
     {
+        "compare": "write_comparison_page",
         "figures": (
-            "Axis BLUE CYCLE DASHES Figure GREY INK PALE Panel Trace VERMILION band column_of "
-            "dots labelled level_line line packed row_of time_line"
+            "Axis BLUE CYCLE DASHES Figure GREY INK PALE Panel Trace VERMILION band column_of dots "
+            "labelled level_line line packed row_of time_line"
         ),
         "html": "Chapter page_html write_text",
         "section": "Page render",
