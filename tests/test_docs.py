@@ -42,7 +42,7 @@ from dynid.robot import load_example, load_robot, toml_schema
 from dynid.run import scores_to_dict, sections
 from dynid.signals import coherence as cutoff
 from dynid.signals import prepare, state_cutoff
-from dynid.terms.catalogue import CATALOGUE
+from dynid.terms import CATALOGUE
 from dynid.verbs import run_demo
 from tests.command_line import Run, make_log
 

@@ -31,10 +31,9 @@ from dynid.robot import links as link_checks
 from dynid.run import explain, explanation, links, sections, verdict
 from dynid.signals import effort_at_rest, repetition
 from dynid.signals import samples as standing
-from dynid.terms import TermWords, drift, gain, gravity_tilt, payload, torque_delay, zero_offset
+from dynid.terms import CATALOGUE, TermWords, drift, gain, gravity_tilt, payload, torque_delay, zero_offset
 from dynid.terms import gain as gain_error
 from dynid.terms import gain as torque_scale
-from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.residual_tests import ALARM, FeatureGroup
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "findings"

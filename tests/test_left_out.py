@@ -18,13 +18,13 @@ from dynid.estimate.scores import LeftOut, MotionRange, Origin, Scores, Sums
 from dynid.identification import Settings, identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.report import Page
-from dynid.report.sections.scores import ScoresSection
 from dynid.run import Identification, judge, scores_to_dict, validate
 from dynid.run.serial import scores_from_dict
 from dynid.signals import Preparation, Samples
 from dynid.terms import Coulomb, RigidBody, Viscous
 from dynid.testing import random_robot
 from dynid.verbs import score_lines
+from tests.report.sections import section
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -133,7 +133,7 @@ def test_terminal_run_and_report_show_both_figures(result: Identification) -> No
     assert f"{100 * scores.all_samples.total_relative:.2g} % including samples left out (rest" in (
         result.verdict.headline
     )
-    page = str(ScoresSection().render(result, Page()))
+    page = str(section("scores").render(result, Page()))
     assert "all samples" in page
     assert "% (rest) of the samples are left out; the error including them is" in page
     assert scores.at_rest_text in page

@@ -15,8 +15,8 @@ from dynid.base.registry import named_kind
 from dynid.estimate import CATALOGUE as ESTIMATORS
 from dynid.rows import MomentumRows
 from dynid.rows.catalogue import CATALOGUE as ROWS
+from dynid.terms import CATALOGUE as TERMS
 from dynid.terms import Coulomb, SpinningRotor
-from dynid.terms.catalogue import CATALOGUE as TERMS
 
 KINDS = {"torque": ("rate", "order"), "power": ()}
 

@@ -15,7 +15,7 @@ import dynid
 from dynid.base import Float, InputError, Need, Registry, ResourceError, UsageError, load_plugins, registry
 from dynid.identification import Experiment, settings_to_experiment
 from dynid.log import canonical_columns, write_log
-from dynid.terms.catalogue import CATALOGUE as TERMS
+from dynid.terms import CATALOGUE as TERMS
 from tests.command_line import Run
 
 KINDS = '''
@@ -122,10 +122,10 @@ REGISTERED = """
 from dynid.cli.plugins import COMMANDS
 from dynid.estimate import CATALOGUE as ESTIMATORS
 from dynid.feasible import CATALOGUE as CONSTRAINTS
-from dynid.log.files import READERS
+from dynid.log import READERS
 from dynid.rows.catalogue import CATALOGUE as ROWS
 from dynid.log import write_log
-from dynid.terms.catalogue import CATALOGUE as TERMS
+from dynid.terms import CATALOGUE as TERMS
 
 TERMS.register("quadratic", Quadratic)
 ROWS.register("joint_power", JointPowerRows)

@@ -34,8 +34,7 @@ from dynid.kernel import inverse_dynamics
 from dynid.log import Log
 from dynid.robot import RobotModel
 from dynid.run import Identification
-from dynid.terms import Compliance, RigidBody, Viscous
-from dynid.terms.torque_delay import TorqueDelay
+from dynid.terms import Compliance, RigidBody, TorqueDelay, Viscous
 from dynid.trajectories import joints_of
 
 NAMES = [

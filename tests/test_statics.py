@@ -25,9 +25,9 @@ from dynid.terms import (
     RigidBody,
     Term,
     Terms,
+    TorqueDelay,
     Viscous,
 )
-from dynid.terms.torque_delay import TorqueDelay
 from dynid.testing import synthetic_regression
 from dynid.verbs import StaticPoses, balanced, find_poses, identify_statics, read_poses, two_step
 from tests.command_line import Run

@@ -28,8 +28,7 @@ from dynid.robot import RobotModel, load_robot, lock_joints
 from dynid.signals import Samples
 from dynid.simulation import inverse, rigid_torque
 from dynid.spatial import from_com
-from dynid.terms import DriveGain, RigidBody, Terms, TermWords, Viscous
-from dynid.terms.catalogue import CATALOGUE
+from dynid.terms import CATALOGUE, DriveGain, RigidBody, Terms, TermWords, Viscous
 from dynid.terms.gain import heaviness, size_against_description
 from dynid.terms.gravity_tilt import across, find_tilt
 from dynid.terms.payload import find_load

@@ -95,7 +95,7 @@ def test_slopes_and_regressor(elastic: bool) -> None:
 
 
 def test_terms_with_a_memory_are_refused() -> None:
-    from dynid.terms.catalogue import CATALOGUE
+    from dynid.terms import CATALOGUE
 
     remembering = [kind for kind in CATALOGUE.values() if Reads.PAST in kind.traits.reads]
     assert remembering

@@ -28,9 +28,19 @@ from dynid.factor import Assembly, Blocking, stack, structural_base
 from dynid.robot import load_example
 from dynid.rows import TorqueRows
 from dynid.signals import ParallelFilter, Samples, samples_at
-from dynid.terms import Compliance, Coulomb, Offset, OnMotor, Reads, RigidBody, Term, Terms, Viscous
-from dynid.terms.term import CATALOGUE
-from dynid.terms.torque_delay import TorqueDelay
+from dynid.terms import (
+    CATALOGUE,
+    Compliance,
+    Coulomb,
+    Offset,
+    OnMotor,
+    Reads,
+    RigidBody,
+    Term,
+    Terms,
+    TorqueDelay,
+    Viscous,
+)
 from dynid.trajectories import FourierBasis, FourierTrajectory
 from tests.command_line import SHORT_SEARCH, Run, planned
 from tests.excite.test_slopes import KINDS

@@ -20,29 +20,29 @@ from dynid.terms import (
     AsymmetricCoulomb,
     Compliance,
     Coulomb,
+    GainError,
+    GravityTilt,
+    JointCoupling,
     LoadFriction,
     Offset,
     PolynomialFriction,
     PositionFriction,
+    PositionWaves,
     Presliding,
     RigidBody,
     RotorInertia,
+    SaturatingViscous,
     Sigmoid,
     SmoothCoulomb,
     Stribeck,
     Term,
+    TorqueDelay,
     TorsionSpring,
     Viscous,
+    ZeroOffset,
     ZolloFriction,
 )
 from dynid.terms.forms import without_memory
-from dynid.terms.friction_curves import SaturatingViscous
-from dynid.terms.gain import GainError
-from dynid.terms.gravity_tilt import GravityTilt
-from dynid.terms.position_waves import PositionWaves
-from dynid.terms.torque_delay import TorqueDelay
-from dynid.terms.transmission import JointCoupling
-from dynid.terms.zero_offset import ZeroOffset
 from dynid.trajectories import FourierBasis
 
 ROBOT = load_example("arm7")

@@ -12,8 +12,7 @@ from dynid.exporters.formats import Request, files_of
 from dynid.log import LogSection, moved, read_calibration
 from dynid.log.mapping import MotorCalibration
 from dynid.robot import Reading, RobotModel, load_robot
-from dynid.terms import RigidBody, Terms
-from dynid.terms.zero_offset import ZeroOffset
+from dynid.terms import RigidBody, Terms, ZeroOffset
 from tests.log.test_calibration import MOTORS, section
 
 TABLE = {name: one.model_dump() for name, one in MOTORS.items()}

@@ -19,6 +19,8 @@ from dynid.robot import RobotModel, load_robot
 from dynid.signals import Samples
 from dynid.terms import (
     Coulomb,
+    GravityTilt,
+    JointCoupling,
     MotorInertia,
     Offset,
     OnMotor,
@@ -29,8 +31,6 @@ from dynid.terms import (
     Terms,
     Viscous,
 )
-from dynid.terms.gravity_tilt import GravityTilt
-from dynid.terms.transmission import JointCoupling
 from tests.export.models import AGREE, compiled, model_of, mujoco_torque, states
 from tests.export.test_c_code import call, library
 from tests.robot_files import ROBOTS

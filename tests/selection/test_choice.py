@@ -20,6 +20,7 @@ from dynid.signals import Preparation, Samples
 from dynid.terms import (
     Compliance,
     Coulomb,
+    JointCoupling,
     Offset,
     PolynomialFriction,
     RigidBody,
@@ -28,7 +29,6 @@ from dynid.terms import (
     Viscous,
 )
 from dynid.terms.forms import torque_of
-from dynid.terms.transmission import JointCoupling
 from dynid.testing import random_inertia, random_robot
 from dynid.trajectories import FourierTrajectory
 

@@ -25,13 +25,14 @@ from dynid.terms import (
     RigidBody,
     RotorCompensation,
     RotorInertia,
+    Side,
     SpinningRotor,
+    SpringTerm,
     Stiffness,
     Term,
     Terms,
     Viscous,
 )
-from dynid.terms.elastic import SpringTerm
 from dynid.terms.forms import (
     energy_form,
     known_torque,
@@ -40,7 +41,6 @@ from dynid.terms.forms import (
     motor_regressor,
     torque_of,
 )
-from dynid.terms.term import Side
 from dynid.testing import TermContract, random_robot, smooth_samples
 
 

@@ -23,10 +23,10 @@ from dynid.terms import (
     Term,
     Terms,
     Viscous,
+    placed_at,
 )
 from dynid.terms.curve import followed
 from dynid.terms.forms import alive_columns
-from dynid.terms.transmission import placed_at
 from dynid.testing import RowsContract, TermContract, random_robot, smooth_samples
 
 BARS = FourBar(1.1, 0.25, 1.08, 0.3, 1.5)

@@ -9,7 +9,7 @@ from dynid.base.registry import lazily
 if TYPE_CHECKING:
     from dynid.log.checks import LogWatch, check_log
     from dynid.log.clocks import Selection, Series
-    from dynid.log.files import file_hash, open_table
+    from dynid.log.files import READERS, file_hash, open_table
     from dynid.log.joints import ANGLE_BEYOND, JOINT_LIMITS_BEYOND, RangeWatch, half_turn, hand_joints
     from dynid.log.log import Channel, ChannelMap, LogReader, Table, Text
     from dynid.log.mapping import (
@@ -47,6 +47,7 @@ __all__ = [
     "COMMENT",
     "JOINT_LIMITS_BEYOND",
     "ONE_SIDED",
+    "READERS",
     "ArrayTable",
     "Budget",
     "Channel",
@@ -104,7 +105,7 @@ __getattr__, __dir__ = lazily(
     {
         "checks": "LogWatch check_log",
         "clocks": "Selection Series",
-        "files": "file_hash open_table",
+        "files": "READERS file_hash open_table",
         "joints": "ANGLE_BEYOND JOINT_LIMITS_BEYOND RangeWatch half_turn hand_joints",
         "log": "Channel ChannelMap LogReader Table Text",
         "mapping": (

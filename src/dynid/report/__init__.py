@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         time_line,
     )
     from dynid.report.html import Chapter, page_html, write_text
-    from dynid.report.section import Page, render
+    from dynid.report.section import Page, Section, render
     from dynid.report.text import formula, interval, number, percent, short, symbol
     from dynid.run.result import Identification
 
@@ -49,6 +49,7 @@ __all__ = [
     "Figure",
     "Page",
     "Panel",
+    "Section",
     "Trace",
     "band",
     "column_of",
@@ -104,7 +105,7 @@ __getattr__, __dir__ = lazily(
             "labelled level_line line packed row_of time_line"
         ),
         "html": "Chapter page_html write_text",
-        "section": "Page render",
+        "section": "Page Section render",
         "text": "formula interval number percent short symbol",
     },
 )
