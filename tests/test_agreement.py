@@ -17,7 +17,7 @@ from dynid.estimate import WLS
 from dynid.estimate.uncertainty import Part, homogeneity
 from dynid.identification import DEFAULT_TERMS, Settings, identify
 from dynid.log import Log
-from dynid.report.compare import comparison_html
+from dynid.report import comparison_html
 from dynid.robot import load_example
 from dynid.run import Identification
 from dynid.run.agreement import Agreement, Cause, agreement

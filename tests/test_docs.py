@@ -26,7 +26,7 @@ from dynid.base import CLAIMS, Diagnostics, Strict, errors, read_table, units
 from dynid.base.diagnostics import KINDS
 from dynid.cli.main import app
 from dynid.diagnosis import every_diagnosis
-from dynid.estimate.estimator import Word
+from dynid.estimate import Word
 from dynid.estimate.scores import Origin, Sums
 from dynid.excitation import prior_theta
 from dynid.exporters import export_parameters
@@ -35,8 +35,7 @@ from dynid.identification import DEFAULT_TERMS, Experiment
 from dynid.identification import schema as experiment_schema
 from dynid.kernel import gravity_torque
 from dynid.lab import rig, setup
-from dynid.log import calibration_json, canonical_columns, mapping, read_log, write_log
-from dynid.log.mapping import MotorCalibration
+from dynid.log import MotorCalibration, calibration_json, canonical_columns, mapping, read_log, write_log
 from dynid.report.sections import SECTIONS
 from dynid.robot import load_example, load_robot, toml_schema
 from dynid.run import scores_to_dict, sections

@@ -22,7 +22,7 @@ from dynid.signals.effort_at_rest import _compare as compared
 from dynid.signals.effort_at_rest import _Reference as Reference
 from dynid.signals.effort_at_rest import _StandsByTime as Asked
 from dynid.signals.prepare import prepare
-from dynid.signals.samples import BRIEF_BINS, REST, STANDING, stands
+from dynid.signals.samples import BRIEF_BINS, stands
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.terms.friction import HALF
 from dynid.testing import Plant, Recorded, Stop, Unmodelled, plant, record
@@ -84,7 +84,7 @@ def test_friction_at_rest_spoils_no_joint() -> None:
             assert len(notes) == int(lacks is HELD)
             assert all(f"'{joint}'" in note for note in notes for joint in run.robot.joint_names)
             assert not run.diagnostics.doubts
-            assert STANDING not in run.validations[0].scores.left_out
+            assert "joints that friction holds" not in run.validations[0].scores.left_out
         return np.array([run.validations[0].scores.relative for run in runs])
 
     def times(held: Float) -> Float:
@@ -127,10 +127,10 @@ def test_stands_count_where_friction_holds_nothing(lacks: Unmodelled, counts: st
         CODE if counts == "nothing" else "free-at-rest"
     ]
     for before, own in zip(batches, found, strict=True):
-        np.testing.assert_array_equal(own.keep | own.left_out[REST], before.keep | before.left_out[REST])
-        assert not (own.keep & own.left_out[REST]).any()
+        np.testing.assert_array_equal(own.keep | own.left_out["rest"], before.keep | before.left_out["rest"])
+        assert not (own.keep & own.left_out["rest"]).any()
     more = sum(int(own.keep.sum() - before.keep.sum()) for before, own in zip(batches, found, strict=True))
-    at_rest = sum(int(one.left_out[REST].sum()) for one in batches)
+    at_rest = sum(int(one.left_out["rest"].sum()) for one in batches)
     rate = batches[0].rate
     assert at_rest > rate
     assert more == {"nothing": 0, "all": at_rest}[counts]
@@ -154,10 +154,10 @@ def test_what_is_left_out_is_said_and_scored_beside_the_others() -> None:
     scores, residuals = run.training.scores, run.training.residuals
     assert residuals is not None
     assert residuals.counted is not None
-    assert set(scores.left_out) == {"rest", STANDING}
+    assert set(scores.left_out) == {"rest", "joints that friction holds"}
     kept = residuals.counted.mean()
     whole = 1.0 - scores.left_out["rest"]
-    assert scores.left_out[STANDING] == pytest.approx((1.0 - kept) * whole, abs=1e-9)
+    assert scores.left_out["joints that friction holds"] == pytest.approx((1.0 - kept) * whole, abs=1e-9)
     np.testing.assert_array_equal(scores.count, residuals.counted.sum(axis=0))
     parts = [residuals.error[residuals.counts(j), j] for j in range(run.robot.n)]
     np.testing.assert_allclose(scores.rms, [np.sqrt(np.mean(part**2)) for part in parts], rtol=1e-9)
@@ -176,7 +176,7 @@ def test_what_a_joint_keeps_of_its_friction_is_seen_in_its_own_stands() -> None:
     settings = Settings(terms=RigidBody() + RotorInertia() + Viscous() + Coulomb() + Offset())
     run = identify(arm().described, log_of(made), settings, threads=1, diagnostics=Diagnostics())
     scores = run.training.scores
-    assert scores.left_out[STANDING] > 0.3
+    assert scores.left_out["joints that friction holds"] > 0.3
     assert scores.kept_at_rest is not None
     assert (scores.kept_at_rest[:-1] > HALF).all()  # the last joint does not stop
 

@@ -18,8 +18,7 @@ from dynid.estimate.scores import LeftOut, MotionRange, Origin, Scores, Sums
 from dynid.identification import Settings, identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.report import Page
-from dynid.run import Identification, judge, scores_to_dict, validate
-from dynid.run.serial import scores_from_dict
+from dynid.run import Identification, judge, scores_from_dict, scores_to_dict, validate
 from dynid.signals import Preparation, Samples
 from dynid.terms import Coulomb, RigidBody, Viscous
 from dynid.testing import random_robot

@@ -13,8 +13,8 @@ from dynid.base import InputError, constrained, fields_of, option_value
 from dynid.base.options import converted
 from dynid.base.registry import named_kind
 from dynid.estimate import CATALOGUE as ESTIMATORS
+from dynid.rows import CATALOGUE as ROWS
 from dynid.rows import MomentumRows
-from dynid.rows.catalogue import CATALOGUE as ROWS
 from dynid.terms import CATALOGUE as TERMS
 from dynid.terms import Coulomb, SpinningRotor
 

@@ -11,7 +11,7 @@ import pytest
 import dynid
 from dynid.estimate import FeasibleFit
 from dynid.identification import DEFAULT_TERMS, Experiment, Settings
-from dynid.rows.automatic import AutomaticRows
+from dynid.rows import AutomaticRows
 from dynid.signals import Preparation
 from dynid.testing import simulated_log
 from tests.command_line import ROBOT, Run

@@ -9,8 +9,7 @@ import pytest
 
 import dynid
 from dynid.base import Diagnostics, InputError, RefusedError
-from dynid.exporters import export
-from dynid.exporters.tables import read_model_json
+from dynid.exporters import export, read_model_json
 from dynid.identification import Experiment, Settings, open_log
 from dynid.lab import Rig, read_setup
 from dynid.papers import read_coefficients

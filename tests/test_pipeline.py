@@ -15,8 +15,7 @@ from dynid.feasible import least_eigenvalues
 from dynid.identification import DEFAULT_TERMS, Settings, identify, settings_to_experiment
 from dynid.log import Channel, Log, Selection, read_log, write_log
 from dynid.robot import RobotModel, lock_joints
-from dynid.run import Identification, Validation, judge, load, scores_to_dict, validate
-from dynid.run.serial import scores_from_dict
+from dynid.run import Identification, Validation, judge, load, scores_from_dict, scores_to_dict, validate
 from dynid.signals import Preparation
 from dynid.terms import ChannelTorque, Offset, RigidBody, Terms, Viscous
 from dynid.testing import random_robot, simulated_log, smooth_samples

@@ -123,7 +123,7 @@ from dynid.cli.plugins import COMMANDS
 from dynid.estimate import CATALOGUE as ESTIMATORS
 from dynid.feasible import CATALOGUE as CONSTRAINTS
 from dynid.log import READERS
-from dynid.rows.catalogue import CATALOGUE as ROWS
+from dynid.rows import CATALOGUE as ROWS
 from dynid.log import write_log
 from dynid.terms import CATALOGUE as TERMS
 
@@ -279,7 +279,7 @@ def test_an_installed_plug_in_is_known_by_name_alone(
         if words[0] == "export" and words[-1] != tmp_path / "model.json":
             assert "quadratic" in done.err
     forgotten()
-    from dynid.exporters.tables import read_model_json
+    from dynid.exporters import read_model_json
 
     assert [term.name for term in read_model_json(tmp_path / "model.json")[1]][-1] == "quadratic"
 

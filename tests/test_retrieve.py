@@ -12,8 +12,7 @@ from dynid.estimate import FeasibleFit
 from dynid.factor import structural_base
 from dynid.feasible import UNLIMITED
 from dynid.kernel import inverse_dynamics
-from dynid.papers import feasible_from_coefficients, read_coefficients
-from dynid.papers.retrieve import Coefficients
+from dynid.papers import Coefficients, feasible_from_coefficients, read_coefficients
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows
 from dynid.spatial import is_physical

@@ -15,6 +15,7 @@ from dynid.papers import (
     Annealing,
     Bodies,
     Box,
+    Coefficients,
     Rule,
     default_box,
     feasible_by_penalty,
@@ -22,7 +23,6 @@ from dynid.papers import (
     read_box,
 )
 from dynid.papers.annealing import _Task
-from dynid.papers.retrieve import Coefficients
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows
 from dynid.spatial import is_physical

@@ -12,8 +12,7 @@ import pytest
 from dynid.base import DynidError, InputError, UsageError, options_of
 from dynid.estimate import CATALOGUE
 from dynid.feasible import LinkLimits
-from dynid.identification import Experiment, Settings, json_schema
-from dynid.identification.blocks import Blocks
+from dynid.identification import Blocks, Experiment, Settings, json_schema
 from dynid.identification.schema import ExperimentFile, method_options
 from dynid.robot import Reading, ServoSettings, load_robot
 from dynid.signals import Preparation, Standstill

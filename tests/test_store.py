@@ -22,13 +22,11 @@ from dynid.base import (
     read_table,
     write_table,
 )
-from dynid.estimate import Residuals
-from dynid.estimate.estimator import Known, full_verdicts
+from dynid.estimate import Known, Residuals, full_verdicts
 from dynid.estimate.scores import Origin, Sums
 from dynid.identification import DEFAULT_TERMS, Settings, identify, training_log
 from dynid.log import read_log
-from dynid.run import Identification, check_output, load, scores_to_dict, store
-from dynid.run.serial import scores_from_dict
+from dynid.run import Identification, check_output, load, scores_from_dict, scores_to_dict, store
 from dynid.signals import Preparation
 from dynid.testing import random_robot, simulated_log
 from dynid.verbs import comparison_lines, difference_lines, identification_lines, save, write_scores

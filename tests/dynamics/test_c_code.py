@@ -13,10 +13,8 @@ import pinocchio as pin
 import pytest
 
 from dynid.base import Float
-from dynid.dynamics import Dynamics
-from dynid.dynamics.observer import Thresholds
-from dynid.exporters import ExportModel
-from dynid.exporters.c_code import write_c
+from dynid.dynamics import Dynamics, Thresholds
+from dynid.exporters import ExportModel, write_c
 from dynid.exporters.model import c_identifier
 from tests.dynamics.conftest import ROBOTS, agree, example, states
 from tests.dynamics.test_dynamics import arm, bent, mass, rnea

@@ -32,8 +32,14 @@ from dynid.terms import (
     Terms,
     Viscous,
 )
-from dynid.testing import measured_regression, random_robot, smooth_samples
-from dynid.testing.motion import exact_samples, true_parameters, two_joints
+from dynid.testing import (
+    exact_samples,
+    measured_regression,
+    random_robot,
+    smooth_samples,
+    true_parameters,
+    two_joints,
+)
 from tests.command_line import Run
 
 TERMS = RigidBody() + Viscous()

@@ -16,8 +16,7 @@ from dynid.signals import Samples
 from dynid.simulation import Adaptive, GravityPD, Mechanism, Plant, SmoothFriction, TorqueTable, simulate
 from dynid.simulation.loop import Feedback, Output, Stretches, refined, run, sensitivity
 from dynid.terms import Coulomb, JointDamping, Offset, Reads, RigidBody, Viscous
-from dynid.testing import measured_regression
-from dynid.testing.motion import exact_samples, true_parameters, two_joints
+from dynid.testing import exact_samples, measured_regression, true_parameters, two_joints
 
 ROBOT = two_joints()
 TERMS = RigidBody() + Viscous() + Coulomb(width=0.1) + Offset()

@@ -23,8 +23,7 @@ from dynid.excitation import (
 )
 from dynid.excitation.design import Problem, draws, within
 from dynid.identification import Settings, identify
-from dynid.lab import Rig, SensorFile, Setup, build_plant
-from dynid.lab.setup import ControllerFile, PlantFile
+from dynid.lab import ControllerFile, PlantFile, Rig, SensorFile, Setup, build_plant
 from dynid.log import read_log, write_log
 from dynid.robot import load_robot
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous

@@ -15,8 +15,7 @@ from dynid.excitation.design import shrinkage
 from dynid.excitation.excite import correlated_joints
 from dynid.excitation.plan import information_after
 from dynid.identification import Settings, identify
-from dynid.lab import Rig, SensorFile, Setup, build_plant
-from dynid.lab.setup import ControllerFile, PlantFile
+from dynid.lab import ControllerFile, PlantFile, Rig, SensorFile, Setup, build_plant
 from dynid.log import read_log, write_log
 from dynid.robot import load_example
 from dynid.run import Identification

@@ -11,10 +11,19 @@ import numpy as np
 import pytest
 
 from dynid.base import Float, UnfitDataError, UsageError
-from dynid.excitation import Bounds, MotionLimits, Plan, Task, design_motion, information_of, prior_theta
+from dynid.excitation import (
+    Bounds,
+    MotionLimits,
+    Plan,
+    Task,
+    TorqueSpread,
+    design_motion,
+    information_of,
+    prior_theta,
+    reserve_of,
+)
 from dynid.excitation.constraints import margins
 from dynid.excitation.design import Problem
-from dynid.excitation.limits import TorqueSpread, reserve_of
 from dynid.identification import Settings, identify
 from dynid.log import read_log
 from dynid.robot import load_example, load_robot

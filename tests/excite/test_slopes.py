@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from dynid.base import Bool, Float
-from dynid.excitation import Bounds, MotionLimits, Task, information_of, prior_theta
+from dynid.excitation import Bounds, MotionLimits, Task, TorqueSpread, information_of, prior_theta
 from dynid.excitation.design import Problem, draws
 from dynid.excitation.gradient import MotionGradient, TermLines
-from dynid.excitation.limits import TorqueSpread
 from dynid.excitation.plan import design_terms
 from dynid.kernel import Panels
 from dynid.robot import RobotModel, load_example

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from dynid.base import RefusedError
-from dynid.exporters import ExportModel
-from dynid.exporters.c_code import write_c
+from dynid.exporters import ExportModel, write_c
 from dynid.exporters.model import c_comment, c_identifier
 from dynid.kernel import gravity_torque, mass_matrix
 from dynid.robot import load_robot

@@ -14,8 +14,8 @@ import pytest
 
 from dynid.base import Diagnostics, InputError, RefusedError, ResourceError, UsageError
 from dynid.estimate import WLS, FeasibleFit
-from dynid.exporters import ExportModel, export, sample_parameters, summary_lines
-from dynid.exporters.tables import read_model_json, read_table
+from dynid.exporters import ExportModel, export, read_model_json, sample_parameters, summary_lines
+from dynid.exporters.tables import read_table
 from dynid.identification import Settings, identify
 from dynid.log import read_log
 from dynid.robot import load_robot

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.exporters import ExportModel, motors_of, new_mjcf
-from dynid.exporters.c_code import write_c
+from dynid.exporters import ExportModel, motors_of, new_mjcf, write_c
 from dynid.exporters.expression import motor_faults
 from dynid.exporters.model import beyond_robot_file, note_left_out
 from dynid.robot import RobotModel, load_robot

@@ -10,6 +10,7 @@ import pytest
 from dynid.base import InputError, InputErrors
 from dynid.log import (
     LogSection,
+    MotorCalibration,
     calibration_json,
     channel_map,
     motor_of,
@@ -17,7 +18,7 @@ from dynid.log import (
     rad_per_percent,
     read_calibration,
 )
-from dynid.log.mapping import COUNTS_PER_TURN, MotorCalibration
+from dynid.log.mapping import COUNTS_PER_TURN
 from dynid.robot import RobotModel
 
 TURN = 2 * np.pi / COUNTS_PER_TURN

@@ -12,7 +12,7 @@ from dynid.base import Float, InputError
 from dynid.log import Log
 from dynid.recording import RawChunk, delayed, slopes
 from dynid.robot import RobotModel, Servo, ServoSettings
-from dynid.testing.motion import two_joints
+from dynid.testing import two_joints
 
 T, STEP = 400, 0.004
 

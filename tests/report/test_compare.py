@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.report import write_comparison_page
-from dynid.report.compare import comparison_html, differences
+from dynid.report import comparison_html, write_comparison_page
+from dynid.report.compare import differences
 from dynid.run import Identification
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.choose import MeasurementEffect, Model, Selection
-from dynid.estimate.estimator import Known, Word, base_verdicts, full_verdicts, how_well
+from dynid.estimate import Known, Word, base_verdicts, full_verdicts, how_well
 from dynid.factor import Category
 from dynid.report import Page, symbol
 from dynid.report.sections.selection import _about

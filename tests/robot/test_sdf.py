@@ -9,8 +9,7 @@ import pytest
 
 from dynid.base import Diagnostics, Float, InputError
 from dynid.exporters.urdf import join, rpy_of
-from dynid.robot import LinkTree, Reading, RobotModel, children_of, lint, load_robot
-from dynid.robot.xml import parse
+from dynid.robot import LinkTree, Reading, RobotModel, children_of, lint, load_robot, parse
 from dynid.spatial import inverse, placement, rotation_rpy, to_com, transformed
 from tests.robot.shipped import shipped
 from tests.robot.test_held_joints import states, torque

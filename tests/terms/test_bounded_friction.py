@@ -25,8 +25,9 @@ from dynid.terms import (
 )
 from dynid.terms.curve import CANDIDATES
 from dynid.terms.forms import exported_parts, torque_of
-from dynid.terms.friction_shapes import FAR
 from dynid.testing import random_robot
+
+FAR = 1e4
 
 ROBOT = random_robot(2, 3, 0.0)
 PEAK = np.array([0.5, 1.0, 2.0])

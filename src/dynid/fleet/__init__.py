@@ -16,19 +16,21 @@ from dynid.base import lazily
 if TYPE_CHECKING:
     from dynid.fleet.kalman import KalmanSettings, KalmanWatcher
     from dynid.fleet.page import Followed
-    from dynid.fleet.plan import Plan, read_plan
+    from dynid.fleet.plan import FleetLog, Plan, TypeModel, read_plan
     from dynid.fleet.run import run_fleet
     from dynid.fleet.store import FleetStore
     from dynid.fleet.stream import StreamRows, watch_lines
     from dynid.fleet.watch import Watcher, WatchSettings, precision_of
 
 __all__ = [
+    "FleetLog",
     "FleetStore",
     "Followed",
     "KalmanSettings",
     "KalmanWatcher",
     "Plan",
     "StreamRows",
+    "TypeModel",
     "WatchSettings",
     "Watcher",
     "precision_of",
@@ -42,7 +44,7 @@ __getattr__, __dir__ = lazily(
     {
         "kalman": "KalmanSettings KalmanWatcher",
         "page": "Followed",
-        "plan": "Plan read_plan",
+        "plan": "FleetLog Plan TypeModel read_plan",
         "run": "run_fleet",
         "store": "FleetStore",
         "stream": "StreamRows watch_lines",

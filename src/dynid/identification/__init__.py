@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
+    from dynid.identification.blocks import Blocks
     from dynid.identification.commands import with_found_servo
     from dynid.identification.experiment import Experiment, named_files, open_log
     from dynid.identification.logs import factors_of, held_out_log, torque_factors, training_log
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_TERMS",
+    "Blocks",
     "Experiment",
     "Settings",
     "default_estimator",
@@ -39,6 +41,7 @@ __all__ = [
 __getattr__, __dir__ = lazily(
     __name__,
     {
+        "blocks": "Blocks",
         "commands": "with_found_servo",
         "experiment": "Experiment named_files open_log",
         "logs": "factors_of held_out_log torque_factors training_log",

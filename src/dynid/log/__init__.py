@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dynid.log.log import Channel, ChannelMap, LogReader, Table, Text
     from dynid.log.mapping import (
         LogSection,
+        MotorCalibration,
         calibration_json,
         channel_map,
         motor_of,
@@ -59,6 +60,7 @@ __all__ = [
     "LogSection",
     "LogSummary",
     "LogWatch",
+    "MotorCalibration",
     "RangeWatch",
     "Selection",
     "Series",
@@ -109,7 +111,8 @@ __getattr__, __dir__ = lazily(
         "joints": "ANGLE_BEYOND JOINT_LIMITS_BEYOND RangeWatch half_turn hand_joints",
         "log": "Channel ChannelMap LogReader Table Text",
         "mapping": (
-            "LogSection calibration_json channel_map motor_of moved rad_per_percent read_calibration"
+            "LogSection MotorCalibration calibration_json channel_map motor_of moved rad_per_percent "
+            "read_calibration"
         ),
         "own_columns": "canonical_columns write_log",
         "read": "Log read_log",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dynid.papers.neural import Adaline, Hopfield
     from dynid.papers.penalty import Bodies, Constraint, Penalised, Rule, Search, penalised_parameters
     from dynid.papers.retrieve import (
+        Coefficients,
         default_box,
         feasible_by_penalty,
         feasible_from_coefficients,
@@ -38,6 +39,7 @@ __all__ = [
     "Annealing",
     "Bodies",
     "Box",
+    "Coefficients",
     "Constraint",
     "Hopfield",
     "Penalised",
@@ -62,7 +64,10 @@ __getattr__, __dir__ = lazily(
         "likelihood": "ML",
         "neural": "Adaline Hopfield",
         "penalty": "Bodies Constraint Penalised Rule Search penalised_parameters",
-        "retrieve": ("default_box feasible_by_penalty feasible_from_coefficients read_box read_coefficients"),
+        "retrieve": (
+            "Coefficients default_box feasible_by_penalty feasible_from_coefficients read_box "
+            "read_coefficients"
+        ),
         "reveal": "parameters_from_model read_model_table",
         "total": "TLS",
     },

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         spread_directions,
     )
     from dynid.robot.urdf import duplicate, lint, unit_axis
-    from dynid.robot.xml import MAX_BYTES, Element, numbers
+    from dynid.robot.xml import MAX_BYTES, Element, numbers, parse
 
 __all__ = [
     "FREE",
@@ -90,6 +90,7 @@ __all__ = [
     "nearest",
     "note_absent_meshes",
     "numbers",
+    "parse",
     "read_robot",
     "robot_from_dict",
     "robot_to_dict",
@@ -114,6 +115,6 @@ __getattr__, __dir__ = lazily(
         "serial": "describe robot_from_dict robot_to_dict",
         "shapes": "DescribedShape Geometry Kind Shape by_link described_shapes spread_directions",
         "urdf": "duplicate lint unit_axis",
-        "xml": "Element MAX_BYTES numbers",
+        "xml": "Element MAX_BYTES numbers parse",
     },
 )

@@ -11,16 +11,18 @@ if TYPE_CHECKING:
     from dynid.run.explanations import explain, explanation, sections
     from dynid.run.links import joint_values, mass_findings, total_source
     from dynid.run.result import Identification, Validation
-    from dynid.run.serial import scores_to_dict
+    from dynid.run.serial import FORMAT, experiment_text, scores_from_dict, scores_to_dict
     from dynid.run.store import check_output, keep_replay, load, write_tables
     from dynid.run.validation import read_samples, travel_at_rest, validate
     from dynid.run.verdict import judge, next_steps
 
 __all__ = [
+    "FORMAT",
     "Identification",
     "Validation",
     "block_seconds",
     "check_output",
+    "experiment_text",
     "explain",
     "explanation",
     "joint_values",
@@ -30,6 +32,7 @@ __all__ = [
     "mass_findings",
     "next_steps",
     "read_samples",
+    "scores_from_dict",
     "scores_to_dict",
     "sections",
     "total_source",
@@ -46,7 +49,7 @@ __getattr__, __dir__ = lazily(
         "explanations": "explain explanation sections",
         "links": "joint_values mass_findings total_source",
         "result": "Identification Validation",
-        "serial": "scores_to_dict",
+        "serial": "FORMAT experiment_text scores_from_dict scores_to_dict",
         "store": "check_output keep_replay load write_tables",
         "validation": "read_samples travel_at_rest validate",
         "verdict": "judge next_steps",
