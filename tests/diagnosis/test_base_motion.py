@@ -31,7 +31,7 @@ def said(name: str, seed: int, moves: bool) -> tuple[Diagnostics, dict[str, str]
     """What a run says of a log with or without motion of the base, in all and by identifier."""
     rng = np.random.default_rng([seed, 17])
     one = plant(name, rng)
-    log: Recorded = record(one, rng, LACKS[name], seconds=30.0)
+    log: Recorded = record(one, rng, LACKS[name], seconds=30.0 if moves else 20.0)
     if moves:
         log = on_moving_base(one, log, swaying(log.t, rng))
     described, sink = imprecise(one.described, rng, (0.0, 0.15)), Diagnostics()

@@ -81,7 +81,10 @@ def test_a_lag_beside_soft_friction_is_named(late: int, tmp_path: Path) -> None:
     assert "lags behind the motion" in said
 
 
-@pytest.mark.parametrize(("softness", "late"), [("", 0), ('solreffriction="0.1 1"', 0), ("", 3)])
+@pytest.mark.parametrize(
+    ("softness", "late"),
+    [("", 0), pytest.param('solreffriction="0.1 1"', 0, marks=pytest.mark.slow), ("", 3)],
+)
 def test_a_lag_that_the_model_holds_is_named_where_it_is_one(
     softness: str, late: int, tmp_path: Path
 ) -> None:

@@ -22,6 +22,8 @@ from dynid.run import Identification
 from dynid.terms import DEFAULT_TERMS, Coulomb, Offset, RigidBody, Viscous
 from dynid.trajectories import FourierBasis, FourierTrajectory, Trajectory
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 ROBOT = load_example("arm7")
 TERMS = DEFAULT_TERMS
 # Blocks of one length in both runs: the designed motion repeats, and of shorter ones, such as its parts are, neighbours

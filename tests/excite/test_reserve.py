@@ -33,6 +33,8 @@ from dynid.trajectories import FourierBasis
 from dynid.verbs import save
 from tests.command_line import SHORT_SEARCH, Run, planned
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 ARM = files("dynid") / "data" / "arm7.toml"
 ROBOT = load_example("arm7")
 INFORMATION = information_of(ROBOT, RigidBody() + Viscous() + Coulomb())

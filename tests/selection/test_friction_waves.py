@@ -19,6 +19,8 @@ from dynid.terms.friction import WIDTH
 from dynid.trajectories import FourierTrajectory
 from tests.selection.arm import COULOMB, NOISE, RATE, SECONDS, arm, torque
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 # By joint: waves a turn, share of Coulomb friction, rad.
 WAVES = {1: (11.0, 0.5, 1.0), 4: (17.0, 0.4, -2.0)}
 FASTEST = 100.0

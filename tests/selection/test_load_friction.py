@@ -16,6 +16,8 @@ from dynid.run import Identification
 from dynid.terms import LoadFriction
 from dynid.testing import Plant, Unmodelled, plant, record
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 LOST = 0.07
 # What this plant has besides: cables, and torque that is rounded.
 BESIDE = Unmodelled(cable=0.01, torque_step=0.003)

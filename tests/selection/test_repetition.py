@@ -22,6 +22,8 @@ from dynid.signals.prepare import prepare
 from dynid.simulation import inverse
 from dynid.terms import DEFAULT_TERMS
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 ROBOT = load_example("ur5e")
 RATE = 200.0
 # N m, torque of each joint on such motion: the same hoses on all of them.

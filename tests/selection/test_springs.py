@@ -18,6 +18,8 @@ from dynid.terms import TorsionSpring
 from dynid.trajectories import FourierTrajectory
 from tests.selection.logs import adopted, options, reported
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 RATE, SECONDS, NOISE, REST = 200.0, 40.0, 0.01, 0.3
 COULOMB = np.array([0.5, 0.6, 0.4])
 

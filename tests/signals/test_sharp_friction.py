@@ -18,6 +18,8 @@ from dynid.signals.prepare import prepare
 from dynid.signals.state_cutoff import SHARPER
 from dynid.testing import Plant, Recorded, Unmodelled, plant, record
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 PLANTS = {"finger": 1, "ur3": 2}
 SECONDS = 40.0
 COARSE = 4e-3  # rad, of a count: a velocity in steps of more than friction needs to change sign
