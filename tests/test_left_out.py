@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.diagnosis import left_out
-from dynid.diagnosis.finding import Interval
+from dynid.diagnosis import Interval, left_out
 from dynid.diagnosis.masking import Within
 from dynid.estimate import WLS
 from dynid.estimate.scores import LeftOut, MotionRange, Origin, Scores, Sums

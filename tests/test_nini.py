@@ -35,7 +35,7 @@ from dynid.signals import Preparation, Samples
 from dynid.simulation import Coupling, Plant, State
 from dynid.spatial import placement, rotation_about, skew, transformed
 from dynid.terms import MotorInertia, OnMotor, Points, RigidBody, SpinningRotor, Spring, Terms, Viscous
-from dynid.verbs.statics import static_base
+from dynid.verbs import static_base
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

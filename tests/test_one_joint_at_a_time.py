@@ -26,8 +26,8 @@ PLANTS = {
 }
 
 
-# What the first lacks, the last lacks as well.
-JUDGED = [pytest.param(name, marks=[pytest.mark.slow] if name == "ur5" else []) for name in PLANTS]
+# What the first lacks, the last lacks as well, and the friction of gears of the third.
+JUDGED = [pytest.param(name, marks=[pytest.mark.slow] if name in ("ur5", "so101") else []) for name in PLANTS]
 
 
 def in_turns(joints: int) -> list[Stop]:

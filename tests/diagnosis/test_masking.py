@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Bool, Diagnostics, Float
-from dynid.diagnosis import ResidualAnalysis, ResidualFinding, left_out, spoilt_times, without_times
-from dynid.diagnosis.finding import Interval
+from dynid.diagnosis import Interval, ResidualAnalysis, ResidualFinding, left_out, spoilt_times, without_times
 from dynid.diagnosis.masking import LEAST_HEIGHT, AtPeak, Bursts, Within, heights, widened
 from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log

@@ -55,7 +55,11 @@ def pointer(array: Float) -> object:
     return array.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
 
 
-@pytest.mark.parametrize("name", ROBOTS, ids=lambda name: Path(name).stem)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if i % 2 else []) for i, name in enumerate(ROBOTS)],
+    ids=lambda name: Path(name).stem,
+)
 def test_it_agrees_with_pinocchio(name: str, tmp_path: Path) -> None:
     model, oracle = example(name)
     code, n, nb = Compiled(model, tmp_path), model.robot.n, model.robot.n_bodies

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.api.result import read_log
+from dynid import read_log
 from dynid.base import Diagnostics
 from dynid.kernel import inverse_dynamics
 from dynid.layouts import answer_option

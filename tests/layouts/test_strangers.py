@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.io import savemat
 
-from dynid.api.result import read_log
+from dynid import read_log
 from dynid.base import Float, InputError, UsageError
 from dynid.layouts.propose import propose
 from tests.layouts.plants import UR_JOINTS, run

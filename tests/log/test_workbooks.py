@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 from openpyxl.cell import WriteOnlyCell
 
-from dynid.api.result import read_log
+from dynid import read_log
 from dynid.base import Float, InputError, RefusedError, ResourceError
 from dynid.log import Text, file_hash, open_table
 from tests.layouts.test_strangers import ARM, DEG, numbered, reads
@@ -133,7 +133,9 @@ def test_recordings_in_sheets_are_trajectories(tmp_path: Path) -> None:
     assert log.sha256 == {str(tmp_path / "log.xlsx"): file_hash(tmp_path / "log.xlsx")}
 
 
-@pytest.mark.parametrize("other", ["raw", "run1 filtered", "plan of 2024"])
+@pytest.mark.parametrize(
+    "other", ["raw", pytest.param("run1 filtered", marks=pytest.mark.slow), "plan of 2024"]
+)
 def test_sheets_of_other_names_or_columns_are_left_out(other: str, tmp_path: Path) -> None:
     shorter = {name: one[:300] for name, one in HEAD.items()}
     path = workbook(tmp_path / "log.xlsx", {"run1": rows_of(HEAD), other: rows_of(shorter)})

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid import simulate
-from dynid.api.result import Result
+from dynid import Result, simulate
 from dynid.base import Diagnostics
 from dynid.identification import identify
 from dynid.kernel import inverse_dynamics

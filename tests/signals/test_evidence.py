@@ -277,7 +277,7 @@ def test_held_rows_and_scattered_stamps_are_found() -> None:
     assert error(t, kept) < 0.5 * error(polls, lines)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_frozen_spells_are_left_out_wherever_chunks_end(seed: int) -> None:
     """Also a single one, of any length up to two seconds, and behind the rows that a log is first looked at."""
     rng = np.random.default_rng(seed)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         every_diagnosis,
         report_missing_effects,
     )
-    from dynid.diagnosis.finding import ResidualFinding
+    from dynid.diagnosis.finding import Interval, ResidualFinding
     from dynid.diagnosis.input_checks import check_guidance, check_link_lengths, check_negative_friction
     from dynid.diagnosis.masking import left_out, spoilt_times, without_times
     from dynid.diagnosis.residual_analysis import ResidualAnalysis, first_torque
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Diagnosis",
+    "Interval",
     "ResidualAnalysis",
     "ResidualFinding",
     "check_changes",
@@ -47,7 +48,7 @@ __getattr__, __dir__ = lazily(
     {
         "changes": "check_changes",
         "diagnosis": "Diagnosis compare_with_description diagnose every_diagnosis report_missing_effects",
-        "finding": "ResidualFinding",
+        "finding": "Interval ResidualFinding",
         "input_checks": "check_guidance check_link_lengths check_negative_friction",
         "masking": "left_out spoilt_times without_times",
         "residual_analysis": "ResidualAnalysis first_torque",

@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from dynid.verbs.payload import payload_data, payload_lines, tool_text
     from dynid.verbs.schemes import compare_schemes, scheme_lines
     from dynid.verbs.spring_search import search_geometry
-    from dynid.verbs.statics import StaticPoses, balanced, find_poses, identify_statics, read_poses, two_step
+    from dynid.verbs.statics import (
+        StaticEstimate,
+        StaticPoses,
+        balanced,
+        find_poses,
+        identify_statics,
+        read_poses,
+        static_base,
+        two_step,
+    )
     from dynid.verbs.summary import (
         agreement_data,
         agreement_lines,
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "StaticEstimate",
     "StaticPoses",
     "agreement_data",
     "agreement_lines",
@@ -45,6 +55,7 @@ __all__ = [
     "scheme_lines",
     "score_lines",
     "search_geometry",
+    "static_base",
     "thresholds",
     "tool_text",
     "two_step",
@@ -61,7 +72,9 @@ __getattr__, __dir__ = lazily(
         "payload": "payload_data payload_lines tool_text",
         "schemes": "compare_schemes scheme_lines",
         "spring_search": "search_geometry",
-        "statics": "StaticPoses balanced find_poses identify_statics read_poses two_step",
+        "statics": (
+            "StaticEstimate StaticPoses balanced find_poses identify_statics read_poses static_base two_step"
+        ),
         "summary": (
             "agreement_data agreement_lines comparison_lines describe_base difference_lines "
             "identification_lines score_lines write_scores"
