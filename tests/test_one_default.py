@@ -16,6 +16,8 @@ from dynid.signals import Preparation
 from dynid.testing import simulated_log
 from tests.command_line import ROBOT, Run
 
+pytestmark = pytest.mark.usefixtures("unexamined")
+
 ARM_WITH_SLIDE = """
 name = "slide"
 convention = "placements"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import dynid
 import dynid.lab.replay
-from dynid.base import Diagnostics, SolverError, stdtrit
+from dynid.base import Diagnostics, Float, SolverError, stdtrit
 from dynid.estimate.servo_error import ServoTiming
 from dynid.identification import commands, with_found_servo
 from dynid.identification.commands import find_drive_timing
@@ -26,12 +27,18 @@ pytestmark = pytest.mark.usefixtures("unexamined")
 SECONDS = 12.0
 
 
-def arm_and_log(folder: Path, seed: int, still: Sequence[int] = ()) -> tuple[Arm, dynid.Log, Servo]:
+@cache
+def arm_and_rows(seed: int, still: tuple[int, ...] = ()) -> tuple[Arm, tuple[Float, Float, Float]]:
+    """An arm, and times, positions and commands of its log; several tests look at the same."""
     arm = Arm.random(seed)
+    return arm, recorded(arm, SECONDS, 300 + seed, still=still)
+
+
+def arm_and_log(folder: Path, seed: int, still: tuple[int, ...] = ()) -> tuple[Arm, dynid.Log, Servo]:
+    arm, (t, q, q_des) = arm_and_rows(seed, still)
     described = arm.robot(folder)
     assert described.drive.servo is not None
     servo = replace(described.drive.servo, loop="")
-    t, q, q_des = recorded(arm, SECONDS, 300 + seed, still=still)
     return arm, dynid.Log.from_arrays(described.with_servo(servo), t, q, q_des=q_des), servo
 
 
@@ -115,8 +122,8 @@ def test_hours_of_rest_before_the_motion_do_not_move_the_lag(
 ) -> None:
     """The samples that a lag takes were all of the rest; fewer of them are taken here, after less rest."""
     monkeypatch.setattr(commands, "ENOUGH", enough := 20_000)
-    arm, log, servo = arm_and_log(tmp_path, 7)
-    _, q, q_des = recorded(arm, SECONDS, 307)
+    _, log, servo = arm_and_log(tmp_path, 7)
+    _, q, q_des = arm_and_rows(7)[1]
     rest = enough + 1
     q, q_des = (np.concatenate([np.tile(rows[:1], (rest, 1)), rows]) for rows in (q, q_des))
     later = dynid.Log.from_arrays(log.robot, ROW * np.arange(len(q)), q, q_des=q_des)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
+from dynid.estimate import WLS
 from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.robot import RobotModel, load_robot
@@ -35,7 +36,9 @@ def identified(robot: RobotModel, seed: int, stops: bool) -> Identification:
         return Log.from_arrays(robot, rows.t, rows.q, tau=rows.tau, dq=rows.dq)
 
     train, other = log(seed, stops, 40.0), log(50 + seed, False, 30.0)
-    return identify(robot, train, Settings(), validation=other, threads=1, diagnostics=Diagnostics())
+    return identify(
+        robot, train, Settings(estimator=WLS()), validation=other, threads=1, diagnostics=Diagnostics()
+    )
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])

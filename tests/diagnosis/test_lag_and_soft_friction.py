@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
+from dynid.estimate import WLS
 from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.robot import load_robot
@@ -66,7 +67,7 @@ def lags(folder: Path, softness: str, late: int, seed: int, automatic: bool = Fa
     tau = np.roll(tau, late, axis=0)
     robot, said = load_robot(path, diagnostics=Diagnostics()), Diagnostics()
     log = Log.from_arrays(robot, t[keep], q[keep], tau[keep], dq=dq[keep])
-    identify(robot, log, Settings(automatic=automatic), threads=1, diagnostics=said)
+    identify(robot, log, Settings(automatic=automatic, estimator=WLS()), threads=1, diagnostics=said)
     return [one.text for one in said if one.identifier == "torque-lag"]
 
 

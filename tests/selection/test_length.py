@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dynid.base import Diagnostics, Float, UsageError
 from dynid.choose import search
+from dynid.estimate import WLS
 from dynid.identification import Settings, identify, torque_factors
 from dynid.log import Log, read_log
 from dynid.run import Identification, blocks, usual_block, validation
@@ -143,4 +144,5 @@ def test_standing_takes_no_motion_from_a_further_log() -> None:
 
 def _identified(one: Plant, t: Float, q: Float, tau: Float) -> Identification:
     log = Log.from_arrays(one.described, t, q, tau)
-    return identify(one.described, log, threads=1, diagnostics=Diagnostics())
+    settings = Settings(estimator=WLS())
+    return identify(one.described, log, settings, threads=1, diagnostics=Diagnostics())
