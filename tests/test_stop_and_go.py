@@ -35,7 +35,7 @@ def identified(robot: RobotModel, seed: int, stops: bool) -> Identification:
         rows = recorded(seconds, 0, made, dry=True, **motion)
         return Log.from_arrays(robot, rows.t, rows.q, tau=rows.tau, dq=rows.dq)
 
-    train, other = log(seed, stops, 40.0), log(50 + seed, False, 30.0)
+    train, other = log(seed, stops, 28.0), log(50 + seed, False, 16.0)
     return identify(
         robot, train, Settings(estimator=WLS()), validation=other, threads=1, diagnostics=Diagnostics()
     )

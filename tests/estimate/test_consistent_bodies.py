@@ -19,7 +19,7 @@ from dynid.testing.machines import MACHINES
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    one = recorded(MACHINES["polar"].robot, np.random.default_rng(4), seconds=16.0)
+    one = recorded(MACHINES["polar"].robot, np.random.default_rng(4), seconds=9.0)
     columns = canonical_columns(one.robot.joint_names, one.q, dq=one.dq, tau=one.tau)
     return write_log(tmp_path_factory.mktemp("log") / "log.parquet", one.t, columns)
 

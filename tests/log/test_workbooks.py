@@ -20,7 +20,7 @@ from tests.layouts.test_strangers import ARM, DEG, numbered, reads
 
 BUDGET = 1_000_000  # bytes
 SHEET = "xl/worksheets/sheet1.xml"
-ROWS = 800
+ROWS = 400
 t, q, dq, tau = ARM.t[:ROWS], ARM.q[:ROWS], ARM.dq[:ROWS], ARM.tau[:ROWS]
 HEAD: dict[str, Float] = {
     "Time [s]": t, **numbered("Joint # position [deg]", q * DEG), **numbered("Joint # torque [Nm]", tau)
@@ -117,7 +117,7 @@ def test_sheets_of_whole_recordings_stay_apart(titles: tuple[str, str], tmp_path
 
 def test_recordings_in_sheets_are_trajectories(tmp_path: Path) -> None:
     first, second = (
-        {name: one[part] for name, one in HEAD.items()} for part in (slice(500), slice(500, ROWS))
+        {name: one[part] for name, one in HEAD.items()} for part in (slice(250), slice(250, ROWS))
     )
     sheets = {
         "run1": rows_of(first),
@@ -126,7 +126,7 @@ def test_recordings_in_sheets_are_trajectories(tmp_path: Path) -> None:
     }
     log = read_log(workbook(tmp_path / "log.xlsx", sheets), ARM.robot)
     assert [one.name for one in log.trajectories] == ["run1", "run2"]
-    for one, part in zip(log.trajectories, (slice(500), slice(500, ROWS)), strict=True):
+    for one, part in zip(log.trajectories, (slice(250), slice(250, ROWS)), strict=True):
         raw = log.read(one)
         assert_allclose(raw.q, q[part], atol=1e-9)
         assert_allclose(np.diff(raw.t), np.diff(t[part]), atol=1e-9)
@@ -137,10 +137,10 @@ def test_recordings_in_sheets_are_trajectories(tmp_path: Path) -> None:
     "other", ["raw", pytest.param("run1 filtered", marks=pytest.mark.slow), "plan of 2024"]
 )
 def test_sheets_of_other_names_or_columns_are_left_out(other: str, tmp_path: Path) -> None:
-    shorter = {name: one[:300] for name, one in HEAD.items()}
+    shorter = {name: one[:150] for name, one in HEAD.items()}
     path = workbook(tmp_path / "log.xlsx", {"run1": rows_of(HEAD), other: rows_of(shorter)})
     reads(path, dq=False, rows=ROWS)
-    wider = shorter | {"load": t[:300]}
+    wider = shorter | {"load": t[:150]}
     reads(
         workbook(tmp_path / "log.xlsx", {"run1": rows_of(HEAD), "run2": rows_of(wider)}), dq=False, rows=ROWS
     )
