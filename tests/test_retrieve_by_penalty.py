@@ -47,7 +47,7 @@ xyz = [0.3, 0.0, 0.1]
 rpy = [0.0, 1.5707963267948966, 0.0]
 inertial = { mass = 1.0, com = [0.05, 0.02, 0.1], inertia = { xx = 0.004, yy = 0.01, zz = 0.01 } }
 """
-FEW = Annealing(runs=2, rounds=3, evaluations=100)
+FEW = Annealing(runs=2, rounds=3, evaluations=60)
 
 
 @pytest.fixture

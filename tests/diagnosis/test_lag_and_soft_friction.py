@@ -16,7 +16,7 @@ from dynid.robot import load_robot
 mujoco = pytest.importorskip("mujoco")
 
 # Seconds of a step of the simulation, of which the log has every one, and of the log.
-STEP, SECONDS = 0.002, 20.0
+STEP, SECONDS = 0.002, 14.0
 LINKS = ((4.0, 0.15, "0 0 1"), (4.0, 0.4, "0 1 0"), (2.0, 0.3, "0 1 0"), (1.0, 0.2, "1 0 0"))
 FRICTION, DAMPING = np.array([4.0, 4.0, 2.0, 0.8]), np.array([2.0, 2.0, 1.0, 0.3])
 

@@ -106,7 +106,7 @@ def found_from(task: Task, motion: BasisTrajectory, folder: Path, seed: int) -> 
 
 def test_intervals_are_less_than_half_of_those_of_plain_sinusoids(tmp_path: Path) -> None:
     task = ur5e(Criterion.LOGDET)
-    plan = design_motion(task, starts=1, iterations=25, candidates=30)
+    plan = design_motion(task, starts=1, iterations=15, candidates=30)
     assert plan.tightest.margin >= 0
     simple = plain_sinusoids(task)
     mine, theirs = deviations(task.information, plan.trajectory), deviations(task.information, simple)
