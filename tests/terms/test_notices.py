@@ -11,10 +11,11 @@ from dynid.base import Float
 from dynid.factor import structural_base
 from dynid.rows import TorqueRows
 from dynid.spatial import rotation_about
-from dynid.terms import Drift, GainError, GravityTilt, RigidBody, Terms, TorqueDelay, ZeroOffset
+from dynid.terms import Drift, GainError, GravityTilt, RigidBody, Terms, TorqueDelay
 from dynid.terms.payload import find_load
 from dynid.terms.residual_tests import BodyParameters, Declared, Held, Level
 from dynid.terms.torque_delay import find_long_lag, lag_in_words
+from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import random_inertia, random_robot
 
 

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
         AsymmetricCoulomb,
         LoadFriction,
         PolynomialFriction,
-        SaturatingViscous,
         TemperatureViscous,
     )
     from dynid.terms.friction_shapes import (
@@ -89,7 +88,6 @@ if TYPE_CHECKING:
     from dynid.terms.term import Column, JointTerm, Selection, Term, Terms, empty_panels, joint_indices
     from dynid.terms.torque_delay import TorqueDelay
     from dynid.terms.transmission import JointCoupling, MotorInertia, OnMotor, placed_at
-    from dynid.terms.zero_offset import ZeroOffset
 
 __all__ = [
     "CATALOGUE",
@@ -145,7 +143,6 @@ __all__ = [
     "Role",
     "RotorCompensation",
     "RotorInertia",
-    "SaturatingViscous",
     "Scale",
     "Selection",
     "Shape",
@@ -167,7 +164,6 @@ __all__ = [
     "Traits",
     "Triangle",
     "Viscous",
-    "ZeroOffset",
     "ZeroShift",
     "ZolloFriction",
     "described_springs",
@@ -199,9 +195,7 @@ __getattr__, __dir__ = lazily(
             "spring_torque"
         ),
         "friction": "Coulomb Offset Viscous",
-        "friction_curves": (
-            "AsymmetricCoulomb LoadFriction PolynomialFriction SaturatingViscous TemperatureViscous"
-        ),
+        "friction_curves": ("AsymmetricCoulomb LoadFriction PolynomialFriction TemperatureViscous"),
         "friction_shapes": "PositionFriction Presliding Sigmoid SmoothCoulomb Stribeck ZolloFriction",
         "gain": "DriveGain GainError",
         "gravity_tilt": "GravityTilt Lean",
@@ -218,6 +212,5 @@ __getattr__, __dir__ = lazily(
         "term": "Column JointTerm Selection Term Terms empty_panels joint_indices",
         "torque_delay": "TorqueDelay",
         "transmission": "JointCoupling MotorInertia OnMotor placed_at",
-        "zero_offset": "ZeroOffset",
     },
 )
