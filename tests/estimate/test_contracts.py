@@ -16,6 +16,7 @@ from dynid.estimate import (
     DIDIM,
     IRLS,
     IV,
+    MAP,
     OE,
     OLS,
     WLS,
@@ -166,6 +167,18 @@ class TestFeasibleIRLS(OnFactorsOfMotion):
 
     def unfinished(self) -> Estimator:
         return FeasibleFit(density=ANY, inner=IRLS(rounds=1, tolerance=1e-9), strength=1.0)
+
+
+class TestMAP(OnFactorsOfMotion):
+    def estimator(self) -> Estimator:
+        return MAP()
+
+
+class TestElasticMAP(OnFactorsOfMotion):
+    elastic = True
+
+    def estimator(self) -> Estimator:
+        return MAP()
 
 
 class TestElasticFeasible(OnFactorsOfMotion):

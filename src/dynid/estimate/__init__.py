@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise, diverged, seconds_a_step
     from dynid.estimate.least_squares import OLS, WLS, Ridge, completed, residual_sigma, solve
     from dynid.estimate.output_error import CLIE, CLOE, OE
+    from dynid.estimate.posterior import MAP, Uncertainty
     from dynid.estimate.prior import parameter_spread, regression_of
     from dynid.estimate.recursive import (
         Forgetting,
@@ -64,6 +65,7 @@ __all__ = [
     "IRLS",
     "IV",
     "LARGEST_LEVERAGE",
+    "MAP",
     "OE",
     "OLS",
     "WLS",
@@ -88,6 +90,7 @@ __all__ = [
     "Standing",
     "Status",
     "TrajectoryRecorder",
+    "Uncertainty",
     "Word",
     "base_verdicts",
     "beyond_noise",
@@ -126,6 +129,7 @@ __getattr__, __dir__ = lazily(
         "kalman": "FILTERS JointFilter KalmanNoise diverged seconds_a_step",
         "least_squares": "OLS Ridge WLS completed residual_sigma solve",
         "output_error": "CLIE CLOE OE",
+        "posterior": "MAP Uncertainty",
         "prior": "parameter_spread regression_of",
         "recursive": "Forgetting ParameterTrajectory RecursiveLeastSquares TrajectoryRecorder",
         "robust": "IRLS",

@@ -9,14 +9,15 @@ from functools import cached_property
 
 import numpy as np
 
-from dynid.base.arrays import Float, Int, locked
+from dynid.base.arrays import Bool, Float, Int, locked
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import SolverError, UsageError
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Estimator, Regression
 from dynid.estimate.feasible import FeasibleFit
+from dynid.estimate.posterior import MAP
 from dynid.factor.folds import can_hold_out
-from dynid.feasible.bodies import body_columns, plausible, thinness
+from dynid.feasible.bodies import body_columns, is_described, plausible, thinness
 from dynid.feasible.constraints import ColumnBounds, PhysicalBodies
 from dynid.feasible.problem import Feasible, feasible_parameters
 from dynid.feasible.refinement import Chart
@@ -48,7 +49,7 @@ NOT_NEGATIVE = {
 
 def unconstrained(estimator: Estimator) -> Estimator:
     """Method whose answer is made physically consistent; any other method itself."""
-    return estimator.unconstrained if isinstance(estimator, FeasibleFit) else estimator
+    return estimator.unconstrained if isinstance(estimator, FeasibleFit | MAP) else estimator
 
 
 def project_to_physical(
@@ -96,6 +97,8 @@ def project_to_physical(
         If no consistent links are found although the user named the method.
 
     """
+    if isinstance(wanted, MAP):
+        return wanted.around(regression, free), wanted
     if not isinstance(wanted, FeasibleFit):
         return free, wanted
     try:
@@ -146,6 +149,29 @@ def project_to_physical(
 # Warning that names why consistent links predict worse.
 LIKELY_CAUSE = "likely-cause"
 _ADD = "check for a missing rotor or load, a wrong drive gain, or a tilted base"
+
+
+def left_out_descriptions(estimate: Estimate) -> Bool:
+    """Links (n_links,) whose description in the robot file the log contradicts, so that it was left out."""
+    return np.array(
+        [
+            widths[3] > 0 and is_described(np.array([estimate.columns[k].prior for k in ten]))
+            for ten, widths in zip(body_columns(estimate.columns), estimate.link_widths, strict=False)
+        ],
+        dtype=np.bool_,
+    )
+
+
+def warn_of_descriptions(robot: RobotModel, estimate: Estimate, diagnostics: Diagnostics) -> None:
+    """Warn of links whose description was left out, with the mass described and estimated."""
+    for ten in body_columns(estimate.columns)[left_out_descriptions(estimate)]:
+        mass = estimate.columns[ten[0]]
+        diagnostics.warn(
+            "description-contradicted",
+            f"the log contradicts link '{robot.body_names[mass.owner]}' of the robot file: {mass.prior:.4g} kg there, "
+            f"{estimate.parameters[ten[0]]:.3g} kg by the log. Its description was left out. Check its units (g, "
+            "g mm^2), the order of its inertias, the variant of the robot, and loads that are not declared",
+        )
 
 
 def body_fault(name: str, pi: Float) -> str:

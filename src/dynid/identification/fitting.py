@@ -22,7 +22,13 @@ from dynid.diagnosis.masking import spoilt_times, without_times
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, first_torque
 from dynid.estimate.estimator import Estimate, Estimator
 from dynid.estimate.feasible import FeasibleFit
-from dynid.estimate.physical import may_stand_in, much_worse, project_to_physical, unconstrained
+from dynid.estimate.physical import (
+    may_stand_in,
+    much_worse,
+    project_to_physical,
+    unconstrained,
+    warn_of_descriptions,
+)
 from dynid.estimate.prior import regression_of
 from dynid.estimate.scores import LeftOut, Origin
 from dynid.estimate.servo_error import of_late_feedback
@@ -592,6 +598,8 @@ def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Ch
     estimate, estimator = project_to_physical(
         settings.estimator, fitted.regression, free, asked, call.diagnostics, cause, stands_in
     )
+    if len(estimate.link_widths):
+        warn_of_descriptions(robot, estimate, call.diagnostics)
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
     return ModelFit(
         trial, model.as_estimated(estimate), nonlinear, fitted, free, estimate, estimator, shapes, stiffness

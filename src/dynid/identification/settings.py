@@ -25,7 +25,7 @@ __all__ = ["DEFAULT_TERMS", "Settings", "default_estimator", "needs_of", "settin
 
 # Methods that need only the factors of the equations, so that fitting dozens of models is cheap; others read every
 # sample.
-ON_FACTORS = ("ols", "wls", "ridge", "feasible")
+ON_FACTORS = ("ols", "wls", "ridge", "feasible", "map")
 # Fields of FeasibleFit that a file writes as tables, as `method` and `feasible`, or not at all.
 NOT_IN_FILES = {"inner", "required", "limits", "further", "mass_share"}
 # Options of FeasibleFit around another method: the other method has weights and intervals of its own.

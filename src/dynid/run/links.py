@@ -16,7 +16,8 @@ from dynid.base.errors import DynidError
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Regression, how_well
 from dynid.estimate.feasible import NEAR, UNMOVED
-from dynid.estimate.physical import BORDER
+from dynid.estimate.physical import BORDER, left_out_descriptions
+from dynid.estimate.posterior import Uncertainty
 from dynid.estimate.prior import REACH_DESCRIBED, inertia_known, prior_curvature
 from dynid.factor.base import Category
 from dynid.factor.factor import stack
@@ -160,8 +161,11 @@ def links(identification: Identification) -> tuple[tuple[Link, ...], Value]:
     uncertainty = _uncertainty_of(identification)
     prior = np.array([column.prior for column in columns])
     hulls, known = _hulls(identification.robot), inertia_known(columns)
+    left_out = (
+        left_out_descriptions(estimate) if len(estimate.link_widths) else np.zeros(len(bodies), np.bool_)
+    )
     every_link = []
-    for ten in bodies:
+    for ten, contradicted in zip(bodies, left_out, strict=True):
         owner = columns[ten[0]].owner
         mass = theta[ten[0]]
         centre = theta[ten[1:4]] / mass if mass > 0 else np.full(3, np.nan)
@@ -189,7 +193,9 @@ def links(identification: Identification) -> tuple[tuple[Link, ...], Value]:
                 (values[1], values[2], values[3]),
                 _inside(hulls.get(owner), centre),
                 not known[ten[0]],
-                _limit(theta[ten], prior[ten], uncertainty.reach[owner]),
+                "the log contradicts the robot file"
+                if contradicted
+                else _limit(theta[ten], prior[ten], uncertainty.reach[owner]),
             )
         )
     whole = np.zeros(len(columns))
@@ -305,6 +311,18 @@ class _Uncertainty:
 
     @staticmethod
     def of(estimate: Estimate, regression: Regression) -> _Uncertainty:
+        reach = {
+            estimate.columns[ten[0]].owner: REACH_DESCRIBED
+            * float(np.sqrt(regression.spread[ten[4]] / regression.spread[ten[0]]))
+            for ten in body_columns(estimate.columns)
+        }
+        if len(estimate.link_widths):
+            # The prior of such an estimate is a probability, which needs no assumption about its errors.
+            both = Uncertainty.of(estimate, regression)
+            nothing = np.zeros_like(both.prior)
+            return _Uncertainty(
+                both.prior, both.posterior, both.posterior, nothing, estimate.quantile(), reach
+            )
         base, spread, b = estimate.base, regression.spread, estimate.base.rank
         R = stack(regression.factors.total, base.independent, estimate.weights)[:b, :b]
         strength, masses = max(estimate.prior_strength, 1.0), estimate.mass_share
@@ -318,10 +336,6 @@ class _Uncertainty:
         gain = after @ A.T @ R
         size = np.outer(spread, spread)
         noise = gain @ estimate.covariance @ gain.T * size
-        reach = {
-            estimate.columns[ten[0]].owner: REACH_DESCRIBED * float(np.sqrt(spread[ten[4]] / spread[ten[0]]))
-            for ten in body_columns(estimate.columns)
-        }
         prior = prior_errors(regression)
         left = after @ H * spread[:, None] / spread
         remaining = left @ prior @ left.T

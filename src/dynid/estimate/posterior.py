@@ -1,0 +1,614 @@
+"""Most probable parameters under one prior with units, among links that can exist."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.options import check_options, option
+from dynid.base.records import dataclass
+from dynid.estimate.estimator import Estimate, Regression, Status
+from dynid.estimate.least_squares import WLS, full_vector, residual_sigma
+from dynid.estimate.uncertainty import BlockScores, covariance_of, interval_kind
+from dynid.factor.factor import Factors, group_scale, stack
+from dynid.feasible.bodies import body_columns, is_described
+from dynid.kernel import solve_triangular
+from dynid.spatial.inertia import pseudo_inertia
+
+# Least error of a joint's equations, as a share of its torque, so that weights of noise-free simulations stay finite.
+FLOOR = 1e-5
+# Most solutions with new weights, and relative change of the weights at which they end.
+ROUNDS, CHANGED = 100, 0.01
+# Most Newton steps of a solution; gain of a step at their end, in units of minus twice the log density; and greatest
+# change of a log mass or size in one.
+STEPS, SETTLED, LARGEST_STEP = 20, 0.01, 1.5
+# Most tries and least damping of a step; negative eigenvalue of the scaled Hessian beyond which it says nothing about
+# the minimum; and step of central differences.
+TRIES, LEAST_DAMPING, INDEFINITE, DIFFERENCE = 12, 1e-4, 0.1, 1e-4
+# Least standard deviation of a prior's mass distribution, as a share of the link's extent: a prior without volume would
+# be infinitely certain.
+THINNEST = 0.03
+# Addition to correlations, so that those of rank b have a root in spite of rounding.
+ROUNDING = 1e-14
+# Weight, in coordinates, of the assumption that a description is as exact as descriptions usually are.
+USUAL = 2.0
+# Least share of its variance that is left to the scores of a direction; with less, one block determines the direction.
+TESTED = 0.1
+_LOWER = ((0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2))
+
+
+@dataclass(frozen=True)
+class MAP:
+    """Maximum a posteriori among links that can exist, with a prior that is a statement about the robot.
+
+    A link is m = m0 exp(s_m a), c = c0 + s_c b, S = m C C' with C = C0 T(s_I d / 2), T lower triangular with
+    exponential diagonal, S its second moments about the centre of mass c; a, b, d are standard normal, so every value
+    is a link that can exist. Any other parameter is normal about its prior, or about zero with a width that makes up
+    the share `effect` of the joint's torque; one that cannot be negative is half-normal.
+
+    Equations of joint j weigh 1 / (s_j^2 t_j) with their error s_j and the design effect t_j: so many correlated
+    samples count as one. The description of a link may be worse than descriptions usually are: its widths grow by the
+    factor u >= 1 that makes the log most probable. A link whose description is then less certain than a guess is
+    guessed.
+
+    Parameters
+    ----------
+    mass, centre, inertia : float
+        Uncertainty of a described link: of its mass (relative), its centre of mass (share of its extent), and of its
+        inertia about that centre (relative).
+    guessed_mass, guessed_centre, guessed_inertia : float
+        The same of a link that the robot file does not describe.
+    common : float
+        Uncertainty of the common scale of all guessed masses (logarithm).
+    effect : float
+        Share of a joint's torque that an effect without a prior makes up: friction, rotor, spring, offset.
+    intervals : str
+        Method of the covariance from blocks, which is used where it is wider than the curvature's.
+
+    References
+    ----------
+    Rucker and Wensing 2022 (coordinates); Kish 1965 (design effect); MacKay 1992 (evidence of the widths).
+
+    """
+
+    mass: float = option(0.2, "map: relative uncertainty of a described link's mass", above=0)
+    centre: float = option(0.15, "map: uncertainty of its centre of mass, as a share of its extent", above=0)
+    inertia: float = option(0.3, "map: relative uncertainty of its inertia", above=0)
+    guessed_mass: float = option(0.5, "map: relative uncertainty of a guessed link's mass", above=0)
+    guessed_centre: float = option(
+        0.4, "map: uncertainty of its centre of mass, as a share of its extent", above=0
+    )
+    guessed_inertia: float = option(0.5, "map: relative uncertainty of its inertia", above=0)
+    common: float = option(1.0, "map: uncertainty of the logarithm of all guessed masses together", above=0)
+    effect: float = option(
+        1.0, "map: share of a joint's torque that an effect without a prior makes up", above=0
+    )
+    intervals: str = interval_kind()
+    name: str = "map"
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    @property
+    def unconstrained(self) -> WLS:
+        """Method by which models are compared."""
+        return WLS(intervals=self.intervals)
+
+    def fit(self, regression: Regression) -> Estimate:
+        """Fit without a prior for the base parameters' usual covariance, then with it."""
+        return self.around(regression, self.unconstrained.fit(regression))
+
+    def around(self, regression: Regression, free: Estimate) -> Estimate:
+        """Most probable estimate, given the fit without a prior."""
+        effects, mean_effects = design_effects(regression, free.value)
+        prior, fit = _solved(self, regression, free.sigma, effects)
+        return _estimate(self, prior, regression, free, fit, mean_effects)
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Coordinates x in which the prior is standard normal, or its positive half.
+
+    Attributes
+    ----------
+    bodies : ndarray of int, shape (nb, 10)
+        Columns of each link.
+    mass, centre : ndarray, shape (nb,), kg and (nb, 3), m
+        Middle of the prior of each link.
+    root : ndarray, shape (nb, 3, 3), m
+        Lower triangular root of its second moments about the centre, over its mass.
+    widths : ndarray, shape (nb, 4)
+        Uncertainty of log mass, centre (m) and log inertia, and of the log scale common to guessed links, 0 for others.
+    others : ndarray of int, shape (k,)
+        Columns that belong to no link.
+    middle, scale : ndarray, shape (k,)
+        Their prior and its width.
+    lower, upper : ndarray, shape (k,)
+        Their bounds in x.
+    described : ndarray of bool, shape (nb,)
+        Links whose prior is the robot file's.
+    size : int
+        Number p of columns.
+
+    """
+
+    bodies: Int
+    mass: Float
+    centre: Float
+    root: Float
+    widths: Float
+    others: Int
+    middle: Float
+    scale: Float
+    lower: Float
+    upper: Float
+    described: Bool
+    size: int
+
+    @staticmethod
+    def of(wanted: MAP, regression: Regression, contradicted: frozenset[int] = frozenset()) -> Prior:
+        """Prior of the columns of a regression; contradicted: numbers of links whose description is left out."""
+        columns, spread = regression.columns, np.asarray(regression.spread)
+        bodies = body_columns(columns)
+        given = np.array([column.prior for column in columns])
+        extent = _extent(regression, bodies)
+        mass, centre, root, widths = np.zeros(len(bodies)), np.zeros((len(bodies), 3)), [], []
+        described = np.array([is_described(given[ten]) for ten in bodies], dtype=np.bool_)
+        described[list(contradicted)] = False
+        guess = np.asarray(regression.guess if regression.guessed is None else regression.guessed)
+        for i, ten in enumerate(bodies):
+            values = (given if described[i] else guess)[ten]
+            mass[i], centre[i], link_root = _split(values, spread[ten], extent[i])
+            root.append(link_root)
+            widths.append(
+                (wanted.mass, wanted.centre * extent[i], wanted.inertia, 0.0)
+                if described[i]
+                else (
+                    wanted.guessed_mass,
+                    wanted.guessed_centre * extent[i],
+                    wanted.guessed_inertia,
+                    wanted.common,
+                )
+            )
+        inside = np.zeros(len(columns), dtype=np.bool_)
+        inside[bodies] = True
+        inside |= [column.absent for column in columns]
+        others = np.flatnonzero(~inside)
+        middle = np.where(np.isfinite(given[others]), given[others], 0.0)
+        scale = wanted.effect * spread[others]
+        bounds = np.array([(columns[k].lower, columns[k].upper) for k in others]).reshape(-1, 2)
+        return Prior(
+            bodies,
+            mass,
+            centre,
+            np.array(root).reshape(-1, 3, 3),
+            np.array(widths).reshape(-1, 4),
+            others,
+            middle,
+            scale,
+            (bounds[:, 0] - middle) / scale,
+            (bounds[:, 1] - middle) / scale,
+            described,
+            len(columns),
+        )
+
+    @property
+    def count(self) -> int:
+        """Number of coordinates: ten a link, the common scale, and one for each further parameter."""
+        return 10 * len(self.bodies) + 1 + len(self.others)
+
+    def parameters(self, x: Float) -> tuple[Float, Float]:
+        """Parameters (p,) and their derivative (p, count) by the coordinates."""
+        nb, common = len(self.bodies), 10 * len(self.bodies)
+        theta, slope = np.zeros(self.size), np.zeros((self.size, self.count))
+        if nb:
+            link = x[:common].reshape(nb, 10)
+            s_m, s_c, s_i, s_0 = self.widths.T
+            m = self.mass * np.exp(s_m * link[:, 0] + s_0 * x[common])
+            c = self.centre + s_c[:, None] * link[:, 1:4]
+            half = 0.5 * s_i
+            T, dT = np.zeros((nb, 3, 3)), np.zeros((6, nb, 3, 3))
+            for k, (i, j) in enumerate(_LOWER):
+                T[:, i, j] = np.exp(half * link[:, 4 + k]) if i == j else half * link[:, 4 + k]
+                dT[k, :, i, j] = half * T[:, i, j] if i == j else half
+            C = self.root @ T
+            second = C @ C.transpose(0, 2, 1) + c[:, :, None] * c[:, None, :]
+            ten = m[:, None] * _ten(np.ones(nb), c, second)
+            blocks = np.zeros((nb, 10, 10))
+            blocks[:, :, 0] = s_m[:, None] * ten
+            for k in range(3):
+                unit = np.zeros((nb, 3))
+                unit[:, k] = s_c
+                outer = unit[:, :, None] * c[:, None, :]
+                blocks[:, :, 1 + k] = m[:, None] * _ten(np.zeros(nb), unit, outer + outer.transpose(0, 2, 1))
+            for k in range(6):
+                outer = (self.root @ dT[k]) @ C.transpose(0, 2, 1)
+                blocks[:, :, 4 + k] = m[:, None] * _ten(
+                    np.zeros(nb), np.zeros((nb, 3)), outer + outer.transpose(0, 2, 1)
+                )
+            theta[self.bodies] = ten
+            for i, columns in enumerate(self.bodies):
+                slope[columns, 10 * i : 10 * i + 10] = blocks[i]
+                slope[columns, common] = s_0[i] * ten[i]
+        rest = np.arange(common + 1, self.count)
+        theta[self.others] = self.middle + self.scale * x[rest]
+        slope[self.others, rest] = self.scale
+        return theta, slope
+
+    def coordinates(self, theta: Float) -> Float:
+        """Coordinates (count,) of parameters of links that can exist; the common scale is the mean of guessed ones."""
+        x = np.zeros(self.count)
+        common = 10 * len(self.bodies)
+        logs = np.zeros(len(self.bodies))
+        for i, ten in enumerate(self.bodies):
+            P = pseudo_inertia(theta[ten])
+            centre = P[:3, 3] / P[3, 3]
+            inside = np.linalg.solve(self.root[i], P[:3, :3] / P[3, 3] - np.outer(centre, centre))
+            T = np.linalg.cholesky(np.linalg.solve(self.root[i], inside.T))
+            half = 0.5 * self.widths[i, 2]
+            logs[i] = np.log(P[3, 3] / self.mass[i])
+            x[10 * i + 1 : 10 * i + 4] = (centre - self.centre[i]) / self.widths[i, 1]
+            x[10 * i + 4 : 10 * i + 10] = [
+                (np.log(T[row, column]) if row == column else T[row, column]) / half for row, column in _LOWER
+            ]
+        guessed = self.widths[:, 3] > 0
+        if guessed.any():
+            x[common] = logs[guessed].mean() / self.widths[guessed, 3].mean()
+        x[:common:10] = (logs - self.widths[:, 3] * x[common]) / self.widths[:, 0]
+        x[common + 1 :] = (theta[self.others] - self.middle) / self.scale
+        return np.clip(x, *self.bounds())
+
+    def bounds(self) -> tuple[Float, Float]:
+        """Lower and upper bounds (count,) of the coordinates."""
+        free = np.full(self.count - len(self.others), np.inf)
+        return np.concatenate([-free, self.lower]), np.concatenate([free, self.upper])
+
+    def precision(self, widening: Float) -> Float:
+        """Weight (count,) of each squared coordinate: 1 / u^2 for those of links with factors u (nb,), else 1."""
+        weight = np.ones(self.count)
+        weight[: 10 * len(self.bodies)] = np.repeat(1.0 / widening**2, 10)
+        return weight
+
+    def shortening(self, step: Float) -> float:
+        """Factor <= 1 with which no logarithm of a mass or a size changes by more than LARGEST_STEP in a step."""
+        links = step[: 10 * len(self.bodies)].reshape(-1, 10)
+        common = abs(step[10 * len(self.bodies)]) * self.widths[:, 3].max(initial=0.0)
+        logs = np.abs(
+            np.append(links[:, [0]] * self.widths[:, [0]], links[:, [4, 6, 9]] * self.widths[:, [2]], 1)
+        )
+        return float(LARGEST_STEP / max(LARGEST_STEP, logs.max(initial=0.0), common))
+
+    def widened(self, widening: Float) -> Float:
+        """Widths (nb, 4) with factors u (nb,) on those of single links."""
+        widths = self.widths.copy()
+        widths[:, :3] *= widening[:, None]
+        return widths
+
+    def contradicted(self, wanted: MAP, widening: Float) -> frozenset[int]:
+        """Numbers of the links whose mass a description with factors u (nb,) gives less exactly than a guess."""
+        guess = np.hypot(wanted.guessed_mass, wanted.common)
+        return frozenset(np.flatnonzero(self.described & (widening * wanted.mass > guess)).tolist())
+
+
+def _ten(mass: Float, first: Float, second: Float) -> Float:
+    """Ten parameters (nb, 10) of masses, first moments (nb, 3) and second moments (nb, 3, 3)."""
+    xx, yy, zz = second[:, 0, 0], second[:, 1, 1], second[:, 2, 2]
+    xy, xz, yz = second[:, 0, 1], second[:, 0, 2], second[:, 1, 2]
+    return np.stack([mass, *first.T, yy + zz, -xy, xx + zz, -xz, -yz, xx + yy], axis=1)
+
+
+def _split(ten: Float, spread: Float, extent: float) -> tuple[float, Float, Float]:
+    """Mass, centre of mass, and lower root of the second moments about it over the mass, of a link without thin sides.
+
+    A link without mass has the typical mass and its centre at the joint.    spread: (10,) typical sizes.
+    """
+    P = pseudo_inertia(ten)
+    massive = P[3, 3] > 0
+    mass = float(P[3, 3] if massive else spread[0])
+    centre = P[:3, 3] / mass if massive else np.zeros(3)
+    sizes, axes = np.linalg.eigh(P[:3, :3] / mass - np.outer(centre, centre) if massive else np.zeros((3, 3)))
+    sizes = np.maximum(sizes, (THINNEST * extent) ** 2)
+    return mass, centre, np.linalg.cholesky((axes * sizes) @ axes.T)
+
+
+def _extent(regression: Regression, bodies: Int) -> Float:
+    """Extent (nb,) of each link, m; the typical length of the robot where the regression does not know it."""
+    spread = np.asarray(regression.spread)
+    typical = np.array([np.sqrt(spread[ten[4]] / spread[ten[0]]) for ten in bodies])
+    if regression.extent is None:
+        return typical
+    return np.array([regression.extent[regression.columns[ten[0]].owner] for ten in bodies])
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """Most probable coordinates.
+
+    x: (count,).    weights, effects: (g,) of the groups.    widening: (nb,) factors u of the links' widths.
+    ok: whether the solution converged.
+    """
+
+    x: Float
+    weights: Float
+    effects: Float
+    widening: Float
+    ok: bool
+
+
+def _solved(wanted: MAP, regression: Regression, sigma: Float, effects: Float) -> tuple[Prior, _Fit]:
+    """Most probable coordinates, and their prior; errors of the equations begin at `sigma` (g,)."""
+    total, base, b = regression.factors.total, regression.base, regression.base.rank
+    least = FLOOR / np.sqrt(group_scale(total))
+    contradicted: frozenset[int] = frozenset()
+    prior = Prior.of(wanted, regression)
+    x, widening = np.clip(np.zeros(prior.count), *prior.bounds()), np.ones(len(prior.bodies))
+    weights, ok = 1.0 / (np.maximum(sigma, least) ** 2 * effects), False
+    for _ in range(ROUNDS):
+        R = stack(total, base.independent, weights)
+        A, y = R[:b, :b] @ base.B, R[:b, b]
+        x, ok = _minimum(prior, A, y, prior.precision(widening), x)
+        theta, slope = prior.parameters(x)
+        sigma = np.maximum(residual_sigma(regression, base.reduce(theta)), least)
+        before = np.concatenate([weights, widening])
+        weights, widening = 1.0 / (sigma**2 * effects), _most_probable_widening(prior, A @ slope, x, widening)
+        if not ok or np.abs(np.concatenate([weights, widening]) / before - 1.0).max() > CHANGED:
+            continue
+        worse = contradicted | prior.contradicted(wanted, widening)
+        if worse == contradicted:
+            break
+        contradicted = worse
+        prior = Prior.of(wanted, regression, contradicted)
+        x, widening = prior.coordinates(theta), np.where(prior.described, widening, 1.0)
+    return prior, _Fit(x, weights, effects, widening, ok)
+
+
+def _most_probable_widening(prior: Prior, J: Float, x: Float, widening: Float) -> Float:
+    """Factors u (nb,) of the widths of links that make the data most probable, at least 1: MacKay's fixed point.
+
+    u^2 = (USUAL + sum x^2) / (USUAL + sum (1 - posterior over prior variance)), sums over the coordinates of a link.
+    """
+    weight = prior.precision(widening)
+    H = J.T @ J + np.diag(weight)
+    variance = np.sum(_inverse_root(H) ** 2, axis=0)
+    links = slice(0, 10 * len(prior.bodies))
+    square = (x[links] ** 2).reshape(-1, 10).sum(axis=1)
+    known = (1.0 - weight * variance)[links].reshape(-1, 10).sum(axis=1)
+    return np.asarray(np.sqrt(np.maximum((USUAL + square) / (USUAL + known), 1.0)))
+
+
+def _inverse_root(H: Float) -> Float:
+    """Matrix L with L' L = H^-1, of a definite matrix H; it is scaled first, since parameters have various sizes."""
+    size = np.sqrt(np.diag(H))
+    lower = np.linalg.cholesky(H / np.outer(size, size) + ROUNDING * np.eye(len(H)))
+    return solve_triangular(lower, np.diag(1.0 / size), lower=True)
+
+
+def design_effects(regression: Regression, value: Float) -> tuple[Float, Float]:
+    """Number of samples that count as one in each group of equations, at least 1.
+
+    The variance of the blocks' scores over that of independent samples, corrected for the pull of each block on the
+    fit, in every direction of the equations.
+
+    Parameters
+    ----------
+    regression : Regression
+        Equations.
+    value : ndarray, shape (b,)
+        Base parameters.
+
+    Returns
+    -------
+    weak : ndarray, shape (g,)
+        Harmonic mean over the less determined half of the directions, in which priors matter.
+    mean : ndarray, shape (g,)
+        Mean over the directions, for intervals.
+
+    References
+    ----------
+    Kish 1965; Bell and McCaffrey 2002 (leverage).
+
+    """
+    factors = regression.factors
+    theta = full_vector(regression, value)
+    together = factors.independent()
+    effects = []
+    for g, factor in enumerate(factors.total):
+        columns = factor.columns
+        w = len(columns)
+        freedom = max(factor.count - w, 1)
+        noise = factor.residual_square(theta) / freedom
+        R = factor.R[:w, :w]
+        size = np.linalg.norm(R, axis=0)
+        kept = size > 0
+        values, vectors = np.linalg.eigh((R / np.where(kept, size, 1.0)).T @ (R / np.where(kept, size, 1.0)))
+        good = values > 1e-12 * values[-1]
+        inverse = (vectors[:, good] / np.sqrt(values[good])) / np.where(kept, size, np.inf)[:, None]
+        if not noise > 0 or not good.any():
+            effects.append((1.0, 1.0))
+            continue
+        of_group = Factors(
+            factors.group_names[g : g + 1],
+            factors.parameter_count,
+            tuple(replace(block, groups=(block.groups[g],)) for block in factors.blocks),
+        )
+        scores = BlockScores.of(of_group, columns, theta, inverse, np.ones(1)).grouped(together)
+        H = scores.information
+        expected = 1.0 - np.einsum("mij,mji->i", H, H)
+        each = np.maximum((scores.score**2).sum(axis=0) / (noise * np.maximum(expected, TESTED)), 1.0)
+        weak = each[: -(-len(each) // 2)]
+        effects.append((float(1.0 / np.mean(1.0 / weak)), float(np.mean(each))))
+    least, mean = np.array(effects).T
+    return least, mean
+
+
+def _minimum(prior: Prior, A: Float, y: Float, weight: Float, x: Float) -> tuple[Float, bool]:
+    """Least ||A theta(x) - y||^2 + weight x^2 within the bounds, by damped Newton steps; whether they converged.
+
+    Steps are those of Gauss and Newton where the Hessian is far from definite, scaled by the diagonal of its definite
+    part. Coordinates at a bound that the gradient pushes outwards rest in a step.
+    """
+    lower, upper = prior.bounds()
+    theta, slope = prior.parameters(x)
+    rest = A @ theta - y
+    cost = float(rest @ rest + weight @ x**2)
+    damping = 0.0
+    for _ in range(STEPS):
+        J = A @ slope
+        definite = J.T @ J + np.diag(weight)
+        gradient = J.T @ rest + weight * x
+        free = ~(((x <= lower) & (gradient > 0)) | ((x >= upper) & (gradient < 0)))
+        size = np.sqrt(np.diag(definite))[free]
+        definite = definite[np.ix_(free, free)] / np.outer(size, size)
+        curved = _curvature(prior, x, A.T @ rest)[np.ix_(free, free)] / np.outer(size, size)
+        values, vectors = np.linalg.eigh(definite + curved)
+        if values[0] < -INDEFINITE:
+            values, vectors = np.linalg.eigh(definite)
+        slopes = vectors.T @ (gradient[free] / size)
+        new, new_cost = x, cost
+        for _ in range(TRIES):
+            step = np.zeros(len(x))
+            step[free] = -vectors @ (slopes / (values + max(damping, LEAST_DAMPING - values[0]))) / size
+            candidate = np.clip(x + step * prior.shortening(step), lower, upper)
+            theta, candidate_slope = prior.parameters(candidate)
+            candidate_rest = A @ theta - y
+            candidate_cost = float(candidate_rest @ candidate_rest + weight @ candidate**2)
+            if candidate_cost <= cost:
+                new, slope, rest, new_cost = candidate, candidate_slope, candidate_rest, candidate_cost
+                break
+            damping = 4.0 * max(damping, LEAST_DAMPING, LEAST_DAMPING - values[0])
+        change = cost - new_cost
+        x, cost = new, new_cost
+        damping = 0.25 * damping if damping > LEAST_DAMPING else 0.0
+        if change <= SETTLED:
+            return x, True
+    return x, False
+
+
+def _curvature(prior: Prior, x: Float, force: Float) -> Float:
+    """Second derivative (count, count) of force' theta(x) by central differences.
+
+    Links depend on their own coordinates and on the common one, so one coordinate of every link is moved at a time.
+    """
+    links = common = 10 * len(prior.bodies)
+    H = np.zeros((prior.count, prior.count))
+
+    def change(step: Float) -> Float:
+        return np.asarray(
+            force @ (prior.parameters(x + step)[1] - prior.parameters(x - step)[1]) / (2.0 * DIFFERENCE)
+        )
+
+    for k in range(10):
+        step = np.zeros(prior.count)
+        step[k:links:10] = DIFFERENCE
+        slopes = change(step)
+        for first in range(0, links, 10):
+            H[first : first + 10, first + k] = slopes[first : first + 10]
+    step = np.zeros(prior.count)
+    step[common] = DIFFERENCE
+    slopes = change(step)
+    H[: links + 1, common] = H[common, : links + 1] = slopes[: links + 1]
+    return 0.5 * (H + H.T)
+
+
+def _estimate(
+    wanted: MAP, prior: Prior, regression: Regression, free: Estimate, fit: _Fit, effects: Float
+) -> Estimate:
+    base, factors = regression.base, regression.factors
+    theta, slope = prior.parameters(fit.x)
+    value = base.reduce(theta)
+    b = base.rank
+    D, precision = base.B @ slope, prior.precision(fit.widening)
+
+    def curvature(weights: Float) -> Float:
+        R = stack(factors.total, base.independent, weights)[:b, :b]
+        J = R @ D
+        return _spread(J.T @ J + np.diag(precision), D)
+
+    solved = curvature(fit.weights)
+    size = np.sqrt(np.diag(solved))
+    inverse = np.linalg.cholesky(solved / np.outer(size, size) + ROUNDING * np.eye(b)) * size[:, None]
+    blocks = BlockScores.of(factors, base.independent, full_vector(regression, value), inverse, fit.weights)
+    from_blocks = covariance_of(wanted.intervals, blocks.grouped(factors.independent()))
+    independent = fit.weights * fit.effects
+    covariance = curvature(independent / effects)
+    wider = np.sqrt(np.maximum(np.diag(from_blocks) / np.diag(covariance), 1.0))
+    spread = np.einsum("ij,ij->i", D / precision, D)
+    status = (
+        "most probable parameters: one sample of "
+        + ", ".join(
+            f"{effect:.0f} ({name})" for name, effect in zip(factors.group_names, fit.effects, strict=True)
+        )
+        + " is independent"
+    )
+    return replace(
+        free,
+        method=wanted.name,
+        value=value,
+        covariance=covariance * np.outer(wider, wider),
+        textbook_covariance=curvature(independent),
+        sigma=residual_sigma(regression, value),
+        weights=fit.weights,
+        parameters=theta,
+        status=Status(fit.ok, status),
+        prior_share=np.clip(np.diag(covariance) / spread, 0.0, 1.0),
+        prior_strength=1.0,
+        link_widths=prior.widths
+        * np.append(np.repeat(fit.widening[:, None], 3, 1), np.ones((len(fit.widening), 1)), 1),
+    )
+
+
+def _spread(H: Float, D: Float) -> Float:
+    """D H^-1 D' of a definite matrix H."""
+    root = _inverse_root(H) @ D.T
+    return np.asarray(root.T @ root)
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """Uncertainty of full parameters near an estimate, (p, p) covariances.
+
+    Attributes
+    ----------
+    prior : ndarray, shape (p, p)
+        Without the log.
+    posterior : ndarray, shape (p, p)
+        With it, no less in the base parameters than the covariance of the estimate.
+
+    """
+
+    prior: Float
+    posterior: Float
+
+    @staticmethod
+    def of(estimate: Estimate, regression: Regression) -> Uncertainty:
+        """Uncertainty by the prior of the estimate, else the usual one, linearised at the estimate."""
+        base, theta = (
+            regression.base,
+            estimate.consistent if len(estimate.consistent) else estimate.parameters,
+        )
+        prior = Prior.of(MAP(), regression)
+        extent = _extent(regression, prior.bodies)
+        links = [
+            _split(theta[ten], np.asarray(regression.spread)[ten], size)
+            for ten, size in zip(prior.bodies, extent, strict=True)
+        ]
+        if links:
+            mass, centre, root = (np.array(values) for values in zip(*links, strict=True))
+            prior = replace(prior, mass=mass, centre=centre, root=root)
+        if len(estimate.link_widths):
+            prior = replace(prior, widths=np.asarray(estimate.link_widths))
+        slope = prior.parameters(np.zeros(prior.count))[1]
+        b = base.rank
+        A = stack(regression.factors.total, base.independent, estimate.weights)[:b, :b] @ base.B
+        J = A @ slope
+        after = _spread(J.T @ J + np.eye(prior.count), slope)
+        gain = after @ base.B.T
+        in_base = base.B @ gain
+        # What the estimate's own covariance adds in the base parameters, carried to the full ones by the regression
+        # of full on base parameters.
+        carried = np.linalg.lstsq(in_base, gain.T, rcond=None)[0].T
+        values, vectors = np.linalg.eigh(np.asarray(estimate.covariance) - in_base)
+        wider = carried @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+        return Uncertainty(slope @ slope.T, after + wider @ wider.T)

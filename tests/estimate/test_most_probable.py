@@ -1,0 +1,114 @@
+"""The most probable links under one prior with units, on arms that are simulated by pinocchio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.base import Float
+from dynid.estimate import MAP, WLS, Estimate, Uncertainty
+from dynid.estimate.posterior import Prior
+from dynid.feasible import body_columns, least_eigenvalues
+from tests.estimate.test_partial_prior import UNKNOWN, arm, masses, regression
+
+DESCRIBED = [(1.1, 0.9, 1.0, 1.2), (UNKNOWN,) * 4, (1.1, 0.9, UNKNOWN, UNKNOWN)]
+TRUE = np.array([5.0, 3.0, 0.03, 0.01])
+
+
+def drawn(prior: Prior, seed: int) -> Float:
+    return np.clip(np.random.default_rng(seed).normal(0, 1.5, prior.count), *prior.bounds())
+
+
+def left_out(estimate: Estimate, known: tuple[float, ...]) -> list[bool]:
+    return [
+        bool(width > 0) and bool(np.isfinite(k))
+        for width, k in zip(estimate.link_widths[:, 3], known, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("known", DESCRIBED)
+def test_every_coordinate_is_a_link_that_can_exist(tmp_path: Path, known: tuple[float, ...]) -> None:
+    given = regression(tmp_path, arm(known))
+    prior = Prior.of(MAP(), given)
+    for seed in range(5):
+        theta, slope = prior.parameters(drawn(prior, seed))
+        assert (least_eigenvalues(given.columns, theta) > 0).all()
+        lower = np.array([column.lower for column in given.columns])
+        others = np.setdiff1d(np.arange(len(theta)), body_columns(given.columns))
+        assert (theta[others] >= lower[others]).all()
+        # The inverse map, and the derivative by central differences.
+        again = prior.parameters(prior.coordinates(theta))[0]
+        np.testing.assert_allclose(again, theta, rtol=1e-9, atol=1e-12)
+        x, step = drawn(prior, seed), 1e-6
+        for k in range(prior.count):
+            moved = np.zeros(prior.count)
+            moved[k] = step
+            change = (prior.parameters(x + moved)[0] - prior.parameters(x - moved)[0]) / (2 * step)
+            np.testing.assert_allclose(slope[:, k], change, rtol=1e-6, atol=1e-7 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("known", DESCRIBED)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_links_exist_and_predict_as_well_as_any(tmp_path: Path, known: tuple[float, ...], seed: int) -> None:
+    given = regression(tmp_path, arm(known), seed=seed)
+    free, estimate = WLS().fit(given), MAP().fit(given)
+    assert estimate.status.ok
+    assert (least_eigenvalues(given.columns, estimate.parameters) > 0).all()
+    # The true links exist, so links that can exist fit their torque as well as any numbers do.
+    assert (estimate.sigma <= 1.1 * free.sigma).all()
+
+
+def test_what_no_equation_contains_stays_at_the_prior(tmp_path: Path) -> None:
+    known = (1.1, 0.9, 1.0, 1.2)
+    given = regression(tmp_path, arm(known))
+    estimate = MAP().fit(given)
+    # The mass of a first link that turns about the vertical has no effect of its own. It follows the inertia
+    # by a small part of its uncertainty of 20 %.
+    assert estimate.parameters[0] == pytest.approx(known[0] * TRUE[0], rel=0.02)
+
+
+@pytest.mark.parametrize("wrong", [1, 2])
+def test_the_one_link_whose_description_is_wrong_is_named_and_no_other(tmp_path: Path, wrong: int) -> None:
+    # As a link in grams: every number of its description is a thousand times the true one.
+    known = tuple(1000.0 if i == wrong else 1.0 for i in range(4))
+    estimate = MAP().fit(regression(tmp_path, arm(known)))
+    assert left_out(estimate, known) == [i == wrong for i in range(4)]
+    exact = MAP().fit(regression(tmp_path, arm((1.0,) * 4)))
+    assert not any(left_out(exact, (1.0,) * 4))
+    mass = masses(estimate)[wrong]
+    assert mass < 0.1 * 1000.0 * TRUE[wrong]
+
+
+def test_data_narrow_the_prior_and_intervals_follow_the_noise(tmp_path: Path) -> None:
+    given = regression(tmp_path, arm((1.1, 0.9, 1.0, 1.2)))
+    estimate = MAP().fit(given)
+    uncertainty = Uncertainty.of(estimate, given)
+    assert (np.diag(uncertainty.posterior) <= 1.01 * np.diag(uncertainty.prior)).all()
+    assert ((estimate.prior_share >= 0) & (estimate.prior_share <= 1)).all()
+    # The full parameters imply the base parameters' covariance.
+    implied = np.sqrt(np.diag(given.base.B @ uncertainty.posterior @ given.base.B.T))
+    assert (implied >= 0.99 * estimate.std).all()
+
+
+def test_a_prior_that_the_log_contradicts_widens_and_an_exact_one_does_not(tmp_path: Path) -> None:
+    sure = MAP(mass=1e-3, centre=1e-3, inertia=1e-3)
+    wrong = sure.fit(regression(tmp_path, arm((1.5, 0.7, 1.4, 0.7))))
+    exact = sure.fit(regression(tmp_path, arm((1.0,) * 4)))
+    # The second link makes most of the torque.
+    assert wrong.link_widths[1, 0] > 10 * sure.mass
+    assert abs(np.log(masses(wrong)[1] / TRUE[1])) < 0.5 * abs(np.log(0.7))
+    np.testing.assert_allclose(masses(exact), TRUE, rtol=0.02)
+
+
+def test_estimates_without_a_prior_have_the_usual_one(tmp_path: Path) -> None:
+    given = regression(tmp_path, arm((1.0,) * 4))
+    free = WLS().fit(given)
+    columns = body_columns(given.columns)[:, 0]
+    variance = np.diag(Uncertainty.of(free, given).prior)[columns]
+    heavy = free.parameters[columns] > 0.5
+    assert heavy.any()
+    np.testing.assert_allclose(
+        np.sqrt(variance[heavy]) / free.parameters[columns][heavy], MAP().mass, rtol=1e-6
+    )
