@@ -15,7 +15,7 @@ from dynid.base.errors import SolverError, UsageError
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Estimator, Regression
 from dynid.estimate.feasible import FeasibleFit
-from dynid.estimate.posterior import MAP
+from dynid.estimate.posterior import MAP, with_further
 from dynid.factor.folds import can_hold_out
 from dynid.feasible.bodies import body_columns, is_described, plausible, thinness
 from dynid.feasible.constraints import ColumnBounds, PhysicalBodies
@@ -98,7 +98,8 @@ def project_to_physical(
 
     """
     if isinstance(wanted, MAP):
-        return wanted.around(regression, free), wanted
+        estimate = with_further(wanted.around(regression, free), wanted.unconstrained.fit(regression), free)
+        return estimate, wanted
     if not isinstance(wanted, FeasibleFit):
         return free, wanted
     try:

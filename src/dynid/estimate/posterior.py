@@ -559,6 +559,31 @@ def _estimate(
     )
 
 
+def with_further(estimate: Estimate, plain: Estimate, free: Estimate) -> Estimate:
+    """Add what the covariance of the fit without a prior has from elsewhere: estimated shapes, late or unknown torque.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Most probable estimate.
+    plain, free : Estimate
+        The fit without a prior, its covariance without and with the further uncertainty.
+
+    Returns
+    -------
+    Estimate
+        With the addition as far as the prior lets the estimate follow that fit.
+
+    """
+    size = np.asarray(plain.textbook_std)
+    # Blocks are few, so that the difference scatters about what shapes add: only what adds uncertainty counts.
+    values, vectors = np.linalg.eigh((free.covariance - plain.covariance) / np.outer(size, size))
+    added = (vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(size, size)
+    fitted = plain.textbook_covariance / np.outer(size, size)
+    gain = np.linalg.lstsq(fitted, estimate.textbook_covariance / size[:, None], rcond=None)[0].T / size
+    return replace(estimate, covariance=np.asarray(estimate.covariance) + gain @ added @ gain.T)
+
+
 def _spread(H: Float, D: Float) -> Float:
     """D H^-1 D' of a definite matrix H."""
     root = _inverse_root(H) @ D.T
@@ -572,7 +597,8 @@ class Uncertainty:
     Attributes
     ----------
     prior : ndarray, shape (p, p)
-        Without the log.
+        Without the log, at the common scale of guessed masses: a link whose mass follows from that of others by this
+        scale is no better known than a guess.
     posterior : ndarray, shape (p, p)
         With it, no less in the base parameters than the covariance of the estimate.
 
@@ -611,4 +637,5 @@ class Uncertainty:
         carried = np.linalg.lstsq(in_base, gain.T, rcond=None)[0].T
         values, vectors = np.linalg.eigh(np.asarray(estimate.covariance) - in_base)
         wider = carried @ (vectors * np.sqrt(np.maximum(values, 0.0)))
-        return Uncertainty(slope @ slope.T, after + wider @ wider.T)
+        alone = np.delete(slope, 10 * len(prior.bodies), axis=1)
+        return Uncertainty(alone @ alone.T, after + wider @ wider.T)

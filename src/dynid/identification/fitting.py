@@ -598,7 +598,8 @@ def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Ch
     estimate, estimator = project_to_physical(
         settings.estimator, fitted.regression, free, asked, call.diagnostics, cause, stands_in
     )
-    if len(estimate.link_widths):
+    # Links that miss much more torque lack an effect, which may look like a wrong link.
+    if len(estimate.link_widths) and not much_worse(estimate, free):
         warn_of_descriptions(robot, estimate, call.diagnostics)
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
     return ModelFit(
