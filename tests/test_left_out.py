@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.diagnosis import Interval, left_out
+from dynid.base.diagnostics import Interval
+from dynid.diagnosis import left_out
 from dynid.diagnosis.masking import Within
 from dynid.estimate import WLS
 from dynid.estimate.scores import LeftOut, MotionRange, Origin, Scores, Sums

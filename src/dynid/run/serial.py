@@ -331,7 +331,7 @@ def model_to_dict(identification: Identification) -> dict[str, Any]:
             "prior_strength": estimate.prior_strength,
             "mass_share": estimate.mass_share,
             "consistent": plain(estimate.consistent),
-            "link_widths": plain(estimate.link_widths),
+            **({"link_widths": plain(estimate.link_widths)} if len(estimate.link_widths) else {}),
             "count": estimate.count,
             "status": vars(estimate.status),
             "base": _base(estimate.base),
