@@ -344,7 +344,7 @@ def _solved(wanted: MAP, regression: Regression, sigma: Float, effects: Float) -
     contradicted: frozenset[int] = frozenset()
     prior = Prior.of(wanted, regression)
     x, widening = np.clip(np.zeros(prior.count), *prior.bounds()), np.ones(len(prior.bodies))
-    weights, ok = 1.0 / (np.maximum(sigma, least) ** 2 * effects), False
+    weights = 1.0 / (np.maximum(sigma, least) ** 2 * effects)
     for _ in range(ROUNDS):
         R = stack(total, base.independent, weights)
         A, y = R[:b, :b] @ base.B, R[:b, b]
@@ -357,15 +357,15 @@ def _solved(wanted: MAP, regression: Regression, sigma: Float, effects: Float) -
             continue
         worse = contradicted | prior.contradicted(wanted, widening)
         if worse == contradicted:
-            break
+            return prior, _Fit(x, weights, effects, widening, ok=True)
         contradicted = worse
         prior = Prior.of(wanted, regression, contradicted)
         x, widening = prior.coordinates(theta), np.where(prior.described, widening, 1.0)
-    return prior, _Fit(x, weights, effects, widening, ok)
+    return prior, _Fit(x, weights, effects, widening, ok=False)
 
 
 def _most_probable_widening(prior: Prior, J: Float, x: Float, widening: Float) -> Float:
-    """Factors u (nb,) of the widths of links that make the data most probable, at least 1: MacKay's fixed point.
+    """Factors u (nb,) of the widths of described links that make the data most probable, at least 1 (MacKay).
 
     u^2 = (USUAL + sum x^2) / (USUAL + sum (1 - posterior over prior variance)), sums over the coordinates of a link.
     """
@@ -375,7 +375,9 @@ def _most_probable_widening(prior: Prior, J: Float, x: Float, widening: Float) -
     links = slice(0, 10 * len(prior.bodies))
     square = (x[links] ** 2).reshape(-1, 10).sum(axis=1)
     known = (1.0 - weight * variance)[links].reshape(-1, 10).sum(axis=1)
-    return np.asarray(np.sqrt(np.maximum((USUAL + square) / (USUAL + known), 1.0)))
+    widest = np.sqrt(np.maximum((USUAL + square) / (USUAL + known), 1.0))
+    # A guess says that nothing is known, so nothing contradicts it.
+    return np.asarray(np.where(prior.described, widest, 1.0))
 
 
 def _inverse_root(H: Float) -> Float:
@@ -536,7 +538,8 @@ def _estimate(
     wider = np.sqrt(np.maximum(np.diag(from_blocks) / np.diag(covariance), 1.0))
     spread = np.einsum("ij,ij->i", D / precision, D)
     status = (
-        "most probable parameters: one sample of "
+        ("" if fit.ok else f"not converged after {ROUNDS} rounds; use 'feasible', or record longer; ")
+        + "most probable parameters: one sample of "
         + ", ".join(
             f"{effect:.0f} ({name})" for name, effect in zip(factors.group_names, fit.effects, strict=True)
         )
