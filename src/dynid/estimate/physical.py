@@ -153,11 +153,17 @@ _ADD = "check for a missing rotor or load, a wrong drive gain, or a tilted base"
 
 
 def left_out_descriptions(estimate: Estimate) -> Bool:
-    """Links (n_links,) whose description in the robot file the log contradicts, so that it was left out."""
+    """Links (n_links,) whose values in the robot file the log contradicts, so that they were left out.
+
+    None for methods without a prior of links.
+    """
+    bodies = body_columns(estimate.columns)
+    if not len(estimate.link_widths):
+        return np.zeros(len(bodies), dtype=np.bool_)
     return np.array(
         [
             widths[3] > 0 and is_described(np.array([estimate.columns[k].prior for k in ten]))
-            for ten, widths in zip(body_columns(estimate.columns), estimate.link_widths, strict=False)
+            for ten, widths in zip(bodies, estimate.link_widths, strict=True)
         ],
         dtype=np.bool_,
     )

@@ -43,7 +43,7 @@ from dynid.terms.torque_delay import shifted
 # The lag between a logged command and its torque.
 #
 # Torque from commands at the wrong time looks like friction and inertia that no robot has, so the lag is estimated
-# first: the plain model is fitted to the commanded torque at every lag of a grid, all from one pass.
+# first: one pass over the log fits the default model to the commanded torque at every lag of a grid.
 
 # s, and samples of the log: longest lag of the search. Buses and firmware of servos take 1 to 60 ms, commands of a slow
 # log up to a few of its rows.

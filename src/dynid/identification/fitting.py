@@ -599,7 +599,7 @@ def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Ch
         settings.estimator, fitted.regression, free, asked, call.diagnostics, cause, stands_in
     )
     # Links that miss much more torque lack an effect, which may look like a wrong link.
-    if len(estimate.link_widths) and not much_worse(estimate, free):
+    if not much_worse(estimate, free):
         warn_of_descriptions(robot, estimate, call.diagnostics)
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
     return ModelFit(

@@ -114,7 +114,7 @@ def stretches_stand_alone(t: Float) -> bool:
 
 
 def _contradicting(rows: Int, t: Float) -> Bool:
-    """Mask (k,) of short stretches next to a step back in time whose time fits no long stretch."""
+    """Mask (k,) of short stretches beside a jump back in time. Their times fit into no long stretch."""
     step = np.diff(t)
     if not (step < 0).any():
         return np.zeros(len(t), dtype=np.bool_)

@@ -161,9 +161,7 @@ def links(identification: Identification) -> tuple[tuple[Link, ...], Value]:
     uncertainty = _uncertainty_of(identification)
     prior = np.array([column.prior for column in columns])
     hulls, known = _hulls(identification.robot), inertia_known(columns)
-    left_out = (
-        left_out_descriptions(estimate) if len(estimate.link_widths) else np.zeros(len(bodies), np.bool_)
-    )
+    left_out = left_out_descriptions(estimate)
     every_link = []
     for ten, contradicted in zip(bodies, left_out, strict=True):
         owner = columns[ten[0]].owner

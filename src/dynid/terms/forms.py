@@ -193,7 +193,7 @@ def filtered_regressor(
 
 @singledispatch
 def motion_slopes(term: Columns, robot: RobotModel, samples: Samples) -> Float | None:
-    """Derivatives of `torque_regressor` with respect to the motion.
+    """Derivatives of the columns of torque with respect to position, velocity and acceleration.
 
     Parameters
     ----------

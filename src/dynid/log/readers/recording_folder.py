@@ -38,7 +38,7 @@ class RecordingReader:
 
 
 class RecordingTable(ParquetTable):
-    """The rows of a recording, which contains the mapping of its columns.
+    """Rows of a recording folder. The mapping of their columns lies in the same folder.
 
     Parameters
     ----------
