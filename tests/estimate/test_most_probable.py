@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base import Float
+from dynid.base import Diagnostics, Float
 from dynid.estimate import MAP, WLS, Estimate, Uncertainty
+from dynid.estimate.physical import warn_of_descriptions
 from dynid.estimate.posterior import Prior
 from dynid.feasible import body_columns, least_eigenvalues
+from dynid.robot import load_robot
+from dynid.run.links import mass_findings
 from tests.estimate.test_partial_prior import UNKNOWN, arm, masses, regression
 
 DESCRIBED = [(1.1, 0.9, 1.0, 1.2), (UNKNOWN,) * 4, (1.1, 0.9, UNKNOWN, UNKNOWN)]
@@ -112,3 +115,13 @@ def test_estimates_without_a_prior_have_the_usual_one(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         np.sqrt(variance[heavy]) / free.parameters[columns][heavy], MAP().mass, rtol=1e-6
     )
+
+
+def test_a_link_whose_values_were_left_out_is_not_reported_twice(tmp_path: Path) -> None:
+    given = regression(tmp_path, arm((1.0, 1000.0, 1.0, 1.0)))
+    robot = load_robot(tmp_path / "arm.urdf", diagnostics=Diagnostics())
+    estimate, sink = MAP().fit(given), Diagnostics()
+    warn_of_descriptions(robot, estimate, sink)
+    assert [warning.code for warning in sink.warnings] == ["description-contradicted"]
+    assert "'l1'" in sink.warnings[0].text
+    assert "mass-not-said" not in {finding.code for finding in mass_findings(robot, estimate, given)}

@@ -225,6 +225,8 @@ def mass_findings(robot: RobotModel, estimate: Estimate, regression: Regression)
     if not all(is_physical(theta[ten], BORDER) for ten in bodies):
         return ()  # reported by another finding
     uncertainty, known = _Uncertainty.of(estimate, regression), inertia_known(estimate.columns)
+    # Their masses are far from the robot file for a reason that is reported already.
+    known[bodies[left_out_descriptions(estimate)]] = False
     far, unbounded = [], []
     for index in bodies[:, 0]:
         was, name = estimate.columns[index].prior, robot.body_names[estimate.columns[index].owner]
