@@ -190,7 +190,7 @@ def links(identification: Identification) -> tuple[tuple[Link, ...], Value]:
                 values[0],
                 (values[1], values[2], values[3]),
                 _inside(hulls.get(owner), centre),
-                not known[ten[0]],
+                contradicted or not known[ten[0]],
                 "the log contradicts the robot file"
                 if contradicted
                 else _limit(theta[ten], prior[ten], uncertainty.reach[owner]),
