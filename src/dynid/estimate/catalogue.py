@@ -18,6 +18,7 @@ CATALOGUE: Registry[type[Any]] = Registry(
         "ridge": "dynid.estimate.least_squares:Ridge",
         "ml": "dynid.papers.likelihood:ML",
         "feasible": "dynid.estimate.feasible:FeasibleFit",
+        "map": "dynid.estimate.posterior:MAP",
         "iv": "dynid.estimate.instrumental:IV",
         "didim": "dynid.estimate.instrumental:DIDIM",
         "clie": "dynid.estimate.output_error:CLIE",

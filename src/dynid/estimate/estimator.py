@@ -91,6 +91,10 @@ class Regression:
         one, and its shares empty.
     likely : ndarray, shape (p,), optional
         Priors with likely values of unknown links; None = the priors of the columns.
+    guessed : ndarray, shape (p,), optional
+        The same as if no link were described; None = `likely`.
+    extent : ndarray, shape (n_bodies,), m, optional
+        Extent of every link; None = the typical length of the robot.
 
     """
 
@@ -101,6 +105,8 @@ class Regression:
     source: Source | None = None
     value_only: bool = False
     likely: Float | None = None
+    guessed: Float | None = None
+    extent: Float | None = None
 
     @property
     def guess(self) -> Float:
@@ -167,6 +173,10 @@ class Estimate:
     consistent : ndarray, shape (p,)
         Physically consistent parameters that predict best, if `parameters` are not consistent and predict much better;
         empty = `parameters` are these.
+    link_widths : ndarray, shape (links, 4)
+        Standard deviations of the prior of each link as the fit used it: of the logarithm of the mass, of the centre of
+        mass (m), of the logarithm of the inertia about it, and of the logarithm of the common scale of guessed masses,
+        0 for described ones. Empty for methods without such a prior.
 
     """
 
@@ -188,6 +198,7 @@ class Estimate:
     prior_strength: float = 1.0
     mass_share: float = 0.0
     consistent: Float = field(default_factory=lambda: np.zeros(0))
+    link_widths: Float = field(default_factory=lambda: np.zeros((0, 4)))
 
     def __post_init__(self) -> None:
         b, p, g = self.base.rank, len(self.columns), len(self.group_names)
@@ -203,6 +214,7 @@ class Estimate:
             ("block_leverage", (None,)),
             ("prior_share", (b,)),
             ("consistent", (len(self.consistent) and p,)),
+            ("link_widths", (None, 4)),
         ):
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -114,7 +115,18 @@ def prior_pull(known: Bool, strength: float) -> Float:
     return np.where(known, strength, min(strength, FAINT))
 
 
-def likely_bodies(robot: RobotModel, columns: tuple[Column, ...], spread: Float) -> Float:
+def link_priors(robot: RobotModel, columns: tuple[Column, ...], spread: Float) -> dict[str, Any]:
+    """What a Regression holds of links beside the columns: `likely`, `guessed` and `extent`."""
+    return {
+        "likely": likely_bodies(robot, columns, spread),
+        "guessed": likely_bodies(robot, columns, spread, described=False),
+        "extent": link_extent(robot),
+    }
+
+
+def likely_bodies(
+    robot: RobotModel, columns: tuple[Column, ...], spread: Float, described: bool = True
+) -> Float:
     """Priors with likely values for links that the prior (URDF) does not give.
 
     Such a link has the typical mass of `spread`, its centre halfway to the joints that it carries, and second moments
@@ -128,6 +140,8 @@ def likely_bodies(robot: RobotModel, columns: tuple[Column, ...], spread: Float)
         Columns of the model.
     spread : ndarray, shape (p,)
         Sizes, see `parameter_spread`.
+    described : bool
+        Whether the priors of the columns are used; otherwise every link is guessed.
 
     Returns
     -------
@@ -137,7 +151,7 @@ def likely_bodies(robot: RobotModel, columns: tuple[Column, ...], spread: Float)
     """
     likely = np.array([column.prior for column in columns])
     for ten in body_columns(columns):
-        if is_described(likely[ten]):
+        if described and is_described(likely[ten]):
             continue
         children = robot.T_parent_joint[np.array(robot.parent) == columns[ten[0]].owner, :3, 3]
         end = children.mean(axis=0) if len(children) else np.zeros(3)
@@ -227,6 +241,19 @@ def typical_length(robot: RobotModel) -> float:
     distance = np.linalg.norm(robot.T_parent_joint[:, :3, 3], axis=1)
     distance = distance[distance > 1e-6]
     return float(np.sqrt(np.mean(distance**2))) if len(distance) else 0.3
+
+
+# Least extent of a link, in typical link lengths.
+LEAST_EXTENT = 0.4
+
+
+def link_extent(robot: RobotModel) -> Float:
+    """Extent (n_bodies,) of every link, m: the distance to the farthest joint on it, at least LEAST_EXTENT."""
+    extent = np.full(robot.n_bodies, LEAST_EXTENT * typical_length(robot))
+    for child, parent in enumerate(robot.parent):
+        if parent >= 0:
+            extent[parent] = max(extent[parent], float(np.linalg.norm(robot.T_parent_joint[child, :3, 3])))
+    return extent
 
 
 def _degree(column: Column) -> int:
@@ -399,6 +426,4 @@ def regression_of(
     columns = terms.columns(robot)
     kept = factors if base.rank == structural.rank else factors.select(base.mask)
     spread = parameter_spread(robot, columns, influence(kept, base))
-    return Regression(
-        columns, base, kept, spread, source=source, likely=likely_bodies(robot, columns, spread)
-    )
+    return Regression(columns, base, kept, spread, source, **link_priors(robot, columns, spread))

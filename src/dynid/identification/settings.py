@@ -11,6 +11,7 @@ from dynid.base.records import dataclass
 from dynid.base.registry import Need, fields_of, named_for
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.feasible import FeasibleFit
+from dynid.estimate.posterior import MAP
 from dynid.feasible.catalogue import constraint_to_spec
 from dynid.identification.blocks import Blocks
 from dynid.rows.automatic import AutomaticRows
@@ -25,16 +26,16 @@ __all__ = ["DEFAULT_TERMS", "Settings", "default_estimator", "needs_of", "settin
 
 # Methods that need only the factors of the equations, so that fitting dozens of models is cheap; others read every
 # sample.
-ON_FACTORS = ("ols", "wls", "ridge", "feasible")
+ON_FACTORS = ("ols", "wls", "ridge", "feasible", "map")
 # Fields of FeasibleFit that a file writes as tables, as `method` and `feasible`, or not at all.
 NOT_IN_FILES = {"inner", "required", "limits", "further", "mass_share"}
 # Options of FeasibleFit around another method: the other method has weights and intervals of its own.
 AROUND_METHOD = fields_of(FeasibleFit).keys() - NOT_IN_FILES - {"weights", "intervals"}
 
 
-def default_estimator() -> FeasibleFit:
+def default_estimator() -> MAP:
     """Weighted least squares among physically consistent links, with the prior strength chosen on held-out blocks."""
-    return FeasibleFit()
+    return MAP()
 
 
 @dataclass(frozen=True)

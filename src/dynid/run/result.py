@@ -16,7 +16,7 @@ from dynid.base.registry import Need, __version__
 from dynid.choose.search import Choice, ShapeEstimate
 from dynid.choose.selection import Selection
 from dynid.estimate.estimator import Estimate, Regression
-from dynid.estimate.prior import likely_bodies, parameter_spread
+from dynid.estimate.prior import link_priors, parameter_spread
 from dynid.estimate.scores import Residuals, Scores
 from dynid.estimate.uncertainty import Influence, influence_of
 from dynid.factor.base import BaseMap, influence
@@ -124,7 +124,7 @@ class Identification:
             self.factors if columns_used <= set(base.independent.tolist()) else self.factors.select(base.mask)
         )
         spread = parameter_spread(self.robot, columns, influence(factors, base))
-        return Regression(columns, base, factors, spread, likely=likely_bodies(self.robot, columns, spread))
+        return Regression(columns, base, factors, spread, **link_priors(self.robot, columns, spread))
 
     @cached_property
     def influence(self) -> Influence | None:

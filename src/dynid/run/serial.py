@@ -331,6 +331,7 @@ def model_to_dict(identification: Identification) -> dict[str, Any]:
             "prior_strength": estimate.prior_strength,
             "mass_share": estimate.mass_share,
             "consistent": plain(estimate.consistent),
+            "link_widths": plain(estimate.link_widths),
             "count": estimate.count,
             "status": vars(estimate.status),
             "base": _base(estimate.base),
@@ -396,6 +397,7 @@ def estimate_from_dict(data: Mapping[str, Any], columns: tuple[Column, ...]) -> 
         prior_strength=float(data.get("prior_strength", 1.0)),
         mass_share=float(data.get("mass_share", 0.0)),
         consistent=_array(data.get("consistent", [])),
+        link_widths=_array(data.get("link_widths", [])).reshape(-1, 4),
         count=int(data["count"]),
         status=Status(**data["status"]),
     )

@@ -1,0 +1,562 @@
+"""Most probable parameters under one prior with units, among links that can exist."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+
+from dynid.base.arrays import Bool, Float, Int
+from dynid.base.options import check_options, option
+from dynid.base.records import dataclass
+from dynid.estimate.estimator import Estimate, Regression, Status
+from dynid.estimate.least_squares import WLS, full_vector, residual_sigma
+from dynid.estimate.uncertainty import BlockScores, covariance_of, interval_kind
+from dynid.factor.factor import Factors, group_scale, stack
+from dynid.feasible.bodies import body_columns, is_described
+from dynid.spatial.inertia import pseudo_inertia
+
+# Least error of a joint's equations, as a share of its torque: no sensor chain is more exact.
+FLOOR = 0.002
+# Error of the first equations, as a share of the torque, while nothing is known of it.
+START = 0.05
+# Most solutions with new weights, and relative change of the weights at which they end. In the first FREE of them
+# priors of links are weak and samples count as independent: a poor start would raise the errors, and so keep the start.
+ROUNDS, CHANGED, FREE, WEAK = 30, 0.01, 2, 0.05
+# Gauss-Newton steps of a solution, their relative gain at the end, and the greatest change of a log mass in a step.
+STEPS, SETTLED, LARGEST_STEP = 200, 1e-8, 1.5
+# Least standard deviation of a prior's mass distribution, as a share of the link's extent: a prior without volume would
+# be infinitely certain.
+THINNEST = 0.03
+# Addition to correlations, so that those of rank b have a root in spite of rounding.
+ROUNDING = 1e-14
+# Weight, in coordinates, of the assumption that a description is as exact as descriptions usually are.
+USUAL = 2.0
+# Least share of its variance that is left to the scores of a direction; with less, one block determines the direction.
+TESTED = 0.1
+_LOWER = ((0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2))
+
+
+@dataclass(frozen=True)
+class MAP:
+    """Maximum a posteriori among links that can exist, with a prior that is a statement about the robot.
+
+    A link is m = m0 exp(s_m a), c = c0 + s_c b, S = m C C' with C = C0 T(s_I d / 2), T lower triangular with
+    exponential diagonal, S its second moments about the centre of mass c; a, b, d are standard normal, so every value
+    is a link that can exist. Any other parameter is normal about its prior, or about zero with a width that makes up
+    the share `effect` of the joint's torque; one that cannot be negative is half-normal.
+
+    Equations of joint j weigh 1 / (s_j^2 t_j) with their error s_j and the design effect t_j: so many correlated
+    samples count as one. The description of a link may be worse than descriptions usually are: its widths grow by the
+    factor u >= 1 that makes the log most probable. A link whose description is then less certain than a guess is
+    guessed.
+
+    Parameters
+    ----------
+    mass, centre, inertia : float
+        Uncertainty of a described link: of its mass (relative), its centre of mass (share of its extent), and of its
+        inertia about that centre (relative).
+    guessed_mass, guessed_centre, guessed_inertia : float
+        The same of a link that the robot file does not describe.
+    common : float
+        Uncertainty of the common scale of all guessed masses (logarithm).
+    effect : float
+        Share of a joint's torque that an effect without a prior makes up: friction, rotor, spring, offset.
+    intervals : str
+        Method of the covariance from blocks, which is used where it is wider than the curvature's.
+
+    References
+    ----------
+    Rucker and Wensing 2022 (coordinates); Kish 1965 (design effect); MacKay 1992 (evidence of the widths).
+
+    """
+
+    mass: float = option(0.2, "map: relative uncertainty of a described link's mass", above=0)
+    centre: float = option(0.15, "map: uncertainty of its centre of mass, as a share of its extent", above=0)
+    inertia: float = option(0.3, "map: relative uncertainty of its inertia", above=0)
+    guessed_mass: float = option(0.5, "map: relative uncertainty of a guessed link's mass", above=0)
+    guessed_centre: float = option(
+        0.4, "map: uncertainty of its centre of mass, as a share of its extent", above=0
+    )
+    guessed_inertia: float = option(0.5, "map: relative uncertainty of its inertia", above=0)
+    common: float = option(1.0, "map: uncertainty of the logarithm of all guessed masses together", above=0)
+    effect: float = option(
+        1.0, "map: share of a joint's torque that an effect without a prior makes up", above=0
+    )
+    intervals: str = interval_kind()
+    name: str = "map"
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    @property
+    def unconstrained(self) -> WLS:
+        """Method by which models are compared."""
+        return WLS(intervals=self.intervals)
+
+    def fit(self, regression: Regression) -> Estimate:
+        """Fit without a prior for the base parameters' usual covariance, then with it."""
+        return self.around(regression, self.unconstrained.fit(regression))
+
+    def around(self, regression: Regression, free: Estimate) -> Estimate:
+        """Most probable estimate, given the fit without a prior."""
+        effects, mean_effects = design_effects(regression, free.value)
+        contradicted: frozenset[int] = frozenset()
+        while True:
+            prior = Prior.of(self, regression, contradicted)
+            fit = _solved(prior, regression, effects)
+            worse = contradicted | prior.contradicted(self, fit.widening)
+            if worse == contradicted:
+                return _estimate(self, prior, regression, free, fit, mean_effects)
+            contradicted = worse
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Coordinates x in which the prior is standard normal, or its positive half.
+
+    Attributes
+    ----------
+    bodies : ndarray of int, shape (nb, 10)
+        Columns of each link.
+    mass, centre : ndarray, shape (nb,), kg and (nb, 3), m
+        Middle of the prior of each link.
+    root : ndarray, shape (nb, 3, 3), m
+        Lower triangular root of its second moments about the centre, over its mass.
+    widths : ndarray, shape (nb, 4)
+        Uncertainty of log mass, centre (m) and log inertia, and of the log scale common to guessed links, 0 for others.
+    others : ndarray of int, shape (k,)
+        Columns that belong to no link.
+    middle, scale : ndarray, shape (k,)
+        Their prior and its width.
+    lower, upper : ndarray, shape (k,)
+        Their bounds in x.
+    described : ndarray of bool, shape (nb,)
+        Links whose prior is the robot file's.
+    size : int
+        Number p of columns.
+
+    """
+
+    bodies: Int
+    mass: Float
+    centre: Float
+    root: Float
+    widths: Float
+    others: Int
+    middle: Float
+    scale: Float
+    lower: Float
+    upper: Float
+    described: Bool
+    size: int
+
+    @staticmethod
+    def of(wanted: MAP, regression: Regression, contradicted: frozenset[int] = frozenset()) -> Prior:
+        """Prior of the columns of a regression; contradicted: numbers of links whose description is left out."""
+        columns, spread = regression.columns, np.asarray(regression.spread)
+        bodies = body_columns(columns)
+        given = np.array([column.prior for column in columns])
+        extent = _extent(regression, bodies)
+        mass, centre, root, widths = np.zeros(len(bodies)), np.zeros((len(bodies), 3)), [], []
+        described = np.array([is_described(given[ten]) for ten in bodies], dtype=np.bool_)
+        described[list(contradicted)] = False
+        guess = np.asarray(regression.guess if regression.guessed is None else regression.guessed)
+        for i, ten in enumerate(bodies):
+            values = (given if described[i] else guess)[ten]
+            mass[i], centre[i], link_root = _split(values, spread[ten], extent[i])
+            root.append(link_root)
+            widths.append(
+                (wanted.mass, wanted.centre * extent[i], wanted.inertia, 0.0)
+                if described[i]
+                else (
+                    wanted.guessed_mass,
+                    wanted.guessed_centre * extent[i],
+                    wanted.guessed_inertia,
+                    wanted.common,
+                )
+            )
+        inside = np.zeros(len(columns), dtype=np.bool_)
+        inside[bodies] = True
+        inside |= [column.absent for column in columns]
+        others = np.flatnonzero(~inside)
+        middle = np.where(np.isfinite(given[others]), given[others], 0.0)
+        scale = wanted.effect * spread[others]
+        bounds = np.array([(columns[k].lower, columns[k].upper) for k in others]).reshape(-1, 2)
+        return Prior(
+            bodies,
+            mass,
+            centre,
+            np.array(root).reshape(-1, 3, 3),
+            np.array(widths).reshape(-1, 4),
+            others,
+            middle,
+            scale,
+            (bounds[:, 0] - middle) / scale,
+            (bounds[:, 1] - middle) / scale,
+            described,
+            len(columns),
+        )
+
+    @property
+    def count(self) -> int:
+        """Number of coordinates: ten a link, the common scale, and one for each further parameter."""
+        return 10 * len(self.bodies) + 1 + len(self.others)
+
+    def parameters(self, x: Float) -> tuple[Float, Float]:
+        """Parameters (p,) and their derivative (p, count) by the coordinates."""
+        nb, common = len(self.bodies), 10 * len(self.bodies)
+        theta, slope = np.zeros(self.size), np.zeros((self.size, self.count))
+        if nb:
+            link = x[:common].reshape(nb, 10)
+            s_m, s_c, s_i, s_0 = self.widths.T
+            m = self.mass * np.exp(s_m * link[:, 0] + s_0 * x[common])
+            c = self.centre + s_c[:, None] * link[:, 1:4]
+            half = 0.5 * s_i
+            T, dT = np.zeros((nb, 3, 3)), np.zeros((6, nb, 3, 3))
+            for k, (i, j) in enumerate(_LOWER):
+                T[:, i, j] = np.exp(half * link[:, 4 + k]) if i == j else half * link[:, 4 + k]
+                dT[k, :, i, j] = half * T[:, i, j] if i == j else half
+            C = self.root @ T
+            second = C @ C.transpose(0, 2, 1) + c[:, :, None] * c[:, None, :]
+            ten = m[:, None] * _ten(np.ones(nb), c, second)
+            blocks = np.zeros((nb, 10, 10))
+            blocks[:, :, 0] = s_m[:, None] * ten
+            for k in range(3):
+                unit = np.zeros((nb, 3))
+                unit[:, k] = s_c
+                outer = unit[:, :, None] * c[:, None, :]
+                blocks[:, :, 1 + k] = m[:, None] * _ten(np.zeros(nb), unit, outer + outer.transpose(0, 2, 1))
+            for k in range(6):
+                outer = (self.root @ dT[k]) @ C.transpose(0, 2, 1)
+                blocks[:, :, 4 + k] = m[:, None] * _ten(
+                    np.zeros(nb), np.zeros((nb, 3)), outer + outer.transpose(0, 2, 1)
+                )
+            theta[self.bodies] = ten
+            for i, columns in enumerate(self.bodies):
+                slope[columns, 10 * i : 10 * i + 10] = blocks[i]
+                slope[columns, common] = s_0[i] * ten[i]
+        rest = np.arange(common + 1, self.count)
+        theta[self.others] = self.middle + self.scale * x[rest]
+        slope[self.others, rest] = self.scale
+        return theta, slope
+
+    def bounds(self) -> tuple[Float, Float]:
+        """Lower and upper bounds (count,) of the coordinates."""
+        free = np.full(self.count - len(self.others), np.inf)
+        return np.concatenate([-free, self.lower]), np.concatenate([free, self.upper])
+
+    def precision(self, widening: Float, links: float = 1.0) -> Float:
+        """Weight (count,) of each squared coordinate: links / u^2 for those of links with factors u (nb,), else 1."""
+        weight = np.ones(self.count)
+        weight[: 10 * len(self.bodies)] = np.repeat(links / widening**2, 10)
+        return weight
+
+    def widened(self, widening: Float) -> Float:
+        """Widths (nb, 4) with factors u (nb,) on those of single links."""
+        widths = self.widths.copy()
+        widths[:, :3] *= widening[:, None]
+        return widths
+
+    def contradicted(self, wanted: MAP, widening: Float) -> frozenset[int]:
+        """Numbers of the links whose mass a description with factors u (nb,) gives less exactly than a guess."""
+        guess = np.hypot(wanted.guessed_mass, wanted.common)
+        return frozenset(np.flatnonzero(self.described & (widening * wanted.mass > guess)).tolist())
+
+
+def _ten(mass: Float, first: Float, second: Float) -> Float:
+    """Ten parameters (nb, 10) of masses, first moments (nb, 3) and second moments (nb, 3, 3)."""
+    xx, yy, zz = second[:, 0, 0], second[:, 1, 1], second[:, 2, 2]
+    xy, xz, yz = second[:, 0, 1], second[:, 0, 2], second[:, 1, 2]
+    return np.stack([mass, *first.T, yy + zz, -xy, xx + zz, -xz, -yz, xx + yy], axis=1)
+
+
+def _split(ten: Float, spread: Float, extent: float) -> tuple[float, Float, Float]:
+    """Mass, centre of mass, and lower root of the second moments about it over the mass, of a link without thin sides.
+
+    A link without mass has the typical mass and its centre at the joint.    spread: (10,) typical sizes.
+    """
+    P = pseudo_inertia(ten)
+    massive = P[3, 3] > 0
+    mass = float(P[3, 3] if massive else spread[0])
+    centre = P[:3, 3] / mass if massive else np.zeros(3)
+    sizes, axes = np.linalg.eigh(P[:3, :3] / mass - np.outer(centre, centre) if massive else np.zeros((3, 3)))
+    sizes = np.maximum(sizes, (THINNEST * extent) ** 2)
+    return mass, centre, np.linalg.cholesky((axes * sizes) @ axes.T)
+
+
+def _extent(regression: Regression, bodies: Int) -> Float:
+    """Extent (nb,) of each link, m; the typical length of the robot where the regression does not know it."""
+    spread = np.asarray(regression.spread)
+    typical = np.array([np.sqrt(spread[ten[4]] / spread[ten[0]]) for ten in bodies])
+    if regression.extent is None:
+        return typical
+    return np.array([regression.extent[regression.columns[ten[0]].owner] for ten in bodies])
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """Most probable coordinates.
+
+    x: (count,).    weights, effects: (g,) of the groups.    widening: (nb,) factors u of the links' widths.
+    ok: whether the solution converged.
+    """
+
+    x: Float
+    weights: Float
+    effects: Float
+    widening: Float
+    ok: bool
+
+
+def _solved(prior: Prior, regression: Regression, effects: Float) -> _Fit:
+    total, base, b = regression.factors.total, regression.base, regression.base.rank
+    size = 1.0 / np.sqrt(group_scale(total))
+    sigma, widening = START * size, np.ones(len(prior.bodies))
+    x = np.clip(np.zeros(prior.count), *prior.bounds())
+    weights, ok = 1.0 / sigma**2, False
+    for k in range(ROUNDS):
+        R = stack(total, base.independent, weights)
+        A, y = R[:b, :b] @ base.B, R[:b, b]
+        x, ok = _minimum(prior, A, y, prior.precision(widening, WEAK if k < FREE else 1.0), x)
+        theta, slope = prior.parameters(x)
+        sigma = np.maximum(residual_sigma(regression, base.reduce(theta)), FLOOR * size)
+        previous = np.concatenate([1.0 / weights, widening])
+        weights = 1.0 / (sigma**2 * (effects if k + 1 >= FREE else 1.0))
+        if k >= FREE:
+            widening = _most_probable_widening(prior, A @ slope, x, widening)
+        if k > FREE and np.abs(np.concatenate([1.0 / weights, widening]) / previous - 1.0).max() < CHANGED:
+            return _Fit(x, weights, effects, widening, ok)
+    return _Fit(x, weights, effects, widening, ok)
+
+
+def _most_probable_widening(prior: Prior, J: Float, x: Float, widening: Float) -> Float:
+    """Factors u (nb,) of the widths of links that make the data most probable, at least 1: MacKay's fixed point.
+
+    u^2 = (USUAL + sum x^2) / (USUAL + sum (1 - posterior over prior variance)), sums over the coordinates of a link.
+    """
+    weight = prior.precision(widening)
+    H = J.T @ J + np.diag(weight)
+    variance = np.diag(cho_solve(cho_factor(H, check_finite=False), np.eye(len(H)), check_finite=False))
+    links = slice(0, 10 * len(prior.bodies))
+    square = (x[links] ** 2).reshape(-1, 10).sum(axis=1)
+    known = (1.0 - weight * variance)[links].reshape(-1, 10).sum(axis=1)
+    return np.asarray(np.sqrt(np.maximum((USUAL + square) / (USUAL + known), 1.0)))
+
+
+def design_effects(regression: Regression, value: Float) -> tuple[Float, Float]:
+    """Number of samples that count as one in each group of equations, at least 1.
+
+    The variance of the blocks' scores over that of independent samples, corrected for the pull of each block on the
+    fit, in every direction of the equations.
+
+    Parameters
+    ----------
+    regression : Regression
+        Equations.
+    value : ndarray, shape (b,)
+        Base parameters.
+
+    Returns
+    -------
+    weak : ndarray, shape (g,)
+        Harmonic mean over the directions. Errors are least correlated in little determined ones, where priors matter.
+    mean : ndarray, shape (g,)
+        Mean over the directions, for intervals.
+
+    References
+    ----------
+    Kish 1965; Bell and McCaffrey 2002 (leverage).
+
+    """
+    factors = regression.factors
+    theta = full_vector(regression, value)
+    together = factors.independent()
+    effects = []
+    for g, factor in enumerate(factors.total):
+        columns = factor.columns
+        w = len(columns)
+        freedom = max(factor.count - w, 1)
+        noise = factor.residual_square(theta) / freedom
+        R = factor.R[:w, :w]
+        size = np.linalg.norm(R, axis=0)
+        kept = size > 0
+        values, vectors = np.linalg.eigh((R / np.where(kept, size, 1.0)).T @ (R / np.where(kept, size, 1.0)))
+        good = values > 1e-12 * values[-1]
+        inverse = (vectors[:, good] / np.sqrt(values[good])) / np.where(kept, size, np.inf)[:, None]
+        if not noise > 0 or not good.any():
+            effects.append((1.0, 1.0))
+            continue
+        own = Factors(
+            factors.group_names[g : g + 1],
+            factors.parameter_count,
+            tuple(replace(block, groups=(block.groups[g],)) for block in factors.blocks),
+        )
+        scores = BlockScores.of(own, columns, theta, inverse, np.ones(1)).grouped(together)
+        H = scores.information
+        expected = 1.0 - np.einsum("mij,mji->i", H, H)
+        each = np.maximum((scores.score**2).sum(axis=0) / (noise * np.maximum(expected, TESTED)), 1.0)
+        effects.append((float(1.0 / np.mean(1.0 / each)), float(np.mean(each))))
+    least, mean = np.array(effects).T
+    return least, mean
+
+
+def _minimum(prior: Prior, A: Float, y: Float, weight: Float, x: Float) -> tuple[Float, bool]:
+    """Least ||A theta(x) - y||^2 + weight x^2 within the bounds, by Gauss-Newton steps; whether they converged."""
+    lower, upper = prior.bounds()
+    theta, slope = prior.parameters(x)
+    rest = A @ theta - y
+    cost = float(rest @ rest + weight @ x**2)
+    damping = 0.0
+    for _ in range(STEPS):
+        J = A @ slope
+        H = J.T @ J + np.diag(weight)
+        gradient = J.T @ rest + weight * x
+        gained = False
+        for _ in range(12):
+            step = _bounded_step(H + damping * np.diag(np.diag(H)), gradient, lower - x, upper - x)
+            largest = np.abs(prior.widths[:, 0] * step[: 10 * len(prior.bodies)].reshape(-1, 10)[:, 0]).max(
+                initial=0.0
+            )
+            step = step * min(1.0, LARGEST_STEP / largest) if largest > 0 else step
+            new = np.clip(x + step, lower, upper)
+            theta, new_slope = prior.parameters(new)
+            new_rest = A @ theta - y
+            new_cost = float(new_rest @ new_rest + weight @ new**2)
+            if np.isfinite(new_cost) and new_cost <= cost:
+                gained = True
+                break
+            damping = max(10.0 * damping, 1e-4)
+        if not gained:
+            return x, True
+        change = cost - new_cost
+        x, slope, rest, cost = new, new_slope, new_rest, new_cost
+        damping = 0.1 * damping if damping > 1e-8 else 0.0
+        if change <= SETTLED * (1.0 + cost):
+            return x, True
+    return x, False
+
+
+def _bounded_step(H: Float, gradient: Float, lower: Float, upper: Float) -> Float:
+    """Minimum of step' H step / 2 + gradient' step between bounds, by an active set."""
+    n = len(gradient)
+    at_bound = np.zeros(n, dtype=np.int8)
+    step = np.zeros(n)
+    for _ in range(4 * n + 10):
+        free = at_bound == 0
+        step = np.where(at_bound < 0, lower, np.where(at_bound > 0, upper, 0.0))
+        if free.any():
+            right = -(gradient + H[:, ~free] @ step[~free])[free]
+            step[free] = cho_solve(
+                cho_factor(H[np.ix_(free, free)], check_finite=False), right, check_finite=False
+            )
+        low, high = free & (step < lower - 1e-12), free & (step > upper + 1e-12)
+        if low.any() or high.any():
+            at_bound[low], at_bound[high] = -1, 1
+            continue
+        force = H @ step + gradient
+        wrong = ((at_bound < 0) & (force < -1e-9)) | ((at_bound > 0) & (force > 1e-9))
+        if not wrong.any():
+            break
+        worst = int(np.argmax(np.where(wrong, np.abs(force) / np.sqrt(np.diag(H)), 0.0)))
+        at_bound[worst] = 0
+    return step
+
+
+def _estimate(
+    wanted: MAP, prior: Prior, regression: Regression, free: Estimate, fit: _Fit, effects: Float
+) -> Estimate:
+    base, factors = regression.base, regression.factors
+    theta, slope = prior.parameters(fit.x)
+    value = base.reduce(theta)
+    b = base.rank
+    D, precision = base.B @ slope, prior.precision(fit.widening)
+
+    def curvature(weights: Float) -> Float:
+        R = stack(factors.total, base.independent, weights)[:b, :b]
+        J = R @ D
+        root = solve_triangular(np.linalg.cholesky(J.T @ J + np.diag(precision)), D.T, lower=True)
+        return np.asarray(root.T @ root)
+
+    solved = curvature(fit.weights)
+    size = np.sqrt(np.diag(solved))
+    inverse = np.linalg.cholesky(solved / np.outer(size, size) + ROUNDING * np.eye(b)) * size[:, None]
+    blocks = BlockScores.of(factors, base.independent, full_vector(regression, value), inverse, fit.weights)
+    from_blocks = covariance_of(wanted.intervals, blocks.grouped(factors.independent()))
+    independent = fit.weights * fit.effects
+    covariance = curvature(independent / effects)
+    wider = np.sqrt(np.maximum(np.diag(from_blocks) / np.diag(covariance), 1.0))
+    spread = np.einsum("ij,ij->i", D / precision, D)
+    status = (
+        "most probable parameters: one sample of "
+        + ", ".join(
+            f"{effect:.0f} ({name})" for name, effect in zip(factors.group_names, fit.effects, strict=True)
+        )
+        + " is independent"
+    )
+    return replace(
+        free,
+        method=wanted.name,
+        value=value,
+        covariance=covariance * np.outer(wider, wider),
+        textbook_covariance=curvature(independent),
+        sigma=residual_sigma(regression, value),
+        weights=fit.weights,
+        parameters=theta,
+        status=Status(fit.ok, status),
+        prior_share=np.clip(np.diag(covariance) / spread, 0.0, 1.0),
+        prior_strength=1.0,
+        link_widths=prior.widths
+        * np.append(np.repeat(fit.widening[:, None], 3, 1), np.ones((len(fit.widening), 1)), 1),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """Uncertainty of full parameters near an estimate, (p, p) covariances.
+
+    Attributes
+    ----------
+    prior : ndarray, shape (p, p)
+        Without the log.
+    posterior : ndarray, shape (p, p)
+        With it, no less in the base parameters than the covariance of the estimate.
+
+    """
+
+    prior: Float
+    posterior: Float
+
+    @staticmethod
+    def of(estimate: Estimate, regression: Regression) -> Uncertainty:
+        """Uncertainty by the prior of the estimate, else the usual one, linearised at the estimate."""
+        base, theta = (
+            regression.base,
+            estimate.consistent if len(estimate.consistent) else estimate.parameters,
+        )
+        prior = Prior.of(MAP(), regression)
+        extent = _extent(regression, prior.bodies)
+        links = [
+            _split(theta[ten], np.asarray(regression.spread)[ten], size)
+            for ten, size in zip(prior.bodies, extent, strict=True)
+        ]
+        if links:
+            mass, centre, root = (np.array(values) for values in zip(*links, strict=True))
+            prior = replace(prior, mass=mass, centre=centre, root=root)
+        if len(estimate.link_widths):
+            prior = replace(prior, widths=np.asarray(estimate.link_widths))
+        slope = prior.parameters(np.zeros(prior.count))[1]
+        b = base.rank
+        A = stack(regression.factors.total, base.independent, estimate.weights)[:b, :b] @ base.B
+        J = A @ slope
+        H = J.T @ J + np.eye(prior.count)
+        after = slope @ cho_solve(cho_factor(H, check_finite=False), slope.T, check_finite=False)
+        gain = after @ base.B.T
+        in_base = base.B @ gain
+        # What the estimate's own covariance adds in the base parameters, carried to the full ones by the regression
+        # of full on base parameters.
+        carried = np.linalg.lstsq(in_base, gain.T, rcond=None)[0].T
+        values, vectors = np.linalg.eigh(np.asarray(estimate.covariance) - in_base)
+        wider = carried @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+        return Uncertainty(slope @ slope.T, after + wider @ wider.T)
