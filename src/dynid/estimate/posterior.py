@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.options import check_options, option
@@ -19,13 +19,13 @@ from dynid.spatial.inertia import pseudo_inertia
 
 # Least error of a joint's equations, as a share of its torque: no sensor chain is more exact.
 FLOOR = 0.002
-# Error of the first equations, as a share of the torque, while nothing is known of it.
-START = 0.05
-# Most solutions with new weights, and relative change of the weights at which they end. In the first FREE of them
-# priors of links are weak and samples count as independent: a poor start would raise the errors, and so keep the start.
-ROUNDS, CHANGED, FREE, WEAK = 30, 0.01, 2, 0.05
-# Gauss-Newton steps of a solution, their relative gain at the end, and the greatest change of a log mass in a step.
-STEPS, SETTLED, LARGEST_STEP = 200, 1e-8, 1.5
+# Most solutions with new weights, and relative change of the weights at which they end.
+ROUNDS, CHANGED = 100, 0.01
+# Most Newton steps of a solution, relative gain at their end, and greatest change of a log mass or size in one.
+STEPS, SETTLED, LARGEST_STEP = 20, 1e-7, 1.5
+# Most tries and least damping of a step; negative eigenvalue of the scaled Hessian beyond which it says nothing about
+# the minimum; and step of central differences.
+TRIES, LEAST_DAMPING, INDEFINITE, DIFFERENCE = 12, 1e-4, 0.1, 1e-4
 # Least standard deviation of a prior's mass distribution, as a share of the link's extent: a prior without volume would
 # be infinitely certain.
 THINNEST = 0.03
@@ -102,14 +102,8 @@ class MAP:
     def around(self, regression: Regression, free: Estimate) -> Estimate:
         """Most probable estimate, given the fit without a prior."""
         effects, mean_effects = design_effects(regression, free.value)
-        contradicted: frozenset[int] = frozenset()
-        while True:
-            prior = Prior.of(self, regression, contradicted)
-            fit = _solved(prior, regression, effects)
-            worse = contradicted | prior.contradicted(self, fit.widening)
-            if worse == contradicted:
-                return _estimate(self, prior, regression, free, fit, mean_effects)
-            contradicted = worse
+        prior, fit = _solved(self, regression, free.sigma, effects)
+        return _estimate(self, prior, regression, free, fit, mean_effects)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,16 +236,48 @@ class Prior:
         slope[self.others, rest] = self.scale
         return theta, slope
 
+    def coordinates(self, theta: Float) -> Float:
+        """Coordinates (count,) of parameters of links that can exist; the common scale is the mean of guessed ones."""
+        x = np.zeros(self.count)
+        common = 10 * len(self.bodies)
+        logs = np.zeros(len(self.bodies))
+        for i, ten in enumerate(self.bodies):
+            P = pseudo_inertia(theta[ten])
+            centre = P[:3, 3] / P[3, 3]
+            inside = np.linalg.solve(self.root[i], P[:3, :3] / P[3, 3] - np.outer(centre, centre))
+            T = np.linalg.cholesky(np.linalg.solve(self.root[i], inside.T))
+            half = 0.5 * self.widths[i, 2]
+            logs[i] = np.log(P[3, 3] / self.mass[i])
+            x[10 * i + 1 : 10 * i + 4] = (centre - self.centre[i]) / self.widths[i, 1]
+            x[10 * i + 4 : 10 * i + 10] = [
+                (np.log(T[row, column]) if row == column else T[row, column]) / half for row, column in _LOWER
+            ]
+        guessed = self.widths[:, 3] > 0
+        if guessed.any():
+            x[common] = logs[guessed].mean() / self.widths[guessed, 3].mean()
+        x[:common:10] = (logs - self.widths[:, 3] * x[common]) / self.widths[:, 0]
+        x[common + 1 :] = (theta[self.others] - self.middle) / self.scale
+        return np.clip(x, *self.bounds())
+
     def bounds(self) -> tuple[Float, Float]:
         """Lower and upper bounds (count,) of the coordinates."""
         free = np.full(self.count - len(self.others), np.inf)
         return np.concatenate([-free, self.lower]), np.concatenate([free, self.upper])
 
-    def precision(self, widening: Float, links: float = 1.0) -> Float:
-        """Weight (count,) of each squared coordinate: links / u^2 for those of links with factors u (nb,), else 1."""
+    def precision(self, widening: Float) -> Float:
+        """Weight (count,) of each squared coordinate: 1 / u^2 for those of links with factors u (nb,), else 1."""
         weight = np.ones(self.count)
-        weight[: 10 * len(self.bodies)] = np.repeat(links / widening**2, 10)
+        weight[: 10 * len(self.bodies)] = np.repeat(1.0 / widening**2, 10)
         return weight
+
+    def shortening(self, step: Float) -> float:
+        """Factor <= 1 with which no logarithm of a mass or a size changes by more than LARGEST_STEP in a step."""
+        links = step[: 10 * len(self.bodies)].reshape(-1, 10)
+        common = abs(step[10 * len(self.bodies)]) * self.widths[:, 3].max(initial=0.0)
+        logs = np.abs(
+            np.append(links[:, [0]] * self.widths[:, [0]], links[:, [4, 6, 9]] * self.widths[:, [2]], 1)
+        )
+        return float(LARGEST_STEP / max(LARGEST_STEP, logs.max(initial=0.0), common))
 
     def widened(self, widening: Float) -> Float:
         """Widths (nb, 4) with factors u (nb,) on those of single links."""
@@ -310,25 +336,31 @@ class _Fit:
     ok: bool
 
 
-def _solved(prior: Prior, regression: Regression, effects: Float) -> _Fit:
+def _solved(wanted: MAP, regression: Regression, sigma: Float, effects: Float) -> tuple[Prior, _Fit]:
+    """Most probable coordinates, and their prior; errors of the equations begin at `sigma` (g,)."""
     total, base, b = regression.factors.total, regression.base, regression.base.rank
-    size = 1.0 / np.sqrt(group_scale(total))
-    sigma, widening = START * size, np.ones(len(prior.bodies))
-    x = np.clip(np.zeros(prior.count), *prior.bounds())
-    weights, ok = 1.0 / sigma**2, False
-    for k in range(ROUNDS):
+    least = FLOOR / np.sqrt(group_scale(total))
+    contradicted: frozenset[int] = frozenset()
+    prior = Prior.of(wanted, regression)
+    x, widening = np.clip(np.zeros(prior.count), *prior.bounds()), np.ones(len(prior.bodies))
+    weights, ok = 1.0 / (np.maximum(sigma, least) ** 2 * effects), False
+    for _ in range(ROUNDS):
         R = stack(total, base.independent, weights)
         A, y = R[:b, :b] @ base.B, R[:b, b]
-        x, ok = _minimum(prior, A, y, prior.precision(widening, WEAK if k < FREE else 1.0), x)
+        x, ok = _minimum(prior, A, y, prior.precision(widening), x)
         theta, slope = prior.parameters(x)
-        sigma = np.maximum(residual_sigma(regression, base.reduce(theta)), FLOOR * size)
-        previous = np.concatenate([1.0 / weights, widening])
-        weights = 1.0 / (sigma**2 * (effects if k + 1 >= FREE else 1.0))
-        if k >= FREE:
-            widening = _most_probable_widening(prior, A @ slope, x, widening)
-        if k > FREE and np.abs(np.concatenate([1.0 / weights, widening]) / previous - 1.0).max() < CHANGED:
-            return _Fit(x, weights, effects, widening, ok)
-    return _Fit(x, weights, effects, widening, ok)
+        sigma = np.maximum(residual_sigma(regression, base.reduce(theta)), least)
+        before = np.concatenate([weights, widening])
+        weights, widening = 1.0 / (sigma**2 * effects), _most_probable_widening(prior, A @ slope, x, widening)
+        if not ok or np.abs(np.concatenate([weights, widening]) / before - 1.0).max() > CHANGED:
+            continue
+        worse = contradicted | prior.contradicted(wanted, widening)
+        if worse == contradicted:
+            break
+        contradicted = worse
+        prior = Prior.of(wanted, regression, contradicted)
+        x, widening = prior.coordinates(theta), np.where(prior.described, widening, 1.0)
+    return prior, _Fit(x, weights, effects, widening, ok)
 
 
 def _most_probable_widening(prior: Prior, J: Float, x: Float, widening: Float) -> Float:
@@ -338,11 +370,21 @@ def _most_probable_widening(prior: Prior, J: Float, x: Float, widening: Float) -
     """
     weight = prior.precision(widening)
     H = J.T @ J + np.diag(weight)
-    variance = np.diag(cho_solve(cho_factor(H, check_finite=False), np.eye(len(H)), check_finite=False))
+    size = np.sqrt(np.diag(H))
+    inverse = cho_solve(_scaled_root(H), np.diag(1.0 / size), check_finite=False)
     links = slice(0, 10 * len(prior.bodies))
     square = (x[links] ** 2).reshape(-1, 10).sum(axis=1)
-    known = (1.0 - weight * variance)[links].reshape(-1, 10).sum(axis=1)
+    known = (1.0 - weight * np.diag(inverse) / size)[links].reshape(-1, 10).sum(axis=1)
     return np.asarray(np.sqrt(np.maximum((USUAL + square) / (USUAL + known), 1.0)))
+
+
+def _scaled_root(H: Float) -> tuple[Float, bool]:
+    """Cholesky factor of a definite matrix scaled to unit diagonal, for `cho_solve`."""
+    size = np.sqrt(np.diag(H))
+    factor: tuple[Float, bool] = cho_factor(
+        H / np.outer(size, size) + ROUNDING * np.eye(len(H)), check_finite=False
+    )
+    return factor
 
 
 def design_effects(regression: Regression, value: Float) -> tuple[Float, Float]:
@@ -403,7 +445,11 @@ def design_effects(regression: Regression, value: Float) -> tuple[Float, Float]:
 
 
 def _minimum(prior: Prior, A: Float, y: Float, weight: Float, x: Float) -> tuple[Float, bool]:
-    """Least ||A theta(x) - y||^2 + weight x^2 within the bounds, by Gauss-Newton steps; whether they converged."""
+    """Least ||A theta(x) - y||^2 + weight x^2 within the bounds, by damped Newton steps; whether they converged.
+
+    Steps are those of Gauss and Newton where the Hessian is far from definite, scaled by the diagonal of its definite
+    part. Coordinates at a bound that the gradient pushes outwards rest in a step.
+    """
     lower, upper = prior.bounds()
     theta, slope = prior.parameters(x)
     rest = A @ theta - y
@@ -411,57 +457,60 @@ def _minimum(prior: Prior, A: Float, y: Float, weight: Float, x: Float) -> tuple
     damping = 0.0
     for _ in range(STEPS):
         J = A @ slope
-        H = J.T @ J + np.diag(weight)
+        definite = J.T @ J + np.diag(weight)
         gradient = J.T @ rest + weight * x
-        gained = False
-        for _ in range(12):
-            step = _bounded_step(H + damping * np.diag(np.diag(H)), gradient, lower - x, upper - x)
-            largest = np.abs(prior.widths[:, 0] * step[: 10 * len(prior.bodies)].reshape(-1, 10)[:, 0]).max(
-                initial=0.0
-            )
-            step = step * min(1.0, LARGEST_STEP / largest) if largest > 0 else step
-            new = np.clip(x + step, lower, upper)
-            theta, new_slope = prior.parameters(new)
-            new_rest = A @ theta - y
-            new_cost = float(new_rest @ new_rest + weight @ new**2)
-            if np.isfinite(new_cost) and new_cost <= cost:
-                gained = True
+        free = ~(((x <= lower) & (gradient > 0)) | ((x >= upper) & (gradient < 0)))
+        size = np.sqrt(np.diag(definite))[free]
+        definite = definite[np.ix_(free, free)] / np.outer(size, size)
+        curved = _curvature(prior, x, A.T @ rest)[np.ix_(free, free)] / np.outer(size, size)
+        values, vectors = np.linalg.eigh(definite + curved)
+        if values[0] < -INDEFINITE:
+            values, vectors = np.linalg.eigh(definite)
+        slopes = vectors.T @ (gradient[free] / size)
+        new, new_cost = x, cost
+        for _ in range(TRIES):
+            step = np.zeros(len(x))
+            step[free] = -vectors @ (slopes / (values + max(damping, LEAST_DAMPING - values[0]))) / size
+            candidate = np.clip(x + step * prior.shortening(step), lower, upper)
+            theta, candidate_slope = prior.parameters(candidate)
+            candidate_rest = A @ theta - y
+            candidate_cost = float(candidate_rest @ candidate_rest + weight @ candidate**2)
+            if candidate_cost <= cost:
+                new, slope, rest, new_cost = candidate, candidate_slope, candidate_rest, candidate_cost
                 break
-            damping = max(10.0 * damping, 1e-4)
-        if not gained:
-            return x, True
+            damping = 4.0 * max(damping, LEAST_DAMPING, LEAST_DAMPING - values[0])
         change = cost - new_cost
-        x, slope, rest, cost = new, new_slope, new_rest, new_cost
-        damping = 0.1 * damping if damping > 1e-8 else 0.0
+        x, cost = new, new_cost
+        damping = 0.25 * damping if damping > LEAST_DAMPING else 0.0
         if change <= SETTLED * (1.0 + cost):
             return x, True
     return x, False
 
 
-def _bounded_step(H: Float, gradient: Float, lower: Float, upper: Float) -> Float:
-    """Minimum of step' H step / 2 + gradient' step between bounds, by an active set."""
-    n = len(gradient)
-    at_bound = np.zeros(n, dtype=np.int8)
-    step = np.zeros(n)
-    for _ in range(4 * n + 10):
-        free = at_bound == 0
-        step = np.where(at_bound < 0, lower, np.where(at_bound > 0, upper, 0.0))
-        if free.any():
-            right = -(gradient + H[:, ~free] @ step[~free])[free]
-            step[free] = cho_solve(
-                cho_factor(H[np.ix_(free, free)], check_finite=False), right, check_finite=False
-            )
-        low, high = free & (step < lower - 1e-12), free & (step > upper + 1e-12)
-        if low.any() or high.any():
-            at_bound[low], at_bound[high] = -1, 1
-            continue
-        force = H @ step + gradient
-        wrong = ((at_bound < 0) & (force < -1e-9)) | ((at_bound > 0) & (force > 1e-9))
-        if not wrong.any():
-            break
-        worst = int(np.argmax(np.where(wrong, np.abs(force) / np.sqrt(np.diag(H)), 0.0)))
-        at_bound[worst] = 0
-    return step
+def _curvature(prior: Prior, x: Float, force: Float) -> Float:
+    """Second derivative (count, count) of force' theta(x) by central differences.
+
+    Links depend on their own coordinates and on the common one, so one coordinate of every link is moved at a time.
+    """
+    links = common = 10 * len(prior.bodies)
+    H = np.zeros((prior.count, prior.count))
+
+    def change(step: Float) -> Float:
+        return np.asarray(
+            force @ (prior.parameters(x + step)[1] - prior.parameters(x - step)[1]) / (2.0 * DIFFERENCE)
+        )
+
+    for k in range(10):
+        step = np.zeros(prior.count)
+        step[k:links:10] = DIFFERENCE
+        slopes = change(step)
+        for first in range(0, links, 10):
+            H[first : first + 10, first + k] = slopes[first : first + 10]
+    step = np.zeros(prior.count)
+    step[common] = DIFFERENCE
+    slopes = change(step)
+    H[: links + 1, common] = H[common, : links + 1] = slopes[: links + 1]
+    return 0.5 * (H + H.T)
 
 
 def _estimate(
@@ -476,8 +525,7 @@ def _estimate(
     def curvature(weights: Float) -> Float:
         R = stack(factors.total, base.independent, weights)[:b, :b]
         J = R @ D
-        root = solve_triangular(np.linalg.cholesky(J.T @ J + np.diag(precision)), D.T, lower=True)
-        return np.asarray(root.T @ root)
+        return _spread(J.T @ J + np.diag(precision), D)
 
     solved = curvature(fit.weights)
     size = np.sqrt(np.diag(solved))
@@ -510,6 +558,12 @@ def _estimate(
         link_widths=prior.widths
         * np.append(np.repeat(fit.widening[:, None], 3, 1), np.ones((len(fit.widening), 1)), 1),
     )
+
+
+def _spread(H: Float, D: Float) -> Float:
+    """D H^-1 D' of a definite matrix H."""
+    scaled = D / np.sqrt(np.diag(H))
+    return np.asarray(scaled @ cho_solve(_scaled_root(H), scaled.T, check_finite=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -550,8 +604,7 @@ class Uncertainty:
         b = base.rank
         A = stack(regression.factors.total, base.independent, estimate.weights)[:b, :b] @ base.B
         J = A @ slope
-        H = J.T @ J + np.eye(prior.count)
-        after = slope @ cho_solve(cho_factor(H, check_finite=False), slope.T, check_finite=False)
+        after = _spread(J.T @ J + np.eye(prior.count), slope)
         gain = after @ base.B.T
         in_base = base.B @ gain
         # What the estimate's own covariance adds in the base parameters, carried to the full ones by the regression
