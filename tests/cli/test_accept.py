@@ -192,9 +192,7 @@ def test_a_mended_log_is_good_and_an_accepted_one_says_so(run: Run, robot_file: 
     log = spoilt_log(robot_file, tmp_path / "log.parquet", tilted)
     call = ("identify", robot_file, log, "--no-auto", "--force", "--out", tmp_path / "run")
     first = run(*call).out.splitlines()[0]
-    assert first.startswith(
-        "DOUBTFUL: A doubt could invalidate this model. tilted-base: a base that leans by 5"
-    )
+    assert first.startswith("DOUBTFUL: A doubt could invalidate this model. tilted-base: a base tilted by 5")
     way = re.search(r"--gravity=([-\d.,e]+)", first)
     assert way
     assert np.linalg.norm([float(part) for part in way[1].split(",")]) == pytest.approx(9.81, rel=1e-3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.terms.residual_tests import Held
+from dynid.terms.residual_tests import FittedEffect
 from dynid.terms.torque_delay import TorqueDelay
 from dynid.testing import random_robot
 
@@ -17,7 +17,7 @@ def said(samples: list[float]) -> list[str]:
     """Notices of delays of the joints, in samples of the log; 0 = none."""
     sizes = {f"delay{j + 1}": (one / RATE, HALF) for j, one in enumerate(samples)}
     late = tuple(name for name, one in zip(ROBOT.joint_names, samples, strict=True) if one)
-    held = Held(ROBOT, sizes, RATE, 20.0, np.ones(ROBOT.n))
+    held = FittedEffect(ROBOT, sizes, RATE, 20.0, np.ones(ROBOT.n))
     return [one.text for one in TorqueDelay.words.notices(TorqueDelay(each=True, joints=late), held)]
 
 

@@ -40,7 +40,7 @@ def test_the_delay_is_measured_and_nothing_else_is_blamed(joint: int, seconds: f
     way, order = ("late", "after") if seconds > 0 else ("early", "before")
     # The column carries no load: of its torque only friction and inertia turn, and those at reversals.
     assert own[0].title.endswith(f"torque is {way}" if joint else f"torque reverses {order} velocity")
-    assert ("Friction that builds up" in own[0].advice) == (joint == 0)
+    assert ("friction that builds up" in own[0].advice) == (joint == 0)
     assert "torque_delay" in own[0].advice
     reported = float(own[0].text.split(" ")[1])
     assert reported == pytest.approx(1e3 * abs(seconds), rel=0.3)

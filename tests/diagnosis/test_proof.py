@@ -21,7 +21,7 @@ from dynid.diagnosis.proof import (
 )
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import sign_readings
-from dynid.terms.gravity_tilt import find_tilt, turned
+from dynid.terms.gravity_tilt import find_tilt, rotated
 from dynid.terms.residual_tests import Declared
 from dynid.testing import TrueMotion, analysis_of, small_arm
 from dynid.testing.machines import tilted
@@ -162,6 +162,6 @@ def first(analysis: ResidualAnalysis, rows: int) -> dict[str, Float]:
 def test_a_turned_vector_keeps_its_length() -> None:
     vector = np.array([0.0, 0.0, -9.81])
     for angle in (0.0, 0.3, 2.0):
-        found = turned(vector, angle * np.array([0.6, 0.8, 0.0]))
+        found = rotated(vector, angle * np.array([0.6, 0.8, 0.0]))
         assert np.linalg.norm(found) == pytest.approx(9.81)
         assert found @ vector == pytest.approx(9.81**2 * np.cos(angle))

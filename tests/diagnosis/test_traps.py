@@ -28,7 +28,7 @@ from dynid.spatial import from_com
 from dynid.terms import DriveGain, RigidBody, Terms, TermWords, Viscous
 from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.gain import heaviness, size_against_description
-from dynid.terms.gravity_tilt import across, find_tilt
+from dynid.terms.gravity_tilt import find_tilt, perpendicular
 from dynid.terms.payload import find_load
 from dynid.terms.residual_tests import FeatureGroup, Hypothesis
 from dynid.terms.torque_delay import find_delay
@@ -249,7 +249,7 @@ def test_an_upright_base_is_not_leaning() -> None:
 
 def test_directions_across_gravity() -> None:
     for g in (np.array([0.0, 0.0, -9.81]), np.array([1.0, -2.0, 0.5])):
-        u, v = across(g)
+        u, v = perpendicular(g)
         frame = np.stack([u, v, g / np.linalg.norm(g)])
         np.testing.assert_allclose(frame @ frame.T, np.eye(3), atol=1e-12)
 

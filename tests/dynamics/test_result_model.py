@@ -45,5 +45,5 @@ def test_its_torque_is_what_the_result_predicts(result: dynid.Result) -> None:
 
 def test_it_names_what_it_cannot_hold() -> None:
     model = fitted(PLAIN + PositionFriction(3.0)).model
-    assert model.left_out == ("position_friction but for its mean over the positions of the log",)
-    assert "left out: position_friction but" in repr(model)
+    assert model.left_out == ("position_friction except its mean over the positions of the log",)
+    assert "left out: position_friction except" in repr(model)

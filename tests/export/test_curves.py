@@ -133,7 +133,7 @@ def test_what_is_left_out_of_friction_at_motors_is_named() -> None:
     waves = PositionFriction(2.0, positions=((0.0, 0.1), (0.0, 0.1)))
     terms = Terms((RigidBody(), OnMotor(waves)))
     model = ExportModel.of_terms(robot, terms, np.ones(len(terms.columns(robot))))
-    assert model.left_out == ("position_friction but for its mean over the positions of the log",)
+    assert model.left_out == ("position_friction except its mean over the positions of the log",)
     assert len(model.mixed) == 2
 
 

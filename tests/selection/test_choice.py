@@ -182,7 +182,7 @@ def test_a_leaning_base_is_reported(tmp_path: Path, degrees: float) -> None:
         assert half < 0.3 * np.linalg.norm(turn)
     reported = found.diagnostics.doubts if degrees > 1.0 else found.diagnostics.warnings
     (one,) = [one for one in reported if one.identifier == "tilted-base"]
-    assert "leans by" in one.text
+    assert "tilted by" in one.text
 
 
 def test_friction_that_a_log_does_not_show_stays(tmp_path: Path) -> None:

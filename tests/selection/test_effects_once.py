@@ -112,7 +112,7 @@ def test_the_diagnosis_names_what_plain_models_lack() -> None:
 
     found = [one for one in diagnose(analysis_of(small_arm(), effect)) if one.joint == "shoulder"]
     assert "saturating_viscous" in found[0].advice
-    assert "flattens" in found[0].text
+    assert "saturates" in found[0].text
 
 
 def test_a_zero_that_the_model_holds_is_reported(askew: Identification) -> None:

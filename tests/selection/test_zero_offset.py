@@ -16,7 +16,7 @@ from dynid.signals import Samples
 from dynid.terms import RigidBody, Term
 from dynid.terms.forms import torque_of
 from dynid.terms.nominal import Nominal
-from dynid.terms.residual_tests import Held
+from dynid.terms.residual_tests import FittedEffect
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import TermContract, random_inertia, random_robot
 from tests.selection.arm import identified, torque
@@ -141,7 +141,7 @@ def test_a_zero_offset_is_a_warning_without_proof_and_a_large_one_says_what_else
     degrees_off: float, half: float, large: bool
 ) -> None:
     robot = random_robot(5, 3, 0.0)
-    held = Held(robot, {"zq2": (np.radians(degrees_off), np.radians(half))}, 100.0, 60.0, np.ones(3))
+    held = FittedEffect(robot, {"zq2": (np.radians(degrees_off), np.radians(half))}, 100.0, 60.0, np.ones(3))
     (notice,) = ZeroOffset.words.notices(ZeroOffset(joints=(robot.joint_names[1],)), held)
     assert (notice.finding.level, notice.lesser) == (Level.DOUBT, Level.WARNING)
     assert "position.offset" in notice.finding.advice

@@ -115,7 +115,7 @@ def test_waves_are_exported_as_their_mean_over_the_positions_of_the_log() -> Non
         (j, MotionBasis.SIGN, 0.01) for j in range(3)
     ]
     np.testing.assert_allclose([one.value for one in on], mean, rtol=1e-6)
-    assert left == LeftOut("position_friction but for its mean over the positions of the log")
+    assert left == LeftOut("position_friction except its mean over the positions of the log")
     assert exported_parts(PositionFriction(3.0), ROBOT, theta) is None
     # What goes on beyond the log has no mean worth the name.
     (on,) = Terms((PositionFriction((10.0, 7.0, 13.0)),)).within(ROBOT, EXTENT)
@@ -123,7 +123,7 @@ def test_waves_are_exported_as_their_mean_over_the_positions_of_the_log() -> Non
     assert isinstance(mean, OnJoint)
     assert (mean.joint, left) == (
         1,
-        LeftOut("position_friction but for its mean over the positions of the log"),
+        LeftOut("position_friction except its mean over the positions of the log"),
     )
     (everywhere,) = Terms((PositionFriction(50.0),)).within(ROBOT, EXTENT)
     assert exported_parts(everywhere, ROBOT, theta) == (LeftOut("position_friction"),)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from dynid.signals import Samples
 from dynid.signals.samples import WithPast, turning_points
 from dynid.terms import (
     AsymmetricCoulomb,
+    Coefficient,
     Coulomb,
     CurveTerm,
     FrictionChoice,
@@ -25,6 +27,7 @@ from dynid.terms import (
     PolynomialFriction,
     PositionFriction,
     Presliding,
+    Shape,
     Sigmoid,
     SmoothCoulomb,
     Stribeck,
@@ -239,6 +242,26 @@ def test_terms_can_be_kept_to_some_joints() -> None:
         )
     with pytest.raises(UsageError, match="joint 'x'"):
         Viscous(joints=("x",)).columns(robot)
+
+
+@dataclass(frozen=True)
+class Arctangent(CurveTerm):
+    """A curve as a plug-in writes it, without checks."""
+
+    bend: float | tuple[float, ...] | None = None
+    name: str = "arctangent"
+    coefficients = (Coefficient("fa", "N m", "N"),)
+    shapes = (Shape("bend", "rad/s", "m/s", 0.1),)
+
+    def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
+        return np.asarray(np.arctan(samples.dq[:, joint] / shape[0]))[None, :]
+
+
+@pytest.mark.parametrize("bend", [-1.0, (0.1, 0.0), float("nan"), [0.1, -2.0]])
+def test_shapes_of_a_plug_in_are_checked(bend: Any) -> None:
+    with pytest.raises(UsageError, match=r"shape-values.*bend = .* of term 'arctangent'.* > 0"):
+        Arctangent(bend)
+    assert Arctangent((0.1, 0.2)).bend == (0.1, 0.2)
 
 
 def test_one_form_on_several_joints_becomes_one_term() -> None:

@@ -16,7 +16,7 @@ from dynid.terms.drift import Drift
 from dynid.terms.gain import GainError
 from dynid.terms.gravity_tilt import GravityTilt
 from dynid.terms.payload import find_load
-from dynid.terms.residual_tests import BodyParameters, Declared, Held
+from dynid.terms.residual_tests import BodyParameters, Declared, FittedEffect
 from dynid.terms.torque_delay import TorqueDelay, find_long_lag, lag_in_words
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import random_inertia, random_robot
@@ -27,7 +27,9 @@ from dynid.testing import random_inertia, random_robot
 def test_a_tilt_is_told_beyond_its_interval(axis: str, degrees: float, half: float) -> None:
     robot = random_robot(1, 3)
     sizes = {f"tilt{axis}": (np.radians(degrees), np.radians(half))}
-    notices = list(GravityTilt.words.notices(GravityTilt(), Held(robot, sizes, 100.0, 20.0, np.ones(3))))
+    notices = list(
+        GravityTilt.words.notices(GravityTilt(), FittedEffect(robot, sizes, 100.0, 20.0, np.ones(3)))
+    )
     assert len(notices) == (abs(degrees) - half > 0.5)
     for notice in notices:
         assert notice.declared is not None
@@ -36,7 +38,7 @@ def test_a_tilt_is_told_beyond_its_interval(axis: str, degrees: float, half: flo
         turn = np.cross(robot.gravity, gravity) / 9.81**2
         assert np.linalg.norm(gravity) == pytest.approx(9.81)
         assert turn["xy".index(axis)] == pytest.approx(np.sin(np.radians(degrees)))
-        assert f"leans by {abs(degrees):.2g} +- {half:.1g} degrees" in notice.finding.text
+        assert f"tilted by {abs(degrees):.2g} +- {half:.1g} degrees" in notice.finding.text
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,9 @@ def test_a_tilt_is_told_beyond_its_interval(axis: str, degrees: float, half: flo
 def test_a_gain_is_told_beyond_its_interval_and_doubted_over_a_tenth(value: float, half: float) -> None:
     robot = random_robot(1, 3)
     notices = list(
-        GainError.words.notices(GainError(), Held(robot, {"dg2": (value, half)}, 100.0, 20.0, np.ones(3)))
+        GainError.words.notices(
+            GainError(), FittedEffect(robot, {"dg2": (value, half)}, 100.0, 20.0, np.ones(3))
+        )
     )
     assert len(notices) == (abs(value) - half > 0.03)
     for notice in notices:
@@ -115,14 +119,14 @@ def test_a_zero_is_told_beyond_its_interval_in_units_of_its_joint(
     joint = [bool(one) for one in robot.prismatic].index(slides)
     unit = 1e-3 if slides else np.pi / 180.0
     sizes = {f"zq{joint + 1}": (value * unit, half * unit)}
-    notices = list(ZeroOffset.words.notices(ZeroOffset(), Held(robot, sizes, 100.0, 20.0, np.ones(3))))
+    notices = list(
+        ZeroOffset.words.notices(ZeroOffset(), FittedEffect(robot, sizes, 100.0, 20.0, np.ones(3)))
+    )
     sure = abs(value) - half
     assert len(notices) == (sure > (1.0 if slides else 0.5))
     for notice in notices:
         assert f"{value:.2g} +- {half:.1g} {'mm' if slides else 'degrees'}" in notice.finding.text
-        assert ("No encoder is mounted so far off" in notice.finding.advice) == (
-            sure > (20.0 if slides else 10.0)
-        )
+        assert ("too large for an encoder" in notice.finding.advice) == (sure > (20.0 if slides else 10.0))
 
 
 @pytest.mark.parametrize(("rate", "half", "seconds"), [(0.4, 0.01, 1800.0), (-0.4, 0.3, 7200.0)])
@@ -131,7 +135,7 @@ def test_a_drift_is_told_by_its_share_of_the_torque_over_the_log(
 ) -> None:
     robot = random_robot(1, 3, 0.0)
     torque = np.array([1.0, 8.0, 1.0])
-    held = Held(robot, {"fd2": (rate, half)}, 100.0, seconds, torque)
+    held = FittedEffect(robot, {"fd2": (rate, half)}, 100.0, seconds, torque)
     change = rate * seconds / 3600.0
     (notice,) = Drift.words.notices(Drift(), held)
     assert f"{change:.3g} +- {half * seconds / 3600.0:.1g} N m" in notice.text
@@ -158,7 +162,7 @@ def test_a_lag_is_told_beyond_a_sample_and_doubted_beyond_five(
     robot, rate = random_robot(1, 3), 250.0
     term = TorqueDelay(each=each)
     (name, *_) = [column.name for column in term.columns(robot)]
-    held = Held(robot, {name: (samples / rate, half / rate)}, rate, 20.0, np.ones(3))
+    held = FittedEffect(robot, {name: (samples / rate, half / rate)}, rate, 20.0, np.ones(3))
     notices = list(term.words.notices(term, held))
     assert len(notices) == (abs(samples) - half > 1.0)
     for notice in notices:

@@ -170,7 +170,7 @@ def test_a_delay_about_itself_is_a_shift_of_each_late_joint() -> None:
 
 
 def test_delays_to_be_about_are_one_a_parameter() -> None:
-    with pytest.raises(UsageError, match="2 delays to be about"):
+    with pytest.raises(UsageError, match="2 delays in about"):
         torque_of(TorqueDelay(BODIES, about=(0.01, 0.02)), ROBOT, smooth_samples(ROBOT, 20), np.ones(1))
     with pytest.raises(UsageError, match="delay-about"):
         TorqueDelay(BODIES, about=(np.nan,))

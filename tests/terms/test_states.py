@@ -41,7 +41,7 @@ def test_channels_are_of_every_state_or_the_same_for_all() -> None:
     for given in (np.arange(4.0), 2.0, [2.0]):
         found, _ = states(robot, terms, *motion, extra={"gripper": given})
         np.testing.assert_array_equal(found.extra["gripper"], np.broadcast_to(given, 4))
-    with pytest.raises(UsageError, match="channel 'gripper' of 3 values; expected 4"):
+    with pytest.raises(UsageError, match="channel 'gripper' with 3 values; expected 4"):
         states(robot, terms, *motion, extra={"gripper": np.zeros(3)})
     with pytest.raises(UsageError, match="missing-channel"):
         states(robot, terms, *motion)

@@ -240,9 +240,9 @@ def test_a_missing_channel_says_how_to_map_it() -> None:
 
 
 def test_names_of_joints_and_bodies_are_checked() -> None:
-    with pytest.raises(UsageError, match="joint 'elbow' of a term"):
+    with pytest.raises(UsageError, match="joint 'elbow'"):
         ChannelTorque("u", "elbow").columns(ROBOT)
-    with pytest.raises(UsageError, match="body 'hand'"):
+    with pytest.raises(UsageError, match="'hand'"):
         known_torque(KnownPayload(LOAD, body="hand"), ROBOT, smooth_samples(ROBOT, 10))
     for inertia in (LOAD[:9], (np.nan, *LOAD[1:])):
         with pytest.raises(UsageError, match="ten finite numbers"):

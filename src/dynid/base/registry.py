@@ -66,7 +66,7 @@ def lazily(
 __version__ = "0.1.0"
 
 
-# Kinds by name: built-in kinds, those registered by a program or a named plug-in, and those of installed packages.
+# Kinds by name: built in, registered by a program or a named plug-in, or from installed packages.
 #
 # A name is looked up in this order. A plug-in is not imported before its name is used.
 

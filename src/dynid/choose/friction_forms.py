@@ -27,7 +27,7 @@ from dynid.terms.curve import (
     with_shape_table,
 )
 from dynid.terms.exports import EVERYWHERE, STANDS, JointMotion
-from dynid.terms.forms import alternatives, held_term
+from dynid.terms.forms import alternatives, inner_term
 from dynid.terms.friction import WIDTH, direction
 from dynid.terms.friction_shapes import MOST_WAVES
 from dynid.terms.term import Term, Terms, joint_indices, joints_of, narrowed
@@ -367,7 +367,7 @@ def _tried(terms: Terms, motion: JointMotion, search: Search) -> Iterator[Terms]
     for term in terms:
         table = shape_table(term, search.robot) if isinstance(term, ShapedTerm) else np.zeros(0)
         if isinstance(term, ShapedTerm) and np.isnan(table).any():
-            tried = [np.where(np.isnan(table), one, table) for one in tried_shapes(held_term(term), motion)]
+            tried = [np.where(np.isnan(table), one, table) for one in tried_shapes(inner_term(term), motion)]
             options.append([with_shape_table(term, one) for one in tried])
         else:
             options.append([term])

@@ -21,7 +21,7 @@ from dynid.signals.parallel import SideBySide
 from dynid.signals.samples import REACH, Samples
 from dynid.terms.curve import ShapedTerm, followed, of_joints, range_of, shapes_of, starts, with_shape_table
 from dynid.terms.exports import JointMotion
-from dynid.terms.forms import held_term
+from dynid.terms.forms import inner_term
 from dynid.terms.term import Terms
 
 # Share of a joint's squared velocities below which it did not move that way.
@@ -388,7 +388,7 @@ class Scale:
     @staticmethod
     def of(term: ShapedTerm, motion: JointMotion, free: Bool) -> Scale:
         """From the term's bounds for a motion."""
-        low, high = range_of(held_term(term), motion)[free].T
+        low, high = range_of(inner_term(term), motion)[free].T
         return Scale(low, high, np.array([shape.positive for shape in shapes_of(term)])[free], free)
 
     def value(self, u: Float) -> Float:
@@ -476,7 +476,7 @@ def variable_projection(
 
     if start.fresh:
         rng = np.random.default_rng(seed)
-        points = [scale.unit(shape) for shape in starts(held_term(term), motion)]
+        points = [scale.unit(shape) for shape in starts(inner_term(term), motion)]
         points += [rng.uniform(0.05, 0.95, len(scale.low)) for _ in range(RANDOM_STARTS)]
         costs = [float(np.sum(residual(point) ** 2)) for point in points]
         points = [points[i] for i in np.argsort(costs, kind="stable")[:REFINED]]

@@ -14,7 +14,7 @@ from dynid.diagnosis.masking import Bursts, Saturation
 from dynid.diagnosis.proof import CHANCE, RIVALS, EffectTest, Proof, feature_groups, prove, reading
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.resonance import GearRipple, Resonance
-from dynid.terms.residual_tests import Declared, Held, Hypothesis, Rival
+from dynid.terms.residual_tests import Declared, FittedEffect, Hypothesis, Rival
 from dynid.terms.term import CATALOGUE
 
 
@@ -95,7 +95,7 @@ def report_held_effects(analysis: ResidualAnalysis, diagnostics: Diagnostics) ->
         )
     }
     seconds = _seconds(analysis.residuals.t)
-    held = Held(
+    held = FittedEffect(
         analysis.robot, sizes, analysis.source_rate, seconds, analysis.torque_rms, analysis.shows_later
     )
     # What the residuals gave away already is not reported a second time.

@@ -47,7 +47,7 @@ def central_slopes(function: Callable[[Float], Float], x: Float) -> Float:
 
 
 def smooth_friction_slopes(viscous: Float, coulomb: Float, width: Float, dq: Float) -> Float:
-    """Derivatives of viscous dq + coulomb tanh(dq / width) by dq; those of a plain sign are zero.
+    """Derivatives of viscous dq + coulomb tanh(dq / width) by dq; that of a sign without width is zero.
 
     Parameters
     ----------
@@ -518,8 +518,8 @@ class Dynamics:
     ) -> tuple[Float, Float, Float]:
         """Derivatives of torque by q, dq and ddq, [i, j] = d tau_i / d x_j; the last one is M.
 
-        Those of rigid links, viscous and Coulomb friction are exact; those of friction curves, coupled drives and a
-        tilted base are central differences.
+        For rigid links, viscous and Coulomb friction they are exact; for friction curves, coupled drives and a tilted
+        base they are central differences.
 
         Parameters
         ----------

@@ -509,7 +509,7 @@ class Among:
     known: Bool
 
     def with_unobserved(self, A: Float, theta: Float) -> Float:
-        """Parameters (p,) with those of joints that no equation (r, p) contains exactly at their priors.
+        """Parameters (p,), exactly at their priors for joints that no equation (r, p) contains.
 
         Such are friction and rotor of a joint without effort: the tolerance of a solver would leave small values.
         """

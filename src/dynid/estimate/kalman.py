@@ -424,8 +424,8 @@ FILTERS: dict[str, type[JointFilter]] = {
 # s on one core of 2020, measured on random chains of 2 to 14 joints and on arm7, to a factor of two. In the native
 # kernel: equations per coordinate, and products with the covariance per coordinate and square of its length.
 COMPILED_COORDINATE, COMPILED_PRODUCT = 1.5e-6, 1e-9
-# s in NumPy: a step, its linearisation, and each propagated point. The last two grow with the model, and are those of 7
-# coordinates and 69 parameters.
+# s in NumPy: a step, its linearisation, and each propagated point. The last two grow with the model; the values were
+# measured with 7 coordinates and 69 parameters.
 STEP, LINEARISATION, POINT, USUAL_COORDINATES, USUAL_PARAMETERS = 1.5e-3, 1.5e-3, 2e-5, 7, 69
 # Factor if the equations of motion are computed in NumPy too.
 NUMPY_KERNEL = 5.0

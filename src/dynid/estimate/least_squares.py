@@ -509,7 +509,7 @@ class Joined:
     name: str = "one_shot"
 
     def fit(self, regression: Regression) -> Estimate:
-        """Fit both; groups, leverages and degrees of freedom of the result are those of the log."""
+        """Fit both; groups, leverages and degrees of freedom of the result refer to the log."""
         factors = regression.factors
         joined = side_by_side(factors, self.further.select(regression.base.mask))
         estimate = self.inner.fit(replace(regression, factors=joined))

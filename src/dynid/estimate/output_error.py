@@ -254,8 +254,8 @@ class CLOE(ClosedLoopFit):
 class CLIE(ClosedLoopFit):
     """Closed-loop input error, min sum ||(tau - u)_j / sigma_j||^2, with the torque u under the feedback of `DIDIM`.
 
-    tau - u = -kp (q - q_s) - kd (dq - dq_s): positions and velocities are weighted as by the controller, those of the
-    motors if joints are elastic. Torque shows a spring only through the motion of the link, so the interval of its
+    tau - u = -kp (q - q_s) - kd (dq - dq_s): positions and velocities (of the motors if joints are elastic) have the
+    weights of the controller. Torque shows a spring only through the motion of the link, so the interval of its
     stiffness is several times as wide as with deflections.
 
     References
@@ -289,7 +289,7 @@ class OE:
 
     Every segment has its own initial state, which is eliminated exactly from each linearised round, so that errors do
     not accumulate beyond a segment. Errors are weighted as the torque that causes them: M(q) (q - q_s) / sigma, with M
-    and each joint's sigma those of the first parameters.
+    and each joint's sigma at the initial parameters.
 
     Parameters
     ----------
@@ -402,7 +402,7 @@ def piece_of_run(
     slope: Float,
     target: Float,
 ) -> Piece:
-    """Derivatives and target of a batch as equations, filtered and decimated like those of the log.
+    """Derivatives and target of a batch as equations, with the filter and decimation of the log.
 
     Parameters
     ----------

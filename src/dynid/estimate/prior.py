@@ -108,7 +108,7 @@ def rotors_known(columns: tuple[Column, ...]) -> Int:
 
 
 def prior_pull(known: Bool, strength: float) -> Float:
-    """Weight (p,) of the prior of each parameter, where those of known inertias have the weight `strength`.
+    """Weight (p,) of the prior of each parameter: `strength` for known inertial parameters.
 
     All that the prior (URDF) does not give stays free: its weight is at most FAINT.    known: (p,) `inertia_known`.
     """
@@ -129,8 +129,8 @@ def likely_bodies(
 ) -> Float:
     """Priors with likely values for links that the prior (URDF) does not give.
 
-    Such a link has the typical mass of `spread`, its centre halfway to the joints that it carries, and second moments
-    of a rod up to there plus those of a ball with GYRATION of the typical length.
+    Such a link has the typical mass of `spread`, its centre halfway to the joints that it carries, and the second
+    moments of a rod up to there plus a ball with GYRATION of the typical length.
 
     Parameters
     ----------

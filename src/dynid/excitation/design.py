@@ -39,7 +39,7 @@ SMOOTHNESS = 8
 # Degree of the power mean of variances: high enough that the worst parameter dominates, low enough that all count.
 LEADING = 4
 # Weight of the condition number relative to the mean deviation, and degree of its power means. From 1.5 to 2 the
-# condition number falls by 2 to 8 %, mean errors rise by at most 3 % and those of the worst parameter by 14 %; see
+# condition number falls by 2 to 8 %, mean errors rise by at most 3 % and the error of the worst parameter by 14 %; see
 # benchmarks/excitation.py.
 PROPORTION, SHARPNESS = 2.0, 32
 # Least singular value relative to the largest, so that inverses stay finite.

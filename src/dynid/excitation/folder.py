@@ -444,7 +444,7 @@ def _text(path: Path, text: str) -> None:
 
 # Points of curves, and condition number above which criteria say nothing and are not shown.
 POINTS, ALL_TOLD = 1500, 1e6
-# Number of distance curves shown: those of the closest pairs.
+# Number of distance curves shown, of the closest pairs.
 MOST_PAIRS = 6
 _FLOOR, _ROOM = "floor", "arm - "
 # Half size of the visible room, in radii of a ball around the moving robot.

@@ -256,7 +256,7 @@ def stretches(trajectory: Trajectory, rate: float = RATE) -> Iterator[tuple[Samp
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The lines of one term among those of a regressor.
+    """Select the lines of one term from a regressor.
 
     rows: (k,) their rows.    joints: (k,) joint of each.    columns: (k,) parameter within the term.
     slots: (P, 10) rows by pair of link and joint and by parameter, for rigid bodies whose joints all move freely.

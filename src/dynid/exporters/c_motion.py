@@ -25,7 +25,7 @@ def declarations(prefix: str) -> list[str]:
 
 
 def functions(model: ExportModel, prefix: str) -> list[str]:
-    """Lines for the source, after those of torque."""
+    """Lines for the source, after the lines of the torque function."""
     slopes = [*([] if model.tilt is None else _tilt(model)), *_spring_slopes(model)]
     motion = (
         _text("motion.c").replace("SLOPES", "".join(slopes)).replace("ENERGY", "".join(_spring_energy(model)))

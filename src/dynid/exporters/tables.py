@@ -84,7 +84,7 @@ def read_model_json(path: str | Path) -> tuple[RobotModel, Terms, Float]:
 
 
 def table(model: ExportModel, order: str) -> bytes:
-    """CSV with one row per link: ten inertial parameters in Khalil's or pinocchio's order, then those of its joint."""
+    """CSV with one row per link: ten inertial parameters in Khalil's or pinocchio's order, then its joint."""
     robot = model.robot
     symbols = KHALIL if order == "khalil" else PINOCCHIO
     text = io.StringIO()

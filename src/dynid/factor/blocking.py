@@ -336,7 +336,7 @@ GAP = 3.0
 
 @dataclass(frozen=True)
 class Stretches:
-    """Runs of consecutive samples that are a share of a log; those of a smaller share lie within those of a larger one.
+    """Runs of consecutive samples that are a share of a log; runs of a smaller share are parts of runs of a larger one.
 
     Attributes
     ----------

@@ -168,7 +168,7 @@ class Entropic:
 
     @cached_property
     def squared(self) -> Bool:
-        """Parameters (p,) whose distance is a square: all but those of links and rotors."""
+        """Mask (p,) of parameters whose distance is a square: all except inertial parameters and rotors."""
         mask = self.others.copy()
         mask[self.rotors] = False
         return mask
@@ -370,7 +370,7 @@ class _Bounds:
     """Functions f >= 0 (b,): half-spaces rows theta - edge, positivity of rotors, then cones.
 
     rows, edge: (l, p) and (l,).    turned: (l, p) rows over the unknowns u.
-    own: (b,) weights of logarithms that are part of the distance, those of rotors; 0 = a limit.
+    own: (b,) weights of logarithms that are part of the distance (of rotors); 0 = a limit.
     place: (b,) index of the half-space; -1 = a rotor or a cone.
     equations: (e, p) over the unknowns.
     """
@@ -545,12 +545,12 @@ class CentralPath:
         return np.concatenate([P, P[bounded] - self._region.margin[bounded, None, None] * np.eye(4)])
 
     def _matrix_weights(self) -> Float:
-        """Weights (nb + nm,) of the logarithms of the matrices: those of the distance, and decreasing ones."""
+        """Weights (nb + nm,) of the logarithms of the matrices: of the distance, then decreasing ones of the limits."""
         fading = np.full(len(self._region.bounded), self._sharp * self._heaviest)
         return np.append((1.0 - BARRIER) * self._problem.of_bodies, fading) * self._ease
 
     def _bound_weights(self) -> Float:
-        """Weights (b,) of the logarithms of the bounds: those of rotors, which stay, and decreasing ones."""
+        """Weights (b,) of the logarithms of the bounds: constant for rotors, decreasing for limits."""
         rotor_weights = self._bounds.own
         return np.asarray(
             self._ease * np.where(rotor_weights > 0, rotor_weights, self._sharp * self._heaviest)
@@ -568,7 +568,7 @@ class CentralPath:
         return np.asarray(inverse @ BASIS @ inverse.transpose(0, 1, 3, 2))
 
     def _repeat_bounded(self, of_bodies: Float) -> Float:
-        """Values of the links, with those of links with a margin repeated."""
+        """Values of all links, followed by the values of the links with a margin again."""
         return np.concatenate([of_bodies, of_bodies[self._region.bounded]])
 
     def _sum_per_body(self, of_matrices: Float) -> Float:
@@ -645,7 +645,7 @@ class CentralPath:
 
 
 def _inside_bounds(problem: Entropic, sides: HalfSpaces, first: Float) -> Float:
-    """Parameters (p,) with those of no link moved well inside their bounds."""
+    """Move the parameters (p,) that belong to no link well inside their bounds."""
     low, high = np.full(len(first), -np.inf), np.full(len(first), np.inf)
     for row, j, value in zip(sides.rows, sides.index.tolist(), sides.value.tolist(), strict=True):
         if j >= 0 and problem.others[j]:

@@ -423,7 +423,7 @@ def _solved(task: Task) -> tuple[Float, Certificate]:
 
 
 def _whitened_program(task: Task) -> tuple[Answer, Float]:
-    # Unknowns: those of `Whitened`, and those of the entropic distance.
+    # Unknowns: as in `Whitened`, then the unknowns of the entropic distance.
     p, program = len(task.spread), task.whitened
     data, prior, T = program.data, program.prior * task.pulled[:, None], program.T
     q, blocks = task.cones(p)
@@ -435,8 +435,8 @@ def _whitened_program(task: Task) -> tuple[Answer, Float]:
 
 
 def _residual_program(task: Task) -> tuple[Answer, Float]:
-    # Unknowns: d with theta = reference + spread d, the residuals r, and those of the entropic distance. Explicit
-    # residuals avoid the square of the condition number.
+    # Unknowns: d with theta = reference + spread d, the residuals r, and the unknowns of the entropic distance.
+    # Explicit residuals avoid the square of the condition number.
     p, k = len(task.spread), len(task.rows)
     X = task.rows[:, :-1]
     start = X @ (task.reference / task.spread) - task.rows[:, -1]

@@ -83,7 +83,7 @@ class PortFolderReader:
 class PortFolders(ArrayTable):
     """The ports of a dump side by side: columns PORT[0], PORT[1], ... and time in s.
 
-    Rows are those of the slowest port; other ports are interpolated linearly to its times.
+    Rows are at the times of the slowest port; other ports are interpolated linearly to these.
     """
 
     def __init__(self, path: Path) -> None:

@@ -122,7 +122,7 @@ class _Trace:
         )
 
     def at(self, t: Float) -> Float:
-        """Values at times (T,) within those of the variable."""
+        """Values at times (T,) within the time range of the variable."""
         if self.held:
             return np.asarray(self.values[np.searchsorted(self.t, t, side="right") - 1])
         return np.interp(t, self.t, self.values)

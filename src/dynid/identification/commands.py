@@ -38,7 +38,7 @@ from dynid.terms.exports import Column, Of, Reads, Traits
 from dynid.terms.friction import WIDTH, direction
 from dynid.terms.nominal import Nominal
 from dynid.terms.term import Term, Terms
-from dynid.terms.torque_delay import earlier
+from dynid.terms.torque_delay import shifted
 
 # The lag between a logged command and its torque.
 #
@@ -239,7 +239,7 @@ class _Shifted(Term):
         if servo is not None and servo.on_board:
             # With the loop closed on board only the command is late, not the feedback of the measured motion.
             back = servo.kp * samples.q + servo.kd * samples.dq
-        lines = np.array([earlier(samples.tau + back, lag * samples.rate) - back for lag in self.lags])
+        lines = np.array([shifted(samples.tau + back, lag * samples.rate) - back for lag in self.lags])
         index = np.arange(len(self.lags), dtype=np.int64)
         values = tuple(np.ascontiguousarray(lines[:, :, j]) for j in range(robot.n))
         return Panels(columns=(index,) * robot.n, values=values)
@@ -437,7 +437,7 @@ def _gains(robot: RobotModel, readings: Sequence[tuple[Samples, ...]], joint: in
         errors = np.concatenate(
             [
                 np.column_stack(
-                    [earlier(batch.tau[:, [joint]], lag * batch.rate)[keep, 0] for batch in stretch]
+                    [shifted(batch.tau[:, [joint]], lag * batch.rate)[keep, 0] for batch in stretch]
                 )
                 for stretch, keep in zip(readings, kept, strict=True)
             ]

@@ -52,8 +52,8 @@ class KalmanFit:
 
     x are the positions of the joints and, behind springs, of their motors. Torque drives the model, and positions
     correct it; nothing is differentiated. Every block starts with its own state, so that P^-1 of the parameters grows
-    by the information H_m of each block, and P^-1 beta by H_m beta_m: intervals come from the blocks as those of least
-    squares do. A pass starts at the parameters of the last one, with a spread of `width` times the textbook one of
+    by the information H_m of each block, and P^-1 beta by H_m beta_m: intervals come from the blocks as in least
+    squares. A pass starts at the parameters of the last one, with a spread of `width` times the textbook one of
     weighted least squares. The start of the last pass does not count as information.
 
     Parameters

@@ -200,7 +200,7 @@ def penalised_parameters(
     constraints : sequence of Constraint
         The constraints.
     start : ndarray, shape (n_parameters,)
-        Strictly consistent parameters, best those of `feasible_parameters`.
+        Strictly consistent parameters, preferably from `feasible_parameters`.
     prior, spread : ndarray, shape (n_parameters,)
         Prior and its spread.
     strength : float

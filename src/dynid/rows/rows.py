@@ -44,8 +44,8 @@ class Rows(Protocol):
     Further members are optional. `group_joints(robot)`: the joint of every group if groups are not the joints, -1 for a
     sum over all. `two_encoders(robot)`: joints whose motor motion the equations need. `posed(robot, samples)`: turns
     random states into states that the scheme is written for. `regressor(robot, terms, samples, wanted)`: columns
-    without their target, if the columns of a term are those of its torque and occur only in equations of the joints it
-    acts on.
+    without their target, if a term has the same columns as in torque equations, and only in the equations of the joints
+    it acts on.
     """
 
     @property

@@ -128,7 +128,7 @@ class MotorRows:
     """Torque equations of the motors, J'^-1 (tau - tau_known) = J'^-1 Y theta, J = d theta_m / dq, grouped by motor.
 
     Torque is measured per motor. A coupled transmission would carry the noise of one motor into several joint
-    equations; here it enters one equation, so weights per group are those of maximum likelihood.
+    equations; here it enters one equation, so weights per group are maximum likelihood weights.
     """
 
     name: str = "motor"

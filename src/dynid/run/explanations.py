@@ -1,4 +1,4 @@
-"""The explanation of every code that dynid prints, those of plug-ins included."""
+"""The explanation of every code that dynid prints, including codes of plug-ins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["explain", "explanation", "sections"]
 
 
 def sections() -> Mapping[str, tuple[Explanation, ...]]:
-    """Return all explanations by subject; those of plug-ins last."""
+    """Return all explanations by subject, plug-ins last."""
     pages = {page(name).title: page(name).explanations for name in PAGES}
     groups = (kind.words.group for kind in CATALOGUE.values())
     of_plugins = dict.fromkeys(

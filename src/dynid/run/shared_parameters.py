@@ -213,7 +213,7 @@ class Shared:
 
     @staticmethod
     def of(fits: Sequence[Fit]) -> Shared:
-        """Collect the base parameters of any fit that all fits determine, those of the first fit first."""
+        """Collect the base parameters of any fit that all fits determine, beginning with the first fit."""
         keys = shared_keys(fits)
         rows: list[Float] = []
         names: list[str] = []

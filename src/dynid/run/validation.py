@@ -507,7 +507,7 @@ def read_samples(
 ) -> tuple[Iterable[Samples], LogSummary, Rest]:
     """Read the samples of a log, its summary and its time at rest in one pass over the files.
 
-    Samples are needed several times, for the equations and for the residuals: those of a long log are kept in a
+    Samples are needed several times, for the equations and for the residuals, so samples of a long log are kept in a
     temporary file. Samples with a clipped effort are left out.
 
     Parameters

@@ -335,7 +335,8 @@ class Shapes:
 def shapes_of(robot: RobotModel, geometry: Geometry = "visual") -> Shapes:
     """Surfaces of all bodies of a robot and of its base.
 
-    A link without readable shapes of the preferred geometry gets those of the other, or capsules between its joints.
+    A link without readable shapes of the preferred geometry gets shapes of the other geometry, or capsules between its
+    joints.
 
     Parameters
     ----------

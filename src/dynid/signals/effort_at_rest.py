@@ -88,8 +88,8 @@ def efforts_at_rest(
 
     Over the other dwells of a joint, static friction carries a part of the load if the error exceeds `HELD` times the
     error in motion and `HELD_PART` of the Coulomb friction: at rest friction takes any value up to its limit, which no
-    equation of motion describes. Equations at which all joints rest are left out anyway, those of joints that stop
-    earlier or start later than the others are not. A joint that moves too little for a comparison follows the majority
+    equation of motion describes. Samples at which all joints rest are left out anyway, but not samples at which
+    some joints rest while others move. A joint that moves too little for a comparison follows the majority
     of the joints with dwells. Static friction carries little if its share stays below `FREE_PART` on every joint that
     is compared, and these are more than `MOST` of all; nothing, if it carries nothing on most of them.
 
@@ -496,8 +496,8 @@ def unexplained_at_rest(log: Log) -> tuple[str, ...]:
 def unexplained_hands(log: Log) -> tuple[str, ...]:
     """Moving joints of a hand whose effort is not the torque of their motion.
 
-    A gripper's effort is its grip force, or the commanded one. Only joints that carry no other joint than those of the
-    hand are looked at, and only beside an arm with efforts.
+    A gripper's effort is its grip force, or the commanded one. Only joints that carry nothing except
+    joints of the hand are tested, and only if the arm has efforts.
 
     Parameters
     ----------

@@ -162,7 +162,7 @@ class ParallelFilter:
 
 @dataclass(frozen=True, eq=False)
 class SideBySide:
-    """Concatenated batches; those of the same length and phase are filtered in one call, each by itself.
+    """Concatenated batches; batches of the same length and phase are filtered in one call, each by itself.
 
     Attributes
     ----------

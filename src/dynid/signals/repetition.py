@@ -186,7 +186,7 @@ def _pauses(batches: Iterable[Samples], tracks: Mapping[str, _Track]) -> dict[st
 
 
 def _pause_ends(t: Float | Int, moves: Bool) -> Float:
-    """Times or places (K, 2) of the moving samples before and after each pause, from those of all samples (N,)."""
+    """Times or rows (K, 2) of the last moving sample before and the first after each pause; t: of all samples."""
     moving = np.flatnonzero(moves)
     # Rows that are missing during motion are no pause.
     before = np.flatnonzero(np.diff(moving) > 1)

@@ -8,7 +8,7 @@ from dynid.base.options import check_options, option
 from dynid.base.records import dataclass
 
 Auto = float | Literal["auto"]
-# One frequency for all joints, one per joint, or those of some joints by name.
+# One frequency for all joints, one per joint, or some by name of the joint.
 ByJoint = float | tuple[float, ...] | dict[str, float] | Literal["auto"]
 
 # Hz: motion slower than one turn in a quarter of an hour identifies nothing, and such a filter is lost in rounding.

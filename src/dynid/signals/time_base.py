@@ -393,7 +393,7 @@ def _is_frozen(q: Float, same: Bool, a: int, b: int) -> bool:
 
 
 def _repeats(lines: Float) -> Bool:
-    """Rows (T,) whose channels (L, T) all equal those of the row before."""
+    """Rows (T,) whose channels (L, T) all equal the previous row."""
     same = np.append(False, lines[0, 1:] == lines[0, :-1])
     places = np.flatnonzero(same)
     if len(places):

@@ -51,8 +51,8 @@ class Load(Protocol):
 class Friction(Protocol):
     """Interface of friction in the drives, per motor, possibly with internal states (LuGre, Dahl).
 
-    Velocity and torque are those of a motor divided and multiplied by its own gear ratio, so coefficients are those
-    seen at the joint if joints are not coupled. The plant maps them to the joints.
+    Velocity is the motor's divided by its own gear ratio, and torque the motor's times this ratio. So coefficients
+    refer to the joint if joints are not coupled. The plant maps them to the joints.
     """
 
     @property

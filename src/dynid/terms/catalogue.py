@@ -1,6 +1,6 @@
-"""Names of the terms in experiments and run folders, each loaded when it is named.
+"""Names of the terms in experiments and run folders; a term is imported when its name is used.
 
-A new term is registered here with one line.
+A new built-in term is one more line of `CATALOGUE.build_in`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, cast
 from dynid.base.registry import Need, kind_from_spec, kind_to_spec, option_value
 from dynid.robot.model import RobotModel
 from dynid.terms.exports import LogFacts, Role, Symbol
-from dynid.terms.friction import Coulomb, Offset, Viscous
+from dynid.terms.friction import WIDTH, Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
 from dynid.terms.term import CATALOGUE, Proposal, Term, Terms, joints_of
@@ -78,28 +78,58 @@ CATALOGUE.build_in(
 
 
 def proposals(robot: RobotModel, log: LogFacts, *roles: Role) -> tuple[Proposal, ...]:
-    """The effects that the automatic choice tries on a log, those of some roles alone where roles are given."""
+    """Effects that the automatic choice compares on a log.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    log : LogFacts
+        Facts about the log.
+    *roles : Role
+        Roles to include; none given = all.
+
+    Returns
+    -------
+    tuple of Proposal
+
+    """
     return tuple(
-        one
+        proposal
         for kind in CATALOGUE.values()
         if not roles or kind.selection.role in roles
-        for one in kind.selection.proposed(kind, robot, log)
+        for proposal in kind.selection.proposed(kind, robot, log)
     )
 
 
 def with_described(terms: Terms, robot: RobotModel) -> Terms:
-    """The terms, and those for what the description says that the robot has, where no term stands for it."""
+    """Add terms for effects that the robot file describes, unless a term already covers them.
+
+    Parameters
+    ----------
+    terms : Terms
+        Model.
+    robot : RobotModel
+        The robot.
+
+    Returns
+    -------
+    Terms
+
+    """
     added = [
-        one
+        described
         for kind in CATALOGUE.values()
-        for one in kind.selection.described(robot)
-        if not any(term.name == one.name and set(joints_of(term)) & set(joints_of(one)) for term in terms)
+        for described in kind.selection.described(robot)
+        if not any(
+            term.name == described.name and set(joints_of(term)) & set(joints_of(described)) for term in terms
+        )
     ]
     return Terms((*terms.terms, *added))
 
 
 def question_words(name: str) -> str:
-    """A question of the automatic choice in words."""
+    """Words for a question of the automatic choice; its name if it has none."""
     return next(
         (
             question.words
@@ -111,19 +141,25 @@ def question_words(name: str) -> str:
 
 
 def symbol_of(name: str) -> Symbol | None:
-    """How a parameter is written whose name, without its number, is given; None if no term says so."""
-    return next((one for term in CATALOGUE.values() for one in term.words.symbols if one.name == name), None)
+    """Notation of a parameter from its name without the number; None if no term has it."""
+    return next(
+        (symbol for term in CATALOGUE.values() for symbol in term.words.symbols if symbol.name == name), None
+    )
 
 
 def terms_to_spec(terms: Terms) -> list[dict[str, Any]]:
-    """Writes terms as plain data: {"term": name, option: value, ...} for each."""
+    """Write terms as plain data: {"term": name, option: value, ...} for each."""
     return [_spec(term) for term in terms]
 
 
 def terms_from_spec(spec: Sequence[str | Mapping[str, Any]]) -> Terms:
-    """Reads terms from names or tables of options.
+    """Read terms from names or tables of options.
 
-    Raises InputError for an unknown term, an unknown option or a missing one.
+    Raises
+    ------
+    InputError
+        If a term or an option is unknown, or an option is missing.
+
     """
     return Terms(tuple(_term(entry) for entry in spec))
 
@@ -155,24 +191,21 @@ def _plain(value: Any) -> Any:
 
 
 def needs_of_terms(terms: Terms) -> list[Need]:
-    """Terms that are not dynid's own, each with where it came from."""
-    every = [one for term in terms for one in (term, getattr(term, "of", None)) if isinstance(one, Term)]
-    return [need for one in every if (need := Need.of("term", one.name, type(one))) is not None]
+    """The terms of plug-ins, each with its module and package."""
+    every = [part for term in terms for part in (term, getattr(term, "of", None)) if isinstance(part, Term)]
+    return [need for part in every if (need := Need.of("term", part.name, type(part))) is not None]
 
 
 def names_in_spec(spec: Sequence[str | Mapping[str, Any]]) -> list[str]:
-    """Names of all terms of a model as plain data, those at the motors included."""
-    found = []
+    """Names of all terms of a model as plain data, including the inner terms of wrappers."""
+    names = []
     for entry in spec:
-        found.append(entry if isinstance(entry, str) else str(entry.get("term", "")))
+        names.append(entry if isinstance(entry, str) else str(entry.get("term", "")))
         inner = None if isinstance(entry, str) else entry.get("of")
         if isinstance(inner, str | Mapping):
-            found += names_in_spec([inner])
-    return found
+            names += names_in_spec([inner])
+    return names
 
 
-# The plain model that an identification begins with where no terms are given.
-
-# rad/s (m/s): sign changes of Coulomb friction are smoothed over it, as are velocities that only noise reverses.
-COULOMB_WIDTH = 0.02
-DEFAULT_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=COULOMB_WIDTH) + Offset()
+# The plain model, with which an identification starts if no terms are given.
+DEFAULT_TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb(width=WIDTH) + Offset()

@@ -1,4 +1,4 @@
-"""Torque that the log itself brings along: a counterbalance, a vendor's compensation, a disturbance."""
+"""Torque from channels of the log, and known rotors and friction of the drives."""
 
 from __future__ import annotations
 
@@ -20,10 +20,19 @@ from dynid.terms.term import Term, empty_panels, joint_indices
 
 @dataclass(frozen=True)
 class ChannelTorque(Term):
-    """Torque proportional to an extra log channel on one joint: tau_j = s u(t).
+    """Torque on one joint in proportion to an extra log channel: tau_j = s u(t).
 
-    channel_name: the extra channel u.    joint: its joint.
-    free: whether the scale s is estimated (prior 1) or is 1.
+    For example a counterbalance, a vendor's compensation, or a disturbance.
+
+    Attributes
+    ----------
+    channel_name : str
+        Name of the extra channel u.
+    joint : str
+        Name of the joint.
+    free : bool
+        Whether the scale s is estimated (prior 1); else it is 1.
+
     """
 
     channel_name: str
@@ -32,7 +41,7 @@ class ChannelTorque(Term):
     name: str = "channel"
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """One column if the scale is estimated."""
+        """The scale, if it is estimated."""
         owner = self._joint(robot)
         return (Column(f"s_{self.channel_name}", "1", self.name, owner, prior=1.0),) if self.free else ()
 
@@ -47,7 +56,7 @@ class ChannelTorque(Term):
 
 @known_torque.register(ChannelTorque)
 def _(term: ChannelTorque, robot: RobotModel, samples: Samples) -> Float | None:
-    """The channel itself when its scale is fixed."""
+    """The channel, if its scale is not estimated."""
     if term.free:
         return None
     torque = np.zeros((len(samples), robot.n))
@@ -57,43 +66,66 @@ def _(term: ChannelTorque, robot: RobotModel, samples: Samples) -> Float | None:
 
 @balanced_joints.register(ChannelTorque)
 def _(term: ChannelTorque, robot: RobotModel) -> Bool:
-    """Its joint: what the log brings along may be a counterbalance."""
+    """Its joint, since the channel may be a counterbalance."""
     return np.isin(np.arange(robot.n), term._joint(robot))
 
 
 def channel(samples: Samples, name: str) -> Float:
-    """Returns an extra channel of the samples; raises UnfitDataError if the log does not hold it."""
+    """Extra channel (T,) of the samples; raises UnfitDataError if the log has no such channel."""
     if name not in samples.extra:
         have = ", ".join(sorted(samples.extra)) or "none"
         raise UnfitDataError(
             "missing-channel",
             found=f"no extra channel '{name}' (extra channels: {have})",
-            expected="the channel that a term of the model reads",
+            expected="the channel, which a term of the model reads",
             do=f"map it under [log.extra] as {name} = {{ column = ..., unit = ... }}",
         )
     return samples.extra[name]
 
 
-# Rotor dynamics compensation: what is known of the drives is taken off the motor torque before the fit.
+# Rotor dynamics compensation: known torque of the drives is subtracted from the motor torque before the fit.
 
 
 @dataclass(frozen=True)
 class RotorCompensation(Term):
-    """Known rotors and friction: tau - B ddtheta - f(dtheta, tau_J, T) = tau_J is left for the other terms.
+    """Known rotors and friction: the other terms explain tau_J = tau - B ddtheta - f(dtheta, tau_J, T).
 
     f = viscous (1 + heat (T - reference)) dtheta + (coulomb + load |tau_J|) s, s = sign or tanh(dtheta / width).
-    What f lacks is estimated by adding `viscous`, `coulomb` or any other friction. The torque tau_J at the joint loads
-    the friction that it is found by; both are solved for together, tau_J = r / (1 + load s sign(r)) with r all but the
-    loaded part. That has one solution for every torque while load |s| < 1; from there on a drive locks itself.
+    Corrections of f are estimated by adding `viscous`, `coulomb` or any other friction. f depends on the joint torque
+    tau_J, which follows from tau_J = r / (1 + load s sign(r)), where r contains everything except the load-dependent
+    part. The solution is unique while load |s| < 1; otherwise the drive is self-locking.
 
-    inertia: B, reflected, kg m^2 (kg), one a joint; () = of the description.    viscous: N m s/rad.    coulomb: N m.
-    load: 1.    heat: 1/K, needs the log's temperature.    each () = 0.    reference: degC.    width: rad/s.
-    loaded_by: "joint", or "motor": by the motor's torque less the rotor's instead, as the paper has it, which costs a
-        factor of 4 in accuracy there.
-    Source: Madsen et al. 2020, eqs 12 to 14; the implicit load is not in the paper.
+    Attributes
+    ----------
+    inertia : tuple of float, kg m^2 (kg)
+        B, reflected, one per joint; () = those of the robot file.
+    viscous : tuple of float, N m s/rad
+        One per joint; () = 0.
+    coulomb : tuple of float, N m
+        One per joint; () = 0.
+    load : tuple of float
+        Friction per load, one per joint; () = 0.
+    heat : tuple of float, 1/K
+        Relative change of viscous friction, one per joint; needs temperatures in the log; () = 0.
+    reference : float, degC
+        Temperature at which `viscous` is valid.
+    width : float, rad/s
+        Width of the smoothed sign s; 0 = no smoothing.
+    loaded_by : {"joint", "motor"}
+        Load: the joint torque, or the motor torque minus that of the rotor as in the paper, which is less accurate
+        there by a factor of 4.
 
-    Raises UsageError for a wrong number of values, an unknown inertia, or friction that locks a drive, UnfitDataError
-    without a temperature to use.
+    Raises
+    ------
+    UsageError
+        If the number of values is wrong, an inertia is unknown, or friction makes a drive self-locking.
+    UnfitDataError
+        If the log has no temperatures although `heat` is given.
+
+    References
+    ----------
+    Madsen et al. 2020, eqs 12 to 14; the implicit load is not in the paper.
+
     """
 
     inertia: tuple[float, ...] = ()
@@ -116,15 +148,15 @@ class RotorCompensation(Term):
             )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """None: everything is known."""
+        """No columns, since everything is known."""
         return ()
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Empty."""
+        """Panels without columns."""
         return empty_panels(robot, samples)
 
     def _friction(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
-        # Friction without load, and its change by the size of the load, (T, n) each.
+        # Friction without load, and its derivative with respect to the absolute load, (T, n) each.
         sign = direction(samples, self.width)
         viscous = np.broadcast_to(self._values(robot, "viscous"), samples.dq.shape)
         if self.heat:
@@ -132,19 +164,20 @@ class RotorCompensation(Term):
                 raise UnfitDataError(
                     "no-temperature",
                     found="friction that changes with temperature, and no temperature in the log",
-                    expected="log.temperature",
+                    expected="temperature columns under [log.temperature]",
                 )
             viscous = viscous * (1 + self._values(robot, "heat") * (samples.temperature - self.reference))
         plain = viscous * samples.dq + self._values(robot, "coulomb") * sign
         return np.asarray(plain), np.asarray(self._values(robot, "load") * sign)
 
     def _values(self, robot: RobotModel, name: str) -> Float:
+        # Values (n,) of an option, 0 if none are given.
         values = getattr(self, name)
         if values and len(values) != robot.n:
             raise UsageError(
                 "rotor-compensation",
                 found=f"{len(values)} values of {name}",
-                expected=f"{robot.n}, one a joint, or none",
+                expected=f"{robot.n}, one per joint, or none",
             )
         return np.array(values or np.zeros(robot.n), dtype=np.float64)
 
@@ -158,21 +191,21 @@ def _(term: RotorCompensation, robot: RobotModel, samples: Samples) -> Float | N
         raise UsageError(
             "rotor-inertia",
             found=f"no rotor inertia of {', '.join(missing)}",
-            expected="one a joint",
+            expected="one per joint",
             do="give drive.rotor_inertia in the robot file, or inertia of rotor_compensation",
         )
-    spun = samples.tau - B * samples.ddq
+    without_rotor = samples.tau - B * samples.ddq
     plain, slope = term._friction(robot, samples)
     if term.loaded_by == "motor":
-        return np.asarray(B * samples.ddq + plain + slope * np.abs(spun))
-    locked = np.abs(slope).max(axis=0)
-    if (locked >= 1.0).any():
-        j = int(np.argmax(locked))
+        return np.asarray(B * samples.ddq + plain + slope * np.abs(without_rotor))
+    steepest = np.abs(slope).max(axis=0)
+    if (steepest >= 1.0).any():
+        j = int(np.argmax(steepest))
         raise UsageError(
             "self-locking",
             found=f"load = {term._values(robot, 'load')[j]:.4g} at {robot.joint_names[j]}",
-            expected="below 1: friction that grows as fast as its load leaves no torque, or two, at the joint",
-            do="check the coefficient; it is N m of friction for each N m at the joint",
+            expected="below 1, since the joint torque is not unique otherwise",
+            do="check the coefficient: it is the friction in N m per N m of joint torque",
         )
-    rest = spun - plain
-    return np.asarray(samples.tau - rest / (1.0 + slope * np.sign(rest)))
+    remainder = without_rotor - plain
+    return np.asarray(samples.tau - remainder / (1.0 + slope * np.sign(remainder)))

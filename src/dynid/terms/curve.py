@@ -1,4 +1,4 @@
-"""Terms of several coefficients a joint and a shape: linear in the coefficients, nonlinear in the shape."""
+"""Friction curves: linear in their coefficients, nonlinear in their shapes; and the choice among forms of friction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dynid.terms.exports import (
     Traits,
     panels_of,
 )
-from dynid.terms.forms import alternatives, exported_parts, held_term, parameter_count
+from dynid.terms.forms import alternatives, exported_parts, inner_term, parameter_count
 from dynid.terms.friction import WIDTH, Coulomb, Offset, Viscous
 from dynid.terms.term import (
     CATALOGUE,
@@ -55,7 +55,18 @@ Shaped = TypeVar("Shaped", bound="ShapedTerm")
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A linear parameter of every joint.    lower: physical bound."""
+    """A linear parameter of every joint.
+
+    Attributes
+    ----------
+    symbol : str
+        Name without the number of the joint.
+    unit_revolute, unit_prismatic : str
+        Unit for each type of joint.
+    lower : float
+        Physical lower bound.
+
+    """
 
     symbol: str
     unit_revolute: str
@@ -65,11 +76,21 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class Shape:
-    """A nonlinear parameter of every joint; `name` is also the field of the term that holds its values.
+    """A nonlinear parameter of every joint.
 
-    typical: the value that stands in while it is estimated.
-    positive: whether it is > 0 and estimated on a logarithmic scale.
-    bounds: from the term and a joint's motion, between which such a motion can determine it; None = it has to be given.
+    Attributes
+    ----------
+    name : str
+        Name without the number of the joint, and name of the field of the term with its values.
+    unit_revolute, unit_prismatic : str
+        Unit for each type of joint.
+    typical : float
+        Value that is used until it is estimated.
+    positive : bool
+        Whether it is > 0 and estimated on a logarithmic scale.
+    bounds : callable or None
+        Bounds within which a motion can determine it, from the term and a `JointMotion`; None = it must be given.
+
     """
 
     name: str
@@ -81,16 +102,20 @@ class Shape:
 
 
 class ShapedTerm(Term):
-    """A term of single joints (or motors) that may have shapes: a CurveTerm, or one that holds one in its field `of`.
+    """A term that may have shapes: a `CurveTerm`, or a wrapper of one, such as `OnMotor`.
 
-    joints: names of the joints (whose motors) it acts on; () = all.
+    Attributes
+    ----------
+    joints : tuple of str
+        Joints (or joints of the motors) on which it acts; () = all.
+
     """
 
     joints: tuple[str, ...] = ()
 
 
 def _by_form(kind: type[CurveTerm], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-    """Its form, at a few values of its shapes within each joint's own range."""
+    """Proposal of a curve's form, at a few values of its shapes within the range of each joint's motion."""
     form = kind.form
     if form is None or (kind.shapes and not form.tried):
         return ()
@@ -104,10 +129,20 @@ def _by_form(kind: type[CurveTerm], robot: RobotModel, log: LogFacts) -> tuple[P
 
 
 class CurveTerm(ShapedTerm):
-    """tau_j = sum_k theta_jk curve_k(samples, j; shape_j), on joints alone.
+    """A term of single joints with shapes: tau_j = sum_k theta_jk curve_k(samples, j; shape_j).
 
-    Subclasses are frozen dataclasses with `coefficients`, `shapes`, `curve`, one field a shape (None = estimated, a
-    number for all joints, or one a joint), and usually a field `joints`.
+    Subclasses are frozen dataclasses with `coefficients`, `shapes`, `curve`, one field per shape (None = estimated, a
+    number for all joints, or one number per joint), and usually a field `joints`.
+
+    Attributes
+    ----------
+    coefficients : tuple of Coefficient
+        Linear parameters of every joint.
+    shapes : tuple of Shape
+        Nonlinear parameters of every joint.
+    form : FrictionForm or None
+        How it is compared with other forms of friction; None = it is not compared.
+
     """
 
     shapes: tuple[Shape, ...] = ()
@@ -115,17 +150,37 @@ class CurveTerm(ShapedTerm):
     selection = Selection(Role.FRICTION, FRICTION, _by_form)
     form: ClassVar[FrictionForm | None] = None
 
+    def __post_init__(self) -> None:
+        check_shapes(self)
+
     @property
     @abstractmethod
     def coefficients(self) -> tuple[Coefficient, ...]:
-        """The linear parameters of every joint; a class attribute will do."""
+        """Linear parameters of every joint; may be a class attribute."""
 
     @abstractmethod
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
-        """Torque per unit of each coefficient, (c, T), for a joint and its shape (s,)."""
+        """Torque of a joint per unit of each coefficient.
+
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+        samples : Samples
+            Motion of T samples.
+        joint : int
+            Index of the joint.
+        shape : ndarray, shape (s,)
+            Values of its shapes.
+
+        Returns
+        -------
+        ndarray, shape (c, T)
+
+        """
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """The coefficients, joint by joint."""
+        """The coefficients of joint after joint."""
         return tuple(
             Column(
                 name=f"{c.symbol}{joint + 1}",
@@ -140,44 +195,46 @@ class CurveTerm(ShapedTerm):
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The wanted lines of each joint's curves."""
+        """The wanted curves of each joint."""
         c = len(self.coefficients)
-        table = shape_table(self, robot)
-        typical = np.array([shape.typical for shape in self.shapes])
+        table = shape_values(self, robot)
         lines = {}
         for i, joint in enumerate(joint_indices(robot, self.joints)):
             keep = np.flatnonzero(wanted[i * c : (i + 1) * c])
             if len(keep):
-                shape = np.where(np.isnan(table[i]), typical, table[i])
-                lines[joint] = i * c + keep, self.curve(robot, samples, joint, shape)[keep]
+                lines[joint] = i * c + keep, self.curve(robot, samples, joint, table[i])[keep]
         return panels_of(robot, samples, lines)
 
 
-# What a search for shapes asks of a term with them.
+# Shapes of a term.
 
 
 def shapes_of(term: Term) -> tuple[Shape, ...]:
-    """The nonlinear parameters of every joint of a term; () = it has none."""
-    curve = held_term(term)
+    """Shapes of a term or of the term inside a wrapper; () = none."""
+    curve = inner_term(term)
     return curve.shapes if isinstance(term, ShapedTerm) and isinstance(curve, CurveTerm) else ()
 
 
 def shape_table(term: ShapedTerm, robot: RobotModel) -> Float:
-    """(m, s) values of the shapes for the m joints that a term acts on, nan = estimated.
+    """Given values (m, s) of the shapes for the m joints on which a term acts; nan = to be estimated.
 
-    Raises UsageError if there are neither one nor m values.
+    Raises
+    ------
+    UsageError
+        If there are neither one nor m values of a shape.
+
     """
     acting, shapes = joint_indices(robot, term.joints), shapes_of(term)
     table = np.full((len(acting), len(shapes)), np.nan)
     for k, shape in enumerate(shapes):
-        value = getattr(held_term(term), shape.name)
+        value = getattr(inner_term(term), shape.name)
         if value is None:
             continue
         values = np.atleast_1d(np.array(value, dtype=np.float64))
         if len(values) not in (1, len(acting)):
             raise UsageError(
                 "shape-values",
-                found=f"{len(values)} values of {shape.name} of term '{held_term(term).name}'",
+                found=f"{len(values)} values of {shape.name} of term '{inner_term(term).name}'",
                 expected=f"one, or one for each of {len(acting)} joints",
             )
         table[:, k] = values
@@ -185,41 +242,54 @@ def shape_table(term: ShapedTerm, robot: RobotModel) -> Float:
 
 
 def with_shape_table(term: SomeTerm, table: Float) -> SomeTerm:
-    """A term with other shapes (m, s); nan = estimated."""
+    """The term with other values (m, s) of its shapes; nan = to be estimated."""
     values = {
         shape.name: None if np.isnan(table[:, k]).any() else tuple(table[:, k].tolist())
         for k, shape in enumerate(shapes_of(term))
     }
-    return holding(term, replace(held_term(term), **values))
+    return with_inner(term, replace(inner_term(term), **values))
+
+
+def shape_values(term: CurveTerm, robot: RobotModel) -> Float:
+    """Values (m, s) of the shapes of a term, typical values in place of those to be estimated."""
+    table = shape_table(term, robot)
+    return np.where(np.isnan(table), [shape.typical for shape in term.shapes], table)
 
 
 def of_joints(term: Shaped, robot: RobotModel, joints: Sequence[int]) -> Shaped:
-    """A term on some of its joints, with their shapes."""
+    """The term restricted to some of its joints, with their shapes."""
     acting = joint_indices(robot, term.joints)
     if shapes_of(term):
         term = with_shape_table(term, shape_table(term, robot)[[acting.index(j) for j in joints]])
-    return holding(term, on_joints(held_term(term), tuple(robot.joint_names[j] for j in joints)))
+    return with_inner(term, on_joints(inner_term(term), tuple(robot.joint_names[j] for j in joints)))
 
 
-def holding(term: SomeTerm, held: Any) -> SomeTerm:
-    """A term with another one in its field `of`; the other one itself where it has no such field."""
-    return cast(SomeTerm, held if held_term(term) is term else replace(cast(Any, term), of=held))
+def with_inner(term: SomeTerm, inner: Any) -> SomeTerm:
+    """The wrapper `term` around another inner term; the other term itself if `term` is no wrapper."""
+    return cast(SomeTerm, inner if inner_term(term) is term else replace(cast(Any, term), of=inner))
 
 
 @singledispatch
 def range_of(curve: CurveTerm, motion: JointMotion) -> Float:
-    """(s, 2) bounds of the shapes that a motion can determine, nan-free; raises UsageError for a shape without any."""
+    """Bounds (s, 2) within which a motion can determine the shapes.
+
+    Raises
+    ------
+    UsageError
+        If a shape has no bounds.
+
+    """
     if without := [shape.name for shape in curve.shapes if shape.bounds is None]:
         raise UsageError(
             "shape-values",
-            found=f"no {without[0]} of term '{curve.name}'",
-            expected="a value, or bounds of the shape",
+            found=f"no value of {without[0]} of term '{curve.name}', and no bounds to estimate it",
+            expected=f"{without[0]} = a number",
         )
     return np.array([shape.bounds(curve, motion) for shape in curve.shapes if shape.bounds]).reshape(-1, 2)
 
 
 def _shapes_at(curve: CurveTerm, ranges: Float, share: float | Float) -> Float:
-    # Shapes (m, s) at a share of their ranges (m, s, 2), logarithmic where they are positive.
+    # Shapes at a share (0 to 1) of their ranges (..., s, 2); on a logarithmic scale if they are positive.
     low, high = ranges[..., 0], ranges[..., 1]
     positive = np.array([shape.positive for shape in curve.shapes])
     a, b = np.where(positive, low, 1.0), np.where(positive, high, 1.0)
@@ -228,18 +298,15 @@ def _shapes_at(curve: CurveTerm, ranges: Float, share: float | Float) -> Float:
 
 @singledispatch
 def starts(curve: CurveTerm, motion: JointMotion) -> Float:
-    """(k, s) values to start the search from: shares of the range on each shape's own scale."""
-    low, high = range_of(curve, motion).T
+    """Values (k, s) from which the search starts: shares of the range, and the middle for shapes of either sign."""
     positive = np.array([shape.positive for shape in curve.shapes])
     shares = np.array([0.15, 0.4, 0.65, 0.9])[:, None]
-    safe = np.where(positive, low, 1.0), np.where(positive, high, 1.0)
-    logarithmic = safe[0] * (safe[1] / safe[0]) ** shares
-    return np.asarray(np.where(positive, logarithmic, low + (high - low) * 0.5))
+    return _shapes_at(curve, range_of(curve, motion), np.where(positive, shares, 0.5))
 
 
 @singledispatch
 def tried_shapes(curve: CurveTerm, motion: JointMotion) -> Float:
-    """(k, s) values at which forms are compared: those of the form, or else the starts of the search."""
+    """Values (k, s) at which forms are compared: those of the form, or else the starts of the search."""
     if curve.form is None or not curve.form.tried:
         return starts(curve, motion)
     return np.stack([_shapes_at(curve, range_of(curve, motion), share) for share in curve.form.tried])
@@ -247,76 +314,99 @@ def tried_shapes(curve: CurveTerm, motion: JointMotion) -> Float:
 
 @singledispatch
 def rival_of(term: Any, joints: tuple[str, ...]) -> Terms:
-    """What would stand in the model in place of a curve on some joints, to judge its worth: what its form replaces."""
-    if (curve := held_term(term)) is not term:
-        return Terms(tuple(holding(term, plain) for plain in rival_of(curve, joints)))
+    """The plain terms that replace a curve on some joints in a comparison: those that its form replaces."""
+    if (curve := inner_term(term)) is not term:
+        return Terms(tuple(with_inner(term, plain) for plain in rival_of(curve, joints)))
     replaced = () if term.form is None else term.form.replaces
     return Terms(tuple(make(joints) for label, make in _PLAIN.items() if label in replaced))
 
 
 @singledispatch
 def followed(term: Term, robot: RobotModel, samples: Samples) -> tuple[Samples, Float]:
-    """Samples of the motion that a term's shapes are about, and how many of a joint's units each is, (n,)."""
+    """Samples of the motion on which a term's shapes depend, and units of this motion per unit of the joint, (n,)."""
     return samples, np.ones(robot.n)
 
 
 def subject(term: Term) -> str:
-    """What a term is called in comparisons."""
-    return term.name if held_term(term) is term else f"{held_term(term).name} at the motor"
+    """Name of a term in comparisons."""
+    return term.name if inner_term(term) is term else f"{inner_term(term).name} at the motor"
 
 
 def shape_name(term: ShapedTerm, k: int, joint: int) -> str:
     """Name of the k-th shape of a joint."""
     name = f"{shapes_of(term)[k].name}{joint + 1}"
-    return name if held_term(term) is term else motor_name(name)
+    return name if inner_term(term) is term else motor_name(name)
 
 
 def shape_unit(term: ShapedTerm, robot: RobotModel, k: int, joint: int) -> str:
-    """Unit of the k-th shape of a joint; motors turn whatever their joints do."""
-    shape, slides = shapes_of(term)[k], robot.prismatic[joint] and held_term(term) is term
+    """Unit of the k-th shape of a joint; motors always turn, even if their joints are prismatic."""
+    shape, slides = shapes_of(term)[k], robot.prismatic[joint] and inner_term(term) is term
     return shape.unit_prismatic if slides else shape.unit_revolute
 
 
 def motor_name(name: str) -> str:
-    """The name of a joint's parameter at the motor: fv3 -> fvm3."""
+    """Name of a joint's parameter at the motor: fv3 -> fvm3."""
     return re.sub(r"(\d*)$", r"m\1", name, count=1)
 
 
 @singledispatch
 def c_texts(curve: CurveTerm, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-    """A C expression for each coefficient's share, of the name of the joint's speed.
+    """C expressions of a curve.
 
-    shape: (s,).    None for a curve of more than the speed, which is not exported.
+    Parameters
+    ----------
+    curve : CurveTerm
+        The curve.
+    joint : int
+        Index of the joint.
+    shape : ndarray, shape (s,)
+        Values of the shapes.
+    speed : str
+        C expression of the joint's velocity.
+
+    Returns
+    -------
+    tuple of str, or None
+        Torque per unit of each coefficient. None = the curve reads more than the velocity and is not exported.
+
     """
     return None
 
 
 @parameter_count.register(CurveTerm)
 def _(term: CurveTerm, robot: RobotModel) -> int:
-    """Counted without making them: trials of shapes ask thousands of times."""
+    """Number without making the columns, since the search for shapes asks thousands of times."""
     return len(joint_indices(robot, term.joints)) * len(term.coefficients)
 
 
 @exported_parts.register(CurveTerm)
 def _(term: CurveTerm, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """A curve a joint that has any of it; None where the curve has no text."""
-    table, c = shape_table(term, robot), len(term.coefficients)
-    typical = np.array([shape.typical for shape in term.shapes])
-    found: list[FrictionCurve] = []
+    """One curve per joint with a non-zero coefficient; None if the curve has no C text."""
+    table, c = shape_values(term, robot), len(term.coefficients)
+    curves: list[FrictionCurve] = []
     for i, joint in enumerate(joint_indices(robot, term.joints)):
-        shape = np.where(np.isnan(table[i]), typical, table[i])
-        if c_texts(term, joint, shape, "") is None:
+        if c_texts(term, joint, table[i], "") is None:
             return None
         if theta[i * c : (i + 1) * c].any():
-            found.append(FrictionCurve(term, joint, theta[i * c : (i + 1) * c], shape))
-    return tuple(found)
+            curves.append(FrictionCurve(term, joint, theta[i * c : (i + 1) * c], table[i]))
+    return tuple(curves)
 
 
 @dataclass(frozen=True, eq=False)
 class FrictionCurve(Part):
-    """Friction of one joint that depends on its speed alone: tau = coefficients . curve(dq; shape).
+    """Friction of one joint that depends only on its velocity: tau = coefficients . curve(dq; shape).
 
-    joint: index.    coefficients: (c,).    shape: (s,).
+    Attributes
+    ----------
+    term : CurveTerm
+        The curve.
+    joint : int
+        Index of the joint.
+    coefficients : ndarray, shape (c,)
+        Values of the coefficients.
+    shape : ndarray, shape (s,)
+        Values of the shapes.
+
     """
 
     term: CurveTerm
@@ -329,25 +419,25 @@ class FrictionCurve(Part):
             object.__setattr__(self, name, locked(getattr(self, name), (None,), name))
 
     def torque(self, robot: RobotModel, dq: Float) -> Float:
-        """Torque (T,) of joint speeds (T, n)."""
+        """Torque (T,) at joint velocities dq (T, n)."""
         nothing = np.zeros_like(dq)
         samples = Samples.from_motion(nothing, dq, nothing, nothing)
         return np.asarray(self.coefficients @ self.term.curve(robot, samples, self.joint, self.shape))
 
     def c_texts(self, speed: str) -> tuple[str, ...]:
-        """A C expression for each coefficient's share, of the name of the speed."""
+        """C expressions of the torque per unit of each coefficient, from that of the velocity."""
         return c_texts(self.term, self.joint, self.shape, speed) or ()
 
 
+# Used for joints that never moved, whose own motion gives an empty range of shapes.
 _STILL = JointMotion(1.0, 1.0, 1.0)
 
 
 def check_shapes(term: CurveTerm) -> None:
-    """Raises UsageError for a shape that is not finite, or not positive where it must be."""
+    """Raise UsageError for a shape that is not finite, or not positive although it must be."""
     for shape in term.shapes:
         value: ShapeValue = getattr(term, shape.name)
-        given: Sequence[float] = () if value is None else value if isinstance(value, tuple) else (value,)
-        for number in given:
+        for number in () if value is None else np.atleast_1d(value).tolist():
             if not np.isfinite(number) or (shape.positive and not number > 0):
                 raise UsageError(
                     "shape-values",
@@ -356,7 +446,7 @@ def check_shapes(term: CurveTerm) -> None:
                 )
 
 
-# Friction whose form is chosen by joint: the candidates, and the term that stands for the choice.
+# The choice of the form of friction per joint.
 
 Names = tuple[str, ...]
 BASELINE = "coulomb"
@@ -368,7 +458,7 @@ _PLAIN: dict[str, Callable[[Names], Term]] = {
 
 
 class _Forms(Mapping[str, Callable[[Names], Terms]]):
-    """Forms of friction by label, plain friction first: every term of the catalogue that has a form."""
+    """Forms of friction by label, plain friction first: all terms of the catalogue with a form."""
 
     def __getitem__(self, label: str) -> Callable[[Names], Terms]:
         return self._all()[label]
@@ -388,7 +478,7 @@ class _Forms(Mapping[str, Callable[[Names], Terms]]):
 
 
 def _with_form(kind: type[CurveTerm] | None, on: Names) -> Terms:
-    """Plain friction with a form among it, on some joints."""
+    """Plain friction on some joints with a form in place of the effects that it replaces."""
     if kind is None or kind.form is None:
         return Terms(tuple(make(on) for make in _PLAIN.values()))
     plain = [make(on) for label, make in _PLAIN.items() if label not in kind.form.replaces]
@@ -400,11 +490,17 @@ CANDIDATES: Mapping[str, Callable[[Names], Terms]] = _Forms()
 
 @dataclass(frozen=True)
 class FrictionChoice(Term):
-    """Friction of the form that predicts held-out blocks best, joint by joint; in a result its choice stands instead.
+    """Friction of the form with the smallest held-out error, per joint.
 
-    Until it is chosen it is viscous, Coulomb (width 0.02) and offset.
-    choose: "auto" for all candidates, or names of some; "coulomb" is always among them.
-    joints: names of the joints it acts on; empty = all.
+    In the first fit it is viscous, Coulomb (width 0.02) and offset. A result contains the chosen terms instead.
+
+    Attributes
+    ----------
+    choose : str or tuple of str
+        "auto" = all forms, or names of some; "coulomb" is always compared.
+    joints : tuple of str
+        Joints on which it acts; () = all.
+
     """
 
     choose: str | tuple[str, ...] = "auto"
@@ -413,7 +509,7 @@ class FrictionChoice(Term):
     traits = Traits(side=Side.MOTOR, reads=Reads.PAST)
 
     def __post_init__(self) -> None:
-        unknown = [one for one in self.candidates if one not in CANDIDATES]
+        unknown = [label for label in self.candidates if label not in CANDIDATES]
         if unknown:
             raise UsageError(
                 "unknown-friction",
@@ -423,27 +519,27 @@ class FrictionChoice(Term):
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """Names of the candidates, the baseline first."""
+        """Names of the forms, plain friction first."""
         if self.choose == "auto":
             return tuple(CANDIDATES)
         named = (self.choose,) if isinstance(self.choose, str) else self.choose
         return tuple(dict.fromkeys((BASELINE, *named)))
 
     def baseline(self) -> Terms:
-        """The form it has before the choice."""
+        """The form before the choice."""
         return CANDIDATES[BASELINE](self.joints)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """Those of the baseline."""
+        """Columns of the baseline."""
         joint_indices(robot, self.joints)
         return tuple(replace(column, term=self.name) for column in self.baseline().columns(robot))
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """That of the baseline."""
+        """Regressor of the baseline."""
         return self.baseline().torque_regressor(robot, samples, np.asarray(wanted, dtype=np.bool_))
 
 
 @alternatives.register(FrictionChoice)
 def _(term: FrictionChoice, joints: tuple[str, ...]) -> Mapping[str, Terms]:
-    """The candidates."""
+    """The forms to compare."""
     return {name: CANDIDATES[name](joints) for name in term.candidates}

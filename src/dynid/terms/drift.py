@@ -1,4 +1,4 @@
-"""An offset that changes with time."""
+"""Offsets that drift with time, and friction that drifts with time or temperature."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynid.terms.friction import OFFSETS
 from dynid.terms.residual_tests import (
     Feature,
     FeatureGroup,
-    Held,
+    FittedEffect,
     Remains,
     TermWords,
     Words,
@@ -26,16 +26,16 @@ from dynid.terms.residual_tests import (
 from dynid.terms.term import JointTerm, Selection, Symbol, by_joint, joint_indices
 
 SECONDS_AN_HOUR = 3600.0
-# Share of a joint's torque by which its offset may change within a log.
+# Share of a joint's torque: larger changes of its offset within the log are reported.
 WARN = 0.01
-# K, below which a drive counts as equally warm throughout.
+# K: smaller changes of temperature are ignored.
 LEAST_WARMING = 1.0
 
 
 def _drift_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
-    """A slope in time, and in temperature where it was logged, of the offset and of friction.
+    """Linear changes of offset and friction with time, and with temperature if it was logged.
 
-    Of a joint that moves in one part of the log alone nothing is seen: at rest friction is of any size.
+    A joint that moves in few parts of the log has none, because friction at rest may have any value.
     """
     dq = remains.motion.dq[:, joint]
     return tuple(
@@ -46,29 +46,35 @@ def _drift_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
     )
 
 
-def _drift_notices(term: Drift, held: Held) -> Iterator[Finding]:
-    """Over 1 % of the joint's torque within the log, 95 % interval included."""
-    hours = held.seconds / SECONDS_AN_HOUR
-    for j in joint_indices(held.robot, term.joints):
-        value, half = held.sizes.get(f"{term.symbol}{j + 1}", (0.0, 0.0))
-        if (abs(value) - half) * hours > WARN * held.torque[j]:
-            name, unit = held.robot.joint_names[j], "N" if held.robot.prismatic[j] else "N m"
-            share = 100 * abs(value) * hours / held.torque[j]
+def _drift_notices(term: Drift, effect: FittedEffect) -> Iterator[Finding]:
+    """Notices about changes above 1 % of the joint's torque within the log, 95 % interval included."""
+    hours = effect.seconds / SECONDS_AN_HOUR
+    for j in joint_indices(effect.robot, term.joints):
+        value, half = effect.sizes.get(f"{term.symbol}{j + 1}", (0.0, 0.0))
+        if (abs(value) - half) * hours > WARN * effect.torque[j]:
+            name, unit = effect.robot.joint_names[j], "N" if effect.robot.prismatic[j] else "N m"
+            share = 100 * abs(value) * hours / effect.torque[j]
             yield Finding(
                 Level.WARNING,
                 "torque-drift",
                 f"offset of '{name}' that changes by {value * hours:.3g} +- {half * hours:.1g} {unit} over the log "
-                f"({share:.2g} % of its torque); the model contains it: warm up the robot and its sensors first, "
-                "or identify in parts",
+                f"({share:.2g} % of its torque); the model contains it: warm up robot and sensors first, or split the "
+                "log",
             )
 
 
 @dataclass(frozen=True)
 class Drift(JointTerm):
-    """Offset that changes with time: tau_j = fd_j (t - origin) / 3600 s, in N m an hour.
+    """Offset that changes with time: tau_j = fd_j (t - origin) / 3600 s, in N m per hour.
 
-    origin, end: on the log's clock, s; before and after these the offset stays what it was: nothing says that it goes
-    on. None = it never ends.    joints: names of the joints it acts on; empty = all.
+    Attributes
+    ----------
+    origin, end : float, s
+        Times on the clock of the log between which the offset changes, since the drift may not continue. `end` None =
+        it changes at all times.
+    joints : tuple of str
+        Joints on which it acts; () = all.
+
     """
 
     origin: float = 0.0
@@ -96,7 +102,7 @@ class Drift(JointTerm):
     )
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
-        """Hours since the origin, within the time it is known for."""
+        """Hours since the origin, limited to the time of the log."""
         t = samples.t if self.end is None else np.clip(samples.t, self.origin, self.end)
         hours = (t - self.origin) / SECONDS_AN_HOUR
         return np.repeat(hours[:, None], robot.n, axis=1)
@@ -110,7 +116,18 @@ def _(term: Drift) -> tuple[float, float] | None:
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """What a residual may drift with.    values: (N,).    span: their range in words.    trend: (N,), -1 to 1."""
+    """A quantity with which a residual may drift.
+
+    Attributes
+    ----------
+    name, title : str
+        Name, and title of the axis of the figure.
+    span : str
+        Range of the values, in words.
+    values : ndarray, shape (N,)
+        Values at the samples.
+
+    """
 
     name: str
     title: str
@@ -119,52 +136,54 @@ class Cause:
 
     @property
     def trend(self) -> Float:
-        """The values on a scale of -1 to 1 about their mean."""
+        """Values minus their mean, scaled to a range of 2."""
         return np.asarray(2.0 * (self.values - self.values.mean()) / np.ptp(self.values))
 
 
 def causes(motion: Samples, joint: int) -> list[Cause]:
-    """Time, and the drive's temperature where it was logged and changed."""
-    found = []
+    """Time, and the temperature of the joint's drive if it was logged and changed."""
+    candidates = []
     if np.ptp(motion.t) > 0:
-        found.append(Cause("time", "time, s", f"{np.ptp(motion.t):.3g} s", motion.t))
+        candidates.append(Cause("time", "time, s", f"{np.ptp(motion.t):.3g} s", motion.t))
     if motion.temperature is not None:
         warmth = motion.temperature[:, joint]
         if np.isfinite(warmth).all() and np.ptp(warmth) > LEAST_WARMING:
             span = f"{warmth.min():.3g} to {warmth.max():.3g} °C"
-            found.append(Cause("temperature", "temperature, °C", span, np.asarray(warmth)))
-    return found
+            candidates.append(Cause("temperature", "temperature, °C", span, np.asarray(warmth)))
+    return candidates
 
 
+# Parts of a joint's torque that may drift: name in titles, and advice.
 PARTS = {
     "offset": (
         "the offset",
-        "Zero the torque sensors and let them warm up; identify in parts if the drift is real.",
+        "Zero the torque sensors and let them warm up; split the log if the drift is real.",
     ),
     "dry": (
         "friction",
-        "The drives warm up or run in: warm them up before, log their temperature (temperature_viscous), or identify "
-        "warm and cold apart.",
+        "The drives warm up or run in: warm them up first, log their temperature (temperature_viscous), or identify "
+        "cold and warm parts separately.",
     ),
     "speed": (
         "viscous friction",
-        "The drives warm up: warm them up before, log their temperature and add temperature_viscous, or identify warm "
-        "and cold apart.",
+        "The drives warm up: warm them up first, log their temperature and add temperature_viscous, or identify cold "
+        "and warm parts separately.",
     ),
 }
 
 
 def _feature(remains: Remains, joint: int, cause: Cause, form: str) -> Feature:
+    # A linear change of one of PARTS with a cause.
     trend = cause.trend
     speed = remains.motion.dq[:, joint] / remains.top_speed(joint)
     column = trend * {"offset": np.ones_like(trend), "dry": remains.step(joint), "speed": speed}[form]
-    what, advice = PARTS[form]
+    subject, advice = PARTS[form]
 
     def words(factor: Float, _: Float) -> Words:
         change = 2.0 * float(factor[0])
         return Words(
-            f"{what} changes with {cause.name}",
-            f"By {change:+.3g} {remains.unit(joint)} within {cause.span}, which explains {{figures}}.",
+            f"{subject} changes with {cause.name}",
+            f"By {change:+.3g} {remains.unit(joint)} within {cause.span}. This explains {{figures}}.",
             advice,
             f"straight line in {cause.name}",
         )

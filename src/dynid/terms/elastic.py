@@ -1,7 +1,8 @@
-"""Elastic joints: springs and dampers between motor and link, spinning rotors, friction behind the spring.
+"""Elastic joints: springs and dampers between motor and link, friction on the link side, compliance.
 
-q is the link's position, theta the motor's divided by the gear ratio; the spring carries K (theta - q) to the link.
-Source: Zollo et al. 2014, eqs 1 to 8, with the missing 1/2 of the elastic energy and the bars of q restored.
+q is the position of the link, theta that of the motor divided by the gear ratio; the torque of the spring on the link
+is K (theta - q). Source: Zollo et al. 2014, eqs 1 to 8, with the missing 1/2 of the elastic energy and the bars of q
+restored.
 """
 
 from __future__ import annotations
@@ -25,11 +26,15 @@ from dynid.terms.term import JointTerm, Selection, Term, by_joint, empty_panels,
 
 @dataclass(frozen=True)
 class SpringTerm(JointTerm):
-    """A torque between motor and link, one parameter a joint: +basis on the motor, -basis on the link.
+    """A torque between motor and link, one parameter per joint: +basis on the motor, -basis on the link.
 
-    It drops out of the sum of both equations, so that a log with one encoder a joint says nothing about it.
+    It cancels in the sum of both equations, so it is not identifiable with one encoder per joint.
 
-    joints: those that have it; () = all.
+    Attributes
+    ----------
+    joints : tuple of str
+        Joints that have it; () = all.
+
     """
 
     joints: tuple[str, ...] = ()
@@ -39,13 +44,13 @@ class SpringTerm(JointTerm):
     needs_motion = False
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Nothing: what the spring gives to the link it takes from the motor."""
+        """No columns, since the torques on link and motor cancel."""
         return empty_panels(robot, samples)
 
 
 @motor_regressor.register(SpringTerm)
 def _(term: SpringTerm, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-    """One line a wanted joint."""
+    """One line per wanted joint."""
     return term.panels(robot, samples, term.basis(robot, samples), wanted)
 
 
@@ -53,8 +58,12 @@ def _(term: SpringTerm, robot: RobotModel, samples: Samples, wanted: Bool) -> Pa
 class Stiffness(SpringTerm):
     """Linear spring of the transmission: K_j (theta_j - q_j) on the motor, its opposite on the link.
 
-    K in N m/rad (N/m when prismatic), from the energy 1/2 K (q - theta)^2.
-    Source: Zollo et al. 2014, eqs 1 and 6.
+    K in N m/rad (N/m for prismatic joints), from the energy 1/2 K (q - theta)^2.
+
+    References
+    ----------
+    Zollo et al. 2014, eqs 1 and 6.
+
     """
 
     name: str = "stiffness"
@@ -75,7 +84,7 @@ class Stiffness(SpringTerm):
 
 @energy_form.register(Stiffness)
 def _(term: Stiffness, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-    """Energy h = (theta - q)^2 / 2 of the spring; nothing is lost."""
+    """Energy h = (theta - q)^2 / 2; no other torque does work."""
     acting = list(joint_indices(robot, term.joints))
     h = 0.5 * term.basis(robot, samples).T[acting] ** 2
     return np.ascontiguousarray(h[wanted]), empty_panels(robot, samples)
@@ -83,18 +92,18 @@ def _(term: Stiffness, robot: RobotModel, samples: Samples, wanted: Bool) -> tup
 
 @motor_work.register(Stiffness)
 def _(term: Stiffness, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-    """Nothing: what the motor gives to the spring is stored."""
+    """No columns, since the spring stores the energy."""
     return empty_panels(robot, samples)
 
 
 def is_stiffness(column: Column) -> bool:
-    """Whether a parameter is the stiffness of a spring between motor and link."""
+    """Whether a parameter is a `Stiffness` between motor and link."""
     return column.term == Stiffness.name
 
 
 @dataclass(frozen=True)
 class JointDamping(SpringTerm):
-    """Linear damper beside the spring: D_j (dtheta_j - dq_j) on the motor, its opposite on the link, N m s/rad."""
+    """Linear damper parallel to the spring: D_j (dtheta_j - dq_j) on the motor, its opposite on the link, N m s/rad."""
 
     name: str = "joint_damping"
     symbol = "D"
@@ -107,22 +116,22 @@ class JointDamping(SpringTerm):
         return robot.drive.damping
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
-        """Rate of the deflection."""
+        """Rate of the deflection, dtheta - dq."""
         motor = samples.motor
         return np.asarray(motor.dq - samples.dq)
 
 
 @dataclass(frozen=True)
 class LinkViscous(JointTerm):
-    """Viscous friction behind the spring: fvl_j dq_j on the link.
+    """Viscous friction on the link side of the spring: fvl_j dq_j.
 
-    A link encoder that lags by d seconds shows up here as well: it adds K d dq to the spring's apparent torque, so the
-    coefficient takes either sign.
+    A link encoder with a lag of d seconds adds K d dq to the apparent torque of the spring, so the coefficient may have
+    either sign.
     """
 
     name: str = "link_viscous"
     symbol = "fvl"
-    words = TermWords(symbols=(Symbol("fvl", "f", "v,link", "viscous friction behind the spring"),))
+    words = TermWords(symbols=(Symbol("fvl", "f", "v,link", "viscous friction on the link side"),))
     unit_revolute = "N m s/rad"
     unit_prismatic = "N s/m"
     traits = Traits()
@@ -134,15 +143,21 @@ class LinkViscous(JointTerm):
 
 @dataclass(frozen=True)
 class LinkCoulomb(JointTerm):
-    """Dry friction behind the spring: fcl_j s(dq_j) on the link, s = sign or tanh(dq / width).
+    """Dry friction on the link side of the spring: fcl_j s(dq_j), s = sign or tanh(dq / width).
 
-    Hysteresis of the transmission shows up here: the deflection lags behind the torque by half its loop's width.
+    It also covers hysteresis of the transmission, whose coefficient is half the width of the loop.
+
+    Attributes
+    ----------
+    width : float, rad/s (m/s)
+        Width of the smoothed sign s; 0 = no smoothing.
+
     """
 
     width: float = 0.0
     name: str = "link_coulomb"
     symbol = "fcl"
-    words = TermWords(symbols=(Symbol("fcl", "f", "c,link", "Coulomb friction behind the spring"),))
+    words = TermWords(symbols=(Symbol("fcl", "f", "c,link", "Coulomb friction on the link side"),))
     unit_revolute = "N m"
     unit_prismatic = "N"
     traits = Traits()
@@ -157,11 +172,11 @@ class LinkCoulomb(JointTerm):
 
 @dataclass(frozen=True)
 class LinkOffset(JointTerm):
-    """Constant torque behind the spring: fol_j on the link; -K_j times the encoders' difference at no torque."""
+    """Constant torque on the link side of the spring: fol_j = -K_j times the encoders' difference at zero torque."""
 
     name: str = "link_offset"
     symbol = "fol"
-    words = TermWords(symbols=(Symbol("fol", "f", "o,link", "constant torque behind the spring"),))
+    words = TermWords(symbols=(Symbol("fol", "f", "o,link", "constant torque on the link side"),))
     unit_revolute = "N m"
     unit_prismatic = "N"
     traits = Traits()
@@ -172,26 +187,39 @@ class LinkOffset(JointTerm):
 
 
 def on_joints(term: Term, names: tuple[str, ...]) -> Term | None:
-    """The term with its spring on these joints only; None if none of them has it."""
+    """Restrict a `SpringTerm` to some joints, None if none of them has it; return other terms unchanged."""
     if not isinstance(term, SpringTerm):
         return term
     kept = tuple(name for name in names if not term.joints or name in term.joints)
     return replace(term, joints=kept) if kept else None
 
 
-# Elastic joints seen by one encoder: the link lags behind the motor by what its torque winds up.
+# Elastic joints with one encoder: the link deflects from the motor in proportion to its torque.
 
+# rad or m: deflection by which the nominal torque is differentiated.
 STEP = 1e-3
 
 
 @dataclass(frozen=True)
 class Compliance(NominalTerm):
-    """Link positions q - c_j tau_j e_j in place of q, to first order in the compliances c_j (rad/(N m), m/N).
+    """Compliance of joints with encoders at the motors: link positions q - c_j tau_j e_j in place of q, to first order.
 
-    tau_j is the torque that bodies of a nominal model ask for; the term is minus the derivative of that torque along
-    (tau_j, dtau_j/dt, d2tau_j/dt2) on joint j. The encoder sits at the motor; 1 / c_j is the joint's stiffness.
-    inertia: of the nominal model; drives are not read.    joints: names of the elastic joints; empty = all.
-    Source: Spong 1987, expanded for stiff joints.
+    tau_j is the torque of the links of a nominal model. The column of c_j is minus the derivative of this torque along
+    (tau_j, dtau_j/dt, d2tau_j/dt2) on joint j. c_j is in rad/(N m) (m/N); 1 / c_j is the stiffness of the joint.
+
+    Attributes
+    ----------
+    inertia : tuple of float
+        Links of the nominal model, see `Nominal`.
+    drives : tuple of float
+        Not used.
+    joints : tuple of str
+        Elastic joints; () = all.
+
+    References
+    ----------
+    Spong 1987, expanded for stiff joints.
+
     """
 
     inertia: tuple[float, ...] = ()
@@ -213,7 +241,7 @@ class Compliance(NominalTerm):
     )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """One compliance a joint."""
+        """One compliance per joint."""
         return tuple(
             Column(
                 f"cq{j + 1}",
@@ -227,12 +255,12 @@ class Compliance(NominalTerm):
         )
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
-        """Minus the directional derivatives, by central differences: exact in velocity and acceleration."""
+        """Minus the directional derivatives, by central differences, which are exact in velocity and acceleration."""
         motion = (samples.q, samples.dq, samples.ddq)
         torque = self.nominal.rigid(robot, *motion)
         first = slope(torque, samples.rate)
         along = (torque, first, slope(first, samples.rate))
-        found = []
+        lines = []
         for j in joint_indices(robot, self.joints):
             step = STEP / max(float(np.abs(torque[:, j]).max(initial=0.0)), 1e-12)
             only = np.eye(robot.n)[j]
@@ -242,5 +270,5 @@ class Compliance(NominalTerm):
                 )
                 for sign in (1.0, -1.0)
             ]
-            found.append((ends[1] - ends[0]) / (2.0 * step))
-        return tuple(found)
+            lines.append((ends[1] - ends[0]) / (2.0 * step))
+        return tuple(lines)

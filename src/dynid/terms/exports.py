@@ -1,4 +1,4 @@
-"""What a term says for the choice of the model and for exports, and panels of several terms."""
+"""Data of terms: columns, traits, parts of exports, data for the automatic choice, and panels of several terms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import REACH, Samples
 
-# A column of the regressor: one parameter, what it belongs to, and how readers write it.
+# Parameters: one column of the regressor each.
 
 
 class Of(StrEnum):
@@ -29,9 +29,17 @@ class Of(StrEnum):
 
 @dataclass(frozen=True)
 class Symbol:
-    """A parameter as a reader writes it: a letter with an index, and what it stands for.
+    """Notation of a parameter: a letter with an index, and its meaning.
 
-    name: of the parameter without its number, "fv" of fv3.
+    Attributes
+    ----------
+    name : str
+        Name of the parameter without the number of its joint: "fv" for fv3.
+    letter, index : str
+        Letter and subscript in formulas.
+    words : str
+        Meaning, for reports.
+
     """
 
     name: str
@@ -44,11 +52,25 @@ class Symbol:
 class Column:
     """One parameter of a term: one column of the regressor.
 
-    name: unique within a model, e.g. "Izz3" or "fv2" (numbers count bodies or joints from 1).
-    unit: of the parameter.    term: name of the term.    owner: index of the body or joint it belongs to.
-    prior: value from the description, nan = unknown.    lower, upper: physical bounds; both zero = not there at all.
-    of: whether it belongs to a joint, a body (then one of ten inertial parameters) or the whole robot.
-    moved_by: indices of joints one of which has to move so that a log can determine it; () = it needs no motion.
+    Attributes
+    ----------
+    name : str
+        Unique within a model, such as "Izz3" or "fv2"; numbers count links or joints from 1.
+    unit : str
+        Unit of the parameter.
+    term : str
+        Name of the term.
+    owner : int
+        Index of the link or joint that the parameter belongs to.
+    prior : float
+        Value from the robot file; nan = unknown.
+    lower, upper : float
+        Physical bounds; both zero = the parameter is known to be zero.
+    of : Of
+        Whether the owner is a joint, a link (then this is one of its ten inertial parameters) or the whole robot.
+    moved_by : tuple of int
+        Joints, at least one of which has to move to make the parameter identifiable; () = no motion is necessary.
+
     """
 
     name: str
@@ -63,12 +85,12 @@ class Column:
 
     @property
     def absent(self) -> bool:
-        """Whether the parameter is known to be zero, as those of a body without mass are."""
+        """Whether the parameter is known to be zero, such as those of a link without mass."""
         return self.lower == self.upper == 0.0
 
 
 class Side(StrEnum):
-    """On which side of the transmission a term acts: the link's, the motor's, or both."""
+    """Side of the transmission on which a term acts."""
 
     LINK = "link"
     MOTOR = "motor"
@@ -76,7 +98,7 @@ class Side(StrEnum):
 
 
 class Scale(StrEnum):
-    """What a term does to the size of all torques: nothing, it leaves it open, or it fixes it."""
+    """Effect of a term on the common scale of all torques: none, makes it unidentifiable, makes it identifiable."""
 
     KEEPS = "keeps"
     FREES = "frees"
@@ -84,11 +106,23 @@ class Scale(StrEnum):
 
 
 class Kind(StrEnum):
-    """What the parameters of a term are to programs that treat some of them apart.
+    """Kind of a term's parameters, for programs that treat some kinds differently.
 
-    BODIES: the ten inertial parameters of each body, in order.    ROTORS: rotor inertias as the joints see them.
-    COMPENSATION: none, but known friction, so that friction estimated beside it may have either sign.
-    LOG: of the log or its load, and not of the robot.    EFFECT: any other.
+    Attributes
+    ----------
+    EFFECT
+        Any kind without an entry of its own.
+    BODIES
+        The ten inertial parameters of each link, in order.
+    ROTORS
+        Rotor inertias, reflected to the joints.
+    FRICTION
+        Friction coefficients.
+    COMPENSATION
+        No parameters, but known friction: friction estimated in addition to it may have either sign.
+    LOG
+        Properties of the log or of its load, which are not part of the robot.
+
     """
 
     EFFECT = "effect"
@@ -100,7 +134,7 @@ class Kind(StrEnum):
 
 
 class Reads(Flag):
-    """What a term reads besides each sample: the motion before (`Samples.past`), or rates along time."""
+    """What a term reads besides each sample: the past motion (`Samples.past`), or derivatives along time."""
 
     SAMPLE = 0
     PAST = 1
@@ -108,18 +142,18 @@ class Reads(Flag):
 
 
 class Dry(StrEnum):
-    """Whether a term is dry friction: with a step at rest, or one that grows with the torque of the bodies."""
+    """Whether a term is dry friction: with a step at zero velocity, or a step in proportion to the load."""
 
     NO = "no"
     STEP = "step"
     LOAD = "load"
 
 
-# What programs without dynid can hold of an effect: torque that is a line in the motion, and its text in C.
+# Effects that exported files can express.
 
 
 class MotionBasis(Enum):
-    """What a torque is made of, x = weights . (dq or ddq)."""
+    """Function of the motion to which a torque is proportional: velocity, its sign, acceleration, or constant."""
 
     SPEED = "dq"
     SIGN = "s(dq)"
@@ -127,10 +161,20 @@ class MotionBasis(Enum):
     ONE = "1"
 
     def slope(self, values: Float, width: float) -> tuple[int, Float | float] | None:
-        """Derivative of a line with respect to one joint's motion; None where it depends on none.
+        """Derivative of the function with respect to the motion of its joint.
 
-        values: of the line itself.    width: of the sign, 0 = plain.
-        Returns which of q, dq, ddq (0, 1, 2) it depends on, and the derivative.
+        Parameters
+        ----------
+        values : ndarray
+            Values of the function.
+        width : float, rad/s (m/s)
+            Width of the smoothed sign; 0 = no smoothing.
+
+        Returns
+        -------
+        tuple of int and ndarray (or float), or None
+            Whether it depends on q, dq or ddq (0, 1, 2), and the derivative; None if it depends on no motion.
+
         """
         if self is MotionBasis.SIGN:
             return (1, (1.0 - values**2) / width) if width > 0 else None
@@ -140,15 +184,31 @@ class MotionBasis(Enum):
 
 @dataclass(frozen=True)
 class Traits:
-    """What a term is to programs that use it: data that they ask for in place of its class.
+    """Properties of a term that programs read instead of testing its class.
 
-    side: where it acts. A term on the motor's side is given the motors' reflected motion in place of the links' where
-    both were measured; with one encoder the two are the same.
-    basis: of a term that acts joint by joint: the motion that its torque is a line in, None = another.
-    linearised: whether it is linear about a model known beforehand.
-    passive: whether a parameter that is negative beyond doubt is a mistake of the input.
-    either_side: whether it may sit at the motors as well as at the joints.
-    hides_wiring: whether it could take up exchanged joints or a wrong sign.
+    Attributes
+    ----------
+    kind : Kind
+        What its parameters are.
+    side : Side
+        Where it acts. On the motor's side, a term receives the motors' reflected motion if both sides were measured.
+    reads : Reads
+        What it reads along time.
+    dry : Dry
+        Whether it is dry friction.
+    basis : MotionBasis or None
+        Function of its joint's motion to which the torque is proportional; None = any other function.
+    scale : Scale
+        Its effect on the common scale of all torques.
+    linearised : bool
+        Whether it is linearised about a model known in advance.
+    passive : bool
+        Whether a significantly negative parameter means that the input is wrong.
+    either_side : bool
+        Whether it may also be placed at the motors (`on_motor`).
+    hides_wiring : bool
+        Whether it can compensate for exchanged joints or a wrong sign, so that these remain undetected.
+
     """
 
     kind: Kind = Kind.EFFECT
@@ -164,21 +224,21 @@ class Traits:
 
 
 class Columns(Protocol):
-    """What an equation needs of a term: its parameters, and the columns of Y in tau = Y theta."""
+    """The protocol "columns": parameters of a term and their columns of Y in tau = Y theta."""
 
     traits: ClassVar[Traits]
 
     @property
     def name(self) -> str:
-        """Of the term in experiments and run folders."""
+        """Name of the term in experiments and run folders."""
         ...
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """The parameters that the term adds for a robot."""
+        """Parameters of the term for a robot."""
         ...
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The wanted columns of Y by joint; indices count within the term."""
+        """The wanted columns of Y per joint; indices count within the term."""
         ...
 
 
@@ -188,9 +248,19 @@ class Part:
 
 @dataclass(frozen=True)
 class OnJoint(Part):
-    """Torque of one parameter on one joint, from its own motion: tau_j = value basis(dq_j or ddq_j).
+    """Torque of one parameter on one joint, from this joint's motion: tau_j = value basis(dq_j or ddq_j).
 
-    width: of the sign, rad/s or m/s, 0 = plain.
+    Attributes
+    ----------
+    joint : int
+        Index of the joint.
+    value : float
+        Value of the parameter.
+    basis : MotionBasis
+        Function of the motion.
+    width : float, rad/s (m/s)
+        Width of the smoothed sign; 0 = no smoothing.
+
     """
 
     joint: int
@@ -201,7 +271,7 @@ class OnJoint(Part):
 
 @dataclass(frozen=True)
 class Memory(Part):
-    """The distance over which a joint's Coulomb friction builds up, rad (m)."""
+    """Distance, rad (m), over which a joint's Coulomb friction builds up."""
 
     joint: int
     distance: float
@@ -209,7 +279,7 @@ class Memory(Part):
 
 @dataclass(frozen=True, eq=False)
 class ZeroShift(Part):
-    """What the joints' positions (n,) are above the logged ones, rad (m); robots have it in their joints' origins."""
+    """Joint positions minus logged positions, (n,) rad (m); exported robots have them in their joints' origins."""
 
     positions: Float
 
@@ -219,7 +289,7 @@ class ZeroShift(Part):
 
 @dataclass(frozen=True)
 class LeftOut(Part):
-    """What no program without dynid can hold of a term whose other parts it can, in words."""
+    """The part of a term that exported files cannot express, in words, while they express its other parts."""
 
     what: str
 
@@ -228,7 +298,19 @@ class LeftOut(Part):
 class Mixed(Part):
     """Torque of one parameter on all joints: tau = out value basis(weights . dq), with ddq for accelerations.
 
-    term: its name.    out, weights: (n,).    width: of the sign, rad/s or m/s, 0 = plain.
+    Attributes
+    ----------
+    term : str
+        Name of the term.
+    value : float
+        Value of the parameter.
+    basis : MotionBasis
+        Function of the motion.
+    out, weights : ndarray, shape (n,)
+        Distribution of the torque to the joints, and weights of the joints' motion.
+    width : float, rad/s (m/s)
+        Width of the smoothed sign; 0 = no smoothing.
+
     """
 
     term: str
@@ -243,7 +325,7 @@ class Mixed(Part):
             object.__setattr__(self, name, locked(getattr(self, name), (None,), name))
 
     def torque(self, dq: Float, ddq: Float) -> Float:
-        """(T, n) of motion (T, n)."""
+        """Torque (T, n) of the motion dq, ddq (T, n)."""
         line = (ddq if self.basis is MotionBasis.ACCELERATION else dq) @ self.weights
         if self.basis is MotionBasis.SIGN:
             line = smooth_sign(line, self.width)
@@ -254,9 +336,19 @@ class Mixed(Part):
 
 @dataclass(frozen=True, eq=False)
 class JointSpring(Part):
-    """A spring over a joint, or the sum of several: tau = weights (stiffness a + preload), a = weights . q.
+    """A spring on one joint or on a sum of joints: tau = weights (stiffness a + preload), a = weights . q.
 
-    term: name of the term.    weights: (n,).    stiffness: N m/rad (N/m).    preload: N m (N) at a = 0.
+    Attributes
+    ----------
+    term : str
+        Name of the term.
+    weights : ndarray, shape (n,)
+        Weights of the joints.
+    stiffness : float, N m/rad (N/m)
+        Stiffness.
+    preload : float, N m (N)
+        Torque at a = 0.
+
     """
 
     term: str
@@ -269,16 +361,16 @@ class JointSpring(Part):
 
     @property
     def joints(self) -> tuple[int, ...]:
-        """The joints that it spans."""
+        """Indices of the joints with a weight."""
         return tuple(np.flatnonzero(self.weights).tolist())
 
     @property
     def rest(self) -> float:
-        """The a without torque, rad (m); the stiffness must not be zero."""
+        """Value of a without torque, rad (m); the stiffness must not be zero."""
         return -self.preload / self.stiffness
 
     def torque(self, q: Float) -> Float:
-        """(T, n) at positions (T, n)."""
+        """Torque (T, n) at positions q (T, n)."""
         return np.outer(self.stiffness * (q @ self.weights) + self.preload, self.weights)
 
     def energy(self, q: Float) -> Float:
@@ -288,61 +380,89 @@ class JointSpring(Part):
 
 
 def spring_torque(springs: Sequence[JointSpring], q: Float) -> Float:
-    """Torque of all springs, (T, n)."""
-    return sum((one.torque(q) for one in springs), np.zeros_like(q))
+    """Torque (T, n) of all springs at positions q (T, n)."""
+    return sum((spring.torque(q) for spring in springs), np.zeros_like(q))
 
 
 def spring_slopes(springs: Sequence[JointSpring], n: int) -> Float:
-    """Derivative (n, n) of their torque by the positions."""
-    return sum((one.stiffness * np.outer(one.weights, one.weights) for one in springs), np.zeros((n, n)))
+    """Derivative (n, n) of the torque of all springs with respect to the positions."""
+    return sum(
+        (spring.stiffness * np.outer(spring.weights, spring.weights) for spring in springs), np.zeros((n, n))
+    )
 
 
 def mixed_torque(parts: Sequence[Mixed], bases: Sequence[MotionBasis], dq: Float, ddq: Float) -> Float:
-    """Sum over the parts with some bases, (T, n)."""
+    """Torque of those parts that have one of several bases.
+
+    Parameters
+    ----------
+    parts : sequence of Mixed
+        Parts of an exported model.
+    bases : sequence of MotionBasis
+        Bases to include.
+    dq, ddq : ndarray, shape (T, n)
+        Motion of the joints.
+
+    Returns
+    -------
+    ndarray, shape (T, n)
+
+    """
     return sum((part.torque(dq, ddq) for part in parts if part.basis in bases), np.zeros_like(dq))
 
 
 def smooth_sign(speed: Float, width: float) -> Float:
-    """tanh(speed / width), or the plain sign for a width of 0."""
+    """tanh(speed / width), or the sign of the speed if the width is 0."""
     return np.tanh(speed / width) if width > 0 else np.sign(speed)
 
 
 def c_sign(speed: str, width: float) -> str:
-    """The smoothed sign of a speed in C, or the plain one for a width of 0."""
+    """C expression of `smooth_sign` of a speed."""
     return f"tanh({speed} / {width!r})" if width > 0 else f"(double)(({speed} > 0.0) - ({speed} < 0.0))"
 
 
 def c_number(value: float) -> str:
-    """A number as a factor in C."""
+    """C text of a number, in parentheses if negative, so that it can be a factor."""
     return repr(float(value)) if value >= 0 else f"({float(value)!r})"
 
 
-def spring_text(robot: RobotModel, one: JointSpring) -> str:
-    """A spring in words: the joints that it spans, its stiffness, and where it is at rest."""
+def spring_text(robot: RobotModel, spring: JointSpring) -> str:
+    """Description of a spring for messages: joints, stiffness, and position without torque."""
     joints = " + ".join(
         f"'{robot.joint_names[j]}'"
-        if one.weights[j] == 1.0
-        else f"{one.weights[j]:g} '{robot.joint_names[j]}'"
-        for j in one.joints
+        if spring.weights[j] == 1.0
+        else f"{spring.weights[j]:g} '{robot.joint_names[j]}'"
+        for j in spring.joints
     )
-    unit = "N/m" if all(robot.prismatic[j] for j in one.joints) else "N m/rad"
-    rest = f", at rest at {one.rest:.3g} {'m' if unit == 'N/m' else 'rad'}" if one.stiffness else ""
-    return f"{joints} ({one.stiffness:.3g} {unit}{rest})"
+    unit = "N/m" if all(robot.prismatic[j] for j in spring.joints) else "N m/rad"
+    rest = f", zero torque at {spring.rest:.3g} {'m' if unit == 'N/m' else 'rad'}" if spring.stiffness else ""
+    return f"{joints} ({spring.stiffness:.3g} {unit}{rest})"
 
 
-# What an effect is to the automatic choice, and what a log says before effects are tried on it.
+# Data for the automatic choice of the model.
 
-# rad or m: a joint that goes less far stands, and friction or a brake may hold any part of its load.
+# rad (m): a joint with a smaller range is at rest, where friction or a brake may carry any part of its load.
 STANDS = 2e-3
-# The place of an effect of the whole robot; others have the index of a joint, or of a pair of joints.
+# Place of an effect of the whole robot; other effects have the index of a joint, or of a pair of joints.
 EVERYWHERE = -1
 
 
 class Role(StrEnum):
-    """What an effect is to the automatic choice.
+    """Role of an effect in the automatic choice.
 
-    PLAIN: on trial in every comparison.    ROBOT: some robots have it.    FRICTION: a form of a joint's friction.
-    LOG: of the measurement rather than the robot.    SHIELD: never chosen, but nothing else may stand for it.
+    Attributes
+    ----------
+    PLAIN
+        Compared in every choice.
+    ROBOT
+        An effect that some robots have.
+    FRICTION
+        A form of a joint's friction.
+    LOG
+        An effect of the measurement, not of the robot.
+    SHIELD
+        Never chosen; it is fitted so that no other effect is chosen in its place.
+
     """
 
     PLAIN = "plain"
@@ -354,9 +474,19 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Question:
-    """A question of the automatic choice.    without: its answer where no effect is chosen.    words: for messages.
+    """A question of the automatic choice.
 
-    certain: whether every robot has the effect, so that it stays where the motion cannot tell models with and without.
+    Attributes
+    ----------
+    name : str
+        Key in results.
+    without : str
+        Answer if no effect is chosen.
+    words : str
+        Name in messages; "" = `name`.
+    certain : bool
+        Whether every robot has the effect; the model keeps it if the motion cannot distinguish models with and without.
+
     """
 
     name: str
@@ -370,12 +500,22 @@ FRICTION = Question("friction")
 
 @dataclass(frozen=True)
 class FrictionForm:
-    """A form of friction among those that are compared joint by joint.
+    """A form of friction that is compared with others per joint.
 
-    label: its name there.    replaces: labels of the plain effects in whose place it stands.
-    tried: shares of its shapes' range, on the shapes' own scale, at which the automatic choice tries it first;
-    () = it tries a form without shapes as it is, and none with shapes.
-    options: of the term.    both_ways: as of proposals.
+    Attributes
+    ----------
+    label : str
+        Name in comparisons.
+    replaces : tuple of str
+        Labels of the plain effects (viscous, coulomb, offset) that it replaces.
+    tried : tuple of float
+        Shares of the range of its shapes at which the automatic choice evaluates it; () = only forms without shapes
+        are evaluated.
+    options : mapping
+        Options of the term in comparisons.
+    both_ways : bool
+        Whether it is compared only for joints that moved in both directions.
+
     """
 
     label: str
@@ -387,11 +527,21 @@ class FrictionForm:
 
 @dataclass(frozen=True)
 class JointMotion:
-    """How a joint moved in a log: where bounds and starts of shapes come from.
+    """Motion of a joint in a log, from which bounds and start values of shapes are computed.
 
-    peak, median: of |dq|, rad/s (m/s).    span: greatest minus least position, rad (m).
-    reach: distance over which samples know where it turned round, rad (m).    both_ways: whether it moved either way.
-    waves: in which its dry friction seems to vary with its position, rad of a wave a rad (m); None = not looked for.
+    Attributes
+    ----------
+    peak, median : float, rad/s (m/s)
+        Maximum and median of abs(dq).
+    span : float, rad (m)
+        Range of positions.
+    reach : float, rad (m)
+        Distance before a sample within which its last reversals are known.
+    both_ways : bool
+        Whether the joint moved in both directions.
+    waves : tuple of float or None, rad/rad (rad/m)
+        Candidate wave numbers of friction that varies with position; None = not searched.
+
     """
 
     peak: float
@@ -403,13 +553,22 @@ class JointMotion:
 
     @property
     def stands(self) -> bool:
-        """Whether the joint never moved."""
+        """Whether the joint was at rest throughout."""
         return self.span < STANDS
 
 
 @dataclass(frozen=True, eq=False)
 class Extent:
-    """How fast and how far joints went in a log: |dq| at most, (n,) rad/s (m/s), and positions from and to, rad (m)."""
+    """Range of motion of a log.
+
+    Attributes
+    ----------
+    peak : ndarray, shape (n,), rad/s (m/s)
+        Maximum of abs(dq).
+    low, high : ndarray, shape (n,), rad (m)
+        Range of positions.
+
+    """
 
     peak: Float
     low: Float
@@ -418,13 +577,23 @@ class Extent:
 
 @dataclass(frozen=True, eq=False)
 class LogFacts:
-    """What a log says before effects are tried on it.
+    """Facts about a log from which terms make their proposals to the automatic choice.
 
-    inertia, drives: of the model that small effects are linearised about, see Nominal.
-    found: values of such effects found so far, by name.    motion: of every joint.    origin, end: its beginning
-    and end on its clock, s.
-    both_sides: whether the equations hold the motion of motors and links apart.
-    slowness: share of the usual widths of friction's sign that it has where all joints are slow.
+    Attributes
+    ----------
+    inertia, drives : tuple of float
+        Model about which small effects are linearised, see `Nominal`.
+    found : mapping of str to float
+        Values of such effects from an earlier round, by name of the parameter.
+    motion : tuple of JointMotion
+        Motion of every joint.
+    origin, end : float, s
+        First and last time of the log.
+    both_sides : bool
+        Whether the equations have separate motions of motors and links.
+    slowness : float
+        Factor on the usual widths of the smoothed sign; below 1 if all joints are slow.
+
     """
 
     inertia: tuple[float, ...] = ()
@@ -437,27 +606,27 @@ class LogFacts:
     slowness: float = 1.0
 
 
-# Panels of several terms side by side.
+# Panels of several terms.
 
 _NO_COLUMN: Int = np.zeros(0, dtype=np.int64)
 Values = TypeVar("Values", Bool, Float)
 
 
 def split(values: Values, counts: Sequence[int]) -> list[Values]:
-    """The part (p_i,) of a mask or of values (p,) that belongs to each of several terms with p_i parameters."""
+    """Split a mask or values (p,) of all parameters into those of the terms, which have `counts` parameters each."""
     return list(np.split(values, np.cumsum(counts)[:-1])) if counts else []
 
 
 def joined(robot: RobotModel, parts: list[Panels], counts: Sequence[int], samples: Samples) -> Panels:
-    """Panels of several terms with `counts` parameters as those of one."""
+    """Join the panels of several terms, which have `counts` parameters each, into panels of their sum."""
     first = np.cumsum([0, *counts], dtype=np.int64)[:-1]
-    nothing, none = np.zeros((0, len(samples))), np.zeros(0, dtype=np.int64)
+    no_line = np.zeros((0, len(samples)))
     return Panels(
         columns=tuple(
-            np.concatenate([none, *(p.columns[j] + a for p, a in zip(parts, first, strict=True))])
+            np.concatenate([_NO_COLUMN, *(p.columns[j] + a for p, a in zip(parts, first, strict=True))])
             for j in range(robot.n)
         ),
-        values=tuple(np.concatenate([nothing, *(p.values[j] for p in parts)]) for j in range(robot.n)),
+        values=tuple(np.concatenate([no_line, *(p.values[j] for p in parts)]) for j in range(robot.n)),
     )
 
 
@@ -469,10 +638,27 @@ def side_by_side(
     target: Float | None,
     joints: Bool | None = None,
 ) -> Panels:
-    """Regressors of several terms side by side: functions, what each is shown, and how many parameters it has.
+    """Evaluate the regressors of several terms and join their columns.
 
-    wanted: (p,) of all, None = every one.    target: (T, n), appended to each joint's panel as its last line.
-    joints: (n,) that get columns, None = all.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    parts : iterable of tuple
+        For each term: function that returns its panels, samples as the term receives them, number of its parameters.
+    samples : Samples
+        Motion.
+    wanted : ndarray of bool, shape (p,), or None
+        Parameters that get columns; None = all.
+    target : ndarray, shape (T, n), or None
+        Values that each joint's panel gets as its last line.
+    joints : ndarray of bool, shape (n,), optional
+        Joints that get columns; None = all.
+
+    Returns
+    -------
+    Panels
+
     """
     columns: list[list[Int]] = [[] for _ in range(robot.n)]
     values: list[list[Float]] = [[] for _ in range(robot.n)]
@@ -481,9 +667,9 @@ def side_by_side(
         part_wanted = np.ones(count, dtype=np.bool_) if wanted is None else wanted[first : first + count]
         if part_wanted.any():
             part = regressor(robot, seen, part_wanted)
-            for joint, own in enumerate(part.columns):
-                if len(own) and (joints is None or joints[joint]):
-                    columns[joint].append(own + first)
+            for joint, index in enumerate(part.columns):
+                if len(index) and (joints is None or joints[joint]):
+                    columns[joint].append(index + first)
                     values[joint].append(part.values[joint])
         first += count
     for joint in range(robot.n):
@@ -492,19 +678,62 @@ def side_by_side(
         elif not values[joint]:
             values[joint].append(np.zeros((0, len(samples))))
     return Panels(
-        columns=tuple(np.concatenate([np.zeros(0, dtype=np.int64), *c]) for c in columns),
+        columns=tuple(np.concatenate([_NO_COLUMN, *c]) for c in columns),
         values=tuple(np.concatenate(v) for v in values),
     )
 
 
 def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
-    """Panels without a column."""
+    """Panels without columns."""
     return panels_of(robot, samples, {})
 
 
 def panels_of(robot: RobotModel, samples: Samples, lines: Mapping[int, tuple[ArrayLike, Float]]) -> Panels:
-    """Panels with lines on some joints: by joint, the columns (k,) and values (k, T)."""
+    """Panels from the lines of some joints.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    samples : Samples
+        Motion; its length is that of the lines.
+    lines : mapping of int to tuple
+        By joint: indices of the parameters (k,), and their values (k, T).
+
+    Returns
+    -------
+    Panels
+
+    """
     columns, values = [_NO_COLUMN] * robot.n, [np.zeros((0, len(samples)))] * robot.n
-    for joint, (index, own) in lines.items():
-        columns[joint], values[joint] = np.array(index, dtype=np.int64), np.ascontiguousarray(own)
+    for joint, (index, line) in lines.items():
+        columns[joint], values[joint] = np.array(index, dtype=np.int64), np.ascontiguousarray(line)
+    return Panels(tuple(columns), tuple(values))
+
+
+def mapped_panels(panels: Panels, weights: Float) -> Panels:
+    """Map panels of links or motors to the joints: Y_j = sum_i weights[i, j] Y_i.
+
+    Parameters
+    ----------
+    panels : Panels
+        Panels of m links or motors.
+    weights : ndarray, shape (m, n)
+        Weight of each panel in each joint's equation.
+
+    Returns
+    -------
+    Panels
+
+    """
+    columns, values = [], []
+    T = panels.values[0].shape[1]
+    for joint in range(weights.shape[1]):
+        sources = np.flatnonzero(weights[:, joint])
+        union = np.unique(np.concatenate([panels.columns[i] for i in sources]))
+        total = np.zeros((len(union), T))
+        for i in sources:
+            total[np.searchsorted(union, panels.columns[i])] += weights[i, joint] * panels.values[i]
+        columns.append(union)
+        values.append(total)
     return Panels(tuple(columns), tuple(values))

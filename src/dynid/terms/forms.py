@@ -1,9 +1,11 @@
-"""Functions of terms besides their columns: each has a default, and a term's file registers its own where it differs.
+"""Functions of terms with a default, which a term's file replaces by registering its own.
 
     @energy_form.register(RotorInertia)
     def _(term, robot, samples, wanted): ...
 
-A subclass has what is registered for its nearest base.
+Subclasses inherit what is registered for their base. Common parameters: `samples` is the motion (of the motors for a
+term on their side, see `seen_by`), `wanted` a mask (p,) of the term's parameters, `theta` their values (p,). T is the
+number of samples, n the number of joints, w the number of wanted parameters.
 """
 
 from __future__ import annotations
@@ -24,32 +26,49 @@ from dynid.terms.exports import Columns, Extent, Kind, Part, Side, empty_panels,
 __all__ = ["exported_parts", "motion_slopes", "parameter_count", "seen_by", "torque_of", "without_memory"]
 
 
-def held_term(term: Any) -> Any:
-    """The term that a term holds in its field `of`; itself without one."""
-    held = getattr(term, "of", term)
-    return held if hasattr(held, "traits") else term
+def inner_term(term: Any) -> Any:
+    """The term in the field `of` of a wrapper such as `OnMotor`; the term itself if it is no wrapper."""
+    inner = getattr(term, "of", term)
+    return inner if hasattr(inner, "traits") else term
 
 
 def seen_by(term: Columns, samples: Samples) -> Samples:
-    """The samples as a term is given them: with the motion of its side."""
+    """Samples with the motion of the term's side of the transmission."""
     return samples.motor if term.traits.side is Side.MOTOR else samples
 
 
 @singledispatch
 def parameter_count(term: Columns, robot: RobotModel) -> int:
-    """How many parameters a term adds for a robot."""
+    """Number of parameters of a term for a robot."""
     return len(term.columns(robot))
 
 
 @singledispatch
 def known_torque(term: Columns, robot: RobotModel, samples: Samples) -> Float | None:
-    """Joint torque (T, n) that a term contributes without any unknown; None = none."""
+    """Torque (T, n) of a term without unknown parameters; None = none."""
     return None
 
 
 @singledispatch
 def torque_of(term: Columns, robot: RobotModel, samples: Samples, theta: Float) -> Float:
-    """Y theta, (T, n), for values (p,) of a term's parameters; what is registered is a faster way."""
+    """Torque Y theta of a term.
+
+    Parameters
+    ----------
+    term : Term
+        The term.
+    robot : RobotModel
+        The robot.
+    samples : Samples
+        Motion of the term's side.
+    theta : ndarray, shape (p,)
+        Values of its parameters.
+
+    Returns
+    -------
+    ndarray, shape (T, n)
+
+    """
     panels = term.torque_regressor(robot, samples, theta != 0)
     total = np.zeros((len(samples), robot.n))
     for joint, (columns, values) in enumerate(zip(panels.columns, panels.values, strict=True)):
@@ -57,12 +76,12 @@ def torque_of(term: Columns, robot: RobotModel, samples: Samples, theta: Float) 
     return total
 
 
-# Other equations: of motors, whose equations elastic joints add, and without acceleration.
+# Other equations: those of the motors (elastic joints), and equations without acceleration.
 
 
 @singledispatch
 def motor_regressor(term: Columns, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-    """The part of `torque_regressor` that acts on the motors: all of it on the motor's side, nothing on the link's."""
+    """The part of `torque_regressor` that acts on the motors: all of it for terms on their side, else nothing."""
     if term.traits.side is Side.MOTOR:
         return term.torque_regressor(robot, samples, wanted)
     return empty_panels(robot, samples)
@@ -70,7 +89,7 @@ def motor_regressor(term: Columns, robot: RobotModel, samples: Samples, wanted: 
 
 @singledispatch
 def momentum_form(term: Columns, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-    """(P, R) with Y theta = d(P theta)/dt + R theta; a term that reads no acceleration is all R."""
+    """P and R with Y theta = d(P theta)/dt + R theta; R is all of Y for terms that read no acceleration."""
     return empty_panels(robot, samples), term.torque_regressor(robot, samples, wanted)
 
 
@@ -86,16 +105,33 @@ def motor_momentum_form(
 
 @singledispatch
 def energy_form(term: Columns, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-    """(h, W) with dq' Y theta = d(h theta)/dt + dq' W theta: stored energy, and torque that does work.
+    """Stored energy h and other torque W with dq' Y theta = d(h theta)/dt + dq' W theta.
 
-    h: (w, T), a line a wanted column.    W: as `torque_regressor`. A term that stores nothing is all W.
+    Parameters
+    ----------
+    term : Term
+        The term.
+    robot : RobotModel
+        The robot.
+    samples : Samples
+        Motion of the term's side.
+    wanted : ndarray of bool, shape (p,)
+        Parameters that get columns.
+
+    Returns
+    -------
+    h : ndarray, shape (w, T)
+        Energy per unit of each wanted parameter.
+    W : Panels
+        In the form of `torque_regressor`; all of Y for terms that store no energy.
+
     """
     return np.zeros((int(wanted.sum()), len(samples))), term.torque_regressor(robot, samples, wanted)
 
 
 @singledispatch
 def motor_work(term: Columns, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-    """The part of the working torque W of `energy_form` that acts on the motors."""
+    """The part of W of `energy_form` that acts on the motors."""
     if term.traits.side is Side.MOTOR:
         return energy_form(term, robot, samples, wanted)[1]
     return motor_regressor(term, robot, samples, wanted)
@@ -103,14 +139,14 @@ def motor_work(term: Columns, robot: RobotModel, samples: Samples, wanted: Bool)
 
 @singledispatch
 def known_momentum(term: Columns, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
-    """`known_torque` as (P, R), (T, n) each, tau_known = dP/dt + R; None for no known torque."""
+    """`known_torque` as P and R, (T, n) each, with tau = dP/dt + R; None = no known torque."""
     known = known_torque(term, robot, samples)
     return None if known is None else (np.zeros_like(known), known)
 
 
 @singledispatch
 def known_energy(term: Columns, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
-    """`known_torque` as (h, W): stored energy (T,) and torque that does work (T, n); None for no known torque."""
+    """`known_torque` as stored energy (T,) and other torque (T, n); None = no known torque."""
     known = known_torque(term, robot, samples)
     return None if known is None else (np.zeros(len(samples)), known)
 
@@ -125,9 +161,29 @@ def filtered_regressor(
     parallel: ParallelFilter,
     joints: Bool | None = None,
 ) -> Panels:
-    """`torque_regressor` and, after it, further lines (e, T) of each joint through the parallel filter.
+    """Filter `torque_regressor` and further lines of each joint.
 
-    joints: (n,) that get columns, None = all.
+    Parameters
+    ----------
+    term : Term
+        The term.
+    robot : RobotModel
+        The robot.
+    samples : Samples
+        Motion of the term's side.
+    wanted : ndarray of bool, shape (p,)
+        Parameters that get columns.
+    further : sequence of ndarray, shape (e, T)
+        Lines for each joint, after those of the term.
+    parallel : ParallelFilter
+        The filter.
+    joints : ndarray of bool, shape (n,), optional
+        Joints that get columns; None = all.
+
+    Returns
+    -------
+    Panels
+
     """
     parts = ((term.torque_regressor, samples, len(wanted)),)
     columns = side_by_side(robot, parts, samples, wanted, None, joints)
@@ -137,110 +193,137 @@ def filtered_regressor(
 
 @singledispatch
 def motion_slopes(term: Columns, robot: RobotModel, samples: Samples) -> Float | None:
-    """Derivatives (3, n, R, T) of all R lines of `torque_regressor`, joint after joint, by q, dq, ddq of joints.
+    """Derivatives of `torque_regressor` with respect to the motion.
 
-    None: they are found by differences, which is as good, and slower.
+    Parameters
+    ----------
+    term : Term
+        The term.
+    robot : RobotModel
+        The robot.
+    samples : Samples
+        Motion of the term's side.
+
+    Returns
+    -------
+    ndarray, shape (3, n, R, T), or None
+        With respect to q, dq, ddq of each joint, of all R lines of the regressor, joint after joint. None = the caller
+        computes finite differences, which is slower.
+
     """
     return None
 
 
-# What a log has to bring, and what it can determine.
+# Requirements on a log, and the parameters that it can determine.
 
 
 @singledispatch
 def channels_of(term: Columns) -> tuple[str, ...]:
-    """Names of the extra log channels that a term reads: those of its field `channel_name` or `channel_names`."""
-    if (held := held_term(term)) is not term:
-        return channels_of(held)
+    """Names of the extra log channels that a term reads: by default its field `channel_name` or `channel_names`."""
+    if (inner := inner_term(term)) is not term:
+        return channels_of(inner)
     single = getattr(term, "channel_name", None)
     return tuple(dict.fromkeys(getattr(term, "channel_names", () if single is None else (single,))))
 
 
 @singledispatch
 def clock_of(term: Columns) -> tuple[float, float] | None:
-    """First and last time, s, that a term is of; None = any."""
+    """First and last time, s, for which a term is valid; None = any time."""
     return None
 
 
 @singledispatch
 def alive_columns(term: Columns, robot: RobotModel, moved: Bool) -> Bool:
-    """Which parameters (p,) of a term a log can determine in which only some joints (n,) moved."""
+    """Mask (p,) of a term's parameters that a log in which only `moved` joints (n,) moved can determine."""
     columns = term.columns(robot)
     return np.array([not c.moved_by or moved[list(c.moved_by)].any() for c in columns], dtype=np.bool_)
 
 
 @singledispatch
 def balanced_joints(term: Columns, robot: RobotModel) -> Bool:
-    """Joints (n,) whose gravity a term may carry, so that bodies alone do not give their torque."""
+    """Mask (n,) of joints whose gravity torque may be carried by the term instead of the rigid links."""
     return np.zeros(robot.n, dtype=np.bool_)
 
 
-# What is still to be found before a term is a model.
+# Choices and estimates that a term needs before the linear fit.
 
 
 @singledispatch
 def alternatives(term: Columns, joints: tuple[str, ...]) -> Mapping[str, Any]:
-    """Models for these joints that are compared in a term's place, the plainest first; none for a term as it is."""
+    """Models for these joints that are compared in place of the term, the simplest first; {} = nothing to compare."""
     return {}
 
 
 @singledispatch
 def needs_bodies(term: Columns) -> bool:
-    """Whether a first fit without a term has to give the bodies that it reads."""
+    """Whether a term needs the links that a first fit without it estimates."""
     return False
 
 
 @singledispatch
 def with_bodies(term: Columns, inertia: tuple[float, ...]) -> Any:
-    """A term with the bodies of a first fit, ten numbers each."""
+    """The term with the links of a first fit, ten numbers per link."""
     return term
 
 
 @singledispatch
 def load_slope(term: Columns, robot: RobotModel, samples: Samples, theta: Float) -> Float:
-    """By how much a term's torque grows with that of the bodies, (T, n), for parameters theta (p,)."""
+    """Derivative (T, n) of a term's torque with respect to the torque of the rigid links, for parameters theta (p,)."""
     return np.zeros_like(samples.dq)
 
 
 @singledispatch
 def has_open_choice(term: Any) -> bool:
-    """Whether a term's form, a shape or the bodies that it reads are still to be found."""
-    held = held_term(term)
-    shapes = getattr(held, "shapes", ())
-    is_open = any(getattr(held, shape.name, None) is None for shape in shapes)
-    return is_open or needs_bodies(held) or bool(alternatives(held, ()))
+    """Whether the form of a term, its shapes or the links that it needs are still to be estimated."""
+    inner = inner_term(term)
+    shapes = getattr(inner, "shapes", ())
+    is_open = any(getattr(inner, shape.name, None) is None for shape in shapes)
+    return is_open or needs_bodies(inner) or bool(alternatives(inner, ()))
 
 
-# What stands for a term elsewhere.
+# Substitutes of a term for other uses.
 
 
 @singledispatch
 def within_extent(term: Columns, robot: RobotModel, extent: Extent) -> Any:
-    """The same effect, knowing how fast and far joints went in the log that it is fitted to.
+    """The term bounded to the range of motion of the log that it is fitted to.
 
-    Friction that grows faster than the speed goes on in proportion to it beyond those speeds, and friction that
-    varies with position stays as it is at their border, in predictions, plots and exported code alike.
+    Beyond this range, friction that grows faster than velocity continues in proportion to velocity, and friction that
+    varies with position keeps the value at the border of the range: in predictions, plots and exported code.
     """
     return term
 
 
 @singledispatch
 def without_memory(term: Columns) -> Any:
-    """What stands for a term, with the same parameters, where single samples are looked at; itself without a memory.
+    """A term with the same parameters that evaluates each sample by itself; the term itself if it reads no past.
 
-    Motions are designed with it: samples of a design lie farther apart than a memory reaches.
+    The design of motions uses it, because its samples are farther apart than a memory reaches.
     """
     return term
 
 
 @singledispatch
 def exported_parts(term: Columns, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """The pieces of an exported model that stand for a term with parameters theta (p,).
+    """Parts of an exported model for a term.
 
-    None for an effect that other programs cannot hold, () for one that is not the robot's.
+    Parameters
+    ----------
+    term : Term
+        The term.
+    robot : RobotModel
+        The robot.
+    theta : ndarray, shape (p,)
+        Values of its parameters.
+
+    Returns
+    -------
+    tuple of Part, or None
+        None = exported files cannot express the effect; () = the effect is not part of the robot.
+
     """
     return () if term.traits.kind is Kind.LOG else None
 
 
-# Those that give the equations of a term in another form; a term that holds another has them of it.
+# The functions that express the equations of a term in another form; wrappers register them for all of these.
 FORMS: Sequence[Any] = (motor_regressor, momentum_form, motor_momentum_form, energy_form, motor_work)

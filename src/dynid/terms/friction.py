@@ -1,4 +1,4 @@
-"""Friction that is linear in its coefficients: tau = ... + fv dq + fc sign(dq) + fo."""
+"""Plain friction: tau = fv dq + fc sign(dq) + fo; smoothed signs of velocity, and dry friction at rest."""
 
 from __future__ import annotations
 
@@ -28,77 +28,125 @@ from dynid.terms.forms import seen_by, torque_of
 from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains, TermWords
 from dynid.terms.term import JointTerm, Selection, Term, Terms, by_joint
 
-# Of the smoothed sign in models that are chosen automatically, rad/s or m/s.
+# rad/s (m/s): width of the smoothed sign in models that are chosen automatically. Noise reverses slower velocities.
 WIDTH = 0.02
+# Range of velocities, in widths, below which their mean sign is that of the middle: the difference would be rounding.
 STEEP = 1e-3
 OFFSETS = Question("offsets")
 
 
 def direction(samples: Samples, width: float, joint: int | None = None) -> Float:
-    """Smoothed sign of the velocity, averaged over the time that each sample stands for; (T, n), or (T,) of one joint.
+    """Smoothed sign of velocity, averaged over the time that each sample represents.
 
-    s = mean of tanh((dq + ddq t) / width) over |t| <= span / 2. Samples that were thinned out are too far apart to say
-    when a joint turned round; the torque, low-passed before it was thinned, knows, and so does the mean.
+    s = mean of tanh((dq + ddq t) / width) over |t| <= span / 2. After decimation a sample alone does not show when a
+    joint reverses, but the torque does, since it was low-passed before decimation. The mean is consistent with it.
+
+    Parameters
+    ----------
+    samples : Samples
+        Motion.
+    width : float, rad/s (m/s)
+        Width; 0 = the sign.
+    joint : int, optional
+        Index of a joint; None = all joints.
+
+    Returns
+    -------
+    ndarray, shape (T, n), or (T,) for one joint
+
     """
     return mean_sign(*passed_speeds(samples, joint), width)
 
 
 def check_width(width: float) -> None:
-    """Raises UsageError for a width of the smoothed sign, rad/s (m/s), below zero; 0 = the sign itself."""
+    """Raise UsageError for a negative width of the smoothed sign."""
     if not width >= 0:
-        raise UsageError("coulomb-width", found=f"width = {width}", expected="a velocity >= 0")
+        raise UsageError("coulomb-width", found=f"width = {width}", expected="a velocity >= 0 in rad/s (m/s)")
 
 
 def direction_sides(samples: Samples, width: float, joint: int) -> tuple[Float, Float]:
-    """Positive and negative part of the smoothed sign of a joint's velocity, each averaged as `direction` is; (T,)."""
+    """Positive and negative part (T,) of the smoothed sign of a joint's velocity.
+
+    Parameters
+    ----------
+    samples : Samples
+        Motion.
+    width : float, rad/s (m/s)
+        Width; 0 = the sign.
+    joint : int
+        Index of the joint.
+
+    Returns
+    -------
+    tuple of two ndarray, shape (T,)
+        Each is averaged over the time that a sample represents, as in `direction`.
+
+    """
     low, high = passed_speeds(samples, joint)
     both = mean_sign(low, high, width)
     size = np.abs(both)
-    turns = (low < 0) & (high > 0)
-    a, b = low[turns], high[turns]
-    size[turns] = (_from_rest(a, width) + _from_rest(b, width)) / (b - a)
+    reverses = (low < 0) & (high > 0)
+    a, b = low[reverses], high[reverses]
+    size[reverses] = (_integrated_sign(a, width) + _integrated_sign(b, width)) / (b - a)
     return 0.5 * (size + both), 0.5 * (both - size)
 
 
 def passed_speeds(samples: Samples, joint: int | None = None) -> tuple[Float, Float]:
-    """Least and greatest velocity within the time that each sample stands for; (T, n), or (T,) of one joint."""
-    own = slice(None) if joint is None else joint
-    speed = samples.dq[:, own]
+    """Least and greatest velocity within the time that each sample represents; (T, n), or (T,) for one joint."""
+    columns = slice(None) if joint is None else joint
+    speed = samples.dq[:, columns]
     if samples.span == 0:
         return speed, speed
-    half = 0.5 * samples.span * np.abs(samples.ddq[:, own])
+    half = 0.5 * samples.span * np.abs(samples.ddq[:, columns])
     return speed - half, speed + half
 
 
 def mean_sign(low: Float, high: Float, width: float) -> Float:
-    """Mean of the smoothed sign over the velocities from low to high, which may be equal."""
+    """Mean of the smoothed sign over velocities from `low` to `high`.
+
+    Parameters
+    ----------
+    low, high : ndarray, rad/s (m/s)
+        Limits of the velocities; they may be equal.
+    width : float, rad/s (m/s)
+        Width; 0 = the sign.
+
+    Returns
+    -------
+    ndarray, shape of low
+
+    """
     if low is high:
         return smooth_sign(low, width)
     across = high - low
     below, above = np.abs(low), np.abs(high)
-    gained = above - below
+    integral = above - below
     if width > 0:
-        # How ln cosh differs from its asymptote; one logarithm of a ratio is half the work of two.
+        # Difference between width ln cosh and its asymptote; the logarithm of a ratio is faster than two logarithms.
         rate = -2.0 / width
-        gained += width * np.log((1.0 + np.exp(rate * above)) / (1.0 + np.exp(rate * below)))
+        integral += width * np.log((1.0 + np.exp(rate * above)) / (1.0 + np.exp(rate * below)))
     narrow = across <= STEEP * width
     across[narrow] = 1.0
-    gained /= across
-    gained[narrow] = smooth_sign(0.5 * (low[narrow] + high[narrow]), width)
-    return gained
+    integral /= across
+    integral[narrow] = smooth_sign(0.5 * (low[narrow] + high[narrow]), width)
+    return integral
 
 
-def _from_rest(speed: Float, width: float) -> Float:
-    """Integral of the size of the smoothed sign from 0: width ln cosh(speed / width), |speed| for a width of 0."""
+def _integrated_sign(speed: Float, width: float) -> Float:
+    """Integral of abs(smoothed sign) from 0: width ln cosh(speed / width), or abs(speed) for a width of 0."""
     size = np.abs(speed)
     return size + width * (np.log1p(np.exp(-2.0 / width * size)) - np.log(2.0)) if width > 0 else size
 
 
 @dataclass(frozen=True)
 class Viscous(JointTerm):
-    """Viscous friction: tau_j = fv_j dq_j, fv in N m s/rad (N s/m when prismatic).
+    """Viscous friction: tau_j = fv_j dq_j, fv in N m s/rad (N s/m for prismatic joints).
 
-    joints: names of the joints it acts on; empty = all.
+    Attributes
+    ----------
+    joints : tuple of str
+        Joints on which it acts; () = all.
+
     """
 
     joints: tuple[str, ...] = ()
@@ -112,7 +160,7 @@ class Viscous(JointTerm):
     selection = Selection(Role.PLAIN, FRICTION, by_joint("viscous"))
 
     def prior(self, robot: RobotModel) -> Float:
-        """Damping of the description."""
+        """Damping in the robot file."""
         return robot.friction_prior[:, 0]
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
@@ -121,20 +169,28 @@ class Viscous(JointTerm):
 
 
 def _step_at_rest(remains: Remains, joint: int) -> tuple[Feature, ...]:
-    """A step where the velocity changes its sign."""
+    """A step of friction where the velocity changes its sign."""
     advice = "Change the width of coulomb" if remains.steps else "Add the term coulomb"
-    seen = "A step where the velocity changes its sign"
-    return (remains.friction(joint, remains.step(joint), lambda _: seen, advice),)
+    title = "A step where the velocity changes its sign"
+    return (remains.friction(joint, remains.step(joint), lambda _: title, advice),)
 
 
 @dataclass(frozen=True)
 class Coulomb(JointTerm):
-    """Coulomb friction: tau_j = fc_j s(dq_j), s = sign, or tanh(dq / width) when a width is given.
+    """Coulomb friction: tau_j = fc_j s(dq_j), s = sign, or tanh(dq / width) if a width is given.
 
-    width: velocity in rad/s (m/s) over which the sign is smoothed; 0 keeps the sign, with sign(0) = 0.
-    joints: names of the joints it acts on; empty = all.
+    Attributes
+    ----------
+    width : float, rad/s (m/s)
+        Width of the smoothed sign; 0 = no smoothing, with sign(0) = 0.
+    joints : tuple of str
+        Joints on which it acts; () = all.
 
-    Raises UsageError if the width is negative.
+    Raises
+    ------
+    UsageError
+        If the width is negative.
+
     """
 
     width: float = 0.0
@@ -156,19 +212,23 @@ class Coulomb(JointTerm):
         check_width(self.width)
 
     def prior(self, robot: RobotModel) -> Float:
-        """Dry friction of the description."""
+        """Dry friction in the robot file."""
         return robot.friction_prior[:, 1]
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
-        """Smoothed or plain sign of the joint velocity."""
+        """Smoothed sign of the joint velocity."""
         return direction(samples, self.width)
 
 
 @dataclass(frozen=True)
 class Offset(JointTerm):
-    """Constant torque: tau_j = fo_j; asymmetric Coulomb friction and sensor offset in one.
+    """Constant torque: tau_j = fo_j; asymmetry of Coulomb friction and offset of the sensor together.
 
-    joints: names of the joints it acts on; empty = all.
+    Attributes
+    ----------
+    joints : tuple of str
+        Joints on which it acts; () = all.
+
     """
 
     joints: tuple[str, ...] = ()
@@ -186,34 +246,52 @@ class Offset(JointTerm):
         return np.ones_like(samples.dq)
 
 
-# Dry friction of joints that stand still: any value up to its limit, as the terms have it for the last
-# motion.
+# Dry friction of joints at rest, which may have any value up to that in motion.
 
-# Of the dry friction that a joint stopped with, what it keeps where no stop says more. A drive that lets go of the
-# joint leaves none of it, one that holds on all of it. The middle has the least mean square error where both are as
-# likely, and the least greatest one whatever is.
+# Share of the dry friction of the last motion that a joint at rest keeps if the training has no stops to estimate it
+# from: 0 if the drive releases the joint, 1 if it keeps pushing. The middle minimises the mean square error if both are
+# equally likely, and the maximum error in any case.
 HALF = 0.5
-# Widths of a smoothed sign, on which it is one.
+# Velocity in widths at which a smoothed sign is about 1.
 CREEP = 3.0
 
 
 def dry_friction(
     robot: RobotModel, terms: Terms, samples: Samples, theta: Float, direction: Float
 ) -> tuple[Float, Float]:
-    """Dry friction of joints that have just stopped, and what the model has in its place, both (T, n).
+    """Dry friction of joints that have just stopped.
 
-    The first is that of a creeping motion in `direction`, the second that of the samples' velocities.
-    direction: (T, n) signs of the joints' last motion, 0 = not known.    theta: (p,) of all terms.
-    Friction with a memory says itself what is kept, and is in neither.
+    Friction with memory is left out, since it determines itself how much of it remains.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        Model.
+    samples : Samples
+        Motion.
+    theta : ndarray, shape (p,)
+        Values of all parameters.
+    direction : ndarray, shape (T, n)
+        Signs of the joints' last motion; 0 = unknown.
+
+    Returns
+    -------
+    stopped : ndarray, shape (T, n)
+        Dry friction of a slow motion in `direction`.
+    smooth : ndarray, shape (T, n)
+        Dry friction of the model at the velocities of the samples.
+
     """
     widths = [w for term in terms if isinstance(w := getattr(term, "width", None), float) and w > 0]
-    way = CREEP * min([WIDTH, *widths]) * direction
-    creeping = replace(samples, dq=way, dtheta=None if samples.dtheta is None else way)
-    stopped, smooth = np.zeros_like(way), np.zeros_like(way)
-    for term, own in terms.with_values(robot, theta):
-        if own.any() and _is_dry(term):
-            stopped += torque_of(term, robot, seen_by(term, creeping), own)
-            smooth += torque_of(term, robot, seen_by(term, samples), own)
+    speed = CREEP * min([WIDTH, *widths]) * direction
+    creeping = replace(samples, dq=speed, dtheta=None if samples.dtheta is None else speed)
+    stopped, smooth = np.zeros_like(speed), np.zeros_like(speed)
+    for term, values in terms.with_values(robot, theta):
+        if values.any() and _is_dry(term):
+            stopped += torque_of(term, robot, seen_by(term, creeping), values)
+            smooth += torque_of(term, robot, seen_by(term, samples), values)
     return stopped, smooth
 
 

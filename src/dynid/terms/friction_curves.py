@@ -1,4 +1,4 @@
-"""Friction beyond viscous and Coulomb that is linear in its coefficients."""
+"""Friction beyond viscous and Coulomb: sides, powers, temperature, load, saturation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid.kernel import Panels, inverse_dynamics
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples, poses_at_rest
 from dynid.terms.channel import channel
-from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, c_texts, check_shapes
+from dynid.terms.curve import Coefficient, CurveTerm, Shape, ShapeValue, c_texts
 from dynid.terms.exports import (
     Dry,
     Extent,
@@ -33,26 +33,33 @@ from dynid.terms.friction import check_width, direction, direction_sides
 from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains, TermWords
 from dynid.terms.term import by_joint, joint_indices
 
-# Over which the weight on a joint is averaged for programs that know no load: a mean within some 5 %.
+# Number of random poses over which the load is averaged for exports: the mean is within about 5 %.
 POSES = 200
 
 
 def _unequal_sides(remains: Remains, joint: int) -> tuple[Feature, ...]:
-    """Dry friction and its rise with speed that differ between the directions."""
+    """Dry or viscous friction that differs between the directions."""
     speed = remains.motion.dq[:, joint] / remains.top_speed(joint)
-    seen = "Friction that differs between the two directions"
+    title = "Friction that differs between the two directions"
     return tuple(
-        remains.friction(joint, np.abs(column), lambda _: seen, "Try coulomb_sides")
+        remains.friction(joint, np.abs(column), lambda _: title, "Try coulomb_sides")
         for column in (remains.step(joint), speed)
     )
 
 
 @dataclass(frozen=True)
 class AsymmetricCoulomb(CurveTerm):
-    """Coulomb friction of two sides: tau_j = fcp_j max(s, 0) + fcn_j min(s, 0), s = sign or tanh(dq / width).
+    """Coulomb friction per direction: tau_j = fcp_j max(s, 0) + fcn_j min(s, 0), s = sign or tanh(dq / width).
 
-    Equal sides are Coulomb friction; unequal sides act like an offset, so leave `coulomb` and `offset` out.
-    width: rad/s (m/s), 0 keeps the sign.    joints: names of the joints it acts on; empty = all.
+    Equal sides are Coulomb friction, and unequal sides act like an offset: leave `coulomb` and `offset` out.
+
+    Attributes
+    ----------
+    width : float, rad/s (m/s)
+        Width of the smoothed sign s; 0 = no smoothing.
+    joints : tuple of str
+        Joints on which it acts; () = all.
+
     """
 
     width: float = 0.02
@@ -80,27 +87,34 @@ class AsymmetricCoulomb(CurveTerm):
 
 @c_texts.register(AsymmetricCoulomb)
 def _(term: AsymmetricCoulomb, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-    """Positive and negative part of the sign."""
+    """Positive and negative part of the smoothed sign."""
     s = c_sign(speed, term.width)
     return f"fmax({s}, 0.0)", f"fmin({s}, 0.0)"
 
 
 def _bend(remains: Remains, joint: int) -> tuple[Feature, ...]:
-    """A bend at high speed."""
+    """Nonlinear friction at high speed."""
     x = remains.motion.dq[:, joint] / remains.top_speed(joint)
-    seen, advice = "Friction that bends at high speed", "Try polynomial or sigmoid"
-    return (remains.friction(joint, x * np.abs(x), lambda _: seen, advice),)
+    title, advice = "Nonlinear friction at high speed", "Try polynomial or sigmoid"
+    return (remains.friction(joint, x * np.abs(x), lambda _: title, advice),)
 
 
 @dataclass(frozen=True)
 class PolynomialFriction(CurveTerm):
-    """Odd powers of velocity: tau_j = sum_k f_jk |dq_j|^(k-1) dq_j, for the given powers k.
+    """Powers of velocity with its sign: tau_j = sum_k f_jk |dq_j|^(k-1) dq_j, for the given powers k.
 
-    Beyond the greatest speed of the log that it was fitted to it goes on in proportion to the speed, with
-    limit_j^(k-1) dq_j in place of |dq_j|^(k-1) dq_j: a cubic says nothing of speeds that it has not seen.
-    powers: whole numbers from 2 to 5; the parameter of power 3 is called fvvv.
-    joints: names of the joints it acts on; empty = all.
-    limit: greatest speed of every joint of the robot, rad/s (m/s); empty = that of the log.
+    Beyond the maximum speed of the training log it continues in proportion to velocity, with limit_j^(k-1) dq_j in
+    place of |dq_j|^(k-1) dq_j, since a cubic cannot be extrapolated.
+
+    Attributes
+    ----------
+    powers : tuple of int
+        Powers from 2 to 5; the parameter of power 3 is called fvvv.
+    joints : tuple of str
+        Joints on which it acts; () = all.
+    limit : tuple of float, rad/s (m/s)
+        Maximum speed of every joint of the robot; () = that of the log.
+
     """
 
     powers: tuple[int, ...] = (3,)
@@ -125,18 +139,18 @@ class PolynomialFriction(CurveTerm):
             or len(set(self.powers)) < len(self.powers)
         ):
             raise UsageError(
-                "powers", found=f"powers = {list(self.powers)}", expected="different ones of 2, 3, 4, 5"
+                "powers", found=f"powers = {list(self.powers)}", expected="some of 2, 3, 4, 5, each once"
             )
         if not all(speed >= 0 for speed in self.limit):
             raise UsageError("speed-limit", found=f"limit = {list(self.limit)}", expected="speeds >= 0")
 
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
-        """One a power."""
+        """One coefficient per power."""
         return tuple(Coefficient("f" + "v" * k, f"N m s^{k}/rad^{k}", f"N s^{k}/m^{k}") for k in self.powers)
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
-        """The powers with the sign of the velocity, straight beyond the limit."""
+        """The powers with the sign of velocity, linear beyond the limit."""
         v = samples.dq[:, joint]
         size = np.minimum(np.abs(v), self._limit(robot, joint))
         return np.stack([size ** (k - 1) * v for k in self.powers])
@@ -144,14 +158,16 @@ class PolynomialFriction(CurveTerm):
     def _limit(self, robot: RobotModel, joint: int) -> float:
         if len(self.limit) not in (0, robot.n):
             raise UsageError(
-                "speed-limit", found=f"{len(self.limit)} speeds", expected=f"one for each of {robot.n} joints"
+                "speed-limit",
+                found=f"{len(self.limit)} speeds in limit",
+                expected=f"{robot.n}, one per joint",
             )
         return self.limit[joint] if self.limit else float("inf")
 
 
 @c_texts.register(PolynomialFriction)
 def _(term: PolynomialFriction, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-    """Products of the speed."""
+    """Products of the velocity."""
     size = f"fabs({speed})"
     if term.limit:
         size = f"fmin({size}, {c_number(term.limit[joint])})"
@@ -160,16 +176,23 @@ def _(term: PolynomialFriction, joint: int, shape: Float, speed: str) -> tuple[s
 
 @within_extent.register(PolynomialFriction)
 def _(term: PolynomialFriction, robot: RobotModel, extent: Extent) -> PolynomialFriction:
-    """With the greatest speeds as its limit, unless it has one."""
+    """The term with the maximum speeds of the log as its limit, unless a limit is given."""
     return term if term.limit else replace(term, limit=tuple(float(x) for x in extent.peak))
 
 
 @dataclass(frozen=True)
 class TemperatureViscous(CurveTerm):
-    """Viscous friction that changes with temperature: tau_j = fvt_j (T - reference) dq_j, besides `viscous`.
+    """Change of viscous friction with temperature: tau_j = fvt_j (T - reference) dq_j, in addition to `viscous`.
 
-    channel_names: extra log channels of the temperature in degC: one for all joints, or one for each that it acts on.
-    reference: temperature at which `viscous` holds, degC.    joints: names of the joints it acts on; empty = all.
+    Attributes
+    ----------
+    channel_names : tuple of str
+        Extra log channels with temperatures in degC: one for all joints, or one for each joint on which it acts.
+    reference : float, degC
+        Temperature at which `viscous` is valid.
+    joints : tuple of str
+        Joints on which it acts; () = all.
+
     """
 
     channel_names: tuple[str, ...]
@@ -182,16 +205,16 @@ class TemperatureViscous(CurveTerm):
     def __post_init__(self) -> None:
         if not self.channel_names:
             raise UsageError(
-                "temperature-channel", found="no channel of temperature", expected="one, or one a joint"
+                "temperature-channel", found="no temperature channel", expected="one, or one per joint"
             )
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
-        """Velocity times the distance from the reference temperature."""
+        """Velocity times the difference from the reference temperature."""
         acting = self.joints or robot.joint_names
         if len(self.channel_names) not in (1, len(acting)):
             raise UsageError(
                 "temperature-channel",
-                found=f"{len(self.channel_names)} channels of temperature",
+                found=f"{len(self.channel_names)} temperature channels",
                 expected=f"one, or one for each of {len(acting)} joints",
             )
         ordered = [name for name in robot.joint_names if name in acting]
@@ -202,13 +225,22 @@ class TemperatureViscous(CurveTerm):
 
 @dataclass(frozen=True)
 class LoadFriction(CurveTerm):
-    """Friction of the gear's teeth: tau_j = fl_j |tau_load_j| s(dq_j), besides `coulomb`; fl has no unit.
+    """Friction in proportion to the load of the gear: tau_j = fl_j |tau_load_j| s(dq_j), in addition to `coulomb`.
 
-    The load is the torque of rigid bodies whose parameters are known beforehand, so the term stays linear, and the
-    measured torque, whose noise would correlate with the residual, is not in it.
-    load: "prior" takes the description's inertias (or `inertia`), "estimate" those of a first fit without this term.
-    inertia: ten numbers a body about its joint frame; empty = as `load` says.    width: of the smoothed sign.
-    joints: names of the joints it acts on; empty = all.
+    The load is the torque of rigid links with known parameters. So the term is linear, and does not contain the
+    measured torque, whose noise would correlate with the residual. fl has no unit.
+
+    Attributes
+    ----------
+    load : {"prior", "estimate"}
+        Links: those of the robot file (or `inertia`), or those of a first fit without this term.
+    inertia : tuple of float
+        Ten numbers per link about its joint frame; () = according to `load`.
+    width : float, rad/s (m/s)
+        Width of the smoothed sign s; 0 = no smoothing.
+    joints : tuple of str
+        Joints on which it acts; () = all.
+
     """
 
     load: Literal["prior", "estimate"] = "prior"
@@ -235,31 +267,31 @@ class LoadFriction(CurveTerm):
         ):
             raise UsageError(
                 "load-friction",
-                found=f"load = '{self.load}' with {len(self.inertia)} inertial numbers",
-                expected="load 'prior' or 'estimate', and ten finite numbers a body or none",
+                found=f"load = '{self.load}' with {len(self.inertia)} numbers in inertia",
+                expected="load 'prior' or 'estimate', and ten finite numbers per link or none",
             )
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
-        """Size of the load times the smoothed sign; raises UnfitDataError if no inertias are known."""
+        """Absolute load times the smoothed sign; raises UnfitDataError if the links are unknown."""
         load = self._load(robot, samples)[:, joint]
         return (np.abs(load) * direction(samples, self.width, joint))[None, :]
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """One line a wanted joint; the load is worked out once for all of them."""
+        """One line per wanted joint; the load of all joints is computed once."""
         load = np.abs(self._load(robot, samples)) if wanted.any() else samples.dq
         acting = [(i, j) for i, j in enumerate(joint_indices(robot, self.joints)) if wanted[i]]
         lines = {j: ([i], (load[:, j] * direction(samples, self.width, j))[None, :]) for i, j in acting}
         return panels_of(robot, samples, lines)
 
     def _load(self, robot: RobotModel, samples: Samples) -> Float:
-        # Torque of the bodies, (T, n).
+        # Torque (T, n) of the links.
         inertia = np.array(self.inertia).reshape(-1, 10) if self.inertia else robot.inertia_prior
         if inertia.shape != (robot.n_bodies, 10) or not np.isfinite(inertia).all():
             raise UnfitDataError(
                 "load-unknown",
-                found="no inertias to compute the load of load_friction from",
-                expected=f"ten numbers for each of {robot.n_bodies} bodies",
-                do="set load = 'estimate', or give them in the description or as inertia = [...]",
+                found="no inertial parameters for the load of load_friction",
+                expected=f"ten numbers for each of {robot.n_bodies} links",
+                do="set load = 'estimate', or give them in the robot file or as inertia = [...]",
             )
         q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
         return np.asarray(inverse_dynamics(robot.tree, inertia, q, dq, ddq) @ robot.projection)
@@ -267,19 +299,19 @@ class LoadFriction(CurveTerm):
 
 @needs_bodies.register(LoadFriction)
 def _(term: LoadFriction) -> bool:
-    """Whether the load is that of bodies still to be estimated."""
+    """Whether the load is that of links still to be estimated."""
     return term.load == "estimate" and not term.inertia
 
 
 @with_bodies.register(LoadFriction)
 def _(term: LoadFriction, inertia: tuple[float, ...]) -> LoadFriction:
-    """With the load of these bodies."""
+    """The term with the load of these links."""
     return replace(term, inertia=inertia) if needs_bodies(term) else term
 
 
 @load_slope.register(LoadFriction)
 def _(term: LoadFriction, robot: RobotModel, samples: Samples, theta: Float) -> Float:
-    """Fl s(dq) sign(tau_load)."""
+    """The slope fl s(dq) sign(tau_load)."""
     share = np.zeros(robot.n)
     share[list(joint_indices(robot, term.joints))] = theta
     return np.asarray(share * direction(samples, term.width) * np.sign(term._load(robot, samples)))
@@ -287,7 +319,7 @@ def _(term: LoadFriction, robot: RobotModel, samples: Samples, theta: Float) -> 
 
 @exported_parts.register(LoadFriction)
 def _(term: LoadFriction, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """Coulomb friction under the mean weight over poses; that it changes with the load is left out."""
+    """Coulomb friction under the mean gravity load over random poses; its change with the load is left out."""
     bounds = (np.maximum(robot.limits.lower, -np.pi), np.minimum(robot.limits.upper, np.pi))
     poses = np.random.default_rng(0).uniform(*bounds, (POSES, robot.n))
     rest = poses_at_rest(poses)
@@ -297,29 +329,35 @@ def _(term: LoadFriction, robot: RobotModel, theta: Float) -> tuple[Part, ...] |
         OnJoint(j, float(share * mean[j]), MotionBasis.SIGN, term.width)
         for j, share in zip(acting, theta, strict=True)
     )
-    return (*on, LeftOut(f"the load of {term.name} but for its mean weight over poses"))
+    return (*on, LeftOut(f"the load of {term.name} except its mean over poses"))
 
 
-# Viscous friction that saturates: grease that thins under shear, gears that float up.
+# Viscous friction that saturates: shear thinning of grease, hydrodynamic lubrication.
 
-# Share of the usual top speed at which it bends in what residuals are searched for.
+# Share of the usual top speed: the velocity at which friction is halved in the feature that finds it in residuals.
 BENDS = 0.3
 
 
 def _flattening(remains: Remains, joint: int) -> tuple[Feature, ...]:
-    """A slope at low speed that gives way to a flatter one."""
+    """Viscous friction that is less steep at high speed."""
     x = remains.motion.dq[:, joint] / remains.top_speed(joint)
-    seen, advice = "Friction that flattens at high speed", "Try saturating_viscous"
-    return (remains.friction(joint, x / (1.0 + np.abs(x) / BENDS), lambda _: seen, advice),)
+    title, advice = "Viscous friction that saturates at high speed", "Try saturating_viscous"
+    return (remains.friction(joint, x / (1.0 + np.abs(x) / BENDS), lambda _: title, advice),)
 
 
 @dataclass(frozen=True)
 class SaturatingViscous(CurveTerm):
-    """Viscous friction that bends over: tau_j = fvs_j dq_j / (1 + |dq_j| / velocity_j), in place of `viscous`.
+    """Viscous friction that saturates: tau_j = fvs_j dq_j / (1 + |dq_j| / velocity_j), in place of `viscous`.
 
-    fvs is its slope at rest, fvs velocity the friction that it never exceeds, so that it is bounded at any speed.
-    velocity: rad/s (m/s), at which it is half of what a straight line would be; None = estimated.
-    joints: names of the joints it acts on; empty = all.
+    fvs is the slope at zero velocity, and fvs velocity the limit of friction at high speed.
+
+    Attributes
+    ----------
+    velocity : float, tuple of float or None, rad/s (m/s)
+        Velocity at which friction is half of fvs dq, for all joints or per joint; None = estimated.
+    joints : tuple of str
+        Joints on which it acts; () = all.
+
     """
 
     velocity: ShapeValue = None
@@ -331,20 +369,17 @@ class SaturatingViscous(CurveTerm):
         features=_flattening,
     )
     coefficients = (Coefficient("fvs", "N m s/rad", "N s/m", 0.0),)
-    # From a hundredth of the peak velocity, which is a step, to ten times it, which is a straight line.
+    # From a hundredth of the peak velocity (nearly a step) to ten times the peak velocity (nearly a straight line).
     shapes = (Shape("velocity", "rad/s", "m/s", 0.5, bounds=lambda _, at: (1e-2 * at.peak, 10.0 * at.peak)),)
     form = FrictionForm("saturating", ("viscous",), (0.2, 0.4, 0.6, 0.8))
 
-    def __post_init__(self) -> None:
-        check_shapes(self)
-
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
-        """The hyperbola."""
+        """Hyperbola."""
         v = samples.dq[:, joint]
         return np.asarray(v / (1.0 + np.abs(v) / shape[0]))[None, :]
 
 
 @c_texts.register(SaturatingViscous)
 def _(term: SaturatingViscous, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-    """The hyperbola."""
+    """Hyperbola."""
     return (f"({speed} / (1.0 + fabs({speed}) / {c_number(shape[0])}))",)

@@ -1,4 +1,4 @@
-"""Friction with nonlinear parameters: each shape is given, or estimated from the data (None)."""
+"""Friction with nonlinear shapes, which are given or estimated from the data (None)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dynid.terms.curve import (
     Shape,
     ShapeValue,
     c_texts,
-    check_shapes,
     range_of,
     shape_table,
+    shape_values,
     starts,
     tried_shapes,
 )
@@ -46,14 +46,15 @@ from dynid.terms.friction import WIDTH, Coulomb, check_width, direction, mean_si
 from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains, TermWords
 from dynid.terms.term import Proposal, Symbol, Term, joint_indices, named_joints, narrowed, proposal_by_joint
 
-# Share of the usual top speed at which friction of low speed has faded.
+# Share of the usual top speed: decay of low-speed friction in the feature that finds it in residuals.
 LOW = 0.15
-# Widths of the smoothed sign over which friction of low speed fades at least: below it the sign has not risen where
-# friction has faded, and a coefficient of any size is as good. At one it reaches three eighths of its coefficient.
+# Least Stribeck velocity in widths of the smoothed sign. Below it, friction has decayed before the sign saturates, so
+# that any coefficient fits. At 1, friction reaches three eighths of its coefficient.
 RISEN = 1.0
-# Waves of friction within the range of a joint's motion; more are not told apart.
+# Most periods of friction within a joint's range of motion; more cannot be distinguished.
 MOST_WAVES = 60.0
-# Waves within the range of the log from which on they go on beyond it; and by rad or m, farther than any joint goes.
+# Periods within the range of the log above which the wave continues beyond it; rad (m): a range beyond that of any
+# joint, which stands for no limit.
 WHOLE, FAR = 3.0, 1e4
 _SPEED = ("rad/s", "m/s")
 _INVERSE = ("s/rad", "s/m")
@@ -61,9 +62,15 @@ _INVERSE = ("s/rad", "s/m")
 
 @dataclass(frozen=True)
 class SmoothCoulomb(CurveTerm):
-    """Coulomb friction whose width is estimated: tau_j = fc_j tanh(dq_j / width_j).
+    """Coulomb friction with an estimated width: tau_j = fc_j tanh(dq_j / width_j).
 
-    width: rad/s (m/s); None = estimated.    joints: names of the joints it acts on; empty = all.
+    Attributes
+    ----------
+    width : float, tuple of float or None, rad/s (m/s)
+        Width of the smoothed sign, for all joints or per joint; None = estimated.
+    joints : tuple of str
+        Joints on which it acts; () = all.
+
     """
 
     width: ShapeValue = None
@@ -74,9 +81,6 @@ class SmoothCoulomb(CurveTerm):
     words = TermWords(symbols=(Symbol("fc", "f", "c", "Coulomb friction"),))
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
     shapes = (Shape("width", *_SPEED, 0.02, bounds=lambda _, at: (1e-4 * at.peak, at.peak)),)
-
-    def __post_init__(self) -> None:
-        check_shapes(self)
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """The smoothed sign."""
@@ -90,28 +94,40 @@ def _(term: SmoothCoulomb, joint: int, shape: Float, speed: str) -> tuple[str, .
 
 
 def _low_speeds(term: Stribeck, motion: JointMotion) -> tuple[float, float]:
-    """From a thousandth of the peak velocity, or where the smoothed sign has risen, to all of it."""
+    """From a thousandth of the peak velocity, or the width of the smoothed sign, to the peak velocity."""
     return max(1e-3 * motion.peak, min(RISEN * term.width, 0.5 * motion.peak)), motion.peak
 
 
 def _low_speed_friction(remains: Remains, joint: int) -> tuple[Feature, ...]:
-    """More, or less, friction at low speed."""
+    """More or less friction at low speed."""
     x = remains.motion.dq[:, joint] / remains.top_speed(joint)
     column = remains.step(joint) * np.exp(-((x / LOW) ** 2))
 
-    def seen(size: float) -> str:
-        return f"{'More' if size > 0 else 'Less'} friction at low speed than at high"
+    def title(size: float) -> str:
+        return f"{'More' if size > 0 else 'Less'} friction at low speed than at high speed"
 
-    return (remains.friction(joint, column, seen, "Try stribeck"),)
+    return (remains.friction(joint, column, title, "Try stribeck"),)
 
 
 @dataclass(frozen=True)
 class Stribeck(CurveTerm):
-    """More friction at low speed, besides `coulomb`: tau_j = fs_j s(dq_j) exp(-(|dq_j| / velocity_j)^exponent).
+    """Stribeck friction in addition to `coulomb`: tau_j = fs_j s(dq_j) exp(-(|dq_j| / velocity_j)^exponent).
 
-    velocity: rad/s (m/s); None = estimated.    exponent: > 0, 2 = Gaussian, 1 = exponential.
-    width: of the smoothed sign.    joints: names of the joints it acts on; empty = all.
-    Source: Armstrong-Helouvry, Dupont and Canudas de Wit 1994.
+    Attributes
+    ----------
+    velocity : float, tuple of float or None, rad/s (m/s)
+        Stribeck velocity, for all joints or per joint; None = estimated.
+    exponent : float
+        2 = Gaussian, 1 = exponential; > 0.
+    width : float, rad/s (m/s)
+        Width of the smoothed sign s; 0 = no smoothing.
+    joints : tuple of str
+        Joints on which it acts; () = all.
+
+    References
+    ----------
+    Armstrong-Helouvry, Dupont and Canudas de Wit 1994.
+
     """
 
     velocity: ShapeValue = None
@@ -130,7 +146,7 @@ class Stribeck(CurveTerm):
     shapes = (Shape("velocity", *_SPEED, 0.1, bounds=_low_speeds),)
 
     def __post_init__(self) -> None:
-        check_shapes(self)
+        super().__post_init__()
         if not (self.exponent > 0 and self.width >= 0):
             raise UsageError(
                 "stribeck",
@@ -139,7 +155,7 @@ class Stribeck(CurveTerm):
             )
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
-        """The smoothed sign where the joint is slow."""
+        """Smoothed sign, decaying with speed."""
         v = samples.dq[:, joint]
         slow = np.exp(-((np.abs(v) / shape[0]) ** self.exponent))
         return np.asarray(direction(samples, self.width, joint) * slow)[None, :]
@@ -147,7 +163,7 @@ class Stribeck(CurveTerm):
 
 @c_texts.register(Stribeck)
 def _(term: Stribeck, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-    """The sign and what fades."""
+    """Smoothed sign, decaying with speed."""
     slow = f"pow(fabs({speed}) / {c_number(shape[0])}, {c_number(term.exponent)})"
     return (f"{c_sign(speed, term.width)} * exp(-{slow})",)
 
@@ -156,9 +172,21 @@ def _(term: Stribeck, joint: int, shape: Float, speed: str) -> tuple[str, ...] |
 class Sigmoid(CurveTerm):
     """Sigmoidal friction: tau_j = fg_j (1 / (1 + exp(-slope_j (dq_j + shift_j))) - 1 / (1 + exp(-slope_j shift_j))).
 
-    It takes the place of Coulomb friction. slope: s/rad (s/m), shift: rad/s (m/s); None = estimated.
-    joints: names of the joints it acts on; empty = all.
-    Source: Gaz et al. 2019, eq. 25, with phi_1 = fg, phi_2 = slope, phi_3 = shift.
+    It replaces Coulomb friction.
+
+    Attributes
+    ----------
+    slope : float, tuple of float or None, s/rad (s/m)
+        Slope, for all joints or per joint; None = estimated.
+    shift : float, tuple of float or None, rad/s (m/s)
+        Shift along velocity; None = estimated.
+    joints : tuple of str
+        Joints on which it acts; () = all.
+
+    References
+    ----------
+    Gaz et al. 2019, eq. 25, with phi_1 = fg, phi_2 = slope, phi_3 = shift.
+
     """
 
     slope: ShapeValue = None
@@ -169,17 +197,14 @@ class Sigmoid(CurveTerm):
     traits = replace(CurveTerm.traits, dry=Dry.STEP)
     words = TermWords(symbols=(Symbol("fg", "f", "g", "sigmoidal friction, Gaz's phi 1"),))
     coefficients = (Coefficient("fg", "N m", "N", 0.0),)
-    # A width from a ten thousandth of the peak velocity to all of it; a shift up to half the peak.
+    # A width from a ten-thousandth of the peak velocity to the peak velocity; a shift up to half the peak velocity.
     shapes = (
         Shape("slope", *_INVERSE, 20.0, bounds=lambda _, at: (2.0 / at.peak, 2e4 / at.peak)),
         Shape("shift", *_SPEED, 0.0, False, lambda _, at: (-0.5 * at.peak, 0.5 * at.peak)),
     )
 
-    def __post_init__(self) -> None:
-        check_shapes(self)
-
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
-        """The sigmoid less its value at rest."""
+        """Sigmoid minus its value at rest."""
         slope, shift = shape
         low, high = passed_speeds(samples, joint)
         if low is high:
@@ -191,7 +216,7 @@ class Sigmoid(CurveTerm):
 
 @c_texts.register(Sigmoid)
 def _(term: Sigmoid, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-    """The sigmoid less its value at rest."""
+    """Sigmoid minus its value at rest."""
     slope, shift = shape
     rest = c_number(float(expit(slope * shift)))
     moving = f"1.0 / (1.0 + exp(-{c_number(slope)} * ({speed} + {c_number(shift)})))"
@@ -200,12 +225,26 @@ def _(term: Sigmoid, joint: int, shape: Float, speed: str) -> tuple[str, ...] | 
 
 @dataclass(frozen=True)
 class ZolloFriction(CurveTerm):
-    """Low-speed part of Zollo's friction, besides `viscous` and `coulomb`.
+    """Low-speed part of Zollo's friction, in addition to `viscous` and `coulomb`.
 
     tau_j = -f3_j s exp(-|dq| / fade_j) - f5_j s exp(-1 / (rise_j |dq|)), with s the sign of dq, smoothed by `width`.
-    fade: f4, rad/s (m/s), rise: f6, s/rad (s/m); None = estimated.    joints: it acts on; empty = all.
-    Source: Zollo et al. 2015, eq. 43, whose first exponent holds the velocity (printed: the position) and whose second
-    is only dissipative as written here.
+
+    Attributes
+    ----------
+    fade : float, tuple of float or None, rad/s (m/s)
+        f4, for all joints or per joint; None = estimated.
+    rise : float, tuple of float or None, s/rad (s/m)
+        f6; None = estimated.
+    width : float, rad/s (m/s)
+        Width of the smoothed sign; 0 = no smoothing.
+    joints : tuple of str
+        Joints on which it acts; () = all.
+
+    References
+    ----------
+    Zollo et al. 2015, eq. 43, with the velocity in the first exponent (printed: the position) and the second exponent
+    as written here, since it is not dissipative otherwise.
+
     """
 
     fade: ShapeValue = None
@@ -227,11 +266,11 @@ class ZolloFriction(CurveTerm):
     )
 
     def __post_init__(self) -> None:
-        check_shapes(self)
+        super().__post_init__()
         check_width(self.width)
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
-        """What fades with speed and what rises with it."""
+        """The part that decays with speed and the part that rises with speed."""
         v = samples.dq[:, joint]
         speed, s = np.abs(v), direction(samples, self.width, joint)
         with np.errstate(divide="ignore", over="ignore"):
@@ -241,7 +280,7 @@ class ZolloFriction(CurveTerm):
 
 @c_texts.register(ZolloFriction)
 def _(term: ZolloFriction, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
-    """What fades with speed and what rises with it."""
+    """The part that decays with speed and the part that rises with speed."""
     s, fade, rise = c_sign(speed, term.width), c_number(shape[0]), c_number(shape[1])
     rising = f"(fabs({speed}) > 0.0 ? exp(-1.0 / ({rise} * fabs({speed}))) : 0.0)"
     return f"-{s} * exp(-fabs({speed}) / {fade})", f"-{s} * {rising}"
@@ -249,20 +288,31 @@ def _(term: ZolloFriction, joint: int, shape: Float, speed: str) -> tuple[str, .
 
 @starts.register(ZolloFriction)
 def _(term: ZolloFriction, motion: JointMotion) -> Float:
-    """What fades and what rises changing over at one speed, fade = 1 / rise, at several speeds."""
+    """Start values with fade = 1 / rise, at several speeds."""
     speed = motion.peak * 1e-3 ** (1.0 - np.array([0.2, 0.35, 0.5, 0.65, 0.8]))
     return np.stack([speed, 1.0 / speed], axis=1)
 
 
 @dataclass(frozen=True)
 class Presliding(CurveTerm):
-    """Coulomb friction with a memory: tau_j = fc_j z_j, dz_j = dq_j / distance_j held between -1 and 1.
+    """Coulomb friction with memory: tau_j = fc_j z_j, dz_j = dq_j / distance_j, z_j limited to -1 to 1.
 
-    A joint that comes to rest keeps the friction it stopped with, and a reversal takes twice the distance to turn it
-    round; it takes the place of Coulomb friction. At the start of a log, or after a gap, z is 0.
-    distance: rad (m), over which friction builds up; None = estimated.    joints: names of the joints it acts on.
-    width: of the smoothed sign, rad/s (m/s), that stands for it where a program has no memory.
-    Source: elasto-plastic (Jenkin) element; Dahl 1968 is its rounded form.
+    A joint that comes to rest keeps its friction, and friction reverses over twice the distance after a reversal. It
+    replaces Coulomb friction. At the start of a log, or after a gap, z is 0.
+
+    Attributes
+    ----------
+    distance : float, tuple of float or None, rad (m)
+        Distance over which friction builds up, for all joints or per joint; None = estimated.
+    joints : tuple of str
+        Joints on which it acts; () = all.
+    width : float, rad/s (m/s)
+        Width of the smoothed sign in programs without memory.
+
+    References
+    ----------
+    Elasto-plastic (Jenkin) element; Dahl 1968 is its rounded form.
+
     """
 
     distance: ShapeValue = None
@@ -273,18 +323,15 @@ class Presliding(CurveTerm):
     words = TermWords(symbols=(Symbol("fc", "f", "c", "Coulomb friction"),))
     traits = replace(CurveTerm.traits, reads=Reads.PAST, dry=Dry.STEP)
     coefficients = (Coefficient("fc", "N m", "N", 0.0),)
-    # From a millionth of the range of motion to a tenth, and no more than what samples remember.
+    # From a millionth to a tenth of the range of motion, limited by the memory of samples.
     shapes = (
         Shape(
             "distance", "rad", "m", 1e-3, bounds=lambda _, at: (1e-6 * at.span, min(0.1 * at.span, at.reach))
         ),
     )
 
-    def __post_init__(self) -> None:
-        check_shapes(self)
-
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
-        """The state z over the batch, from what the joint did before it."""
+        """The state z along the samples, starting from the past motion."""
         past = samples.past.joints[joint] if samples.past is not None else ()
         path = samples.q[:, joint] / shape[0]
         return stop_operator([x / shape[0] for x in past], path)[None, :]
@@ -292,31 +339,30 @@ class Presliding(CurveTerm):
 
 @without_memory.register(Presliding)
 def _(term: Presliding) -> Coulomb:
-    """Coulomb friction with the width: z is the sign but for the distance behind each reversal."""
+    """Coulomb friction with the width: z is the sign of velocity except shortly after reversals."""
     return Coulomb(term.width, term.joints)
 
 
 @exported_parts.register(Presliding)
 def _(term: Presliding, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
     """Coulomb friction, and the distance over which it builds up."""
-    distance = np.nan_to_num(shape_table(term, robot)[:, 0], nan=term.shapes[0].typical)
     acting = joint_indices(robot, term.joints)
     return tuple(
         part
-        for j, x, d in zip(acting, theta, distance, strict=True)
-        for part in (OnJoint(j, float(x), MotionBasis.SIGN, term.width), Memory(j, float(d)))
+        for j, x, (distance,) in zip(acting, theta, shape_values(term, robot), strict=True)
+        for part in (OnJoint(j, float(x), MotionBasis.SIGN, term.width), Memory(j, float(distance)))
     )
 
 
 def _wave_numbers(_: PositionFriction, motion: JointMotion) -> tuple[float, float]:
-    """From one wave within the range of motion to MOST_WAVES."""
+    """From one to MOST_WAVES periods within the range of motion."""
     turn, span = 2.0 * np.pi, max(motion.span, STANDS)
     return turn / span, MOST_WAVES * turn / span
 
 
 def _wave_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-    """At the waves that the log seems to have, on the joints that have them."""
-    waves = {j: one.waves[0] for j, one in enumerate(log.motion) if one.waves}
+    """Friction with the candidate wave numbers of the log, on the joints that have any."""
+    waves = {j: motion.waves[0] for j, motion in enumerate(log.motion) if motion.waves}
     if not waves:
         return ()
     joints = tuple(robot.joint_names[j] for j in waves)
@@ -332,14 +378,23 @@ def _wave_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Pr
 
 @dataclass(frozen=True)
 class PositionFriction(CurveTerm):
-    """Coulomb friction that varies with position: tau_j = s(dq_j) (fqc_j cos(k_j q_j) + fqs_j sin(k_j q_j)).
+    """Position-dependent Coulomb friction: tau_j = s(dq_j) (fqc_j cos(k_j q_j) + fqs_j sin(k_j q_j)).
 
-    Of an eccentric gear or bearing, teeth, the rollers of a strain wave, besides `coulomb`. What a log saw fewer than
-    three times is no wave elsewhere: beyond the positions of that log it stays as it is at their border.
-    harmonic: k, periods a turn (of a slide: rad/m), one for all joints or one each; None = estimated, of those with at
-    most MOST_WAVES periods within the log.
-    width: of the smoothed sign.    joints: names of the joints it acts on; empty = all.
-    positions: least and greatest of every joint of the robot, rad (m); empty = those of the log.
+    Caused by eccentric gears or bearings, teeth, or the rollers of strain wave gears; in addition to `coulomb`. If the
+    log contains fewer than three periods, the term keeps its border values beyond the positions of the log, since it
+    may not be periodic.
+
+    Attributes
+    ----------
+    harmonic : float, tuple of float or None, 1 (rad/m)
+        k, periods per turn, for all joints or per joint; None = estimated, with up to 60 periods within the log.
+    width : float, rad/s (m/s)
+        Width of the smoothed sign s; 0 = no smoothing.
+    joints : tuple of str
+        Joints on which it acts; () = all.
+    positions : tuple of pairs of float, rad (m)
+        Least and greatest position of every joint of the robot; () = those of the log.
+
     """
 
     harmonic: ShapeValue = 1.0
@@ -362,7 +417,7 @@ class PositionFriction(CurveTerm):
     def __post_init__(self) -> None:
         check_width(self.width)
         given = self.harmonic if isinstance(self.harmonic, tuple) else (self.harmonic,)
-        if not all(one is None or 0.0 < one < np.inf for one in given):
+        if not all(number is None or 0.0 < number < np.inf for number in given):
             raise UsageError("harmonic", found=f"harmonic = {self.harmonic}", expected="numbers > 0")
         if not all(-np.inf < low <= high < np.inf for low, high in self.positions):
             raise UsageError(
@@ -370,7 +425,7 @@ class PositionFriction(CurveTerm):
             )
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
-        """Smoothed sign times cosine and sine of the position."""
+        """Smoothed sign times cosine and sine of k q."""
         q = samples.q[:, joint]
         if self.positions:
             q = np.clip(q, *self._positions(robot)[joint])
@@ -381,29 +436,29 @@ class PositionFriction(CurveTerm):
         if len(self.positions) != robot.n:
             raise UsageError(
                 "positions",
-                found=f"{len(self.positions)} of them in positions of term '{self.name}'",
+                found=f"{len(self.positions)} pairs in positions of term '{self.name}'",
                 expected=f"a pair for each of {robot.n} joints",
-                do="give [least, greatest] of every joint of the robot, or leave positions out: those of the log",
+                do="give [least, greatest] of every joint, or remove positions to use those of the log",
             )
         return self.positions
 
 
 @starts.register(PositionFriction)
 def _(term: PositionFriction, motion: JointMotion) -> Float:
-    """Every half wave within the range: costs have a valley for each."""
+    """Every half period within the range, since the cost has a local minimum for each."""
     low, high = range_of(term, motion)[0]
     return np.arange(low, high, 0.5 * low)[:, None]
 
 
 @tried_shapes.register(PositionFriction)
 def _(term: PositionFriction, motion: JointMotion) -> Float:
-    """The waves that the log seems to have; every half wave where nobody looked for them."""
+    """The candidate wave numbers of the log; every half period if they were not searched."""
     return starts(term, motion) if motion.waves is None else np.reshape(motion.waves, (-1, 1))
 
 
 @within_extent.register(PositionFriction)
 def _(term: PositionFriction, robot: RobotModel, extent: Extent) -> PositionFriction:
-    """With the positions of the log as its own on joints that saw few waves, unless it has some."""
+    """The term with the positions of the log as limits on joints with few periods, unless positions are given."""
     if term.positions:
         return term
     low, high = extent.low - FAR, extent.high + FAR
@@ -415,7 +470,7 @@ def _(term: PositionFriction, robot: RobotModel, extent: Extent) -> PositionFric
 
 @exported_parts.register(PositionFriction)
 def _(term: PositionFriction, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """Coulomb friction of the mean over the positions of the log on joints whose waves end there; else none."""
+    """Coulomb friction with the mean over the positions of the log, on joints limited to these; nothing on others."""
     if not term.positions:
         return None
     acting, table, ends = (
@@ -428,11 +483,11 @@ def _(term: PositionFriction, robot: RobotModel, theta: Float) -> tuple[Part, ..
         low, high = ends[j]
         if high - low >= FAR:
             continue
-        # Integrals of cos and sin from low to high over high - low.
+        # Means of cos and sin from low to high.
         share, middle = np.sinc(0.5 * k * (high - low) / np.pi), 0.5 * k * (low + high)
         mean = share * (fqc * np.cos(middle) + fqs * np.sin(middle))
         on.append(OnJoint(j, float(mean), MotionBasis.SIGN, term.width))
     return (
         *on,
-        LeftOut(f"{term.name} but for its mean over the positions of the log" if on else term.name),
+        LeftOut(f"{term.name} except its mean over the positions of the log" if on else term.name),
     )

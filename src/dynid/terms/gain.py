@@ -1,4 +1,4 @@
-"""Drive gain: the factor between what the drive reports and the torque at the joint."""
+"""Drive gains: the factor between reported torque and joint torque, per joint and common to all joints."""
 
 from __future__ import annotations
 
@@ -18,45 +18,53 @@ from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Column, Kind, LogFacts, Question, Role, Scale, Side, Symbol, Traits
 from dynid.terms.nominal import NominalTerm
-from dynid.terms.payload import UNSURE, outermost, unsure_description
+from dynid.terms.payload import UNSURE, knows_masses, outermost, prior_covariance
 from dynid.terms.residual_tests import (
     BodyParameters,
     Declared,
     FitAnalysis,
-    Held,
+    FittedEffect,
     Hypothesis,
     Rival,
     TermWords,
 )
 from dynid.terms.term import JointTerm, Proposal, Selection, Term, joint_indices, proposal_by_joint
 
-# One factor between gravity's torque and that of the described bodies, and how far a description can prove
-# it.
+# A common factor of the gravity torque, and the uncertainty of the robot file as a reference for it.
 
-# Chance that a description whose masses and centres are off as much as UNSURE says shows a factor that is none.
+# Chance of a false factor if masses and centres of the robot file are as uncertain as UNSURE.
 SCALE_CHANCE = 0.05
-# Of Akaike's criterion: by more a load is clearly the better explanation (Burnham and Anderson 2002, section 2.6).
+# Difference of Akaike's criterion above which a load is clearly the better explanation (Burnham and Anderson 2002,
+# section 2.6).
 CLEAR = 4.0
-# Of the largest singular value: what is more than rounding; samples that are enough to see what gravity shows.
+# Share of the largest singular value below which a value is rounding, and number of samples that gravity is computed
+# at.
 SHOWN, FEW = 1e-7, 200
-# Cosine of the angle between what gravity's torque shows and what the fit knows, from which on both are one.
+# Cosine of the angle between a direction that gravity shows and the space of the fit above which the fit contains it.
 KNOWN = 1.0 - 1e-6
-# Of each variance: no exact agreement is asked of a description.
+# Share of each variance that is added, so that exact agreement with a robot file is not expected.
 LEAST_VARIANCE = 1e-6
-# Descriptions know masses to some 15 %, as a share of UNSURE; that weighs as much as so many parameters' own scatter.
+# Usual scatter of masses in robot files (15 %) relative to UNSURE, and the number of parameters that it counts as.
 USUAL_SCATTER, SCATTER_WEIGHT = 0.15 / UNSURE, 4.0
-# Changes of log(factor) that end the iteration, and its rounds.
+# Change of log(factor) that ends the iteration, and largest number of iterations.
 SETTLED, ROUNDS = 1e-6, 50
-# kg, kg m: mass and first moments of a body among its ten parameters.
+# Number of inertial parameters of a link that gravity torque depends on: mass and first moments, which come first.
 OF_GRAVITY = 4
 
 
 @dataclass(frozen=True)
 class CommonScale:
-    """One factor from the description's gravity torque to the identified bodies'.
+    """Factor between the gravity torque of the robot file and that of the identified links.
 
-    std: of its logarithm, from how far the bodies scatter about the factor, and from UNSURE at least.
-    by_load: by how much Akaike's criterion prefers a load on one of the outermost bodies; > 0: the load.
+    Attributes
+    ----------
+    factor : float
+        Identified over file.
+    std : float
+        Standard deviation of its logarithm, from the scatter of the links about the factor, at least from UNSURE.
+    by_load : float
+        Difference of Akaike's criterion between the factor and a load on an outermost link; > 0: the load is better.
+
     """
 
     factor: float
@@ -65,48 +73,58 @@ class CommonScale:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Between these the factor lies, but for SCALE_CHANCE."""
+        """Interval that contains the factor with the probability 1 - SCALE_CHANCE."""
         reach = normal_quantile(1.0 - 0.5 * SCALE_CHANCE) * self.std
         return float(self.factor * np.exp(-reach)), float(self.factor * np.exp(reach))
 
     @property
     def sure(self) -> bool:
-        """Whether a factor of one lies beyond the limits, and no load explains the bodies clearly better."""
+        """Whether the interval excludes a factor of 1, and no load is clearly the better explanation."""
         low, high = self.limits
         return not low <= 1.0 <= high and self.by_load <= CLEAR
 
 
 def common_scale(fit: FitAnalysis) -> CommonScale | None:
-    """The one factor k that brings the description's masses and first moments closest to the identified ones.
+    """Estimate the factor k between the masses and first moments of the robot file and the identified ones.
 
-    With G the combinations of both that gravity's torque shows, beta = G pi of the fit and b = G pi0 of the
-    description, beta - k b has the covariance C = cov(beta) + k^2 G S G', S: how well a description is known (see
-    `find_load`). So k = b' C^-1 beta / b' C^-1 b and std(log k) = s / (k sqrt(b' C^-1 b)), where s^2 is the mean
-    square of what k leaves, in the metric of C, and 1 at least: all bodies share a wrong scale of torque, errors of a
-    description are each body's own. Gravity's torque alone is free of rotors.
-    None without a description of every body, or where gravity's torque shows too little or opposes the description.
-    Source: Aitken 1936 (generalised least squares); Akaike 1974, Gelman et al. 2013, section 3.2 (by_load).
+    Let G be the combinations of masses and first moments that gravity torque shows, beta = G pi those of the fit and
+    b = G pi0 those of the robot file. beta - k b has the covariance C = cov(beta) + k^2 G S G', where S is the
+    uncertainty of the robot file (see `find_load`). So k = b' C^-1 beta / b' C^-1 b and
+    std(log k) = s / (k sqrt(b' C^-1 b)), where s^2 is the mean square of the remainder in the metric of C, at least 1.
+    A wrong scale of torque is common to all links; errors of the robot file are independent between links. Only gravity
+    torque is used, since it does not depend on rotors.
+
+    Returns
+    -------
+    CommonScale or None
+        None if a link has no parameters in the robot file, if gravity torque shows fewer than two combinations, or if
+        the factor is not positive.
+
+    References
+    ----------
+    Aitken 1936 (generalised least squares); Akaike 1974, Gelman et al. 2013, section 3.2 (by_load).
+
     """
     robot, base = fit.robot, fit.body_parameters
-    if base is None or not np.isfinite(robot.inertia_prior).all() or (robot.inertia_prior[:, 0] <= 0).any():
+    if base is None or not knows_masses(robot):
         return None
     shown = gravity_parameters(fit, base)
     described = shown.matrix @ robot.inertia_prior.ravel()
-    unsure = shown.matrix @ unsure_description(robot) @ shown.matrix.T
+    unsure = shown.matrix @ prior_covariance(robot) @ shown.matrix.T
     if len(described) < 2 or not np.isfinite(shown.covariance).all():
         return None
     factor = 1.0
     for _ in range(ROUNDS):
         L, _ = _whitening(shown.covariance + factor**2 * unsure)
         b, beta = np.linalg.solve(L, np.column_stack([described, shown.value])).T
-        found = float(b @ beta) / max(float(b @ b), 1e-300)
-        if found <= 0:
+        estimate = float(b @ beta) / max(float(b @ b), 1e-300)
+        if estimate <= 0:
             return None
-        factor, before = found, factor
+        factor, before = estimate, factor
         if abs(np.log(factor / before)) < SETTLED:
             break
-    left = float(((beta - factor * b) ** 2).sum())
-    scatter = max(1.0, np.sqrt(left / (len(b) - 1)))
+    remainder = float(((beta - factor * b) ** 2).sum())
+    scatter = max(1.0, np.sqrt(remainder / (len(b) - 1)))
     loads = [shown.matrix[:, 10 * i : 10 * i + OF_GRAVITY] for i in outermost(robot)]
     criterion = _criterion(shown.covariance + factor**2 * unsure, described[:, None], shown.value)
     rivals = [_criterion(shown.covariance + unsure, columns, shown.value - described) for columns in loads]
@@ -114,9 +132,9 @@ def common_scale(fit: FitAnalysis) -> CommonScale | None:
 
 
 def gravity_parameters(fit: FitAnalysis, base: BodyParameters) -> BodyParameters:
-    """Combinations of masses and first moments that gravity's torque shows, as far as the fit knows them.
+    """Combinations of masses and first moments that gravity torque shows and the fit contains.
 
-    Those of joints that moved and whose gravity no term of the model may carry.
+    Joints at rest, and joints whose gravity torque another term may carry, are left out.
     """
     robot, motion = fit.robot, fit.remains.motion
     some = slice(None, None, max(1, len(motion.q) // FEW))
@@ -126,25 +144,25 @@ def gravity_parameters(fit: FitAnalysis, base: BodyParameters) -> BodyParameters
     directions, size, _ = np.linalg.svd(columns, full_matrices=False)
     of_gravity = directions[:, size > SHOWN * size.max(initial=0.0)].T
     rows, _ = np.linalg.qr(base.matrix.T)
-    turned, cosine, _ = np.linalg.svd(of_gravity @ rows, full_matrices=False)
-    matrix = turned[:, cosine > KNOWN].T @ of_gravity
+    rotation, cosine, _ = np.linalg.svd(of_gravity @ rows, full_matrices=False)
+    matrix = rotation[:, cosine > KNOWN].T @ of_gravity
     by_base, *_ = np.linalg.lstsq(base.matrix.T, matrix.T, rcond=None)
     return BodyParameters(matrix, by_base.T @ base.value, by_base.T @ base.covariance @ by_base)
 
 
 def _gravity_columns(robot: RobotModel, q: Float) -> Float:
-    """Gravity's torque (10 nb, N, n) of each body's mass and first moments by one; of its inertia none."""
-    found = np.zeros((10 * robot.n_bodies, len(q), robot.n))
+    """Gravity torque (10 nb, N, n) per unit of each inertial parameter; zero for moments of inertia."""
+    torque = np.zeros((10 * robot.n_bodies, len(q), robot.n))
     for i in range(robot.n_bodies):
         for k in range(OF_GRAVITY):
-            one = np.zeros((robot.n_bodies, 10))
-            one[i, k] = 1.0
-            found[10 * i + k] = gravity_torque(robot.tree, one, q) @ robot.projection
-    return found
+            unit = np.zeros((robot.n_bodies, 10))
+            unit[i, k] = 1.0
+            torque[10 * i + k] = gravity_torque(robot.tree, unit, q) @ robot.projection
+    return torque
 
 
 def _whitening(covariance: Float) -> tuple[Float, float]:
-    """The factor L (b, b) of a covariance L L', and the logarithm of its determinant."""
+    """Cholesky factor L (b, b) of a covariance L L', and the logarithm of its determinant."""
     size = np.sqrt(np.diag(covariance))
     size = np.where(size > 0, size, 1.0)
     L = np.linalg.cholesky(covariance / np.outer(size, size) + LEAST_VARIANCE * np.eye(len(size)))
@@ -153,38 +171,37 @@ def _whitening(covariance: Float) -> tuple[Float, float]:
 
 
 def _criterion(covariance: Float, columns: Float, wanted: Float) -> float:
-    """Akaike's criterion of wanted (b,) explained by columns (b, c), up to a constant.
+    """Akaike's criterion of `wanted` (b,) explained by columns (b, c), up to a constant.
 
-    -2 log p + 2 rank, p: the marginal likelihood of wanted, normal about the columns with covariance s^2 C, where s^2
-    is inverse chi-squared about USUAL_SCATTER^2.
+    It is -2 log p + 2 rank, where p is the marginal likelihood of `wanted`: normal about the columns with the
+    covariance s^2 C, with s^2 inverse chi-squared about USUAL_SCATTER^2.
     """
     L, log_determinant = _whitening(covariance)
     A, y = np.linalg.solve(L, columns), np.linalg.solve(L, wanted)
     U, size, _ = np.linalg.svd(A, full_matrices=False)
     Q = U[:, size > SHOWN * size.max(initial=0.0)]
-    left = float(((y - Q @ (Q.T @ y)) ** 2).sum())
-    scatter = float(np.log(SCATTER_WEIGHT * USUAL_SCATTER**2 + left))
+    remainder = float(((y - Q @ (Q.T @ y)) ** 2).sum())
+    scatter = float(np.log(SCATTER_WEIGHT * USUAL_SCATTER**2 + remainder))
     return (SCATTER_WEIGHT + len(y)) * scatter + log_determinant + 2.0 * int(Q.shape[1])
 
 
-# Factor between the torque of described and of identified bodies from which on a unit is wrong; from GEARED on it may
-# be.
+# Factor between identified and file torque above which a unit is wrong; above GEARED it may be wrong.
 SIZE_DOUBT = 30.0
-# Friction and rotors may take away some of the bodies' torque, which is at most so many times the measured one.
+# Largest ratio of the links' torque to the measured torque; beyond it, other terms compensate for the links.
 MOST_OF_TORQUE = 3.0
-# kg/m^3: what real arms weigh for their reach, see `heaviness`.
+# kg/m^3: mass over cubed reach of usual arms, and of arms too heavy to exist, see `heaviness`.
 USUAL, HEAVY = 10.0, 100.0
-# m; a shorter arm has no reach to be heavy for.
+# m: shorter arms are not judged by their reach.
 SHORTEST = 0.3
-# Descriptions know masses to some 15 %: a common factor of 1.4 is beyond that.
+# Common factor above which the scale of torque is doubted; robot files know masses to some 15 %.
 SCALE_DOUBT = 1.4
 
 
 def _size_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
-    """Torque of another size than the described bodies', or than an arm of this reach can have.
+    """Notices about torque of another size than that of the robot file, or than an arm of this reach can have.
 
-    Over a factor of 5 units are suspected, over 30 doubted; one factor on all bodies is doubted from 1.4 on,
-    where the description is known well enough to tell and no load explains it better.
+    A factor above 5 is a warning about units, above 30 a doubt. A common factor of all links is doubted from 1.4 on, if
+    its interval excludes 1 and no load explains it better.
     """
     sizes = size_against_description(fit)
     if sizes is None or not np.isfinite(sizes).any():
@@ -193,13 +210,13 @@ def _size_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
             yield Finding(
                 Level.WARNING,
                 "unit-suspicion",
-                f"gravity's torque would need an arm about {heavy / USUAL:.2g} times as heavy as robots of this "
-                "reach are: declare unit and side of the effort under [log] (mA, N mm, motor side)",
+                f"gravity torque corresponds to an arm about {heavy / USUAL:.2g} times as heavy as robots of this "
+                "reach: declare unit and side of the effort under [log] (mA, N mm, motor side)",
             )
         return
-    middle = _agreed(sizes[np.isfinite(sizes)])
+    middle = _median_factor(sizes[np.isfinite(sizes)])
     if 1 / SIZE_DOUBT < middle < SIZE_DOUBT:
-        scale = tuple(_of_scale(fit))
+        scale = tuple(_scale_notices(fit))
         yield from scale
         if scale or 1 / GEARED < middle < GEARED:
             return
@@ -212,8 +229,8 @@ def _size_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
         Finding(
             Level.WARNING if 1 / SIZE_DOUBT < middle < SIZE_DOUBT else Level.DOUBT,
             "unit-suspicion",
-            f"identified bodies whose torque is {middle:.3g} times that of the described ones ({names})",
-            advice=f"{size_advice(middle)}; or correct the description's masses",
+            f"torque of the identified links {middle:.3g} times that of the robot file ({names})",
+            advice=f"{size_advice(middle)}; or correct the masses in the robot file",
         ),
         "a ratio near 1",
     )
@@ -221,12 +238,15 @@ def _size_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
 
 @dataclass(frozen=True)
 class DriveGain(JointTerm):
-    """Relative error of the drive gain: tau_true = (1 + dk_j) tau_nominal.
+    """Relative error of the drive gain: tau_true = (1 + dk_j) tau_nominal, so tau_nominal = Y theta - dk_j tau_nominal.
 
-    So tau_nominal = Y theta - dk_j tau_nominal.
-    Only a torque known from elsewhere gives the equations a scale: without one, dk = -1 and theta = 0 solve
-    them exactly. Use it together with a known payload or a channel of known torque.
-    Source: Gautier and Briot 2014 (global identification of drive gains with a payload).
+    The equations have a scale only if some torque is known: without it, dk = -1 and theta = 0 solve them exactly. Use
+    this term together with a known payload or a channel of known torque.
+
+    References
+    ----------
+    Gautier and Briot 2014 (global identification of drive gains with a payload).
+
     """
 
     name: str = "drive_gain"
@@ -240,22 +260,22 @@ class DriveGain(JointTerm):
     traits = Traits(Kind.LOG, Side.MOTOR, scale=Scale.FREES)
 
     def prior(self, robot: RobotModel) -> Float:
-        """Zero: the declared gain is right."""
+        """Zero: the declared gain is correct."""
         return np.zeros(robot.n)
 
     def basis(self, robot: RobotModel, samples: Samples) -> Float:
-        """Minus the torque by the declared gain."""
+        """Minus the measured torque."""
         return -samples.tau
 
 
-def _agreed(sizes: Float) -> float:
-    """The factor that half of the joints exceed at least: of the two in the middle the one that is nearer to one."""
+def _median_factor(sizes: Float) -> float:
+    """Median of factors; with an even number of joints, the middle factor that is nearer to 1."""
     logs = np.sort(np.log(sizes))
     pair = logs[[(len(logs) - 1) // 2, len(logs) // 2]]
     return float(np.exp(pair[np.abs(pair).argmin()]))
 
 
-def _of_scale(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
+def _scale_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
     scale = common_scale(fit)
     if scale is None or abs(np.log(scale.factor)) < np.log(SCALE_DOUBT) or not scale.sure:
         return
@@ -264,22 +284,23 @@ def _of_scale(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
         Finding(
             Level.DOUBT,
             "torque-scale",
-            f"gravity torque {scale.factor:.3g} times that of the description ({low:.2g} to {high:.2g} where its "
-            f"masses are known to {100 * UNSURE:.2g} %)",
+            f"gravity torque {scale.factor:.3g} times that of the robot file ({low:.2g} to {high:.2g} if its masses "
+            f"are known to {100 * UNSURE:.2g} %)",
             advice=size_advice(scale.factor)
-            or "check torque constants, gear ratios and the unit and side of the effort under [log], or the "
-            "description's masses; weigh a known payload (dynid payload) to find out which",
+            or "check torque constants, gear ratios, unit and side of the effort under [log], and the masses of the "
+            "robot file; weigh a known payload (dynid payload) to decide which is wrong",
         ),
-        "the masses of the description, or a scale of torque that is known",
+        "the gravity torque of the robot file",
         instead_of=("payload",),
     )
 
 
 def size_against_description(fit: FitAnalysis) -> Float | None:
-    """(n,) factor from the described bodies' torque to the identified bodies'; nan where the two do not look alike.
+    """Factor (n,) from the torque of the links in the robot file to that of the identified links.
 
-    None without a description of every body. Bodies whose torque is far beyond the measured one say nothing of it: a
-    rotor takes it away again, as on an upright axis whose written direction is rounded.
+    It is nan if the two are not similar, or if the identified links' torque is far above the measured one: then a rotor
+    compensates for it, for example on a vertical axis whose direction is rounded in the robot file.
+    None if a link has no parameters in the robot file.
     """
     robot, bodies, motion = fit.robot, fit.remains.bodies, fit.remains.motion
     if bodies is None or not np.isfinite(robot.inertia_prior).all():
@@ -301,10 +322,10 @@ def size_against_description(fit: FitAnalysis) -> Float | None:
 
 
 def heaviness(fit: FitAnalysis) -> float | None:
-    """Least mass that gravity's torque takes, over the cube of the arm's length, kg/m^3; None without bodies or length.
+    """Least mass that causes the gravity torque over the cube of the arm's length, kg/m^3.
 
-    A torque g(q) on a joint takes a mass of g / (9.81 length) at the arm's end. Arms from 6 to 300 kg of payload lie
-    between 2 and 12 kg/m^3, since what bears them grows with them.
+    A gravity torque g(q) needs at least the mass g / (9.81 length) at the end of the arm. Arms with payloads from 6 to
+    300 kg are between 2 and 12 kg/m^3, since their structure grows with their size. None without links or length.
     """
     robot, bodies, motion = fit.robot, fit.remains.bodies, fit.remains.motion
     lengths = np.linalg.norm(robot.T_parent_joint[1:, :3, 3], axis=1)
@@ -314,39 +335,39 @@ def heaviness(fit: FitAnalysis) -> float | None:
         return None
     q = robot.tree_motion(motion.q, motion.dq, motion.ddq)[0]
     torque = gravity_torque(robot.tree, bodies, q) @ robot.projection
-    # A slide carries the mass itself, without a lever.
+    # A prismatic joint carries the weight without a lever.
     arms = np.where(robot.prismatic, 1.0, length)
     return float((np.abs(torque).max(axis=0) / (g * arms)).max() / length**3)
 
 
-# Drive gains that are off.
+# Errors of single drive gains.
 
-# Share by which a drive's torque may be off: torque constants are known to a few per cent.
+# Error of a gain that is reported: torque constants are known to a few per cent.
 WARN = 0.03
-# Share from which a gain may overturn a model; and share of the torque that is left below which its sign is doubtful.
+# Error of a gain above which the model is doubted, and 1 + error below which the sign of the effort is doubted.
 DOUBT, TURNED = 0.1, 0.5
 
 
-def _gain_notices(term: GainError, held: Held) -> Iterator[Finding | Hypothesis]:
-    """Over 3 %, 95 % interval included; over a tenth, or of the other sign, it is doubted."""
-    # Bodies that nobody has described may be the ones that are wrong.
-    described = bool(np.isfinite(held.robot.inertia_prior).all())
-    for j in term.acting(held.robot):
-        value, half = held.sizes.get(f"dg{j + 1}", (0.0, 0.0))
-        name, factor = held.robot.joint_names[j], 1.0 + value
+def _gain_notices(term: GainError, effect: FittedEffect) -> Iterator[Finding | Hypothesis]:
+    """Notices about gains with errors above 3 %, 95 % interval included; above 10 %, or with the other sign, doubts."""
+    # Without a robot file the identified links may be wrong instead.
+    described = bool(np.isfinite(effect.robot.inertia_prior).all())
+    for j in term.acting(effect.robot):
+        value, half = effect.sizes.get(f"dg{j + 1}", (0.0, 0.0))
+        name, factor = effect.robot.joint_names[j], 1.0 + value
         if abs(value) - half <= WARN and factor > TURNED:
             continue
         sign = Hypothesis(
             Finding(
                 Level.DOUBT,
                 "torque-sign",
-                f"effort that is {factor:.3g} +- {half:.2g} times what the other joints say of the bodies"
+                f"effort {factor:.3g} +- {half:.2g} times the torque predicted from the other joints"
                 if factor < 0
-                else "effort that fits the bodies that the other joints show better with the other sign",
+                else "effort that agrees better with the other joints if its sign is reversed",
                 Place(joint=name),
                 advice=f"set effort.sign = {{ {name} = -1 }} under [log]",
             ),
-            "effort that drives the motion",
+            "effort with the sign of the torque that drives the motion",
         )
         if factor + half < 0:
             yield sign
@@ -357,13 +378,13 @@ def _gain_notices(term: GainError, held: Held) -> Iterator[Finding | Hypothesis]
             Finding(
                 Level.DOUBT if doubted else lesser,
                 "drive-gain",
-                f"torque of '{name}' that is {100 * abs(value):.3g} +- {100 * half:.2g} % too "
-                f"{'large' if value > 0 else 'small'} for the bodies that the other joints' torque shows",
+                f"torque of '{name}' {100 * abs(value):.3g} +- {100 * half:.2g} % too "
+                f"{'large' if value > 0 else 'small'} compared with the other joints",
                 Place(joint=name),
                 advice=size_advice(factor)
                 or "check this joint's torque constant or sensor, gear ratio and effort unit",
             ),
-            "one scale of all joints' torque",
+            "the same scale of torque on all joints",
             declared=Declared(factors={j: factor}),
             lesser=lesser,
             rivals=(Rival.POSITION, Rival.FRICTION, Rival.ZERO, Rival.CROSSTALK),
@@ -373,18 +394,24 @@ def _gain_notices(term: GainError, held: Held) -> Iterator[Finding | Hypothesis]
 
 
 def _gain_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-    """Joint by joint, relative to one whose gain is taken for right."""
+    """One gain per joint, relative to a joint whose gain is taken as correct."""
     term = GainError(log.inertia, log.drives, robot.joint_names)
     return (proposal_by_joint(robot, term, "gain", "off on {joints}", measured=True, relative=True),)
 
 
 @dataclass(frozen=True)
 class GainError(NominalTerm):
-    """Drive gains that are off, relative to the other joints: tau_j (1 + dg_j), tau of a nominal model.
+    """Errors of drive gains relative to the other joints: tau_j (1 + dg_j), with tau of a nominal model.
 
-    All gains together cannot be distinguished from the size of the robot, so one joint has to be left out.
-    joints: names of the joints whose gain is free; empty = all but the first.
-    inertia, drives: the nominal model, see Nominal.
+    A common factor of all gains cannot be distinguished from the size of the robot, so one joint has to be left out.
+
+    Attributes
+    ----------
+    inertia, drives : tuple of float
+        Nominal model, see `Nominal`.
+    joints : tuple of str
+        Joints whose gain is estimated; () = all except the first.
+
     """
 
     inertia: tuple[float, ...] = ()
@@ -401,21 +428,21 @@ class GainError(NominalTerm):
     )
 
     def acting(self, robot: RobotModel) -> tuple[int, ...]:
-        """Joints whose gain is free."""
+        """Indices of the joints whose gain is estimated."""
         return joint_indices(robot, self.joints) if self.joints else tuple(range(1, robot.n))
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """One a free joint."""
+        """One gain per joint."""
         return tuple(
             Column(f"dg{j + 1}", "1", self.name, j, prior=0.0, moved_by=(j,)) for j in self.acting(robot)
         )
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
-        """The nominal torque of one joint each."""
+        """Nominal torque of each joint by itself."""
         torque = self.nominal.torque(robot, samples)
         return tuple(torque * (np.arange(robot.n) == j) for j in self.acting(robot))
 
     def line_slopes(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
-        """Those of the nominal torque."""
+        """Derivatives of the nominal torque of each joint by itself."""
         slopes = self.nominal.torque_slopes(robot, samples)
         return tuple(slopes * (np.arange(robot.n) == j) for j in self.acting(robot))

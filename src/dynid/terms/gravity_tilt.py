@@ -1,4 +1,4 @@
-"""A base that is not level."""
+"""Tilt of the base: gravity in another direction than declared."""
 
 from __future__ import annotations
 
@@ -20,52 +20,60 @@ from dynid.terms.forms import exported_parts, torque_of
 from dynid.terms.nominal import NominalTerm
 from dynid.terms.residual_tests import (
     ALARM,
-    MISSES_MUCH,
+    LARGE_ERROR,
     Declared,
     FitAnalysis,
-    Held,
+    FittedEffect,
     Hypothesis,
     Rival,
     TermWords,
 )
 from dynid.terms.term import Column, Of, Proposal, Selection, Symbol, Term, proposal_of_robot
 
-# Degrees that a base may lean: floors and tables are level to half a degree.
+# Degrees of tilt that are reported, and above which the model is doubted: floors and tables are level to half a degree.
 WARN, DOUBT = 0.5, 1.0
 
 
-def _tilt_of_description(fit: FitAnalysis) -> Iterator[Hypothesis]:
-    """Over half a degree, 95 % interval included, where accelerations and the bodies of the fit can be trusted."""
-    if not fit.accelerations or float(np.median(fit.missed)) > MISSES_MUCH:
+def _tilt_against_file(fit: FitAnalysis) -> Iterator[Hypothesis]:
+    """Notice about a tilt above half a degree, 95 % interval included, if accelerations and fit are reliable."""
+    if not fit.accelerations or float(np.median(fit.missed)) > LARGE_ERROR:
         return
     tilt = find_tilt(fit)
     if tilt is not None and tilt.certain and tilt.degrees - 2 * tilt.std >= WARN:
-        yield lean_notice(fit.robot, 2 * tilt.std, tilt.gravity, "")
+        yield _tilt_notice(fit.robot, 2 * tilt.std, tilt.gravity, "")
 
 
-def _tilt_notices(term: GravityTilt, held: Held) -> Iterator[Hypothesis]:
-    """Over half a degree, 95 % interval included."""
-    turn, half = np.zeros(3), np.zeros(3)
+def _tilt_notices(term: GravityTilt, effect: FittedEffect) -> Iterator[Hypothesis]:
+    """Notice about a tilt above half a degree, 95 % interval included."""
+    rotation, half = np.zeros(3), np.zeros(3)
     for k in range(3):
-        turn[k], half[k] = held.sizes.get(f"tilt{'xyz'[k]}", (0.0, 0.0))
-    degrees, width = (float(np.degrees(np.linalg.norm(x))) for x in (turn, half))
+        rotation[k], half[k] = effect.sizes.get(f"tilt{'xyz'[k]}", (0.0, 0.0))
+    degrees, width = (float(np.degrees(np.linalg.norm(x))) for x in (rotation, half))
     if degrees - width > WARN:
-        yield lean_notice(held.robot, width, turned(held.robot.gravity, turn), ", which the model contains")
+        gravity = rotated(effect.robot.gravity, rotation)
+        yield _tilt_notice(effect.robot, width, gravity, ", which the model contains")
 
 
 def _tilt_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-    """The base as a whole."""
+    """A tilt of the whole robot."""
     term, moments = GravityTilt(log.inertia), ("tmc1", "tms1")
     return (proposal_of_robot(robot, term, "tilt", "tilted", measured=True, auxiliary=moments),)
 
 
 @dataclass(frozen=True)
 class GravityTilt(NominalTerm):
-    """A base that is not level: tau + tilt_a dG(a x g) + tilt_b dG(b x g), small rotations about two base axes.
+    """Tilt of the base: tau + tilt_a dG(a x g) + tilt_b dG(b x g), small rotations about two axes of the base frame.
 
-    The axes a, b are those of the base frame that lie most across gravity; tilts in rad. The first moment of the first
-    body, which gravity does not show on a level base, adds tmc cos q1 + tms sin q1 where its joint turns.
-    inertia: of the nominal model, see Nominal; drives are not read.
+    The axes a and b are those most perpendicular to gravity; tilts are in rad. The first moment of the first link,
+    which has no gravity torque on a level base, adds tmc cos q1 + tms sin q1 if its joint is revolute.
+
+    Attributes
+    ----------
+    inertia : tuple of float
+        Links of the nominal model, see `Nominal`.
+    drives : tuple of float
+        Not used.
+
     """
 
     inertia: tuple[float, ...] = ()
@@ -76,79 +84,88 @@ class GravityTilt(NominalTerm):
             Symbol("tiltx", "δ", "x", "tilt of the base about x"),
             Symbol("tilty", "δ", "y", "tilt of the base about y"),
             Symbol("tiltz", "δ", "z", "tilt of the base about z"),
-            Symbol("tmc", "t", "c", "first moment of the first body times the tilt, with cos q"),
-            Symbol("tms", "t", "s", "first moment of the first body times the tilt, with sin q"),
+            Symbol("tmc", "t", "c", "first moment of the first link times the tilt, with cos q"),
+            Symbol("tms", "t", "s", "first moment of the first link times the tilt, with sin q"),
         ),
-        against_description=_tilt_of_description,
+        against_description=_tilt_against_file,
         notices=_tilt_notices,
-        cause="a lean of the base",
+        cause="a tilt of the base",
     )
 
     traits = replace(NominalTerm.traits, hides_wiring=True)
     selection = Selection(Role.LOG, Question("base", "level"), _tilt_proposals)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """Two tilts and two moments."""
+        """Two tilts, and two moments if the first joint is revolute."""
         names = [f"tilt{'xyz'[k]}" for k in self.axes(robot)]
         tilts = tuple(Column(name, "rad", self.name, 0, prior=0.0, of=Of.ROBOT) for name in names)
         root = () if robot.prismatic[0] else ("tmc1", "tms1")
         return tilts + tuple(Column(name, "N m", self.name, 0, prior=0.0) for name in root)
 
     def axes(self, robot: RobotModel) -> tuple[int, int]:
-        """The two axes of the base frame that lie most across gravity, in order."""
+        """Indices of the two axes of the base frame most perpendicular to gravity, in ascending order."""
         return _axes(robot)
 
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
-        """Static torque under the two changes of gravity, and the first body's pattern."""
+        """Static torque under the two changes of gravity, and the columns of the first link."""
         still = np.zeros_like(samples.q)
-        found = []
+        lines = []
         for k in self.axes(robot):
-            found.append(self.nominal.rigid(_leaning(robot, k), samples.q, still, still))
+            lines.append(self.nominal.rigid(_tilted(robot, k), samples.q, still, still))
         if not robot.prismatic[0]:
             for pattern in (np.cos, np.sin):
                 line = np.zeros_like(samples.q)
                 line[:, 0] = pattern(samples.q[:, 0])
-                found.append(line)
-        return tuple(found)
+                lines.append(line)
+        return tuple(lines)
 
     def line_slopes(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
-        """They depend on position alone."""
+        """Derivatives with respect to position; those with respect to velocity and acceleration are zero."""
         still, shape = np.zeros_like(samples.q), (3, *samples.q.shape, robot.n)
-        found = [
-            self.nominal.rigid_slopes(_leaning(robot, k), samples.q, still, still) for k in self.axes(robot)
+        slopes = [
+            self.nominal.rigid_slopes(_tilted(robot, k), samples.q, still, still) for k in self.axes(robot)
         ]
-        for one in found:
-            one[1:] = 0.0
+        for slope in slopes:
+            slope[1:] = 0.0
         if not robot.prismatic[0]:
             q = samples.q[:, 0]
-            for slope in (-np.sin(q), np.cos(q)):
-                found.append(np.zeros(shape))
-                found[-1][0, :, 0, 0] = slope
-        return tuple(found)
+            for by_position in (-np.sin(q), np.cos(q)):
+                slopes.append(np.zeros(shape))
+                slopes[-1][0, :, 0, 0] = by_position
+        return tuple(slopes)
 
 
 @exported_parts.register(GravityTilt)
 def _(term: GravityTilt, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """The lean of the base."""
+    """The tilt of the base."""
     return (Lean(term, theta),)
 
 
 @lru_cache(maxsize=32)
 def _axes(robot: RobotModel) -> tuple[int, int]:
-    across = np.linalg.norm(np.cross(np.eye(3), robot.gravity), axis=1)
-    a, b = sorted(np.argsort(-across, kind="stable")[:2].tolist())
+    change = np.linalg.norm(np.cross(np.eye(3), robot.gravity), axis=1)
+    a, b = sorted(np.argsort(-change, kind="stable")[:2].tolist())
     return a, b
 
 
 @lru_cache(maxsize=32)
-def _leaning(robot: RobotModel, axis: int) -> RobotModel:
-    # With the change of gravity by a unit of lean in place of gravity.
+def _tilted(robot: RobotModel, axis: int) -> RobotModel:
+    # With the change of gravity per unit of tilt in place of gravity.
     return replace(robot, gravity=np.cross(np.eye(3)[axis], robot.gravity))
 
 
 @dataclass(frozen=True, eq=False)
 class Lean(Part):
-    """A term of a base that is not level, with its parameters (2 or 4)."""
+    """The tilt of the base in an exported model.
+
+    Attributes
+    ----------
+    term : GravityTilt
+        The term.
+    values : ndarray, shape (2,) or (4,)
+        Values of its parameters.
+
+    """
 
     term: GravityTilt
     values: Float
@@ -157,43 +174,57 @@ class Lean(Part):
         object.__setattr__(self, "values", locked(self.values, (None,), "tilts"))
 
     def torque(self, robot: RobotModel, q: Float) -> Float:
-        """(T, n) at positions q (T, n)."""
+        """Torque (T, n) at positions q (T, n)."""
         still = np.zeros_like(q)
         return torque_of(self.term, robot, Samples.from_motion(q, still, still), self.values)
 
     def gravity(self, robot: RobotModel) -> Float:
-        """(2, 3) m/s^2: what a unit of each tilt adds to gravity."""
+        """Change of gravity (2, 3), m/s^2, per unit of each tilt."""
         return np.array([np.cross(np.eye(3)[k], robot.gravity) for k in self.term.axes(robot)])
 
     def bodies(self, robot: RobotModel) -> Float:
-        """(nb, 10): the bodies that it weighs on."""
+        """Inertial parameters (nb, 10) of the nominal model."""
         return self.term.nominal.bodies(robot)
 
 
-def turned(vector: Float, turn: Float) -> Float:
-    """A vector (3,) turned about an axis by an angle, (3,) rad: its length is kept."""
-    angle = float(np.linalg.norm(turn))
-    return rotation_about(turn / angle, angle) @ vector if angle > 0 else vector
+def rotated(vector: Float, rotation: Float) -> Float:
+    """Rotate a vector (3,) by a rotation vector (3,), rad."""
+    angle = float(np.linalg.norm(rotation))
+    return rotation_about(rotation / angle, angle) @ vector if angle > 0 else vector
 
 
-def lean_notice(robot: RobotModel, half: float, gravity: Float, why: str) -> Hypothesis:
-    """A base that leans, with the 95 % half width in degrees; over one degree, interval included, it is doubted.
+def _tilt_notice(robot: RobotModel, half: float, gravity: Float, suffix: str) -> Hypothesis:
+    """Notice about a tilted base; above one degree, 95 % interval included, it is a doubt.
 
-    gravity: (3,) m/s^2 as it was found, as great as the declared one.    why: put behind the size.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot with its declared gravity.
+    half : float, degrees
+        Half width of the 95 % interval.
+    gravity : ndarray, shape (3,), m/s^2
+        Estimated gravity, as large as the declared one.
+    suffix : str
+        Text after the size.
+
+    Returns
+    -------
+    Hypothesis
+
     """
     level = robot.gravity
-    turn = np.cross(level, gravity) / float(level @ level)
-    degrees = float(np.degrees(np.arctan2(np.linalg.norm(turn), gravity @ level / float(level @ level))))
+    sine = np.linalg.norm(np.cross(level, gravity) / float(level @ level))
+    degrees = float(np.degrees(np.arctan2(sine, gravity @ level / float(level @ level))))
     direction = [f"{g:.4g}" for g in gravity]
     return Hypothesis(
         Finding(
             Level.DOUBT if degrees - half > DOUBT else Level.WARNING,
             "tilted-base",
-            f"a base that leans by {degrees:.2g} +- {half:.1g} degrees{why}",
-            advice="level the base, or declare how it stands, in the base frame: gravity = [{}] under [robot] in the "
+            f"a base tilted by {degrees:.2g} +- {half:.1g} degrees{suffix}",
+            advice="level the base, or declare gravity in the base frame: gravity = [{}] under [robot] in the "
             "experiment file, or --gravity={}".format(", ".join(direction), ",".join(direction)),
         ),
-        "gravity along the declared direction",
+        "gravity in the declared direction",
         declared=Declared(gravity=gravity),
         rivals=(Rival.POSITION, Rival.ZERO),
     )
@@ -201,9 +232,19 @@ def lean_notice(robot: RobotModel, half: float, gravity: Float, why: str) -> Hyp
 
 @dataclass(frozen=True, eq=False)
 class Tilt:
-    """Lean of the base.    degrees: its size.    std: of that.    gravity: (3,) direction found, m/s^2.
+    """Estimated tilt of the base.
 
-    share: (n,) of each joint's residual that it explains.    p_value: of no lean at all.
+    Attributes
+    ----------
+    degrees, std : float, degrees
+        Size, and its standard deviation.
+    gravity : ndarray, shape (3,), m/s^2
+        Estimated gravity.
+    share : ndarray, shape (n,)
+        Share of each joint's mean square residual that it explains.
+    p_value : float
+        Test of no tilt.
+
     """
 
     degrees: float
@@ -214,41 +255,41 @@ class Tilt:
 
     @property
     def certain(self) -> bool:
-        """Whether the base leans beyond chance."""
+        """Whether the tilt is significant."""
         return self.p_value < ALARM
 
 
 def find_tilt(fit: FitAnalysis) -> Tilt | None:
-    """The lean of the base that explains most of the residuals, to first order; None where no torque shows it.
+    """Estimate the tilt of the base from the residuals, to first order.
 
-    Gravity g + |g| (a u + b v), u and v across g, adds a g_u(q) + b g_v(q) to the torque of the identified bodies;
-    a and b are tested on what the model leaves.
+    Gravity g + |g| (a u + b v), with u and v perpendicular to g, adds a g_u(q) + b g_v(q) to the torque of the
+    identified links; a and b are fitted to the residuals. None if no torque depends on the tilt.
     """
     robot, bodies, motion = fit.robot, fit.remains.bodies, fit.remains.motion
     size = float(np.linalg.norm(robot.gravity))
     if bodies is None or size == 0 or not fit.enough:
         return None
-    u, v = across(robot.gravity)
+    u, v = perpendicular(robot.gravity)
     q = robot.tree_motion(motion.q, motion.dq, motion.ddq)[0]
     torque = [
-        gravity_torque(replace(robot.tree, gravity=size * one), bodies, q) @ robot.projection
-        for one in (u, v)
+        gravity_torque(replace(robot.tree, gravity=size * direction), bodies, q) @ robot.projection
+        for direction in (u, v)
     ]
-    effect = fit.test_features(np.stack([one.T for one in torque], axis=2))
+    effect = fit.test_features(np.stack([lines.T for lines in torque], axis=2))
     if effect is None:
         return None
-    lean = float(np.linalg.norm(effect.coefficient))
-    along = effect.coefficient / max(lean, 1e-300)
+    tangent = float(np.linalg.norm(effect.coefficient))
+    along = effect.coefficient / max(tangent, 1e-300)
     std = float(np.sqrt(np.sum((along * effect.std) ** 2)))
     gravity = robot.gravity + size * (effect.coefficient[0] * u + effect.coefficient[1] * v)
     gravity = gravity * (size / np.linalg.norm(gravity))
     return Tilt(
-        float(np.degrees(np.arctan(lean))), float(np.degrees(std)), gravity, effect.share, effect.p_value
+        float(np.degrees(np.arctan(tangent))), float(np.degrees(std)), gravity, effect.share, effect.p_value
     )
 
 
-def across(direction: Float) -> tuple[Float, Float]:
-    """Two unit vectors (3,) at right angles to a direction (3,) and to each other."""
+def perpendicular(direction: Float) -> tuple[Float, Float]:
+    """Two unit vectors (3,) perpendicular to a direction (3,) and to each other."""
     unit = direction / np.linalg.norm(direction)
     other = np.eye(3)[int(np.argmin(np.abs(unit)))]
     u = np.cross(unit, other)

@@ -1,10 +1,11 @@
-"""Terms that are linear about a model known beforehand: small effects of how a log was taken, soft joints."""
+"""Terms that are linearised about a model known in advance: small effects of the measurement, soft joints."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Self
+from dataclasses import replace
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -23,51 +24,56 @@ from dynid.terms.term import Term
 
 @dataclass(frozen=True)
 class Nominal:
-    """A model known beforehand: bodies, and rotor inertia, viscous, Coulomb friction and offset of every joint.
+    """A model known in advance: links, and rotor inertia, viscous and Coulomb friction and offset of every joint.
 
-    inertia: ten numbers a body about its joint frame; empty = the description's.
-    drives: four times n numbers, empty = none.
+    Attributes
+    ----------
+    inertia : tuple of float
+        Ten numbers per link about its joint frame; () = those of the robot file.
+    drives : tuple of float
+        Rotor inertias, viscous friction, Coulomb friction and offsets, n numbers each; () = zero.
+
     """
 
     inertia: tuple[float, ...] = ()
     drives: tuple[float, ...] = ()
 
     def bodies(self, robot: RobotModel) -> Float:
-        """(nb, 10); raises UnfitDataError if they are not known."""
+        """Inertial parameters (nb, 10); raises UnfitDataError if they are unknown."""
         inertia = np.array(self.inertia).reshape(-1, 10) if self.inertia else robot.inertia_prior
         if inertia.shape != (robot.n_bodies, 10) or not np.isfinite(inertia).all():
             raise UnfitDataError(
                 "nominal-unknown",
-                found="a term that needs a nominal model, without inertias",
-                expected=f"ten numbers for each of {robot.n_bodies} bodies",
-                do="give them in the description or as inertia = [...], or let dynid identify --auto find them",
+                found="no inertial parameters for a term that needs a nominal model",
+                expected=f"ten numbers for each of {robot.n_bodies} links",
+                do="give them in the robot file or as inertia = [...], or use dynid identify --auto",
             )
         return np.asarray(inertia)
 
     def rigid(self, robot: RobotModel, q: Float, dq: Float, ddq: Float) -> Float:
-        """Torque of the bodies, (T, n)."""
+        """Torque (T, n) of the links."""
         return (
             inverse_dynamics(robot.tree, self.bodies(robot), *robot.tree_motion(q, dq, ddq))
             @ robot.projection
         )
 
     def rigid_slopes(self, robot: RobotModel, q: Float, dq: Float, ddq: Float) -> Float:
-        """Derivatives (3, T, n, n) of the bodies' torque: by q, dq, ddq; sample; joint that moves; joint of torque."""
+        """Derivatives (3, T, n, n) of the torque of the links, as `rigid_body.torque_slopes` returns them."""
         return torque_slopes(robot, self.bodies(robot), q, dq, ddq)
 
     def torque_slopes(self, robot: RobotModel, samples: Samples) -> Float:
-        """The same of bodies and drives."""
+        """Derivatives (3, T, n, n) of the torque of links and drives."""
         total = self.rigid_slopes(robot, samples.q, samples.dq, samples.ddq)
         if self.drives:
             rotor, viscous, coulomb, _ = np.array(self.drives).reshape(4, robot.n)
-            own = np.arange(robot.n)
+            joints = np.arange(robot.n)
             steepness = (1.0 - direction(samples, WIDTH) ** 2) / WIDTH
-            total[1][:, own, own] += viscous + coulomb * steepness
-            total[2][:, own, own] += rotor
+            total[1][:, joints, joints] += viscous + coulomb * steepness
+            total[2][:, joints, joints] += rotor
         return total
 
     def torque(self, robot: RobotModel, samples: Samples) -> Float:
-        """Torque of bodies and drives, (T, n)."""
+        """Torque (T, n) of links and drives."""
         total = self.rigid(robot, samples.q, samples.dq, samples.ddq)
         if self.drives:
             rotor, viscous, coulomb, offset = np.array(self.drives).reshape(4, robot.n)
@@ -77,7 +83,16 @@ class Nominal:
 
 
 class NominalTerm(Term):
-    """A term that is linear about a nominal model.    Subclasses have the fields `inertia` and `drives` of it."""
+    """A term that is linearised about a nominal model.
+
+    Subclasses have the fields `inertia` and `drives`, and define `lines`: the torque per unit of each parameter.
+
+    Attributes
+    ----------
+    inertia, drives : tuple of float
+        Nominal model, see `Nominal`.
+
+    """
 
     inertia: tuple[float, ...]
     drives: tuple[float, ...]
@@ -91,32 +106,35 @@ class NominalTerm(Term):
         ):
             raise UsageError(
                 "nominal",
-                found=f"{len(self.inertia)} inertial numbers and {len(self.drives)} of drives",
-                expected="finite numbers, ten a body and four a joint, or none",
+                found=f"{len(self.inertia)} numbers in inertia and {len(self.drives)} in drives",
+                expected="finite numbers, ten per link and four per joint, or none",
             )
 
-    def near(self, robot: RobotModel, found: Mapping[str, float]) -> Self:
-        """The same about values of its parameters by name, where it can be about any but zero."""
-        return self
+    def near(self, robot: RobotModel, values: Mapping[str, float]) -> Self:
+        """The term about values of its parameters, by name; unchanged if it has no field `about`."""
+        if "about" not in self.__dataclass_fields__:
+            return self
+        about = tuple(values.get(column.name, 0.0) for column in self.columns(robot))
+        return cast(Self, replace(cast(Any, self), about=about))
 
     @property
     def nominal(self) -> Nominal:
-        """The model."""
+        """The nominal model."""
         return Nominal(self.inertia, self.drives)
 
     @abstractmethod
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
-        """Torque (T, n) of one unit of each parameter."""
+        """Torque (T, n) per unit of each parameter."""
 
     def line_slopes(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...] | None:
-        """Derivatives (3, T, n, n) of each of `lines` by q, dq, ddq; sample; joint that moves; joint of torque.
+        """Derivatives (3, T, n, n) of each of `lines`, as `rigid_body.torque_slopes` returns them.
 
-        None: they are found by differences.
+        None = the caller computes finite differences.
         """
         return None
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Every wanted parameter on all joints."""
+        """Columns of every wanted parameter on all joints."""
         index = np.flatnonzero(wanted)
         lines = self.lines(robot, samples) if len(index) else ()
         return Panels(
@@ -130,11 +148,11 @@ class NominalTerm(Term):
 
 @motion_slopes.register(NominalTerm)
 def _(term: NominalTerm, robot: RobotModel, samples: Samples) -> Float | None:
-    """Those of all parameters on joint after joint."""
-    found = term.line_slopes(robot, samples)
-    if found is None:
+    """Derivatives of `lines`, joint after joint."""
+    slopes = term.line_slopes(robot, samples)
+    if slopes is None:
         return None
-    by_joint = np.stack(found).transpose(1, 3, 4, 0, 2)
+    by_joint = np.stack(slopes).transpose(1, 3, 4, 0, 2)
     return by_joint.reshape(3, robot.n, -1, len(samples))
 
 

@@ -1,6 +1,6 @@
-"""Terms of plug-ins that were written for dynid 0.1, where everything that programs ask was a member of `Term`.
+"""Terms of plug-ins written for dynid 0.1, where all data and functions of a term were members of `Term`.
 
-They work as before. A DeprecationWarning at their class says what to write instead.
+They work unchanged. A DeprecationWarning at their class names the replacement of each member.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dynid.terms import curve, forms
 from dynid.terms.exports import Dry, Kind, Reads, Traits, ZeroShift
 from dynid.terms.term import JointTerm, Term, by_joint
 
-# Old data of a class: the field of its traits, and the value there that stands for True; None = the value itself.
+# Old data members: field of the traits, and the value there that means True; None = the same value.
 _TRAITS: Mapping[str, tuple[str, Any]] = {
     "is_friction": ("kind", Kind.FRICTION),
     "knows_friction": ("kind", Kind.COMPENSATION),
@@ -29,7 +29,7 @@ _TRAITS: Mapping[str, tuple[str, Any]] = {
     "loaded": ("dry", Dry.LOAD),
     "exports_as": ("basis", None),
 } | {name: (name, None) for name in ("side", "scale", "linearised", "passive", "either_side", "hides_wiring")}
-# Old members of a class, and the fields of its words and of its selection that they are now.
+# Old members that are now fields of the words or of the selection.
 _WORDS = {"as_cause": "cause", "as_cause_of_kind": "cause_of_kind"} | {
     name: name
     for name in (
@@ -38,7 +38,7 @@ _WORDS = {"as_cause": "cause", "as_cause_of_kind": "cause_of_kind"} | {
     )
 }
 _SELECTION = {name: name for name in ("role", "question", "covers", "described")}
-# Old methods, and the functions that a term's file registers for its class now.
+# Old methods, and the functions with another name that a term's file now registers.
 _RENAMED = {
     "alive": "alive_columns",
     "balances": "balanced_joints",
@@ -69,21 +69,22 @@ INSTEAD: Mapping[str, str] = (
 
 
 def adapt(kind: type[Term]) -> None:
-    """Makes traits, words and selection of a class of its old members, and warns of these; nothing without any."""
+    """Set traits, words and selection of a class from its old members, and warn about them."""
     old = [name for name in vars(kind) if name in INSTEAD and not _is_option(kind, name)]
     if not old:
         return
     instead = "; ".join(f"{name}: {INSTEAD[name]}" for name in old)
     warnings.warn(
-        f"{kind.__module__}.{kind.__qualname__} has members that dynid 0.3 will not know ({instead}): see "
-        "docs/extending.md, how to add a term",
+        f"{kind.__module__}.{kind.__qualname__} has members that dynid 0.3 will not support ({instead}): see "
+        "docs/extending.md, How to add a term",
         DeprecationWarning,
         stacklevel=4,
     )
     for name in old:
         if name in _TRAITS:
             field, value = _TRAITS[name]
-            kind.traits = replace(kind.traits, **{field: _made(kind.traits, field, value, vars(kind)[name])})
+            trait = _new_trait(kind.traits, field, value, vars(kind)[name])
+            kind.traits = replace(kind.traits, **{field: trait})
     kind.words = replace(kind.words, **{_WORDS[name]: getattr(kind, name) for name in old if name in _WORDS})
     chosen = {_SELECTION[name]: getattr(kind, name) for name in old if name in _SELECTION}
     if {"proposed", "label", "option", "tried_on"} & set(old):
@@ -97,14 +98,14 @@ def adapt(kind: type[Term]) -> None:
         forms.exported_parts.register(kind)(partial(_with_zeros, forms.exported_parts.dispatch(kind)))
 
 
-def _made(traits: Traits, field: str, value: Any, given: Any) -> Any:
-    # What a trait is with an old member of the class.
-    now = getattr(traits, field)
+def _new_trait(traits: Traits, field: str, value: Any, given: Any) -> Any:
+    # Value of a trait after an old member of the class, `given`, is applied.
+    current = getattr(traits, field)
     if value is None:
         return given
     if field == "reads":
-        return now | value if given else now & ~value
-    return value if given else getattr(Traits(), field) if now is value else now
+        return current | value if given else current & ~value
+    return value if given else getattr(Traits(), field) if current is value else current
 
 
 def _with_zeros(exported: Callable[..., Any], term: Any, *values: Any) -> Any:
@@ -112,7 +113,7 @@ def _with_zeros(exported: Callable[..., Any], term: Any, *values: Any) -> Any:
 
 
 class _Inherited:
-    """An old member of `Term`, for plug-ins that ask themselves or super() for it: that of their built-in base."""
+    """An old member of `Term`, for plug-ins that read it from themselves or from super(): that of the built-in base."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -141,7 +142,7 @@ for _name in (*_TRAITS, *_WORDS, *_SELECTION, *_FORMS, "proposed"):
 
 
 def _proposed(kind: Any, *facts: Any) -> Any:
-    # As `proposed` of a class says; without it a term with a label is tried joint by joint.
+    # Proposals by the old member `proposed`; without it, a term with a label is proposed per joint.
     if any("proposed" in vars(base) for base in kind.__mro__ if base is not Term):
         return kind.proposed(*facts)
     label = getattr(kind, "label", "")

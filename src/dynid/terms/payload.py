@@ -1,4 +1,4 @@
-"""A load of known inertia that was mounted during some trajectories."""
+"""Loads: known ones on some trajectories, unknown ones carried at times, and loads missing from the robot file."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from dynid.spatial.inertia import from_com, to_com
 from dynid.terms.channel import channel
 from dynid.terms.exports import Column, Kind, Of, Scale, Symbol, Traits, empty_panels
 from dynid.terms.forms import energy_form, known_energy, known_momentum, known_torque, momentum_form
-from dynid.terms.residual_tests import MISSES_MUCH, Declared, FitAnalysis, Hypothesis, TermWords
+from dynid.terms.residual_tests import LARGE_ERROR, Declared, FitAnalysis, Hypothesis, TermWords
 from dynid.terms.rigid_body import INERTIAL_SYMBOLS, INERTIAL_UNITS, RigidBody
 from dynid.terms.term import Term
 
-# What is known of a described body: mass and inertia to 30 %, its centre to 30 % and 2 cm.
+# Standard deviations of a link in the robot file: 30 % of mass and inertia, 30 % and 2 cm (m) of its centre of mass.
 UNSURE, UNSURE_CENTRE = 0.3, 0.02
-# Chance of a false alarm; standard deviations of the mass that are chance.
+# Chance of a false alarm, and least mass of a load in standard deviations.
 LOAD_CHANCE, LOAD_SIGNIFICANCE = 1e-6, 2.0
-# Of the distance from the description, what a load has to explain.
+# Share of the difference from the robot file that a load has to explain.
 LOAD_EXPLAINED = 0.5
 
 
 def _load_notices(fit: FitAnalysis) -> Iterator[Hypothesis]:
-    """Where a load explains the better part of the way to the bodies of a fit that can be trusted."""
-    if float(np.median(fit.missed)) > MISSES_MUCH:
+    """Notice about a load that explains most of the difference between a reliable fit and the robot file."""
+    if float(np.median(fit.missed)) > LARGE_ERROR:
         return
     load = find_load(fit)
     if load is not None and load.sure and load.explained >= LOAD_EXPLAINED:
@@ -41,12 +41,12 @@ def _load_notices(fit: FitAnalysis) -> Iterator[Hypothesis]:
             Finding(
                 Level.DOUBT,
                 "payload",
-                f"body '{load.body}' looks about {load.mass:.2g} +- {2 * load.std:.1g} kg heavier than its "
-                "description (a tool or a load)",
-                advice="leave it where the model is to hold it; else take it off, or declare it (a [[fixed]] part, a "
-                "link of the description, or known_payload)",
+                f"link '{load.body}' about {load.mass:.2g} +- {2 * load.std:.1g} kg heavier than in the robot file "
+                "(a tool or a load)",
+                advice="leave it on if the model is to contain it; else remove it, or declare it (a [[fixed]] part, a "
+                "link of the robot file, or known_payload)",
             ),
-            "the bodies of the description",
+            "the links of the robot file",
             declared=Declared(load=fit.robot.body_names.index(load.body)),
             lesser=Level.WARNING,
         )
@@ -54,10 +54,17 @@ def _load_notices(fit: FitAnalysis) -> Iterator[Hypothesis]:
 
 @dataclass(frozen=True)
 class KnownPayload(Term):
-    """Torque of a known load on a body, during the trajectories that match a pattern; it adds no unknown.
+    """Torque of a known load on a link, on trajectories that match a pattern; without unknown parameters.
 
-    inertia: ten parameters about the joint frame of the body.    body: name; "" = the last one.
-    trajectories: shell pattern of trajectory names, "*" = all.
+    Attributes
+    ----------
+    inertia : tuple of ten float
+        Inertial parameters about the joint frame of the link.
+    body : str
+        Name of the link; "" = the last one.
+    trajectories : str
+        Shell pattern of trajectory names; "*" = all.
+
     """
 
     inertia: tuple[float, ...]
@@ -71,19 +78,20 @@ class KnownPayload(Term):
         if len(self.inertia) != 10 or not np.isfinite(self.inertia).all():
             raise UsageError(
                 "payload-inertia",
-                found=f"{list(self.inertia)}",
+                found=f"inertia = {list(self.inertia)}",
                 expected="ten finite numbers: m, mcx, ..., Izz",
             )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """None: everything is known."""
+        """No columns, since everything is known."""
         return ()
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Empty."""
+        """Panels without columns."""
         return empty_panels(robot, samples)
 
     def _inertia(self, robot: RobotModel, samples: Samples) -> Float | None:
+        # Links (nb, 10) of the load alone; None on trajectories without it.
         if not fnmatchcase(samples.trajectory, self.trajectories):
             return None
         inertia = np.zeros((robot.n_bodies, 10))
@@ -103,13 +111,13 @@ def _(term: KnownPayload, robot: RobotModel, samples: Samples) -> Float | None:
 
 @known_momentum.register(KnownPayload)
 def _(term: KnownPayload, robot: RobotModel, samples: Samples) -> tuple[Float, Float] | None:
-    """Momentum of the load alone, and the rest of its torque."""
+    """Momentum of the load alone, and the remainder of its torque."""
     inertia = term._inertia(robot, samples)
     if inertia is None:
         return None
     columns = np.asarray(inertia.ravel() != 0)
     P, R = momentum_form(RigidBody(), robot, samples, columns)
-    return _applied(P, inertia.ravel()), _applied(R, inertia.ravel())
+    return _torque(P, inertia.ravel()), _torque(R, inertia.ravel())
 
 
 @known_energy.register(KnownPayload)
@@ -124,15 +132,16 @@ def _(term: KnownPayload, robot: RobotModel, samples: Samples) -> tuple[Float, F
 
 
 def _carrier(robot: RobotModel, body: str) -> int:
-    # Index of the body that carries a load; the last one for "".
+    # Index of the link that carries a load; "" = the last one.
     if body and body not in robot.body_names:
         raise UsageError(
-            "unknown-body", found=f"body '{body}'", expected="one of " + ", ".join(robot.body_names)
+            "unknown-body", found=f"link '{body}'", expected="one of " + ", ".join(robot.body_names)
         )
     return robot.body_names.index(body) if body else robot.n_bodies - 1
 
 
-def _applied(panels: Panels, values: Float) -> Float:
+def _torque(panels: Panels, values: Float) -> Float:
+    # Panels times values of all parameters, (T, n).
     return np.stack(
         [values[c] @ lines for c, lines in zip(panels.columns, panels.values, strict=True)], axis=1
     )
@@ -140,9 +149,19 @@ def _applied(panels: Panels, values: Float) -> Float:
 
 @dataclass(frozen=True)
 class Load:
-    """A load on a body that the description lacks.    mass, std: kg.    p_value: of no load at all.
+    """A load on a link that is missing from the robot file.
 
-    explained: share of the distance between description and estimate that it explains, 0 to 1.
+    Attributes
+    ----------
+    body : str
+        Name of the link.
+    mass, std : float, kg
+        Mass and its standard deviation.
+    p_value : float
+        Test of no load.
+    explained : float
+        Share of the difference between robot file and estimate that it explains, 0 to 1.
+
     """
 
     body: str
@@ -153,37 +172,43 @@ class Load:
 
     @property
     def sure(self) -> bool:
-        """Whether it is beyond chance, and heavier than none."""
+        """Whether the load is significant and its mass significantly positive."""
         return self.p_value < LOAD_CHANCE and self.mass > LOAD_SIGNIFICANCE * self.std
 
 
 def find_load(fit: FitAnalysis) -> Load | None:
-    """The load on one of the outermost bodies that brings description and estimate closest together.
+    """Estimate the load on one of the outermost links that best explains the difference from the robot file.
 
-    With d = beta - B pi0 the distance in base parameters, C = cov(beta) + B S B' what is to be expected of it (S: how
-    well a description is known), a load pi on a body with columns J of B is the least-squares solution of J pi = d in
-    the metric of C; its gain is tested against chi-square with ten degrees of freedom.
-    None without a description of every body or without rigid bodies.
+    d = beta - B pi0 is the difference in base parameters, with the covariance C = cov(beta) + B S B', where S is the
+    uncertainty of the robot file. A load pi on a link with the columns J of B is the least-squares solution of J pi = d
+    in the metric of C. Its gain is tested against chi-square with ten degrees of freedom.
+
+    Returns
+    -------
+    Load or None
+        None if a link has no parameters in the robot file, or the model has no rigid links.
+
     """
     robot, base = fit.robot, fit.body_parameters
-    if base is None or not np.isfinite(robot.inertia_prior).all() or (robot.inertia_prior[:, 0] <= 0).any():
+    if base is None or not knows_masses(robot):
         return None
     B = base.matrix
     distance = base.value - B @ robot.inertia_prior.ravel()
-    C = base.covariance + B @ unsure_description(robot) @ B.T
+    C = base.covariance + B @ prior_covariance(robot) @ B.T
     scale = np.sqrt(np.diag(C))
     scale = np.where(scale > 0, scale, 1.0)
     C, d = C / np.outer(scale, scale), distance / scale
-    # A little of its own for every direction, so that no exact agreement is asked of a description.
+    # Some variance in every direction, so that exact agreement with the robot file is not expected.
     C += 1e-6 * np.eye(len(C))
-    found = [_load(robot, C, d, B / scale[:, None], body) for body in outermost(robot)]
-    return min(found, key=lambda one: one.p_value, default=None)
+    loads = [_load(robot, C, d, B / scale[:, None], body) for body in outermost(robot)]
+    return min(loads, key=lambda load: load.p_value, default=None)
 
 
 def _load(robot: RobotModel, C: Float, d: Float, B: Float, body: int) -> Load:
+    # The load on one link; its prior scale is the mass of the whole robot at 0.5 m.
     J = B[:, 10 * body : 10 * body + 10]
-    heavy = max(float(robot.inertia_prior[:, 0].sum()), 1e-6)
-    size = heavy * np.array([1.0, *(0.5,) * 3, *(0.25,) * 6])
+    total_mass = max(float(robot.inertia_prior[:, 0].sum()), 1e-6)
+    size = total_mass * np.array([1.0, *(0.5,) * 3, *(0.25,) * 6])
     J = J * size
     weighted = np.linalg.solve(C, np.column_stack([J, d]))
     A = J.T @ weighted[:, :10] + np.eye(10)
@@ -200,16 +225,21 @@ def _load(robot: RobotModel, C: Float, d: Float, B: Float, body: int) -> Load:
     )
 
 
-def unsure_description(robot: RobotModel) -> Float:
-    """Covariance (10 nb, 10 nb) of the described bodies' parameters, each body's errors being its own."""
-    found = np.zeros((10 * robot.n_bodies, 10 * robot.n_bodies))
+def knows_masses(robot: RobotModel) -> bool:
+    """Whether the robot file has the inertial parameters of every link, with positive masses."""
+    return bool(np.isfinite(robot.inertia_prior).all() and (robot.inertia_prior[:, 0] > 0).all())
+
+
+def prior_covariance(robot: RobotModel) -> Float:
+    """Covariance (10 nb, 10 nb) of the inertial parameters in the robot file, independent between links."""
+    covariance = np.zeros((10 * robot.n_bodies, 10 * robot.n_bodies))
     for i, body in enumerate(robot.inertia_prior):
-        found[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = _unsure(body)
-    return found
+        covariance[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = _link_covariance(body)
+    return covariance
 
 
-def _unsure(body: Float) -> Float:
-    # Covariance (10, 10) of a described body: its scale, its centre, its inertia.
+def _link_covariance(body: Float) -> Float:
+    # Covariance (10, 10) of a link in the robot file from errors of its mass, centre of mass and inertia.
     mass, com, inertia = to_com(body)
     parts = [UNSURE * body]
     for axis in range(3):
@@ -217,26 +247,33 @@ def _unsure(body: Float) -> Float:
         moved[axis] += 1e-4
         slope = (from_com(mass, moved, inertia) - body) / 1e-4
         parts.append(slope * np.hypot(UNSURE * com[axis], UNSURE_CENTRE))
-    own = UNSURE * float(np.trace(inertia)) / 3
-    extra = np.diag([0.0] * 4 + [own**2] * 6)
+    inertia_std = UNSURE * float(np.trace(inertia)) / 3
+    extra = np.diag([0.0] * 4 + [inertia_std**2] * 6)
     return np.asarray(sum((np.outer(part, part) for part in parts), start=extra))
 
 
 def outermost(robot: RobotModel) -> list[int]:
-    """Bodies that carry no other."""
+    """Indices of links that carry no other link."""
     parents = set(robot.parent.tolist())
     return [i for i in range(robot.n_bodies) if i not in parents]
 
 
-# A load of unknown inertia that is held while a channel of the log says so.
+# A load of unknown inertia that is carried while a channel of the log says so.
 
 
 @dataclass(frozen=True)
 class HeldLoad(Term):
-    """Torque of a load on a body while it is held: tau = s(t) Y_body(q, dq, ddq) pi, ten parameters.
+    """Torque of an unknown load on a link while it is carried: tau = s(t) Y_link(q, dq, ddq) pi, ten parameters.
 
-    channel_name: the extra channel u that says so, s = (u - empty) / (held - empty).    body: name; "" = the last one.
-    held, empty: values of the channel with the load and without it.
+    Attributes
+    ----------
+    channel_name : str
+        Extra log channel u that shows the load, s = (u - empty) / (held - empty).
+    body : str
+        Name of the link; "" = the last one.
+    held, empty : float
+        Values of the channel with and without the load.
+
     """
 
     channel_name: str
@@ -247,7 +284,7 @@ class HeldLoad(Term):
     traits = Traits(Kind.LOG)
     words = TermWords(
         symbols=tuple(
-            Symbol(f"held_{symbol}", f"held {symbol}", "", f"{symbol} of the load that is held at times")
+            Symbol(f"held_{symbol}", f"held {symbol}", "", f"{symbol} of the load that is carried at times")
             for symbol in INERTIAL_SYMBOLS
         )
     )
@@ -257,11 +294,11 @@ class HeldLoad(Term):
             raise UsageError(
                 "held-load",
                 found=f"held = {self.held:g}, empty = {self.empty:g}",
-                expected="two different values of the channel: with the load and without it",
+                expected="two different values of the channel, with and without the load",
             )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """Ten parameters about the joint frame of the body."""
+        """Ten parameters about the joint frame of the link."""
         body = _carrier(robot, self.body)
         return tuple(
             Column(
@@ -276,12 +313,12 @@ class HeldLoad(Term):
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Columns of the body while the load is held."""
+        """Columns of the link while the load is carried."""
         first = 10 * _carrier(robot, self.body)
-        own = np.zeros(10 * robot.n_bodies, dtype=np.bool_)
-        own[first : first + 10] = wanted
+        body_columns = np.zeros(10 * robot.n_bodies, dtype=np.bool_)
+        body_columns[first : first + 10] = wanted
         share = (channel(samples, self.channel_name) - self.empty) / (self.held - self.empty)
-        panels = RigidBody().torque_regressor(robot, samples, own)
+        panels = RigidBody().torque_regressor(robot, samples, body_columns)
         return Panels(
             tuple(columns - first for columns in panels.columns),
             tuple(values * share for values in panels.values),

@@ -1,4 +1,4 @@
-"""Slow torque of a joint's own position: what cables, hoses and springs leave that nobody described."""
+"""Smooth torque as a function of the joint's own position: undeclared cables, hoses and springs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynid.terms.exports import Role, panels_of
 from dynid.terms.residual_tests import Feature, FeatureGroup, Remains, TermWords, Words
 from dynid.terms.term import Column, Selection, Term, by_joint
 
-# Of slow functions of position; waves with more periods a turn are ripple.
+# Number of harmonics of smooth functions of position; more periods per turn are ripple.
 HARMONICS = 3
 
 
@@ -22,21 +22,27 @@ def _position_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
     q = remains.motion.q[:, joint]
     words = Words(
         "residual follows position",
-        "A slow function of this joint's position explains {figures}.",
-        "Check gravity and [base] in the robot file; a spring of the joint is a torsion_spring, a counterbalance "
-        "between links a spring or gas_spring, a cable or hose of known torque a channel, friction that varies "
-        "over the turn position_friction.",
-        "slow function of position",
+        "A smooth function of this joint's position explains {figures}.",
+        "Check gravity and [base] in the robot file. Terms: torsion_spring for a spring of the joint, spring or "
+        "gas_spring for a counterbalance between links, channel for a cable of known torque, position_friction for "
+        "friction that varies with position.",
+        "smooth function of position",
     )
-    columns = slow_features(q, bool(remains.robot.prismatic[joint]))
+    columns = slow_features(q, remains.robot.prismatic[joint])
     return (Feature(columns, lambda *_: words, q, f"position, {remains.angle(joint)}"),)
 
 
 @dataclass(frozen=True)
 class PositionWaves(Term):
-    """Slow torque of a joint's own position: sin k q and cos k q, k = 1..count, or powers 1..2 count of a slide.
+    """Smooth torque of a joint's own position: sin k q and cos k q, k = 1..count; powers 1..2 count if prismatic.
 
-    No model is offered it automatically; other effects must not stand for it.
+    It is never chosen automatically; it shields other effects from being chosen in its place.
+
+    Attributes
+    ----------
+    count : int
+        Number of harmonics.
+
     """
 
     count: int = 2
@@ -51,7 +57,7 @@ class PositionWaves(Term):
     )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """2 count a joint."""
+        """2 count columns per joint."""
         return tuple(
             Column(f"wq{j + 1}_{k + 1}", "N" if robot.prismatic[j] else "N m", self.name, j, moved_by=(j,))
             for j in range(robot.n)
@@ -59,8 +65,8 @@ class PositionWaves(Term):
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Each wave on its own joint."""
-        found = {}
+        """Functions of each joint's position, on this joint."""
+        lines_by_joint = {}
         for j in range(robot.n):
             q, first = samples.q[:, j], 2 * self.count * j
             orders = range(1, self.count + 1)
@@ -70,12 +76,12 @@ class PositionWaves(Term):
                 else [f(k * q) for k in orders for f in (np.sin, np.cos)]
             )
             keep = np.flatnonzero(wanted[first : first + 2 * self.count])
-            found[j] = first + keep, np.array(lines)[keep]
-        return panels_of(robot, samples, found)
+            lines_by_joint[j] = first + keep, np.array(lines)[keep]
+        return panels_of(robot, samples, lines_by_joint)
 
 
 def slow_features(q: Float, prismatic: bool) -> Float:
-    """Slow functions of position (N,): sines and cosines of k q, k = 1..3, or powers 1..3 of a slide, (N, k)."""
+    """Smooth functions (N, k) of positions (N,): sines and cosines of k q, k = 1..3; powers 1..3 if prismatic."""
     if prismatic:
         x = (q - q.mean()) / max(float(np.ptp(q)), 1e-12)
         return np.stack([x, x**2, x**3], axis=1)

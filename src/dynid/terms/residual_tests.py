@@ -1,4 +1,4 @@
-"""What an effect leaves where a model lacks it, and what its size means where a model holds it."""
+"""The protocol "words": signs of a missing effect in residuals, and the meaning of the size of an estimated one."""
 
 from __future__ import annotations
 
@@ -19,33 +19,43 @@ from dynid.signals.samples import Samples
 from dynid.spatial.algebra import rotation_about
 from dynid.terms.exports import Symbol
 
-# Where the steep part of dry friction ends, as a share of a joint's usual top speed, and the share of speeds below it.
+# Share of a joint's usual top speed at which the smoothed sign saturates, and quantile of speeds that is the top speed.
 STEEP, USUAL = 0.02, 0.95
-# Chance of a false alarm of one diagnosis on one log, all joints and forms that it tries counted.
+# Chance of a false alarm of one diagnosis on one log, over all joints and forms that it tests.
 ALARM = 1e-3
-# Less than this share of a residual's mean square is not worth a word.
+# Share of a residual's mean square below which an effect is not reported.
 LEAST_SHARE = 0.1
-# Equal parts of the range of time (or of temperature), and those in which a joint has to move so that what it does can
-# be said to change: a straight line through two short motions fits anything.
+# Number of equal parts of the range of time (or temperature), and least number of parts in which a joint has to move to
+# show a change: a straight line through two short motions fits anything.
 PARTS, LEAST_PARTS = 12, 6
-# Of a joint's greatest speed, from which on it moves.
+# Share of a joint's maximum speed above which it is in motion.
 MOVES = 0.1
-# An effect of all joints is one where each joint by itself says about the same of its size: so many times of what all
-# together say.
+# Range of the sizes on single joints, relative to the size on all joints together, within which the effect is common.
 LEAST_PART, MOST_PART = 0.3, 4.0
-# Of its torque, what a median joint misses from which on identified bodies stand for what the model lacks.
-MISSES_MUCH = 0.3
+# Median relative torque error above which identified links are not used as evidence, since they compensate for
+# missing effects.
+LARGE_ERROR = 0.3
 
 
 @dataclass(frozen=True)
 class FeatureGroup:
-    """Features that rival one another: of each joint, the one that explains most of its residual is reported.
+    """Competing features: for each joint, the feature that explains most of its residual is reported.
 
-    identifier: of the findings.    looks_at: what is tested, for the report.
-    friction: whether they are forms of friction, of which a joint may have one already.
-    imitated_by: features of another group that look alike; those of this one have to explain most of it beside them.
-    alike: whether features that come out alike on all joints are an effect of the whole robot, which says so itself.
-    explanation: what its finding means, from a plug-in; that of dynid's own groups is in docs/findings.
+    Attributes
+    ----------
+    identifier : str
+        Code of the findings.
+    looks_at : str
+        What is tested, for the report.
+    friction : bool
+        Whether they are forms of friction; a joint may already have one in the model.
+    imitated_by : FeatureGroup or None
+        Group with similar features; most of the effect must remain after these are removed.
+    alike : bool
+        Whether the same size on all joints is an effect of the whole robot, which is reported separately.
+    explanation : Explanation or None
+        Meaning of its finding, for plug-ins; that of built-in groups is in docs/findings.
+
     """
 
     identifier: str
@@ -65,11 +75,21 @@ FRICTION_FORM = FeatureGroup(
 
 @dataclass(frozen=True)
 class Words:
-    """How to say what a feature explains.
+    """Texts about what a feature explains.
 
-    title: what is wrong with the joint.    text: on what evidence; {figures} stands for how much is explained.
-    advice: what to do.    curve: name of the explained part in the drawing.
-    beside_form: what to do where the joint's friction has a form of its own already, "" = the same.
+    Attributes
+    ----------
+    title : str
+        The problem of the joint.
+    text : str
+        The evidence; {figures} is replaced by the explained share.
+    advice : str
+        What to do.
+    curve : str
+        Name of the explained part in the figure.
+    beside_form : str
+        Possible causes if the joint's friction is not plain friction, after "FORM leaves this: "; "" = `advice`.
+
     """
 
     title: str
@@ -81,12 +101,24 @@ class Words:
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """What the lack of an effect leaves of a joint's residual, and how to say so.
+    """The residual that a missing effect leaves, up to k factors, and the texts about it.
 
-    columns: (N, k) torque of the joint, or (n, N, k) of all joints, up to k factors.
-    words: from the factors (k,) and their standard deviations (k,).
-    x, x_title: what to draw the residual against, (N,).    along: (N,) sign to draw it with.
-    clear: the feature where nothing else looks alike; its words are said where it explains something there, too.
+    Attributes
+    ----------
+    columns : ndarray, shape (N, k) or (n, N, k)
+        Torque per unit of each factor, of the joint or of all joints.
+    words : callable
+        Texts from the factors (k,) and their standard deviations (k,).
+    x : ndarray, shape (N,)
+        Horizontal axis of the figure of the residual.
+    x_title : str
+        Title of this axis.
+    along : ndarray, shape (N,), or None
+        Sign with which the residual is drawn.
+    clear : Feature or None
+        The same feature on samples where no other effect looks similar. If it explains something there too, its texts
+        are used.
+
     """
 
     columns: Float
@@ -99,13 +131,21 @@ class Feature:
 
 @dataclass(frozen=True, eq=False)
 class FeatureTest:
-    """What a set of k features makes of the residuals.
+    """Result of a test of k features on the residuals.
 
-    coefficient: (k,) by least squares.    std: (k,) from the blocks' scores.
-    share: (n,) part of each joint's mean square residual that is explained.
-    p_value: of Hotelling's test of the blocks' scores against zero.
-    free: (k,) part of each feature that the model leaves.
-    fitted: (joints, N) torque that the features explain, less what the model takes up of them.
+    Attributes
+    ----------
+    coefficient, std : ndarray, shape (k,)
+        Least-squares factors, and their standard deviations from the scores of blocks.
+    share : ndarray, shape (n,)
+        Explained share of each joint's mean square residual.
+    p_value : float
+        Hotelling's test of the scores of blocks against zero.
+    free : ndarray, shape (k,)
+        Share of each feature that the model cannot explain.
+    fitted : ndarray, shape (joints, N)
+        Torque that the features explain, without the part that the model can explain.
+
     """
 
     coefficient: Float
@@ -118,9 +158,19 @@ class FeatureTest:
 
 @dataclass(frozen=True, eq=False)
 class AlikeTest:
-    """One factor on all joints.    factor, std: of all together.    by_joint: (k,) of every joint by itself.
+    """Result of a test of a feature with one factor on all joints.
 
-    share: (k,) of each joint's mean square residual that it explains.    p_value: of no such effect.
+    Attributes
+    ----------
+    factor, std : float
+        Common factor of all joints, and its standard deviation.
+    by_joint : ndarray, shape (k,)
+        Factor of every joint by itself.
+    share : ndarray, shape (k,)
+        Share of each joint's mean square residual that the common factor explains.
+    p_value : float
+        Test of a factor of zero.
+
     """
 
     factor: float
@@ -131,7 +181,7 @@ class AlikeTest:
 
     @property
     def believable(self) -> bool:
-        """Whether it is beyond chance, matters, and every joint by itself says about the same."""
+        """Whether it is significant, explains enough, and has about the same size on every joint."""
         if not (self.p_value < ALARM and np.median(self.share) > LEAST_SHARE and len(self.by_joint)):
             return False
         parts = self.by_joint / self.factor
@@ -140,12 +190,23 @@ class AlikeTest:
 
 @dataclass(frozen=True, eq=False)
 class Remains:
-    """Where features come from: the samples at which residuals are tested.
+    """The samples at which residuals are tested, from which features are computed.
 
-    motion: `t` counts seconds since the start, trajectories one behind the other.
-    steps: whether the model's friction has a step at rest.    bodies: (nb, 10) of the model, None = not known.
-    slope: (N, n) the predicted torque's change in time, N m/s.
-    reverses: (N, n) whether a joint is near a reversal, where friction may look like anything.
+    Attributes
+    ----------
+    robot : RobotModel
+        The robot.
+    motion : Samples
+        Motion of N samples; `t` is in seconds since the start, trajectories one after the other.
+    slope : ndarray, shape (N, n), N m/s (N/s)
+        Derivative of the predicted torque along time.
+    reverses : ndarray of bool, shape (N, n)
+        Whether a joint is near a reversal, where friction can look like other effects.
+    steps : bool
+        Whether the friction of the model has a step at zero velocity.
+    bodies : ndarray, shape (nb, 10), or None
+        Inertial parameters of the model; None = unknown.
+
     """
 
     robot: RobotModel
@@ -164,22 +225,39 @@ class Remains:
         return "m" if self.robot.prismatic[joint] else "rad"
 
     def top_speed(self, joint: int) -> float:
-        """A joint's usual top speed."""
+        """Usual top speed of a joint, rad/s (m/s)."""
         return max(float(np.quantile(np.abs(self.motion.dq[:, joint]), USUAL)), 1e-12)
 
     def step(self, joint: int) -> Float:
-        """(N,) a smoothed sign of a joint's velocity."""
+        """Smoothed sign (N,) of a joint's velocity."""
         return np.asarray(np.tanh(self.motion.dq[:, joint] / (STEEP * self.top_speed(joint))))
 
-    def friction(self, joint: int, column: Float, seen: Callable[[float], str], advice: str) -> Feature:
-        """The feature of a form of friction.    seen: from its factor."""
+    def friction(self, joint: int, column: Float, title: Callable[[float], str], advice: str) -> Feature:
+        """Feature of a form of friction.
+
+        Parameters
+        ----------
+        joint : int
+            Index of the joint.
+        column : ndarray, shape (N,)
+            Torque per unit of the factor.
+        title : callable
+            Name of the form from its factor, which begins the text.
+        advice : str
+            What to do, without the full stop.
+
+        Returns
+        -------
+        Feature
+
+        """
 
         def words(factor: Float, _: Float) -> Words:
             size = abs(float(factor[0])) * np.abs(column).max()
             return Words(
-                "friction that the model lacks",
-                f"{seen(float(factor[0]))}: {{figures}}; size {size:.3g} {self.unit(joint)}.",
-                f'{advice}, or let {{ term = "friction" }} choose by held-out blocks.',
+                "friction missing from the model",
+                f"{title(float(factor[0]))}: {{figures}}; size {size:.3g} {self.unit(joint)}.",
+                f'{advice}, or let {{ term = "friction" }} choose by held-out error.',
                 "this form",
             )
 
@@ -187,9 +265,19 @@ class Remains:
 
 
 def moves_throughout(values: Float, dq: Float) -> bool:
-    """Whether a joint moves in so many parts of the range of time or temperature that a change with it can be seen.
+    """Whether a joint moves in enough parts of the range of time or temperature to show a change with it.
 
-    values: (N,) time or temperature.    dq: (N,) of the joint.
+    Parameters
+    ----------
+    values : ndarray, shape (N,)
+        Time or temperature.
+    dq : ndarray, shape (N,)
+        Velocity of the joint.
+
+    Returns
+    -------
+    bool
+
     """
     span = float(np.ptp(values))
     if not span > 0:
@@ -201,7 +289,18 @@ def moves_throughout(values: Float, dq: Float) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class BodyParameters:
-    """Base parameters that bodies alone make up: matrix (b, 10 nb) of them, value (b,) and covariance (b, b)."""
+    """Base parameters that consist of inertial parameters only.
+
+    Attributes
+    ----------
+    matrix : ndarray, shape (b, 10 nb)
+        Combinations of the inertial parameters.
+    value : ndarray, shape (b,)
+        Estimates.
+    covariance : ndarray, shape (b, b)
+        Covariance of the estimates.
+
+    """
 
     matrix: Float
     value: Float
@@ -209,77 +308,77 @@ class BodyParameters:
 
 
 class FitAnalysis(Protocol):
-    """A fit and what it left over, as a term looks at it for itself."""
+    """A fit and its residuals, as `lacking` and `against_description` receive it."""
 
     @property
     def robot(self) -> RobotModel:
-        """As described."""
+        """The robot with the parameters of its file."""
         ...
 
     @property
     def remains(self) -> Remains:
-        """The N samples that features are given at."""
+        """The N samples at which features are computed."""
         ...
 
     @property
     def joints(self) -> tuple[int, ...]:
-        """Those that moved and left a residual."""
+        """Indices of joints that moved and have a residual."""
         ...
 
     @property
     def source_rate(self) -> float:
-        """Of the log, Hz."""
+        """Sampling rate of the log, Hz."""
         ...
 
     @property
     def rate(self) -> float:
-        """Of the residuals, Hz."""
+        """Sampling rate of the residuals, Hz."""
         ...
 
     @property
     def accelerations(self) -> bool:
-        """Whether accelerations can be trusted."""
+        """Whether accelerations are reliable."""
         ...
 
     @property
     def enough(self) -> bool:
-        """Whether there are samples enough for any test."""
+        """Whether there are enough samples for tests."""
         ...
 
     @property
     def missed(self) -> Float:
-        """(n,) r.m.s. residual over r.m.s. torque."""
+        """R.m.s. residual over r.m.s. torque, (n,)."""
         ...
 
     @property
     def balanced(self) -> Bool:
-        """(n,) joints whose gravity a term of the model may carry."""
+        """Mask (n,) of joints whose gravity torque may be carried by a term other than the rigid links."""
         ...
 
     @property
     def body_parameters(self) -> BodyParameters | None:
-        """What the fit says of bodies alone; None for a model without them."""
+        """Base parameters of the rigid links alone; None for a model without links."""
         ...
 
     def test_features(self, features: Float) -> FeatureTest | None:
-        """Tests features (n, N, k) on the residuals of all joints; None where the model holds them already."""
+        """Test features (n, N, k) on the residuals of all joints; None if the model already contains them."""
         ...
 
     def test_alike(self, columns: Float) -> AlikeTest | None:
-        """Tests a feature (n, N) with one factor on all joints, and by joint; None as for `test_features`."""
+        """Test a feature (n, N) with one factor on all joints, and per joint; None as in `test_features`."""
         ...
 
     def shows_later(self, seconds: float, joints: Sequence[int]) -> bool:
-        """Whether the plain model misses less between reversals where the torque of some joints is read later."""
+        """Whether delaying the torque of some joints by `seconds` reduces the plain model's error between reversals."""
         ...
 
     def misfit_by_shift(self, shifts: Float) -> Float | None:
-        """Shares (k, n) of all squared torque that the plain model misses on each joint, torque (k,) seconds later."""
+        """Squared error of the plain model per joint over all squared torque, (k, n), for torque shifted by (k,) s."""
         ...
 
 
 class Rival(StrEnum):
-    """What imitates an effect, in words."""
+    """Effects that can look like another one, in words."""
 
     POSITION = "a cosine of each joint's own position (a cable, a spring, a counterbalance)"
     FRICTION = "friction of another form"
@@ -289,11 +388,21 @@ class Rival(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Declared:
-    """How a log is to be read if an effect is there.
+    """Corrections of a log for an effect, with which held-out blocks are predicted as proof of it.
 
-    gravity: (3,) m/s^2, None = as described.    factors: that efforts are too large by, by joint.
-    seconds: that efforts are late by.    zeros: rad or m that joints stand further than logged, by joint.
-    load: index of the body that carries one, of any ten parameters, beside the described bodies; None = no load.
+    Attributes
+    ----------
+    gravity : ndarray, shape (3,), m/s^2, or None
+        Gravity; None = that of the robot file.
+    factors : mapping of int to float
+        By joint: factor by which efforts are too large.
+    seconds : float, s
+        Delay of all efforts.
+    zeros : mapping of int to float, rad (m)
+        By joint: position minus logged position.
+    load : int or None
+        Link with a load of unknown inertia; None = no load.
+
     """
 
     gravity: Float | None = None
@@ -303,7 +412,7 @@ class Declared:
     load: int | None = None
 
     def mirror(self, robot: RobotModel) -> Declared:
-        """The opposite: a lean the other way, efforts as much too small, or as much too early."""
+        """The opposite correction: tilt in the other direction, inverse factors, advance in place of delay."""
         gravity = None
         if self.gravity is not None:
             level = robot.gravity
@@ -317,26 +426,26 @@ class Declared:
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """A finding to prove: it keeps its level only if declaring its cause predicts held-out blocks better.
+    """A finding to prove: it keeps its level only if a correction of the log for it reduces the held-out error.
 
-    Parameters
+    Attributes
     ----------
     finding : Finding
         Its text says what was found, its advice what to do.
     expected : str
         What was expected, printed only with a doubt.
-    declared : Declared, optional
-        How the log is read if the cause is present; None = no proof is needed.
+    declared : Declared or None
+        Correction that has to reduce the held-out error to justify the level; None = no proof is necessary.
     lesser : Level
         Level without proof.
     rivals : tuple of Rival
-        Other causes, which must not predict as well.
+        Effects that must not reduce the held-out error as much.
     held : str
         Text after the evidence.
-    sign : Hypothesis, optional
-        Reported instead if reversing the sign of the efforts predicts even better.
+    sign : Hypothesis or None
+        Hypothesis in its place if the other sign of the efforts reduces the error further.
     instead_of : tuple of str
-        Codes that are not reported together with this one, because it explains the same.
+        Codes of findings that are left out because this one explains them.
 
     """
 
@@ -365,13 +474,24 @@ def Notice(
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """An effect in a fitted model.
+class FittedEffect:
+    """A fitted model, as `notices` receive it.
 
-    sizes: value and 95 % half width by name, of those parameters that the log determines.
-    rate: of the log, Hz.    seconds: its length.    torque: (n,) r.m.s. by joint.
-    shows_later: whether samples between reversals, too, are explained better where the torque of some joints is read
-    so many seconds later.
+    Attributes
+    ----------
+    robot : RobotModel
+        The robot.
+    sizes : mapping of str to tuple of float
+        Value and half width of its 95 % interval, by name, of the identifiable parameters.
+    rate : float, Hz
+        Sampling rate of the log.
+    seconds : float, s
+        Duration of the log.
+    torque : ndarray, shape (n,)
+        R.m.s. torque of each joint.
+    shows_later : callable
+        `FitAnalysis.shows_later`.
+
     """
 
     robot: RobotModel
@@ -382,31 +502,44 @@ class Held:
     shows_later: Callable[[float, Sequence[int]], bool] = lambda seconds, joints: True
 
 
-def _nothing(*_: Any) -> tuple[Any, ...]:
+def nothing(*_: Any) -> tuple[Any, ...]:
+    """Return no items: the default of the functions of words and selections."""
     return ()
 
 
 @dataclass(frozen=True, eq=False)
 class TermWords:
-    """How a term is written, what its lack looks like, and what its size means.
+    """Notation of a term, signs of its absence, and meaning of its size.
 
-    symbols: of its parameters.
-    group: of the features that it leaves in residuals, None = it leaves none.
-    features: of the residual of one joint, in the group, where a model lacks it.
-    lacking: what residuals say of it on the whole robot.
-    against_description: what it would explain of the way in which a fit differs from the description.
-    notices: what its sizes in a fitted model mean to whoever recorded the log.
-    cause: its lack as a cause of bodies that are not physically consistent; with {joint}, that of single joints.
-    cause_of_kind: the same of all joints of one kind of drive, which the description tells by the greatest effort.
-    explanations: of a plug-in's codes; dynid's are in docs/findings.
+    Attributes
+    ----------
+    symbols : tuple of Symbol
+        Notation of its parameters.
+    group : FeatureGroup or None
+        Group of its features; None = it has none.
+    features : callable
+        Features of the residual of one joint if the term is missing, from `Remains` and the joint.
+    lacking : callable
+        Notices from the residuals of the whole robot if the term is missing, from a `FitAnalysis`.
+    against_description : callable
+        Notices from the difference between a fit and the robot file, from a `FitAnalysis`.
+    notices : callable
+        Notices about its size in a fitted model, from the term and a `FittedEffect`.
+    cause : str
+        Its absence as the cause of links that are not physically consistent; with {joint}, on single joints.
+    cause_of_kind : str
+        The same on all joints with one kind of drive, that is, with the same effort limit.
+    explanations : tuple of Explanation
+        Explanations of a plug-in's codes; those of built-in codes are in docs/findings.
+
     """
 
     symbols: tuple[Symbol, ...] = ()
     group: FeatureGroup | None = None
-    features: Callable[[Remains, int], tuple[Feature, ...]] = _nothing
-    lacking: Callable[[FitAnalysis], Iterable[Finding | Hypothesis]] = _nothing
-    against_description: Callable[[FitAnalysis], Iterable[Finding | Hypothesis]] = _nothing
-    notices: Callable[[Any, Held], Iterable[Finding | Hypothesis]] = _nothing
+    features: Callable[[Remains, int], tuple[Feature, ...]] = nothing
+    lacking: Callable[[FitAnalysis], Iterable[Finding | Hypothesis]] = nothing
+    against_description: Callable[[FitAnalysis], Iterable[Finding | Hypothesis]] = nothing
+    notices: Callable[[Any, FittedEffect], Iterable[Finding | Hypothesis]] = nothing
     cause: str = ""
     cause_of_kind: str = ""
     explanations: tuple[Explanation, ...] = ()

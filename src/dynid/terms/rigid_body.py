@@ -1,4 +1,4 @@
-"""Rigid bodies: ten inertial parameters a body."""
+"""Rigid links: ten inertial parameters per link."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from dynid.kernel.adjoint import torque_jacobian
 from dynid.robot.model import RobotModel
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Kind, Part, Traits
+from dynid.terms.exports import Column, Kind, Of, Part, Symbol, Traits, empty_panels, mapped_panels
 from dynid.terms.forms import energy_form, exported_parts, filtered_regressor, momentum_form, torque_of
 from dynid.terms.residual_tests import TermWords
-from dynid.terms.term import Column, Of, Symbol, Term, empty_panels
+from dynid.terms.term import Term
 
+# Inertial parameters in the order of the kernel, their units, and those with a lower bound of zero.
 INERTIAL_SYMBOLS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 INERTIAL_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
 _NON_NEGATIVE = {"m", "Ixx", "Iyy", "Izz"}
@@ -34,11 +35,15 @@ _NON_NEGATIVE = {"m", "Ixx", "Iyy", "Izz"}
 
 @dataclass(frozen=True)
 class RigidBody(Term):
-    """Torque of the rigid bodies, gravity included: tau = Y(q, dq, ddq) pi, ten parameters a body.
+    """Torque of the rigid links, gravity included: tau = Y(q, dq, ddq) pi, ten parameters per link.
 
-    Order m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the joint frame of the body. For a robot with
-    mimic joints the tree's torque is projected on the independent joints, tau = J' tau_tree.
-    Source: Newton-Euler recursion, linear in pi (Atkeson, An, Hollerbach 1986).
+    The order is m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz, about the joint frame of the link. With mimic joints
+    the torque is projected on the independent joints, tau = J' tau_tree.
+
+    References
+    ----------
+    Newton-Euler recursion, linear in pi (Atkeson, An, Hollerbach 1986).
+
     """
 
     name: str = "rigid_body"
@@ -53,14 +58,14 @@ class RigidBody(Term):
     )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """Ten columns a body."""
+        """Ten columns per link."""
         return _columns(robot, self.name)
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The kernel's panels, projected when there are mimic joints."""
+        """Regressor of the kernel, projected if there are mimic joints."""
         q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
         panels = torque_regressor(robot.tree, q, dq, ddq, columns=wanted)
-        return _project(robot, panels) if robot.has_mimic else panels
+        return mapped_panels(panels, robot.projection) if robot.has_mimic else panels
 
 
 @filtered_regressor.register(RigidBody)
@@ -73,33 +78,37 @@ def _(
     parallel: ParallelFilter,
     joints: Bool | None = None,
 ) -> Panels:
-    """The kernel's panels, which it filters as it writes them down when there are no mimic joints."""
-    found = None
+    """Filter the regressor while the kernel computes it, which is faster; not possible with mimic joints."""
+    panels = None
     if not robot.has_mimic:
-        found = parallel.torque_panels(robot.tree, samples, wanted, further, joints)
-    return found or filtered_regressor.dispatch(object)(
+        panels = parallel.torque_panels(robot.tree, samples, wanted, further, joints)
+    return panels or filtered_regressor.dispatch(object)(
         term, robot, samples, wanted, further, parallel, joints
     )
 
 
 @exported_parts.register(RigidBody)
 def _(term: RigidBody, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """Nothing beside the bodies themselves."""
+    """Nothing: exporters write the links themselves."""
     return ()
 
 
 @momentum_form.register(RigidBody)
 def _(term: RigidBody, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-    """Generalised momentum P pi = M dq and R pi = -C' dq + g."""
+    """Generalised momentum P pi = M dq, and R pi = -C' dq + g."""
     q, dq, _ = robot.tree_motion(samples.q, samples.dq, samples.ddq)
     P = momentum_regressor(robot.tree, q, dq, columns=wanted)
     R = momentum_rate_regressor(robot.tree, q, dq, columns=wanted)
-    return (_project(robot, P), _project(robot, R)) if robot.has_mimic else (P, R)
+    return (
+        (mapped_panels(P, robot.projection), mapped_panels(R, robot.projection))
+        if robot.has_mimic
+        else (P, R)
+    )
 
 
 @energy_form.register(RigidBody)
 def _(term: RigidBody, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-    """Kinetic and potential energy; nothing is lost."""
+    """Kinetic and potential energy; no torque does work."""
     q, dq, _ = robot.tree_motion(samples.q, samples.dq, samples.ddq)
     kinetic = kinetic_energy_regressor(robot.tree, q, dq, columns=wanted)
     potential = potential_energy_regressor(robot.tree, q, columns=wanted)
@@ -108,31 +117,15 @@ def _(term: RigidBody, robot: RobotModel, samples: Samples, wanted: Bool) -> tup
 
 @torque_of.register(RigidBody)
 def _(term: RigidBody, robot: RobotModel, samples: Samples, theta: Float) -> Float:
-    """The kernel's inverse dynamics, projected when there are mimic joints."""
+    """Inverse dynamics of the kernel, projected if there are mimic joints."""
     q, dq, ddq = robot.tree_motion(samples.q, samples.dq, samples.ddq)
     tree_torque = inverse_dynamics(robot.tree, theta, q, dq, ddq)
     return tree_torque @ robot.projection if robot.has_mimic else tree_torque
 
 
-def _project(robot: RobotModel, tree_panels: Panels) -> Panels:
-    columns, values = [], []
-    T = tree_panels.values[0].shape[1]
-    for joint in range(robot.n):
-        bodies = np.flatnonzero(robot.projection[:, joint])
-        union = np.unique(np.concatenate([tree_panels.columns[i] for i in bodies]))
-        total = np.zeros((len(union), T))
-        for i in bodies:
-            total[np.searchsorted(union, tree_panels.columns[i])] += (
-                robot.projection[i, joint] * tree_panels.values[i]
-            )
-        columns.append(union)
-        values.append(total)
-    return Panels(columns=tuple(columns), values=tuple(values))
-
-
 @lru_cache(maxsize=32)
 def _columns(robot: RobotModel, term: str) -> tuple[Column, ...]:
-    # Asked for with every batch of samples. A body that is declared to have no mass has no parameters to be found.
+    # Cached because every batch of samples asks for them. A link that is declared massless has no parameters.
     absent = ~np.any(robot.inertia_prior, axis=1)
     return tuple(
         Column(
@@ -151,9 +144,22 @@ def _columns(robot: RobotModel, term: str) -> tuple[Column, ...]:
 
 
 def torque_slopes(robot: RobotModel, inertia: Float, q: Float, dq: Float, ddq: Float) -> Float:
-    """Derivatives (3, T, n, n) of the bodies' torque: by q, dq, ddq; sample; joint that moves; joint of torque.
+    """Derivatives of the torque of the links with respect to the motion.
 
-    inertia: (nb, 10).    q, dq, ddq: (T, n).
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    inertia : ndarray, shape (nb, 10)
+        Inertial parameters.
+    q, dq, ddq : ndarray, shape (T, n)
+        Motion of the joints.
+
+    Returns
+    -------
+    ndarray, shape (3, T, n, n)
+        [k, t, j, i] = d tau_i / d x_j at sample t, with x = q, dq, ddq for k = 0, 1, 2.
+
     """
     J = torque_jacobian(robot.tree, inertia, *robot.tree_motion(q, dq, ddq))
     P = robot.projection

@@ -1,4 +1,4 @@
-"""Rotor inertia of a rigid drive."""
+"""Rotor inertias: seen at the joints, and with the gyroscopic torque on the links that carry the motors."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from dynid.terms.transmission import moving_joints
 
 @dataclass(frozen=True)
 class RotorInertia(JointTerm):
-    """Rotor and gear seen at the joint: tau_j = Ia_j ddq_j, Ia = N^2 I_m, kg m^2 (kg when prismatic)."""
+    """Inertia of rotor and gear reflected to the joint: tau_j = Ia_j ddq_j, Ia = N^2 I_m, kg m^2 (kg if prismatic)."""
 
     name: str = "rotor_inertia"
     symbol = "Ia"
     words = TermWords(
         symbols=(Symbol("Ia", "I", "a", "rotor inertia seen at the joint"),),
-        cause="rotors, which the model lacks",
+        cause="rotors missing from the model",
     )
     unit_revolute = "kg m^2"
     unit_prismatic = "kg"
@@ -56,36 +56,50 @@ def _(term: RotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> 
 
 @energy_form.register(RotorInertia)
 def _(term: RotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-    """Kinetic energy h = dq_j^2 / 2; nothing is lost."""
+    """Kinetic energy h = dq_j^2 / 2; no torque does work."""
     return np.ascontiguousarray(0.5 * samples.dq.T[wanted] ** 2), empty_panels(robot, samples)
 
 
-# Rotors that spin on links that move, with the gyroscopic torque on these links.
+# Rotors on moving links.
 
 
 @dataclass(frozen=True)
 class SpinningRotor(Term):
-    """Rotors that are carried by links, with the gyroscopic coupling to these links, one parameter a motor.
+    """Rotors on moving links, with the gyroscopic coupling to these links, one parameter per motor.
 
-    T = sum_i Ia_i (s_i^2 / 2 + s_i z_i . w_i / r_i), s = dtheta_m / r: r_i is motor i's gear ratio on its own joint
-    (the largest of its ratios where it has none there), Ia_i = r_i^2 I_m,i, z_i the motor's axis, w_i the angular
-    velocity of the link that carries it. So the torque Ia_i (ds_i/dt + z_i . dw_i / r_i) acts on what motor i moves,
-    by row i of the transmission, and the moment Ia_i / r_i (ds_i/dt z_i + s_i w_i x z_i) on the carrying link. Take it
-    in place of `rotor_inertia` or `motor_inertia`, which leave the coupling out (Spong's simplification). The link's
-    own inertia includes the whole rotor. Transmissions may be coupled, elastic, or move through linkages.
+    The kinetic energy is T = sum_i Ia_i (s_i^2 / 2 + s_i z_i . w_i / r_i) with s = dtheta_m / r. r_i is the gear ratio
+    of motor i on its own joint (its largest ratio if it has none there), Ia_i = r_i^2 I_m,i, z_i the axis of the motor,
+    and w_i the angular velocity of the carrying link. So the torque Ia_i (ds_i/dt + z_i . dw_i / r_i) acts on the
+    joints that motor i moves, by row i of the transmission, and the moment Ia_i / r_i (ds_i/dt z_i + s_i w_i x z_i) on
+    the carrying link. Use it in place of `rotor_inertia` or `motor_inertia`, which neglect the coupling (Spong's
+    simplification). The inertia of the link includes the whole rotor. Transmissions may be coupled, elastic, or contain
+    linkages.
 
-    Source: Zollo et al. 2014, eqs 8 and A.8 to A.12; Nini et al. 2024, eq. 33, dw_m . z_m with the carrying link's
-    acceleration in it, for motors that move several joints.
+    Attributes
+    ----------
+    axes : tuple of three float each
+        Axes of the motors in the frames of the carrying links; () = along their joints, with all joints at zero.
+    carriers : tuple of str
+        Links that carry the motors, "base" for the base; () = the link before each joint.
 
-    Raises UsageError for axes that are not one unit vector a motor, and for unknown carriers.
+    Raises
+    ------
+    UsageError
+        If the axes are not one unit vector per motor, or a carrier is unknown.
+
+    References
+    ----------
+    Zollo et al. 2014, eqs 8 and A.8 to A.12; Nini et al. 2024, eq. 33, dw_m . z_m with the acceleration of the carrying
+    link, for motors that move several joints.
+
     """
 
     axes: tuple[tuple[float, float, float], ...] = option(
         (),
-        "the motors' axes in the carrying bodies' frames, none = along their joints where all joints are at zero",
+        "axes of the motors in the frames of the carrying links; none = along their joints, with all joints at zero",
     )
     carriers: tuple[str, ...] = option(
-        (), "bodies that carry the motors, `base` for the base; none = the body before each joint"
+        (), "links that carry the motors, `base` for the base; none = the link before each joint"
     )
     name: str = "spinning_rotor"
     symbol = "Ia"
@@ -96,7 +110,7 @@ class SpinningRotor(Term):
         object.__setattr__(self, "axes", unit_vectors(self.axes))
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """One column a motor, as its own joint sees it."""
+        """One column per motor, reflected to its own joint."""
         prior = robot.drive.own_ratio**2 * robot.drive.rotor_inertia
         return tuple(
             Column(
@@ -112,9 +126,9 @@ class SpinningRotor(Term):
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The motors' lines and, on the joints that move a carrying link, what the rotor does to that link."""
+        """Torque on the joints that the motors move, and on the joints that move the carrying links."""
         rotors = _Rotors.of(self, robot, samples)
-        lines = self._on_motors(robot, samples, rotors.push)
+        lines = self._on_motors(robot, samples, rotors.spin_rate)
         for i, body, axis in rotors.carried():
             spin = np.cross(rotors.links.w[body].T, axis) * rotors.speed[:, [i]]
             moment = (rotors.acceleration[:, [i]] * axis + spin).T / rotors.ratio[i]
@@ -123,7 +137,7 @@ class SpinningRotor(Term):
         return _panels(lines, rotors.present(robot), wanted)
 
     def _on_motors(self, robot: RobotModel, samples: Samples, values: Float) -> Float:
-        # (joint, motor, T): values (T, m) of the motors, mapped to the joints by their transmission over r.
+        # (joint, motor, T): values (T, m) of the motors, mapped to the joints by the transmission over r.
         J = robot.drive.jacobian(samples.motor.q) / robot.drive.own_ratio[:, None]
         return np.asarray(
             np.einsum("tmn,tm->nmt", np.broadcast_to(J, (len(samples), robot.n, robot.n)), values)
@@ -132,14 +146,14 @@ class SpinningRotor(Term):
 
 @motor_regressor.register(SpinningRotor)
 def _(term: SpinningRotor, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-    """On what the motors move: their own acceleration and that of the carrying links about the motors' axes."""
-    push = _Rotors.of(term, robot, samples).push
-    return _panels(term._on_motors(robot, samples, push), _driven(robot), wanted)
+    """Torque on the joints that the motors move."""
+    rate = _Rotors.of(term, robot, samples).spin_rate
+    return _panels(term._on_motors(robot, samples, rate), _driven(robot), wanted)
 
 
 @momentum_form.register(SpinningRotor)
 def _(term: SpinningRotor, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-    """P = dT/d(dq, dtheta), R = -dT/dq of both sides; through a linkage, whose ratio changes, the torque itself."""
+    """P = dT/d(dq, dtheta) and R = -dT/dq of both sides; with linkages, whose ratio changes, R is the torque."""
     if robot.drive.linkages:
         return empty_panels(robot, samples), term.torque_regressor(robot, samples, wanted)
     rotors = _Rotors.of(term, robot, samples)
@@ -147,20 +161,20 @@ def _(term: SpinningRotor, robot: RobotModel, samples: Samples, wanted: Bool) ->
     R = np.zeros_like(P)
     for i, body, axis in rotors.carried():
         rate = rotors.speed[:, i] / rotors.ratio[i]
-        turned = np.zeros((3, len(samples)))
+        velocity = np.zeros((3, len(samples)))
         for ancestor in sorted(rotors.links.axes[body]):
-            own = rotors.links.axes[body][ancestor][0]
-            turned = turned + own * (samples.dq @ robot.projection[ancestor])
-            turn = np.cross(turned.T, own.T) @ axis
-            P[:, i] += robot.projection[ancestor][:, None] * (rate * (axis @ own))
-            R[:, i] -= robot.projection[ancestor][:, None] * (rate * turn)
+            turning = rotors.links.axes[body][ancestor][0]
+            velocity = velocity + turning * (samples.dq @ robot.projection[ancestor])
+            gyroscopic = np.cross(velocity.T, turning.T) @ axis
+            P[:, i] += robot.projection[ancestor][:, None] * (rate * (axis @ turning))
+            R[:, i] -= robot.projection[ancestor][:, None] * (rate * gyroscopic)
     present = rotors.present(robot)
     return _panels(P, present, wanted), _panels(R, present, wanted)
 
 
 @motor_momentum_form.register(SpinningRotor)
 def _(term: SpinningRotor, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-    """P = s + z . w / r by the rows of the transmission, and no R: no position occurs in it."""
+    """P = s + z . w / r, mapped by the transmission; R is zero, since P does not depend on positions."""
     if robot.drive.linkages:
         return empty_panels(robot, samples), motor_regressor(term, robot, samples, wanted)
     spin = term._on_motors(robot, samples, _Rotors.of(term, robot, samples).spin)
@@ -169,7 +183,7 @@ def _(term: SpinningRotor, robot: RobotModel, samples: Samples, wanted: Bool) ->
 
 @energy_form.register(SpinningRotor)
 def _(term: SpinningRotor, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-    """Kinetic energy h = s^2 / 2 + s z . w / r beside that of the links; nothing is lost."""
+    """Kinetic energy h = s^2 / 2 + s z . w / r in addition to that of the links; no torque does work."""
     rotors = _Rotors.of(term, robot, samples)
     h = rotors.speed * (rotors.spin - 0.5 * rotors.speed)
     return np.ascontiguousarray(h.T[wanted]), empty_panels(robot, samples)
@@ -177,13 +191,26 @@ def _(term: SpinningRotor, robot: RobotModel, samples: Samples, wanted: Bool) ->
 
 @motor_work.register(SpinningRotor)
 def _(term: SpinningRotor, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-    """Nothing: what the motor gives to its rotor is stored."""
+    """No columns, since the rotor stores the energy."""
     return empty_panels(robot, samples)
 
 
 @dataclass(frozen=True, eq=False)
 class _Rotors:
-    """Rotors in motion: speed, acceleration (T, m) of the motors over their own gear ratio (m,), and the links."""
+    """Motion of rotors and links.
+
+    Attributes
+    ----------
+    mounting : Mounting
+        Carrying links and axes of the motors.
+    links : reference.Motion
+        Motion of the links.
+    ratio : ndarray, shape (m,)
+        Gear ratio of each motor on its own joint.
+    speed, acceleration : ndarray, shape (T, m)
+        Motion of the motors over their gear ratio.
+
+    """
 
     mounting: Mounting
     links: reference.Motion
@@ -193,7 +220,7 @@ class _Rotors:
 
     @staticmethod
     def of(term: SpinningRotor, robot: RobotModel, samples: Samples) -> _Rotors:
-        """Those of a robot at samples."""
+        """Motion of a term's rotors at samples."""
         mounting = Mounting.of(robot, term.carriers, term.axes)
         motor, ratio = samples.motor, robot.drive.own_ratio
         _, speed, acceleration = robot.drive.motor_motion(motor.q, motor.dq, motor.ddq)
@@ -201,18 +228,18 @@ class _Rotors:
         return _Rotors(mounting, links, ratio, speed / ratio, acceleration / ratio)
 
     def carried(self) -> Iterator[tuple[int, int, Float]]:
-        """Motors on bodies that move: (motor, carrying body, axis in that body's joint frame)."""
+        """Motors on moving links: motor, carrying link, axis in the joint frame of that link."""
         for i, (body, axis) in enumerate(zip(self.mounting.carrier, self.mounting.axis, strict=True)):
             if body >= 0:
                 yield i, int(body), axis
 
     def present(self, robot: RobotModel) -> Bool:
-        """Whether the rotor of a motor (second) acts on a joint (first), (n, n)."""
-        found = _driven(robot)
+        """Mask (n, n): whether the rotor of a motor (second index) acts on a joint (first index)."""
+        acts = _driven(robot)
         for i, body, _ in self.carried():
             for ancestor in robot.tree.paths[body]:
-                found[:, i] |= robot.projection[ancestor] != 0
-        return found
+                acts[:, i] |= robot.projection[ancestor] != 0
+        return acts
 
     @property
     def spin(self) -> Float:
@@ -220,19 +247,19 @@ class _Rotors:
         return self._with_carriers(self.speed, self.links.w)
 
     @property
-    def push(self) -> Float:
-        """Its rate, (T, m)."""
+    def spin_rate(self) -> Float:
+        """Derivative of `spin` along time, (T, m)."""
         return self._with_carriers(self.acceleration, self.links.al)
 
-    def _with_carriers(self, own: Float, links: list[Float]) -> Float:
-        total = np.array(own)
+    def _with_carriers(self, rates: Float, links: list[Float]) -> Float:
+        total = np.array(rates)
         for i, body, axis in self.carried():
             total[:, i] += (axis @ links[body]) / self.ratio[i]
         return total
 
 
 def _driven(robot: RobotModel) -> Bool:
-    # (n, n): whether a motor (second) drives a joint (first).
+    # Mask (n, n): whether a motor (second index) drives a joint (first index).
     return np.array((robot.drive.transmission != 0).T)
 
 

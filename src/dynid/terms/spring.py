@@ -1,4 +1,4 @@
-"""Springs whose force is linear in stiffness and preload: between two links, or about joints."""
+"""Springs and counterbalances: between two links, over joints, gas springs, and functions of a user."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from dynid.terms.exports import Column, JointSpring, LogFacts, Part, Question, R
 from dynid.terms.forms import balanced_joints, exported_parts, known_torque
 from dynid.terms.term import Proposal, Selection, Term, joint_indices, proposal_of_robot
 
-# Where a spring is mounted: its length as a function of the joints, and by how much each joint changes it.
+# Mounting of a spring: its length as a function of the joints, and the derivatives of the length.
 
+# Name of the fixed body that carries the robot.
 BASE = "base"
 Point = tuple[float, float, float]
 
 
 class Lever(ABC):
-    """The seam for mountings: the spring's length l(q) and its slopes dl/dq_j; a force F loads joint j by F dl/dq_j.
+    """Mounting of a spring: its length l(q) and the derivatives dl/dq_j; a force F acts on joint j with F dl/dq_j.
 
     Subclasses are frozen dataclasses.
     """
@@ -35,22 +36,50 @@ class Lever(ABC):
 
     @abstractmethod
     def joints(self, robot: RobotModel) -> Int:
-        """Indices of the independent joints that change the length, ascending."""
+        """Indices of the independent joints that change the length, in ascending order."""
 
     @abstractmethod
     def length(self, robot: RobotModel, q: Float) -> tuple[Float, Float]:
-        """Returns l (T,) in m and dl/dq (T, n) in m/rad (1 for a slide), for positions q (T, n)."""
+        """Length and its derivatives.
+
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+        q : ndarray, shape (T, n)
+            Positions of the joints.
+
+        Returns
+        -------
+        length : ndarray, shape (T,), m
+            l(q).
+        slopes : ndarray, shape (T, n), m/rad (1 for prismatic joints)
+            dl/dq.
+
+        """
 
 
 @dataclass(frozen=True)
 class Triangle(Lever):
-    """A spring between a fixed point and a crank on one joint, both in the plane across its axis.
+    """A spring between a fixed point and a crank on one joint, both in a plane perpendicular to its axis.
 
     l^2 = d^2 + r^2 - 2 d r cos(phi),    dl/dq = d r sin(phi) / l,    phi = q + angle
 
-    joint: its name.    anchor: distance d of the fixed point from the joint axis, m.
-    crank: distance r of the moving point, m.    angle: phi at q = 0, rad.
-    Source: Nini et al. 2024 (beta - alpha is the angle).
+    Attributes
+    ----------
+    joint : str
+        Name of the joint.
+    anchor : float, m
+        Distance d of the fixed point from the joint axis.
+    crank : float, m
+        Distance r of the moving point from the joint axis.
+    angle : float, rad
+        phi at q = 0.
+
+    References
+    ----------
+    Nini et al. 2024 (beta - alpha is the angle).
+
     """
 
     joint: str
@@ -60,15 +89,15 @@ class Triangle(Lever):
 
     def __post_init__(self) -> None:
         if not (self.anchor > 0 and self.crank > 0 and np.isfinite(self.angle)):
-            found = f"anchor {self.anchor} m, crank {self.crank} m, angle {self.angle} rad"
-            raise UsageError("spring-geometry", found=found, expected="two lengths > 0 and an angle")
+            geometry = f"anchor {self.anchor} m, crank {self.crank} m, angle {self.angle} rad"
+            raise UsageError("spring-geometry", found=geometry, expected="two lengths > 0 and a finite angle")
 
     def joints(self, robot: RobotModel) -> Int:
-        """The one joint."""
+        """The joint of the crank."""
         return np.array([named_joint(robot, self.joint)], dtype=np.int64)
 
     def length(self, robot: RobotModel, q: Float) -> tuple[Float, Float]:
-        """By the law of cosines."""
+        """Law of cosines."""
         j = named_joint(robot, self.joint)
         phi = q[:, j] + self.angle
         product = self.anchor * self.crank
@@ -80,12 +109,17 @@ class Triangle(Lever):
 
 @dataclass(frozen=True)
 class Points(Lever):
-    """A spring between two points on any two bodies.
+    """A spring between two points on two links.
 
     l = |p_b - p_a|,    dl/dq_j = u . d(p_b - p_a)/dq_j,    u = (p_b - p_a) / l
 
-    bodies: names of the two bodies, "base" for what stands still.
-    points: the two points, m, each in the joint frame of its body (in the base frame for "base").
+    Attributes
+    ----------
+    bodies : tuple of str
+        Names of the two links; "base" for the fixed base.
+    points : tuple of two points of three floats, m
+        Each in the joint frame of its link, or in the base frame.
+
     """
 
     bodies: tuple[str, str]
@@ -94,26 +128,24 @@ class Points(Lever):
     def __post_init__(self) -> None:
         shape = np.shape(self.points)
         if shape != (2, 3) or len(self.bodies) != 2 or not np.isfinite(self.points).all():
-            found = f"points {self.points} on {self.bodies}"
+            geometry = f"points {self.points} on {self.bodies}"
             raise UsageError(
-                "spring-geometry", found=found, expected="two bodies and a point of 3 numbers on each"
+                "spring-geometry", found=geometry, expected="two links, and a point of 3 numbers on each"
             )
         if self.bodies[0] == self.bodies[1]:
-            found = f"both ends of a spring on '{self.bodies[0]}'"
-            raise UsageError("spring-geometry", found=found, expected="two different bodies")
+            geometry = f"both ends of a spring on '{self.bodies[0]}'"
+            raise UsageError("spring-geometry", found=geometry, expected="two different links")
 
     def joints(self, robot: RobotModel) -> Int:
-        """The joints between the two bodies."""
-        between = (
-            robot.projection[list(self._between(robot))] if self._between(robot) else robot.projection[:0]
-        )
+        """The joints between the two links."""
+        between = robot.projection[list(self._between(robot))]
         return np.flatnonzero(np.any(between != 0, axis=0)).astype(np.int64)
 
     def length(self, robot: RobotModel, q: Float) -> tuple[Float, Float]:
-        """Forward kinematics of both points and their Jacobians along the spring."""
+        """Forward kinematics of both points, and their Jacobians along the spring."""
         moved, _, _ = robot.tree_motion(q, np.zeros_like(q), np.zeros_like(q))
         (pa, axes_a), (pb, axes_b) = (
-            carried(robot, _body(robot, name), np.array(point), moved)
+            _point_motion(robot, _body(robot, name), np.array(point), moved)
             for name, point in zip(self.bodies, self.points, strict=True)
         )
         apart = pb - pa
@@ -131,7 +163,7 @@ class Points(Lever):
         return length, slopes @ robot.projection
 
     def _between(self, robot: RobotModel) -> tuple[int, ...]:
-        # Joints that move one body and not the other: the others turn the whole spring.
+        # Tree joints that move only one of the two links; others move the whole spring.
         a, b = (
             set(robot.tree.paths[i]) if i >= 0 else set()
             for i in (_body(robot, name) for name in self.bodies)
@@ -146,34 +178,35 @@ LEVERS: dict[tuple[str, ...], type[Lever]] = {
 
 
 def lever_from_options(options: Any) -> Lever:
-    """Reads a mounting from plain data, recognised by its keys; raises InputError for others."""
-    found = next(
-        (keys for keys in LEVERS if isinstance(options, Mapping) and set(keys) == set(options)), None
+    """Read a mounting from plain data, whose keys say which one it is; raise InputError for other keys."""
+    kind = next(
+        (kind for keys, kind in LEVERS.items() if isinstance(options, Mapping) and set(keys) == set(options)),
+        None,
     )
-    if found is None:
+    if kind is None:
         expected = " or ".join("{ " + ", ".join(keys) + " }" for keys in LEVERS)
         raise InputError("spring-geometry", found=f"geometry = {options}", expected=expected)
     try:
-        return LEVERS[found](**{key: _tuples(value) for key, value in options.items()})
+        return kind(**{key: _tuples(value) for key, value in options.items()})
     except TypeError as error:
         given = f"geometry = {dict(options)}"
         raise InputError("spring-geometry", found=given, expected="numbers and names") from error
 
 
 def lever_to_options(lever: Lever) -> dict[str, Any]:
-    """The mounting as plain data."""
+    """Write a mounting as plain data."""
     return {key: _lists(value) for key, value in asdict(lever).items()}
 
 
 def named_joint(robot: RobotModel, name: str) -> int:
-    """Index of a joint; raises UsageError if there is none of that name."""
+    """Index of a joint; raises UsageError for an unknown name."""
     return joint_indices(robot, (name,))[0]
 
 
-def carried(
+def _point_motion(
     robot: RobotModel, body: int, point: Float, q: Float
 ) -> tuple[Float, dict[int, tuple[Float, Float]]]:
-    """A body's point in the base frame, (T, 3), and origin and axis of each joint that moves it; q: (T, nb)."""
+    # A link's point in the base frame, (T, 3), and origin and axis of each tree joint that moves it; q: (T, nb).
     T = len(q)
     R, p = np.tile(np.eye(3), (T, 1, 1)), np.zeros((T, 3))
     axes: dict[int, tuple[Float, Float]] = {}
@@ -185,53 +218,89 @@ def carried(
         if robot.tree.prismatic[i]:
             p = p + (R @ axis) * q[:, i, None]
         else:
-            R = R @ _turn(axis, q[:, i])
+            R = R @ _rotations(axis, q[:, i])
     return p + R @ point, axes
 
 
 def lever_panels(robot: RobotModel, samples: Samples, joints: Int, lines: Float, wanted: Bool) -> Panels:
-    """Panels of torque lines (c, T, n) that act on some joints alone; wanted: (c,)."""
+    """Panels of torque that acts on some joints.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    samples : Samples
+        Motion.
+    joints : ndarray of int
+        Joints on which the torque acts.
+    lines : ndarray, shape (c, T, n)
+        Torque per unit of each parameter.
+    wanted : ndarray of bool, shape (c,)
+        Parameters that get columns.
+
+    Returns
+    -------
+    Panels
+
+    """
     chosen = np.flatnonzero(wanted)
     return panels_of(robot, samples, {j: (chosen, lines[chosen, :, j]) for j in joints.tolist()})
 
 
-def _turn(axis: Float, angle: Float) -> Float:
+def _rotations(axis: Float, angle: Float) -> Float:
+    # Rotation matrices (T, 3, 3) about an axis by angles (T,).
     K = np.array([[0.0, -axis[2], axis[1]], [axis[2], 0.0, -axis[0]], [-axis[1], axis[0], 0.0]])
     s, c = np.sin(angle)[:, None, None], np.cos(angle)[:, None, None]
     return np.asarray(np.eye(3) + s * K + (1.0 - c) * (K @ K))
 
 
 def _body(robot: RobotModel, name: str) -> int:
+    # Index of a link, -1 = the base.
     if name in robot.body_names:
         return robot.body_names.index(name)
     if name == BASE:
         return -1
     raise UsageError(
-        "unknown-body", found=f"body '{name}'", expected=f"{BASE} or one of " + ", ".join(robot.body_names)
+        "unknown-body", found=f"link '{name}'", expected=f"{BASE} or one of " + ", ".join(robot.body_names)
     )
 
 
 def _tuples(value: Any) -> Any:
-    return tuple(_tuples(one) for one in value) if isinstance(value, list | tuple) else value
+    return tuple(_tuples(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 def _lists(value: Any) -> Any:
-    return [_lists(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_lists(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True)
 class Spring(Term):
-    """A helical spring between two links: tau_j = (k l + c) dl/dq_j, its potential energy k l^2 / 2 + c l.
+    """A helical spring between two links: tau_j = (k l + c) dl/dq_j, with potential energy k l^2 / 2 + c l.
 
     The force k l + c pulls the ends together; c = F_init - k l0 with F_init the force at the free length l0.
-    k in N/m and c in N are estimated; with a free length only k is, and the force is k (l - l0).
-    Parallel springs of the same geometry act as one: only the sums of their k and c can be determined.
+    k in N/m and c in N are estimated; with a known free length only k, and the force is k (l - l0).
+    Of parallel springs with the same geometry only the sums of k and c are identifiable.
 
-    geometry: where it is mounted.    label: its parameters are k_LABEL and c_LABEL.
-    free_length: l0 in m, None = unknown.    stiffness, preload: priors of k and c; None = unknown.
-    Source: Nini et al. 2024, with the geometry of spring and links written out.
+    Attributes
+    ----------
+    geometry : Lever
+        Mounting.
+    label : str
+        The parameters are k_LABEL and c_LABEL.
+    free_length : float or None, m
+        l0; None = unknown.
+    stiffness, preload : float or None, N/m and N
+        Priors of k and c; None = unknown.
 
-    Raises UsageError for a negative stiffness or free length.
+    Raises
+    ------
+    UsageError
+        If stiffness or free length is negative.
+
+    References
+    ----------
+    Nini et al. 2024, with the geometry of spring and links written out.
+
     """
 
     geometry: Lever
@@ -248,14 +317,14 @@ class Spring(Term):
         not_negative(f"free length of spring '{self.label}'", self.free_length, "m")
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """Stiffness, and preload unless the free length is known."""
+        """Stiffness, and preload if the free length is unknown."""
         owner = _owner(self.geometry, robot)
         k = Column(f"k_{self.label}", "N/m", self.name, owner, prior=_known(self.stiffness), lower=0.0)
         c = Column(f"c_{self.label}", "N", self.name, owner, prior=_known(self.preload))
         return (k, c) if self.free_length is None else (k,)
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """L dl/dq and dl/dq on the joints between the two links."""
+        """The columns l dl/dq and dl/dq on the joints between the two links."""
         length, slopes = self.geometry.length(robot, samples.q)
         if self.free_length is None:
             lines = np.stack([length[:, None] * slopes, slopes])
@@ -271,11 +340,11 @@ def _(term: Spring, robot: RobotModel) -> Bool:
 
 
 def _spring_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-    """Over each joint of which the description says nothing, as a hose, a cable or a balancer makes one."""
+    """A spring over each joint without one in the robot file: hoses, cables and balancers act like springs."""
     return tuple(
         proposal_of_robot(
             robot,
-            term := _of_joint(robot, j),
+            term := _joint_spring(robot, j),
             "spring",
             "{count} spring{s} on {joints}",
             places=(j,) * len(term.columns(robot)),
@@ -288,26 +357,38 @@ def _spring_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[
 
 
 def _described_by_robot(robot: RobotModel) -> tuple[Term, ...]:
-    """Over each joint that has one in the description."""
+    """The springs over single joints in the robot file."""
     known = np.flatnonzero(np.isfinite(robot.spring_prior[:, 0]))
-    return tuple(_of_joint(robot, j) for j in known.tolist())
+    return tuple(_joint_spring(robot, j) for j in known.tolist())
 
 
-def _of_joint(robot: RobotModel, joint: int) -> TorsionSpring:
+def _joint_spring(robot: RobotModel, joint: int) -> TorsionSpring:
     return TorsionSpring((robot.joint_names[joint],), label=f"joint{joint + 1}")
 
 
 @dataclass(frozen=True)
 class TorsionSpring(Term):
-    """A torsion spring over one joint or the sum of several: tau_j = w_j (k a + c), a = sum_j w_j q_j.
+    """A torsion spring over one joint or a sum of joints: tau_j = w_j (k a + c), a = sum_j w_j q_j.
 
-    k in N m/rad and c in N m (N/m and N where all joints slide) are estimated; c = -k a0 with a0 the angle at rest, and
-    is one with the offset of a joint where only one is spanned.
+    k in N m/rad and c in N m (N/m and N if all joints are prismatic) are estimated; c = -k a0 with a0 the angle without
+    torque. Over a single joint, c cannot be distinguished from the joint's offset.
 
-    joints: names.    weights: w, one a joint; () = all 1.    label: the parameters are kt_LABEL and ct_LABEL.
-    stiffness: prior of k; None = that of the description, for a spring of one joint that it has.
+    Attributes
+    ----------
+    joints : tuple of str
+        Names of the joints.
+    label : str
+        The parameters are kt_LABEL and ct_LABEL.
+    weights : tuple of float
+        w, one per joint; () = all 1.
+    stiffness : float or None
+        Prior of k; None = that of the robot file, for a spring over one joint.
 
-    Raises UsageError for a negative stiffness or a wrong number of weights.
+    Raises
+    ------
+    UsageError
+        If the stiffness is negative or the number of weights is wrong.
+
     """
 
     joints: tuple[str, ...]
@@ -323,8 +404,10 @@ class TorsionSpring(Term):
         check_label(self.label)
         not_negative(f"stiffness of torsion spring '{self.label}'", self.stiffness, "N m/rad")
         if not self.joints or (self.weights and len(self.weights) != len(self.joints)):
-            found = f"{len(self.weights)} weights for joints {list(self.joints)}"
-            raise UsageError("spring-weights", found=found, expected="joints, and one weight each or none")
+            given = f"{len(self.weights)} weights for joints {list(self.joints)}"
+            raise UsageError(
+                "spring-weights", found=given, expected="joints, and one weight for each or none"
+            )
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """Stiffness and preload."""
@@ -338,7 +421,7 @@ class TorsionSpring(Term):
         )
 
     def _described(self, robot: RobotModel) -> tuple[float, float]:
-        # The description's spring of the one joint, of whose position a is a multiple.
+        # Prior from the robot file if a is a multiple of one joint's position.
         w = self._weights(robot)
         spanned = np.flatnonzero(w)
         if len(spanned) > 1:
@@ -348,7 +431,7 @@ class TorsionSpring(Term):
         return (float(k / w[j] ** 2), float(c / w[j])) if k >= 0 else (np.nan, np.nan)
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The spanned angle and one, on the spanned joints."""
+        """The columns a and 1 on the joints of the spring."""
         w = self._weights(robot)
         lines = np.stack([np.outer(samples.q @ w, w), np.outer(np.ones(len(samples)), w)])
         return lever_panels(robot, samples, np.flatnonzero(w).astype(np.int64), lines, wanted)
@@ -358,45 +441,45 @@ class TorsionSpring(Term):
         for name, weight in zip(self.joints, self.weights or (1.0,) * len(self.joints), strict=True):
             w[named_joint(robot, name)] = weight
         if not w.any():
-            found = f"weights {self.weights}"
-            raise UsageError("spring-weights", found=found, expected="a weight other than zero")
+            given = f"weights {self.weights}"
+            raise UsageError("spring-weights", found=given, expected="a weight other than zero")
         return w
 
 
 @balanced_joints.register(TorsionSpring)
 def _(term: TorsionSpring, robot: RobotModel) -> Bool:
-    """The spanned joints."""
+    """The joints of the spring."""
     return np.asarray(term._weights(robot) != 0)
 
 
 @exported_parts.register(TorsionSpring)
 def _(term: TorsionSpring, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """A spring over the joints."""
+    """One spring."""
     return (JointSpring(term.name, term._weights(robot), float(theta[0]), float(theta[1])),)
 
 
 def is_spring_stiffness(column: Column) -> bool:
-    """Whether a parameter is the stiffness of a spring over one joint, or the sum of several."""
+    """Whether a parameter is the stiffness of a `TorsionSpring`."""
     return column.term == TorsionSpring.name and column.name.startswith("kt_")
 
 
 def described_springs(robot: RobotModel) -> tuple[JointSpring, ...]:
-    """The springs that a robot's description says."""
+    """Springs over single joints in the robot file."""
     return tuple(
-        JointSpring("the description", np.eye(robot.n)[j], float(k), float(c))
+        JointSpring("the robot file", np.eye(robot.n)[j], float(k), float(c))
         for j, (k, c) in enumerate(robot.spring_prior)
         if np.isfinite([k, c]).all()
     )
 
 
-def not_negative(what: str, value: float | None, unit: str) -> None:
-    """Raises UsageError if a number that is given is negative or not finite."""
+def not_negative(quantity: str, value: float | None, unit: str) -> None:
+    """Raise UsageError if a given number is negative or not finite."""
     if value is not None and not (np.isfinite(value) and value >= 0):
-        raise UsageError("negative-stiffness", found=f"{what} = {value} {unit}", expected="a number >= 0")
+        raise UsageError("negative-stiffness", found=f"{quantity} = {value} {unit}", expected="a number >= 0")
 
 
 def check_label(label: str) -> None:
-    """Raises UsageError for a label that cannot be a part of a parameter's name."""
+    """Raise UsageError for a label that cannot be part of a parameter's name."""
     if not label or not label.replace("_", "a").isalnum() or not label.isascii():
         raise UsageError("spring-label", found=f"label '{label}'", expected="letters, digits and underscores")
 
@@ -410,22 +493,28 @@ def _owner(geometry: Lever, robot: RobotModel) -> int:
     if not len(joints):
         raise UsageError(
             "spring-geometry",
-            found=f"{geometry}, whose length no joint changes",
-            expected="a joint between the ends",
+            found=f"a spring whose length no joint changes ({geometry})",
+            expected="at least one joint between the ends of the spring",
         )
     return int(joints[-1])
 
 
-# Counterbalances that are no linear springs: gas over a piston, and any function of one's own.
+# Counterbalances that are not linear: gas springs, and functions of a user.
 
-# The gas law is not followed below this share of the volume at rest: no seal would hold.
+# Share of the volume at rest below which the gas is not compressed further, so that the pressure stays finite.
 LEAST_VOLUME = 0.01
 
 
 class GainedTorque(Term):
-    """A torque that is known but for a gain s with the prior 1, which is estimated, or 1.
+    """A known torque times a gain s, which is 1 or estimated with the prior 1.
 
-    Subclasses have the fields `free`, whether s is estimated, and `label`: the parameter is s_LABEL.
+    Attributes
+    ----------
+    free : bool
+        Whether s is estimated.
+    label : str
+        The parameter is s_LABEL.
+
     """
 
     free: bool
@@ -434,11 +523,11 @@ class GainedTorque(Term):
 
     @abstractmethod
     def acting(self, robot: RobotModel) -> Int:
-        """Indices of the joints that it acts on, ascending."""
+        """Indices of the joints on which it acts, in ascending order."""
 
     @abstractmethod
     def whole(self, robot: RobotModel, samples: Samples) -> Float:
-        """The torque (T, n) at s = 1."""
+        """Torque (T, n) at s = 1."""
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
         """The gain, if it is estimated."""
@@ -446,20 +535,20 @@ class GainedTorque(Term):
         return (Column(f"s_{self.label}", "1", self.name, owner, prior=1.0, lower=0.0),) if self.free else ()
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The whole torque, at s = 1."""
+        """Torque at s = 1, if the gain is estimated."""
         lines = self.whole(robot, samples)[None] if self.free else np.zeros((0, *samples.q.shape))
         return lever_panels(robot, samples, self.acting(robot), lines, wanted)
 
 
 @balanced_joints.register(GainedTorque)
 def _(term: GainedTorque, robot: RobotModel) -> Bool:
-    """The joints that it acts on."""
+    """The joints on which it acts."""
     return np.isin(np.arange(robot.n), term.acting(robot))
 
 
 @known_torque.register(GainedTorque)
 def _(term: GainedTorque, robot: RobotModel, samples: Samples) -> Float | None:
-    """The whole torque when the gain is not estimated."""
+    """Torque at s = 1, if the gain is not estimated."""
     return None if term.free else term.whole(robot, samples)
 
 
@@ -469,16 +558,36 @@ class GasSpring(GainedTorque):
 
         F = A p,    p = p0 (V0 / V)^n,    V = V0 - (l - l0) A
 
-    The cylinder pulls its ends together, and drawing it out compresses the gas. One that pushes them apart has
-    F = -A p and V = V0 + (l - l0) A. V counts as at least V0 / 100.
-    For an isothermal charge p0 V0 = m R T. The gain s (prior 1) takes up what filling and temperature change.
+    The cylinder pulls its ends together, and extending it compresses the gas. A cylinder that pushes has F = -A p and
+    V = V0 + (l - l0) A. V is limited to V0 / 100. For an isothermal charge p0 V0 = m R T. The gain s (prior 1) covers
+    changes of filling and temperature.
 
-    geometry: where it is mounted.    rest_length: l0, m, at which the gas has volume and pressure p0 below.
-    area: A of the piston, m^2 (less that of the rod if it pulls).    volume: V0, m^3.    pressure: p0, Pa, above
-    the ambient one.    exponent: n, 1 = isothermal, 1.4 = adiabatic air or nitrogen.
-    pushes: whether it pushes.    free: whether s is estimated, else 1.    label: the parameter is s_LABEL.
+    Attributes
+    ----------
+    geometry : Lever
+        Mounting.
+    rest_length : float, m
+        l0, the length at which the gas has the volume V0 and the pressure p0.
+    area : float, m^2
+        A of the piston (without that of the rod if it pulls).
+    volume : float, m^3
+        V0.
+    pressure : float, Pa
+        p0, relative to the ambient pressure.
+    exponent : float
+        n; 1 = isothermal, 1.4 = adiabatic air or nitrogen.
+    pushes : bool
+        Whether it pushes its ends apart.
+    free : bool
+        Whether s is estimated; else it is 1.
+    label : str
+        The parameter is s_LABEL.
 
-    Raises UsageError for numbers that are not positive.
+    Raises
+    ------
+    UsageError
+        If a number is not positive.
+
     """
 
     geometry: Lever
@@ -497,22 +606,22 @@ class GasSpring(GainedTorque):
         for key in ("rest_length", "area", "volume", "pressure", "exponent"):
             if not (np.isfinite(getattr(self, key)) and getattr(self, key) > 0):
                 raise UsageError(
-                    "gas-spring", found=f"{key} = {getattr(self, key)}", expected="a number > 0, SI"
+                    "gas-spring", found=f"{key} = {getattr(self, key)}", expected="a number > 0 in SI units"
                 )
 
     def acting(self, robot: RobotModel) -> Int:
-        """Those that it is mounted over."""
+        """The joints that change its length."""
         return self.geometry.joints(robot)
 
     def force(self, length: Float) -> Float:
-        """F of lengths (T,) in m, N; positive pulls."""
+        """Force F (T,), N, at lengths (T,), m; positive = it pulls."""
         sign = -1.0 if self.pushes else 1.0
         volume = self.volume - sign * (length - self.rest_length) * self.area
         volume = np.maximum(volume, LEAST_VOLUME * self.volume)
         return np.asarray(sign * self.area * self.pressure * (self.volume / volume) ** self.exponent)
 
     def whole(self, robot: RobotModel, samples: Samples) -> Float:
-        """The force on its lever."""
+        """Force times the derivatives of the length."""
         length, slopes = self.geometry.length(robot, samples.q)
         return np.asarray(self.force(length)[:, None] * slopes)
 
@@ -522,22 +631,41 @@ FUNCTIONS: dict[str, TorqueFunction] = {}
 
 
 def register_function(name: str, function: TorqueFunction) -> None:
-    """Makes a function known by a name to FunctionTorque, in experiments and when a run folder is read.
+    """Register a function for `FunctionTorque`.
 
-    function: lengths (T,) in m to forces (T,) in N, or positions (T, n) to joint torques (T, n), of gain 1.
+    Parameters
+    ----------
+    name : str
+        Name in experiments and run folders.
+    function : callable
+        Forces (T,) in N from lengths (T,) in m, or joint torques (T, n) from positions (T, n), at a gain of 1.
+
     """
     FUNCTIONS[name] = function
 
 
 @dataclass(frozen=True)
 class FunctionTorque(GainedTorque):
-    """Torque of a function of one's own, times a gain: tau_j = s f(l) dl/dq_j, or tau = s f(q) without a geometry.
+    """Torque of a user's function times a gain: tau_j = s f(l) dl/dq_j, or tau = s f(q) without a geometry.
 
-    function: name that it was registered by (`register_function`); no code is ever read from a file.
-    geometry: where the spring is mounted whose force f(l) is; None = f gives joint torque from positions.
-    free: whether s is estimated (prior 1), else 1.    label: the parameter is s_LABEL.
+    Attributes
+    ----------
+    function : str
+        Name by which it was registered (`register_function`); code is never read from a file.
+    geometry : Lever or None
+        Mounting of the spring with the force f(l); None = f returns joint torque from positions.
+    free : bool
+        Whether s is estimated (prior 1); else it is 1.
+    label : str
+        The parameter is s_LABEL.
 
-    Raises InputError for a name that is not registered, UnfitDataError for results that are not finite.
+    Raises
+    ------
+    InputError
+        If the name is not registered.
+    UnfitDataError
+        If the function returns another shape or numbers that are not finite.
+
     """
 
     function: str
@@ -550,16 +678,16 @@ class FunctionTorque(GainedTorque):
         check_label(self.label)
 
     def acting(self, robot: RobotModel) -> Int:
-        """All of them, or those that it is mounted over."""
+        """All joints, or those that change the length."""
         return np.arange(robot.n) if self.geometry is None else self.geometry.joints(robot)
 
     def whole(self, robot: RobotModel, samples: Samples) -> Float:
-        """What the function says."""
+        """Torque from the registered function."""
         if self.function not in FUNCTIONS:
             raise InputError(
                 "unknown-function",
                 found=f"function '{self.function}'",
-                expected="one of " + (", ".join(sorted(FUNCTIONS)) or "those registered: none is"),
+                expected="a registered function: " + (", ".join(sorted(FUNCTIONS)) or "none is registered"),
                 do="register it in Python: dynid.terms.register_function(name, function)",
             )
         evaluate = FUNCTIONS[self.function]
@@ -569,12 +697,12 @@ class FunctionTorque(GainedTorque):
         return np.asarray(self._checked(evaluate(length), length.shape)[:, None] * slopes)
 
     def _checked(self, values: Float, shape: tuple[int, ...]) -> Float:
-        found = np.asarray(values, dtype=np.float64)
-        if found.shape != shape or not np.isfinite(found).all():
+        result = np.asarray(values, dtype=np.float64)
+        if result.shape != shape or not np.isfinite(result).all():
             raise UnfitDataError(
                 "function-result",
-                found=f"function '{self.function}' gave shape {found.shape}"
-                + ("" if np.isfinite(found).all() else " with numbers that are not finite"),
+                found=f"a result of shape {result.shape} from function '{self.function}'"
+                + ("" if np.isfinite(result).all() else " with numbers that are not finite"),
                 expected=f"finite numbers of shape {shape}",
             )
-        return found
+        return result

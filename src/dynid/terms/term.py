@@ -1,4 +1,4 @@
-"""A term: one physical effect, its parameters and their torque. Terms add: RigidBody() + Viscous()."""
+"""Terms, their sums, and proposals of terms to the automatic choice of the model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from dynid.terms.exports import (
     side_by_side,
     split,
 )
-from dynid.terms.residual_tests import TermWords
+from dynid.terms.residual_tests import TermWords, nothing
 
 __all__ = [
     "CATALOGUE",
@@ -64,36 +64,49 @@ __all__ = [
 MomentumForm = Callable[[Any, RobotModel, Samples, Bool], tuple[Panels, Panels]]
 
 
-def _nothing(*_: Any) -> tuple[Any, ...]:
-    return ()
-
-
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """How the automatic choice of the model tries a term.
+    """How the automatic choice of the model uses a term.
 
-    role: None = it has none.    question: of the choice, that it answers.
-    proposed: the proposals for a log, from the class of the term; () = it is not tried.
-    described: terms for what a robot's description says that it has, which the choice keeps; () = nothing.
-    covers: labels of plain effects that have no place beside it.
+    Attributes
+    ----------
+    role : Role or None
+        Its role; None = it takes no part.
+    question : Question
+        The question that it answers.
+    proposed : callable
+        Proposals for a log, from the class of the term, the robot and facts about the log.
+    described : callable
+        Terms for effects that the robot file describes, which every model contains.
+    covers : tuple of str
+        Labels of plain effects that it includes, which are left out of models with it.
+
     """
 
     role: Role | None = None
     question: Question = Question("")
-    proposed: Callable[[type[Any], RobotModel, LogFacts], tuple[Proposal, ...]] = _nothing
-    described: Callable[[RobotModel], tuple[Term, ...]] = _nothing
+    proposed: Callable[[type[Any], RobotModel, LogFacts], tuple[Proposal, ...]] = nothing
+    described: Callable[[RobotModel], tuple[Term, ...]] = nothing
     covers: tuple[str, ...] = ()
 
 
 class Term(ABC):
-    """One physical effect, linear in its parameters; the seam for new physics.
+    """One physical effect, linear in its parameters. Terms add: RigidBody() + Viscous().
 
-    A new effect is one small file: a frozen dataclass with `columns` and `torque_regressor`
-    (or a JointTerm with `basis`), named in dynid.terms.catalogue to be reachable from an experiment file.
+    A new effect is one file: a frozen dataclass with `columns` and `torque_regressor` (or a `JointTerm` with `basis`,
+    or a `CurveTerm` with `curve`), registered in `dynid.terms.catalogue`. docs/extending.md has examples.
 
-    traits: what it is to programs that use it.
-    words: how it is written, what its lack looks like, what its size means.
-    selection: how the automatic choice tries it.
+    Attributes
+    ----------
+    name : str
+        Name in experiments and run folders.
+    traits : Traits
+        Its properties for programs.
+    words : TermWords
+        Its notation, the signs of its absence, the meaning of its size.
+    selection : Selection
+        How the automatic choice uses it.
+
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -107,27 +120,43 @@ class Term(ABC):
         if cls.__module__.partition(".")[0] != "dynid":
             _old_interface().adapt(cls)
 
-    if not TYPE_CHECKING:  # a checker of types is to know none of them
+    if not TYPE_CHECKING:  # type checkers must report the old members as unknown
 
         def __getattr__(self, name):
-            # Members of the interface of dynid 0.1, which are attributes once its module is loaded.
+            # Members of the interface of dynid 0.1 become attributes when dynid.terms.old is imported.
             if name in OLD_MEMBERS and _old_interface():
                 return getattr(self, name)
             raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
 
     @abstractmethod
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """The parameters that this term adds for this robot."""
+        """Parameters of the term for a robot."""
 
     @abstractmethod
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Returns, per joint, the wanted columns of Y in tau = Y theta; indices count within the term."""
+        """Columns of Y in tau = Y theta, per joint.
+
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+        samples : Samples
+            Motion; that of the motors if the term acts on their side.
+        wanted : ndarray of bool, shape (p,)
+            Parameters that get columns.
+
+        Returns
+        -------
+        Panels
+            For each joint the indices of its non-zero columns, counted within the term, and their values.
+
+        """
 
     def __add__(self, other: Term | Terms) -> Terms:
         return Terms((self,)) + other
 
 
-# Members of the interface of dynid 0.1, so that its module is loaded for these alone.
+# Members of the interface of dynid 0.1, listed here so that dynid.terms.old is imported only if one is used.
 OLD_MEMBERS = frozenset(
     (
         *("against_description", "alive", "alternatives", "as_cause", "as_cause_of_kind", "balances"),
@@ -145,12 +174,12 @@ OLD_MEMBERS = frozenset(
 
 
 def _old_interface() -> Any:
-    # By its name, as kinds of the catalogue are loaded: it builds on this module.
+    # Imported late because dynid.terms.old imports this module.
     return import_module("dynid.terms.old")
 
 
 def _batch_by_batch(term: Term, batches: Sequence[Samples]) -> Callable[[RobotModel, Samples, Bool], Panels]:
-    """A regressor of several batches of which the term sees each by itself."""
+    """Regressor of joined batches that a term evaluates separately."""
 
     def regressor(robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         parts = [term.torque_regressor(robot, forms.seen_by(term, batch), wanted) for batch in batches]
@@ -162,7 +191,7 @@ def _batch_by_batch(term: Term, batches: Sequence[Samples]) -> Callable[[RobotMo
 
 @dataclass(frozen=True)
 class Terms:
-    """A sum of terms: the model whose parameters are estimated, their columns in order."""
+    """A sum of terms: the model whose parameters are estimated. Columns are in the order of the terms."""
 
     terms: tuple[Term, ...]
 
@@ -174,13 +203,20 @@ class Terms:
 
     @cached_property
     def after_first(self) -> Terms:
-        """All terms but the first."""
+        """All terms except the first."""
         return Terms(self.terms[1:])
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """All parameters in order; raises UsageError if two share a name.
+        """All parameters in order.
 
-        Friction has its lower bounds unless another term knows friction: what that lacks may have either sign.
+        Lower bounds of friction are removed if another term contains known friction, since a correction of known
+        friction may have either sign.
+
+        Raises
+        ------
+        UsageError
+            If two parameters have the same name.
+
         """
         known = any(term.traits.kind is Kind.COMPENSATION for term in self.terms)
         columns = tuple(
@@ -193,19 +229,19 @@ class Terms:
         if twice:
             raise UsageError(
                 "duplicate-parameter",
-                found=f"parameters {', '.join(twice)} in two terms",
-                expected="each term once",
+                found=f"parameters {', '.join(twice)} of two terms",
+                expected="each parameter in one term",
             )
         return columns
 
     def channels(self) -> tuple[str, ...]:
-        """Extra log channels that the terms read, each once."""
+        """Names of the extra log channels that the terms read, without repetition."""
         return tuple(dict.fromkeys(name for term in self.terms for name in forms.channels_of(term)))
 
     def clock(self) -> tuple[float, float] | None:
-        """First and last time, s, that any term is of; None = all are of any time."""
-        known = [times for term in self.terms if (times := forms.clock_of(term)) is not None]
-        return (min(start for start, _ in known), max(end for _, end in known)) if known else None
+        """First and last time, s, for which terms are valid; None = any time."""
+        times = [time for term in self.terms if (time := forms.clock_of(term)) is not None]
+        return (min(start for start, _ in times), max(end for _, end in times)) if times else None
 
     def torque_regressor(
         self,
@@ -216,10 +252,27 @@ class Terms:
         joints: Bool | None = None,
         batches: Sequence[Samples] = (),
     ) -> Panels:
-        """Returns Y of all terms side by side, per joint, structurally zero columns left out.
+        """Y of all terms per joint, without structurally zero columns.
 
-        target: (T, n), appended to each joint's panel as its last line.    joints: (n,) that get columns, None = all.
-        batches: that the samples were joined from, which terms that look along time see one by one; () = one batch.
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot.
+        samples : Samples
+            Motion.
+        wanted : ndarray of bool, shape (p,), optional
+            Parameters that get columns; None = all.
+        target : ndarray, shape (T, n), optional
+            Values that each joint's panel gets as its last line.
+        joints : ndarray of bool, shape (n,), optional
+            Joints that get columns; None = all.
+        batches : sequence of Samples
+            The batches from which `samples` were joined. Terms that read along time evaluate them separately.
+
+        Returns
+        -------
+        Panels
+
         """
         counts = self._counts(robot)
         parts = (
@@ -235,7 +288,7 @@ class Terms:
     def motor_regressor(
         self, robot: RobotModel, samples: Samples, wanted: Bool | None = None, target: Float | None = None
     ) -> Panels:
-        """Returns the part of Y that acts on the motors, in the form of `torque_regressor`."""
+        """The part of Y that acts on the motors; parameters as in `torque_regressor`."""
         counts = self._counts(robot)
         parts = (
             (partial(forms.motor_regressor, term), forms.seen_by(term, samples), n)
@@ -244,7 +297,7 @@ class Terms:
         return side_by_side(robot, parts, samples, wanted, target)
 
     def _counts(self, robot: RobotModel) -> tuple[int, ...]:
-        # Numbers of parameters; filters and simulations ask for the same robot's thousands of times.
+        # Numbers of parameters, cached because filters and simulations ask thousands of times for the same robot.
         latest: tuple[RobotModel, tuple[int, ...]] | None = self.__dict__.get("_latest_counts")
         if latest is None or latest[0] is not robot:
             latest = robot, tuple(forms.parameter_count(term, robot) for term in self.terms)
@@ -252,44 +305,44 @@ class Terms:
         return latest[1]
 
     def within(self, robot: RobotModel, extent: Extent) -> Terms:
-        """The same terms, knowing how fast and far joints went in the log that they are fitted to."""
+        """The terms bounded to the range of motion of the log that they are fitted to; see `within_extent`."""
         return Terms(tuple(forms.within_extent(term, robot, extent) for term in self.terms))
 
     def friction_columns(self, robot: RobotModel) -> Bool:
-        """Mask (p,) of the parameters of friction, of whatever form."""
+        """Mask (p,) of the parameters of friction."""
         parts = [np.full(len(term.columns(robot)), _is_friction(term)) for term in self.terms]
         return np.concatenate([np.zeros(0, dtype=np.bool_), *parts])
 
     @property
     def remembers(self) -> bool:
-        """Whether some term reads the motion before the samples at hand."""
+        """Whether a term reads the motion before the given samples."""
         return any(Reads.PAST in term.traits.reads for term in self.terms)
 
     @property
     def reads_rate(self) -> bool:
-        """Whether some term differentiates along time."""
+        """Whether a term differentiates along time."""
         return any(Reads.RATE in term.traits.reads for term in self.terms)
 
     @property
     def along_time(self) -> bool:
-        """Whether some term is not a function of each sample alone."""
+        """Whether a term reads more than each sample by itself."""
         return any(term.traits.reads for term in self.terms)
 
     def alive(self, robot: RobotModel, moved: Bool) -> Bool:
-        """Which parameters (p,) a log can determine in which only some joints (n,) moved."""
+        """Mask (p,) of the parameters that a log in which only `moved` joints (n,) moved can determine."""
         return np.concatenate(
             [np.zeros(0, dtype=np.bool_), *(forms.alive_columns(term, robot, moved) for term in self.terms)]
         )
 
     def balances(self, robot: RobotModel) -> Bool:
-        """Joints (n,) whose gravity some term other than the bodies may carry."""
+        """Mask (n,) of the joints whose gravity torque may be carried by a term other than the rigid links."""
         carried = np.zeros(robot.n, dtype=np.bool_)
         for term in self.terms:
             carried |= forms.balanced_joints(term, robot)
         return carried
 
     def momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
-        """Momentum P and its rate's other part R of all terms side by side, Y theta = d(P theta)/dt + R theta."""
+        """P and R of all terms with Y theta = d(P theta)/dt + R theta, for the wanted parameters (p,)."""
         return self._momentum(forms.momentum_form, robot, samples, wanted)
 
     def motor_momentum_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
@@ -299,33 +352,37 @@ class Terms:
     def _momentum(
         self, form: MomentumForm, robot: RobotModel, samples: Samples, wanted: Bool
     ) -> tuple[Panels, Panels]:
-        parts = [form(term, robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)]
+        parts = [
+            form(term, robot, seen, part_wanted)
+            for term, seen, part_wanted in self._each(robot, samples, wanted)
+        ]
         P, R = (self._joined(robot, samples, [part[i] for part in parts]) for i in range(2))
         return P, R
 
     def _each(
         self, robot: RobotModel, samples: Samples, wanted: Bool
     ) -> Iterator[tuple[Term, Samples, Bool]]:
-        # Every term with its samples, and with its part of a mask (p,).
-        for term, own in zip(self.terms, split(wanted, self._counts(robot)), strict=True):
-            yield term, forms.seen_by(term, samples), own
+        # Every term with its samples and its part of a mask (p,).
+        for term, part_wanted in zip(self.terms, split(wanted, self._counts(robot)), strict=True):
+            yield term, forms.seen_by(term, samples), part_wanted
 
     def _joined(self, robot: RobotModel, samples: Samples, parts: list[Panels]) -> Panels:
         return joined(robot, parts, self._counts(robot), samples)
 
     def energy_form(self, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-        """Stored energy h (w, T) and working torque W of all terms, dq' Y theta = d(h theta)/dt + dq' W theta."""
+        """Energy h (w, T) and W of all terms, dq' Y theta = d(h theta)/dt + dq' W theta, for w wanted parameters."""
         parts = [
-            forms.energy_form(term, robot, seen, own)
-            for term, seen, own in self._each(robot, samples, wanted)
+            forms.energy_form(term, robot, seen, part_wanted)
+            for term, seen, part_wanted in self._each(robot, samples, wanted)
         ]
         stored = np.concatenate([np.zeros((0, len(samples))), *(part[0] for part in parts)])
         return stored, self._joined(robot, samples, [part[1] for part in parts])
 
     def motor_work(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The part of the working torque of `energy_form` that acts on the motors."""
+        """The part of W of `energy_form` that acts on the motors."""
         parts = [
-            forms.motor_work(term, robot, seen, own) for term, seen, own in self._each(robot, samples, wanted)
+            forms.motor_work(term, robot, seen, part_wanted)
+            for term, seen, part_wanted in self._each(robot, samples, wanted)
         ]
         return self._joined(robot, samples, parts)
 
@@ -335,11 +392,11 @@ class Terms:
         return Terms(tuple(term for term in self.terms if term.traits.side is Side.MOTOR))
 
     def known_momentum(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
-        """`known_torque` as dP/dt + R, (T, n) each."""
+        """`known_torque` as dP/dt + R: P and R, (T, n) each."""
         return self._known_form(forms.known_momentum, np.zeros((len(samples), robot.n)), robot, samples)
 
     def known_energy(self, robot: RobotModel, samples: Samples) -> tuple[Float, Float]:
-        """`known_torque` as stored energy (T,) and torque that does work (T, n)."""
+        """`known_torque` as stored energy (T,) and other torque that does work (T, n)."""
         return self._known_form(forms.known_energy, np.zeros(len(samples)), robot, samples)
 
     def _known_form(
@@ -353,28 +410,26 @@ class Terms:
         return stored, rest
 
     def torque(self, robot: RobotModel, samples: Samples, theta: Float) -> Float:
-        """Joint torque of the model for parameter values theta (p,), known torque included, (T, n)."""
+        """Joint torque (T, n) of the model for parameter values theta (p,), known torque included."""
         total = self.known_torque(robot, samples)
-        for term, own in self.with_values(robot, theta):
-            if own.any():
-                total += forms.torque_of(term, robot, forms.seen_by(term, samples), own)
+        for term, values in self.with_values(robot, theta):
+            if values.any():
+                total += forms.torque_of(term, robot, forms.seen_by(term, samples), values)
         return total
 
     def with_values(self, robot: RobotModel, theta: Float) -> Iterator[tuple[Term, Float]]:
-        """The terms, each with its part of the values (p,) of all parameters."""
+        """Each term with its part of the values (p,) of all parameters."""
         return zip(self.terms, split(theta, self._counts(robot)), strict=True)
 
     def known_torque(self, robot: RobotModel, samples: Samples, batches: Sequence[Samples] = ()) -> Float:
-        """Sum of the torque that needs no unknown, (T, n).    batches: as of `torque_regressor`."""
+        """Torque (T, n) without unknown parameters, summed over the terms; `batches` as in `torque_regressor`."""
         if batches and self.along_time:
             return np.concatenate([self._known(robot, batch, self.terms) for batch in batches])
         return self._known(robot, samples, self.terms)
 
     def known_motor_torque(self, robot: RobotModel, samples: Samples) -> Float:
         """The part of `known_torque` that acts on the motors, (T, n)."""
-        return self._known(
-            robot, samples, tuple(term for term in self.terms if term.traits.side is Side.MOTOR)
-        )
+        return self._known(robot, samples, self.of_motors.terms)
 
     @staticmethod
     def _known(robot: RobotModel, samples: Samples, terms: tuple[Term, ...]) -> Float:
@@ -388,24 +443,46 @@ class Terms:
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """An effect as the automatic choice tries it.
+    """An effect that the automatic choice compares with models without it.
 
-    label: names it in comparisons and reports; proposals of one label are chosen together.
-    role, question: of the term.
-    variants: terms of the wide model, one for each value of shapes that is tried.
-    places: of each column of a variant: its joint, pair of joints, or EVERYWHERE.
-    build: the term of the model for the places where it was chosen, shapes left open.
-    option: its name among the answers of its question; {joints}, {count} and {s} stand for where it is, at how many
-    places, and the ending of a plural.
-    replaces: labels of plain effects in whose place it stands.
-    positive: whether it is itself only where its parameters with a bound of zero are above it.
-    alike: label of an effect of single joints that has to come out about the same on all of them.
-    measured: whether its size is reported where it is not chosen.    instead_of: labels left out of the model then.
-    relative: whether its sizes are relative to the first place where it was not chosen.
-    auxiliary: names of parameters that only keep others from being biased.
-    shield: label of a shield that contains it nearly, in whose place at the same joint it is chosen.
-    both_ways: whether it is dry friction to a joint that moved one way, where it is not tried.
-    moving: whether a joint that stands says nothing of it, where it is not tried.
+    Attributes
+    ----------
+    label : str
+        Name in comparisons and reports; proposals with the same label are chosen together.
+    role : Role
+        Role of the term.
+    question : Question
+        Question of the choice that it answers.
+    variants : tuple of Term
+        Terms in the wide model, one for each value of the shapes that is tried.
+    places : tuple of int
+        Place of each column of a variant: its joint, its pair of joints, or EVERYWHERE.
+    build : callable
+        Term for the final model from the places where the effect was chosen; its shapes are still to be estimated.
+    option : str
+        Name among the answers of its question; {joints}, {count} and {s} are replaced by the joints, the number of
+        places, and the ending of the plural.
+    replaces : tuple of str
+        Labels of plain effects that it replaces.
+    positive : bool
+        Whether it is only chosen where its parameters with a bound of zero are positive.
+    alike : str
+        Label of an effect of single joints that must have about the same size on all of them.
+    measured : bool
+        Whether its size is reported if it is not chosen.
+    instead_of : tuple of str
+        Labels that are left out of the model for that measurement.
+    relative : bool
+        Whether its sizes are relative to the first place where it was not chosen.
+    auxiliary : tuple of str
+        Names of parameters whose only purpose is to keep others unbiased.
+    shield : str
+        Label of a shield that nearly contains it, and that it replaces at the same joint.
+    both_ways : bool
+        Whether it is the same as dry friction on a joint that moved in one direction, where it is not tried.
+    moving : bool
+        Whether a joint at rest gives no evidence of it, so that it is not tried there.
+
     """
 
     label: str
@@ -427,20 +504,37 @@ class Proposal:
     moving: bool = False
 
     def option_at(self, robot: RobotModel, places: Sequence[int]) -> str:
-        """Its name among the answers of its question."""
+        """Name among the answers of its question for some places."""
         joints = ", ".join(robot.joint_names[j] for j in places if 0 <= j < robot.n)
         return self.option.format(joints=joints, count=len(places), s="" if len(places) == 1 else "s")
 
 
 def proposal_of_robot(robot: RobotModel, term: Term, label: str, option: str, **more: Any) -> Proposal:
-    """A candidate that is chosen for the whole robot.    build: the term for a model.    more: further fields."""
+    """Proposal of an effect that is chosen for the whole robot.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    term : Term
+        The term of the wide model, and of the final model unless `build` is given.
+    label, option : str
+        As in `Proposal`.
+    **more
+        Further fields of the proposal.
+
+    Returns
+    -------
+    Proposal
+
+    """
     places = (EVERYWHERE,) * len(term.columns(robot))
     fields: dict[str, Any] = {"variants": (term,), "places": places, "build": lambda _: term}
     chosen = term.selection
     return Proposal(label, chosen.role or Role.ROBOT, chosen.question, option=option, **(fields | more))
 
 
-# The terms of experiments and run folders by name, filled by dynid.terms.catalogue.
+# Terms by their name in experiments and run folders; dynid.terms.catalogue fills it.
 CATALOGUE: Registry[type[Term]] = Registry("term", "dynid.terms", {})
 
 
@@ -448,7 +542,7 @@ def _is_friction(term: Term) -> bool:
     return term.traits.kind is Kind.FRICTION
 
 
-# Motion states that a user hands over: one (n,) or many (T, n).
+# Motion states given by a user: one (n,) or many (T, n).
 
 
 def states(
@@ -462,24 +556,47 @@ def states(
     temperature: npt.ArrayLike | None = None,
     extra: Mapping[str, npt.ArrayLike] | None = None,
 ) -> tuple[Samples, tuple[int, ...]]:
-    """Samples of given states for a model, and the shape that their torque has: that of q.
+    """Make samples of given states.
 
-    q, dq, ddq, temperature: (T, n), or (n,) for one state.    extra: channels by name, (T,).
-    rate: Hz, of consecutive states; None = states by themselves, whose torque does not change along time, all at the
-    beginning of the log's time.
-    Raises UsageError for arrays of another shape, without the channels that terms read, or a rate that is not positive.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    terms : Terms
+        Model, which may read extra channels.
+    q, dq, ddq : array_like, shape (T, n) or (n,)
+        Motion: many states, or one.
+    rate : float, Hz, optional
+        Sampling rate of consecutive states. None = independent states, all at the beginning of the log's time.
+    temperature : array_like, shape of q, degC, optional
+        Temperatures of the drives.
+    extra : mapping of str to array_like, shape (T,), optional
+        Extra channels by name.
+
+    Returns
+    -------
+    samples : Samples
+        The states.
+    shape : tuple of int
+        Shape of q, which is that of their torque.
+
+    Raises
+    ------
+    UsageError
+        If an array has another shape, a channel that a term reads is missing, or the rate is not positive.
+
     """
     if missing := [name for name in terms.channels() if name not in (extra or {})]:
         raise UsageError(
             "missing-channel",
-            found=f"states without the channel '{missing[0]}' that the model reads",
+            found=f"no channel '{missing[0]}', which the model reads, in the given states",
             expected=f"extra = {{'{missing[0]}': values}}, (T,)",
         )
     if rate is not None and not 0 < rate < np.inf:
         raise UsageError(
             "no-rate",
-            found=f"a rate of {rate} Hz",
-            expected="samples a second of consecutive states, or None",
+            found=f"rate = {rate} Hz",
+            expected="a sampling rate > 0 of consecutive states, or None",
         )
     shape = np.shape(q)
     given = {"q": q, "dq": dq, "ddq": ddq}
@@ -500,7 +617,7 @@ def _states(values: npt.ArrayLike, shape: tuple[int, ...], robot: RobotModel, na
         raise UsageError(
             "array-shape",
             found=f"{name} of shape {array.shape}",
-            expected=f"(T, {robot.n}) or ({robot.n},), the same for q, dq and ddq: the joints of '{robot.name}'",
+            expected=f"(T, {robot.n}) or ({robot.n},), the same for q, dq and ddq: '{robot.name}' has {robot.n} joints",
         )
     return array.reshape(-1, robot.n)
 
@@ -508,19 +625,38 @@ def _states(values: npt.ArrayLike, shape: tuple[int, ...], robot: RobotModel, na
 def _channel(values: npt.ArrayLike, T: int, name: str) -> Float:
     array = np.array(values, dtype=np.float64).reshape(-1)
     if len(array) not in (1, T):
-        raise UsageError("array-shape", found=f"channel '{name}' of {len(array)} values", expected=f"{T}")
+        raise UsageError(
+            "array-shape",
+            found=f"channel '{name}' with {len(array)} values",
+            expected=f"{T}, one per state, or 1",
+        )
     return np.broadcast_to(array, (T,)).copy()
 
 
-# Terms with one parameter a joint, and terms that are kept to some joints.
+# Terms with one parameter per joint, and terms restricted to some joints.
 
 
 class JointTerm(Term):
-    """A term with one parameter a joint, which acts on that joint alone: tau_j = theta_j basis_j(samples).
+    """A term with one parameter per joint: tau_j = theta_j basis_j(samples).
 
-    It acts on the motor's side unless a subclass says otherwise.
-    Subclasses give `symbol`, `unit_revolute`, `unit_prismatic` and `basis`; with a field `joints` it can be kept to
-    some joints (empty = all).
+    It acts on the motor's side unless `traits` say otherwise. Subclasses define the attributes without default and
+    `basis`; with a dataclass field `joints` the term can be restricted to some joints.
+
+    Attributes
+    ----------
+    symbol : str
+        Name of the parameter without the number of the joint.
+    unit_revolute, unit_prismatic : str
+        Unit of the parameter for each type of joint.
+    lower : float
+        Physical lower bound of the parameter.
+    needs_motion : bool
+        Whether the joint has to move to make its parameter identifiable.
+    width : float, rad/s (m/s)
+        Width of the smoothed sign in exports; 0 = no smoothing.
+    joints : tuple of str
+        Joints on which it acts; () = all.
+
     """
 
     symbol: str
@@ -529,7 +665,7 @@ class JointTerm(Term):
     lower: float = -np.inf
     traits = Traits(side=Side.MOTOR)
     needs_motion: ClassVar[bool] = True
-    width: float = 0.0  # of the sign that it exports as, rad/s (m/s), 0 = plain
+    width: float = 0.0
     joints: tuple[str, ...] = ()
 
     @abstractmethod
@@ -537,7 +673,7 @@ class JointTerm(Term):
         """Torque per unit of the parameter, (T, n)."""
 
     def prior(self, robot: RobotModel) -> Float:
-        """Prior values, (n,); nan = unknown."""
+        """Prior values (n,); nan = unknown."""
         return np.full(robot.n, np.nan)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
@@ -557,11 +693,11 @@ class JointTerm(Term):
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """One line a wanted joint."""
+        """One line per wanted joint."""
         return self.panels(robot, samples, self.basis(robot, samples), wanted)
 
     def panels(self, robot: RobotModel, samples: Samples, basis: Float, wanted: Bool) -> Panels:
-        """Column j of a basis (T, n) as the one line of joint j, for wanted joints."""
+        """Column j of a basis (T, n) as the line of joint j, for wanted parameters."""
         lines, acting = np.ascontiguousarray(basis.T), joint_indices(robot, self.joints)
         return panels_of(
             robot, samples, {j: ([i], lines[j : j + 1]) for i, j in enumerate(acting) if wanted[i]}
@@ -570,7 +706,7 @@ class JointTerm(Term):
 
 @forms.exported_parts.register(JointTerm)
 def _(term: JointTerm, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """One line a joint, where the basis is one that other programs know; its width is that of the term."""
+    """One part per joint if the basis is one that exported files can express."""
     basis = term.traits.basis
     if basis is None:
         return forms.exported_parts.dispatch(object)(term, robot, theta)
@@ -583,7 +719,7 @@ SomeTerm = TypeVar("SomeTerm", bound=Term)
 
 
 def sharpened(terms: Terms, width: float) -> Terms:
-    """The terms with signs of dry friction smoothed over `width` rad/s (m/s), or less, where they were over more."""
+    """Limit the widths of the smoothed sign of dry friction to `width`, rad/s (m/s)."""
     return Terms(
         tuple(
             replace(term, width=width)
@@ -595,7 +731,7 @@ def sharpened(terms: Terms, width: float) -> Terms:
 
 
 def narrowed(term: SomeTerm, slowness: float) -> SomeTerm:
-    """The term with signs of friction smoothed over a share of their width, as of robots that are as much slower."""
+    """Multiply the width of a term's smoothed sign by `slowness`, for robots with slow joints."""
     inner = getattr(term, "of", None)
     if isinstance(inner, Term) and slowness != 1.0:
         return cast(SomeTerm, replace(cast(Any, term), of=narrowed(inner, slowness)))
@@ -606,33 +742,56 @@ def narrowed(term: SomeTerm, slowness: float) -> SomeTerm:
 
 
 def on_joints(term: TermOnJoints, joints: tuple[str, ...]) -> TermOnJoints:
-    """The term kept to named joints, () = all; raises UsageError for a term that has no joints to name."""
+    """Restrict a term to named joints, () = all.
+
+    Raises
+    ------
+    UsageError
+        If the term has no field `joints`.
+
+    """
     if "joints" not in getattr(term, "__dataclass_fields__", {}):
         raise UsageError(
-            "term-joints", found=f"term '{term.name}'", expected="a term that acts joint by joint"
+            "term-joints",
+            found=f"joints for term '{term.name}', which has no option joints",
+            expected="a term of single joints",
         )
     return replace(term, joints=joints)
 
 
 def joints_of(term: Term) -> tuple[str, ...]:
-    """Names of the joints that a term is kept to; () = all."""
+    """Names of the joints to which a term is restricted; () = all."""
     return tuple(getattr(term, "joints", ()))
 
 
 def named_joints(robot: RobotModel, joints: Sequence[int]) -> tuple[str, ...]:
-    """Names of joints for the field `joints` of a term: () where they are all."""
+    """Names of joints for the field `joints` of a term; () if they are all."""
     return () if len(joints) == robot.n else tuple(robot.joint_names[j] for j in joints)
 
 
 def joint_indices(robot: RobotModel, names: tuple[str, ...]) -> tuple[int, ...]:
-    """Indices of named joints in ascending order, all of them for no name; raises UsageError for an unknown one."""
+    """Indices of named joints in ascending order; all joints for no names.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    names : tuple of str
+        Names of joints.
+
+    Raises
+    ------
+    UsageError
+        If a joint is unknown.
+
+    """
     if not names:
         return tuple(range(robot.n))
     for name in names:
         if name not in robot.joint_names:
             raise UsageError(
                 "unknown-joint",
-                found=f"joint '{name}' of a term",
+                found=f"joint '{name}' in a term",
                 expected="one of " + ", ".join(robot.joint_names),
                 do=meant(name, robot.joint_names),
             )
@@ -640,29 +799,48 @@ def joint_indices(robot: RobotModel, names: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def proposal_by_joint(robot: RobotModel, term: Term, label: str, option: str, **more: Any) -> Proposal:
-    """A candidate that is chosen joint by joint.    term: on all joints.    more: further fields."""
+    """Proposal of an effect that is chosen per joint.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    term : Term
+        The term on all joints.
+    label, option : str
+        As in `Proposal`.
+    **more
+        Further fields of the proposal.
+
+    Returns
+    -------
+    Proposal
+
+    """
     fields: dict[str, Any] = {
-        "variants": (term,),
         "places": tuple(column.owner for column in term.columns(robot)),
         "build": lambda places: on_joints(term, named_joints(robot, places)),
     }
-    chosen = term.selection
-    return Proposal(label, chosen.role or Role.ROBOT, chosen.question, option=option, **(fields | more))
+    return proposal_of_robot(robot, term, label, option, **(fields | more))
 
 
 def by_joint(
     label: str, option: str = "", make: Callable[[LogFacts], Term | None] | None = None, **more: Any
 ) -> Callable[[type[Term], RobotModel, LogFacts], tuple[Proposal, ...]]:
-    """A term's `Selection.proposed`: itself, joint by joint.
+    """`Selection.proposed` of a term that is chosen per joint.
 
     Parameters
     ----------
     label, option : str
-        As of a `Proposal`; the option is the label unless it is given.
+        As in `Proposal`; the option is the label by default.
     make : callable, optional
-        The term on all joints for a log, None where it is not tried; the class without options otherwise.
+        Returns the term on all joints for a log, or None to leave it out; by default the class without options.
     **more
         Further fields of the proposal.
+
+    Returns
+    -------
+    callable
 
     """
 

@@ -1,8 +1,8 @@
-"""Torque that comes late: a second clock, a filter in a drive."""
+"""Delay of the torque relative to the motion: a second clock, or a filter in a drive."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,7 +23,7 @@ from dynid.terms.residual_tests import (
     Feature,
     FeatureGroup,
     FitAnalysis,
-    Held,
+    FittedEffect,
     Hypothesis,
     Remains,
     Rival,
@@ -43,14 +43,16 @@ from dynid.terms.term import (
     proposal_of_robot,
 )
 
-# Secants over less of a sample are rounding.
+# Samples: shortest delay over which a secant is accurate; the derivative is used below.
 LEAST_STEPS = 1e-3
-# Samples of a log by which torque may be late: clocks of one bus agree to one, and five bend every parameter.
+# Samples of the log: a lag above the first is reported, since clocks of one bus agree to one sample; above the second
+# the model is doubted, since all parameters are biased.
 WARN_SAMPLES, DOUBT_SAMPLES = 1.0, 5.0
-# Long lags are searched up to so many seconds either way, in so many steps, where the plain model misses more than this
-# share of the torque; where the mean square error falls by this factor it is worth a proof. Joints' own lags may differ
-# by this share of the lag.
-LONGEST, SHIFTS, POOR, DECISIVE, LIKE = 0.5, 60, 0.05, 2.0, 0.1
+# Search for long lags: largest shift in s, number of shifts in each direction, relative error of the plain model above
+# which it is made, and factor by which the mean square error has to fall.
+LONGEST, SHIFTS, POOR, DECISIVE = 0.5, 60, 0.05, 2.0
+# Share of a long lag by which the lags of single joints may differ from it.
+LIKE = 0.1
 LATE_TORQUE = FeatureGroup(
     "late-torque",
     "residual against the torque's change in time",
@@ -60,74 +62,73 @@ LATE_TORQUE = FeatureGroup(
 
 
 def _late_torque(remains: Remains, joint: int) -> tuple[Feature, ...]:
-    """Torque that is late by d leaves -d dtau/dt.
+    """Torque that is late by d leaves the residual -d dtau/dt.
 
-    At reversals friction that builds up on the way does, too; away from them only torque that is late itself.
+    At reversals, friction that builds up over a distance leaves a similar residual; away from them only a delay does.
     """
     column, x = -remains.slope[:, [joint]], remains.slope[:, joint]
     title = f"change of the predicted torque, {remains.unit(joint)}/s"
     delay = (
-        'a filter or a clock of its drive: align its channels, or add { term = "torque_delay", each = true }'
+        'a filter or clock of its drive: align its channels, or add { term = "torque_delay", each = true }'
     )
+    friction = 'friction that builds up over a distance: try { term = "friction" }'
 
-    def words(seconds: Float, std: Float, turns: bool = False) -> Words:
-        late = float(seconds[0])
-        way, order = ("late", "after") if late > 0 else ("early", "before")
+    def words(seconds: Float, std: Float, reversals: bool = False) -> Words:
+        lag = float(seconds[0])
+        timing, order = ("late", "after") if lag > 0 else ("early", "before")
         return Words(
-            f"torque reverses {order} velocity" if turns else f"torque is {way}",
-            f"By {1e3 * abs(late):.2g} +- {2e3 * float(std[0]):.1g} ms relative to the motion. This explains "
+            f"torque reverses {order} velocity" if reversals else f"torque is {timing}",
+            f"By {1e3 * abs(lag):.2g} +- {2e3 * float(std[0]):.1g} ms relative to the motion. This explains "
             "{figures}.",
-            f'Friction that builds up on the way: try {{ term = "friction" }}; or {delay}.'
-            if turns
-            else f"{delay[0].upper()}{delay[1:]}.",
-            f"torque that is {way}",
-            f"other friction that builds up on the way; or {delay}." if turns else "",
+            f"Possible causes: {friction}; or {delay}." if reversals else f"Possible cause: {delay}.",
+            f"{timing} torque",
+            f"another friction that builds up over a distance; or {delay}." if reversals else "",
         )
 
     away = np.where(remains.reverses[:, [joint]], 0.0, column)
     clear = Feature(away, words, x, title)
-    return (Feature(column, partial(words, turns=True), x, title, clear=clear),)
+    return (Feature(column, partial(words, reversals=True), x, title, clear=clear),)
 
 
-def _lag_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
-    """Over one sample of the log, over five 95 % interval included it is doubted."""
-    # A long lag is no small change of the torque, which is all that the residuals of a fit can show.
+def _lag_notices(fit: FitAnalysis) -> Iterator[Hypothesis]:
+    """Notice about a lag above one sample of the log; above five, 95 % interval included, a doubt."""
+    # Residuals show a lag to first order only, so long lags are searched by shifting the torque.
     long = find_long_lag(fit)
     if abs(long) * fit.source_rate > DOUBT_SAMPLES:
-        yield lag_notice(long, 0.5 / fit.rate, fit.source_rate, " on every joint")
+        yield _lag_notice(long, 0.5 / fit.rate, fit.source_rate, " on every joint")
         return
     delay = proven_delay(fit)
     if delay is None or abs(delay.factor) * fit.source_rate <= WARN_SAMPLES:
         return
-    yield lag_notice(delay.factor, 2.0 * delay.std, fit.source_rate, " on every joint")
+    yield _lag_notice(delay.factor, 2.0 * delay.std, fit.source_rate, " on every joint")
 
 
-def _delay_notices(term: TorqueDelay, held: Held) -> Iterator[Finding | Hypothesis]:
-    """Over one sample of the log, 95 % interval included; of all joints together over five it is doubted.
+def _delay_notices(term: TorqueDelay, effect: FittedEffect) -> Iterator[Finding | Hypothesis]:
+    """Notices about delays above one sample of the log, 95 % interval included; of all joints above five, a doubt.
 
-    Joints that are late alike are named together.
+    Joints with about the same delay are named together.
     """
     late: list[_Late] = []
-    for column in term.columns(held.robot):
-        value, half = held.sizes.get(column.name, (0.0, 0.0))
-        if (abs(value) - half) * held.rate <= WARN_SAMPLES:
+    for column in term.columns(effect.robot):
+        value, half = effect.sizes.get(column.name, (0.0, 0.0))
+        if (abs(value) - half) * effect.rate <= WARN_SAMPLES:
             continue
-        # Soft friction delays the reversals alone; a lag is there between them, too.
-        joints = range(held.robot.n) if column.of is Of.ROBOT else (column.owner,)
-        if not held.shows_later(value, joints):
+        # Soft friction delays only reversals; a lag also exists between them.
+        joints = range(effect.robot.n) if column.of is Of.ROBOT else (column.owner,)
+        if not effect.shows_later(value, joints):
             continue
         if column.of is Of.ROBOT:
-            yield lag_notice(value, half, held.rate, "; the model contains it")
+            yield _lag_notice(value, half, effect.rate, "; the model contains it")
             continue
-        late.append(_Late(held.robot.joint_names[column.owner], value, half))
-    for group in _alike(late, WARN_SAMPLES / held.rate):
-        yield _joints_notice(group, held)
+        late.append(_Late(effect.robot.joint_names[column.owner], value, half))
+    for group in _alike(late, WARN_SAMPLES / effect.rate):
+        yield _joints_notice(group, effect)
 
 
 def _delay_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-    """One delay of all joints, and one of each joint by itself.
+    """One delay of all joints, and one delay per joint.
 
-    Joints that are late together are so by about the same time; friction that is missing looks late by any time.
+    With a common clock the delays of all joints are about equal; missing friction looks like unequal delays.
     """
     together = log.found.get("delay", 0.0)
     alone = {f"delay{j + 1}": together + log.found.get(f"delay{j + 1}", 0.0) for j in range(robot.n)}
@@ -157,12 +158,22 @@ def _delay_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[P
 
 @dataclass(frozen=True)
 class TorqueDelay(NominalTerm):
-    """Torque that is logged late by `delay` seconds: tau(t - delay) = tau - delay dtau/dt, tau of a nominal model.
+    """Torque that is logged late by `delay` seconds: tau(t - delay) = tau - delay dtau/dt, with tau of a nominal model.
 
-    Holds while the delay is short against the motion, or near a delay a that is known roughly, with the secant
-    tau(t - delay) = tau + delay (tau(t - a) - tau) / a.
-    inertia, drives: the nominal model, see Nominal.    each: whether every joint has a delay of its own.
-    joints: names of the joints that are late; empty = all.    about: s, a of every parameter; empty = 0.
+    This is valid for delays that are short compared with the motion, or near an approximately known delay a, with the
+    secant tau(t - delay) = tau + delay (tau(t - a) - tau) / a.
+
+    Attributes
+    ----------
+    inertia, drives : tuple of float
+        Nominal model, see `Nominal`.
+    each : bool
+        Whether every joint has its own delay.
+    joints : tuple of str
+        Joints with delayed torque; () = all.
+    about : tuple of float, s
+        a of every parameter; () = 0.
+
     """
 
     inertia: tuple[float, ...] = ()
@@ -184,39 +195,35 @@ class TorqueDelay(NominalTerm):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not np.isfinite(self.about).all():
-            raise UsageError("delay-about", found=f"about = {list(self.about)}", expected="finite seconds")
+            raise UsageError("delay-about", found=f"about = {list(self.about)}", expected="finite times in s")
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """The delay, or one a joint."""
+        """The delay, or one per joint."""
         if self.each:
-            late = joint_indices(robot, self.joints)
-            return tuple(Column(f"delay{j + 1}", "s", self.name, j, prior=0.0) for j in late)
+            acting = joint_indices(robot, self.joints)
+            return tuple(Column(f"delay{j + 1}", "s", self.name, j, prior=0.0) for j in acting)
         return (Column("delay", "s", self.name, 0, prior=0.0, of=Of.ROBOT),)
 
-    def near(self, robot: RobotModel, found: Mapping[str, float]) -> TorqueDelay:
-        """The same about delays by name, s; 0 for those that are not named."""
-        return replace(self, about=tuple(found.get(column.name, 0.0) for column in self.columns(robot)))
-
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
-        """What a second of delay changes of the nominal torque: minus its slope, or a secant."""
+        """Change of the nominal torque per second of delay: minus its derivative, or a secant."""
         torque = self.nominal.torque(robot, samples)
         acting = joint_indices(robot, self.joints)
         groups = [(j,) for j in acting] if self.each else [acting]
         if len(self.about) not in (0, len(groups)):
             raise UsageError(
                 "delay-about",
-                found=f"{len(self.about)} delays to be about",
+                found=f"{len(self.about)} delays in about",
                 expected=f"{len(groups)} or none",
             )
-        found = []
+        lines = []
         for group, about in zip(groups, self.about or (0.0,) * len(groups), strict=True):
-            own = torque * np.isin(np.arange(robot.n), group)
+            delayed = torque * np.isin(np.arange(robot.n), group)
             steps = about * samples.rate
             if abs(steps) < LEAST_STEPS:
-                found.append(-slope(own, samples.rate))
+                lines.append(-slope(delayed, samples.rate))
             else:
-                found.append((earlier(own, steps) - own) / about)
-        return tuple(found)
+                lines.append((shifted(delayed, steps) - delayed) / about)
+        return tuple(lines)
 
 
 @dataclass(frozen=True)
@@ -229,32 +236,32 @@ class _Late:
 
 
 def _alike(late: Sequence[_Late], width: float) -> list[list[_Late]]:
-    """Joints in groups whose delays, s, lie within a width."""
+    """Group joints whose delays, s, are within a width."""
     groups: list[list[_Late]] = []
-    for one in sorted(late, key=lambda one: one.value):
-        if groups and one.value - groups[-1][0].value <= width:
-            groups[-1].append(one)
+    for lag in sorted(late, key=lambda lag: lag.value):
+        if groups and lag.value - groups[-1][0].value <= width:
+            groups[-1].append(lag)
         else:
-            groups.append([one])
+            groups.append([lag])
     return groups
 
 
-def _joints_notice(group: Sequence[_Late], held: Held) -> Finding:
-    # One clock makes most joints late alike; soft friction may hide it on the others.
-    names = [one for one in held.robot.joint_names if any(one == late.joint for late in group)]
-    value, half = float(np.mean([one.value for one in group])), max(one.half for one in group)
-    where = f"{lag_in_words(value, half, held.rate)} on {', '.join(map(repr, names))}"
+def _joints_notice(group: Sequence[_Late], effect: FittedEffect) -> Finding:
+    # A common clock delays all joints, but soft friction may hide it on some: a majority is enough.
+    names = [name for name in effect.robot.joint_names if any(name == lag.joint for lag in group)]
+    value, half = float(np.mean([lag.value for lag in group])), max(lag.half for lag in group)
+    where = f"{lag_in_words(value, half, effect.rate)} on {', '.join(map(repr, names))}"
     if len(group) == 1:
         do = "align this joint's effort in time (its drive's filter, another bus)"
-    elif 2 * len(group) > held.robot.n:
-        do = "align the effort channel in time (receive time against header time, filter of the drives)"
+    elif 2 * len(group) > effect.robot.n:
+        do = "align the effort channel in time (receive time versus header time, filter of the drives)"
     else:
         do = "align their efforts in time (filters of their drives, another bus)"
     return Finding(Level.WARNING, "torque-lag", f"{where}; the model contains it: {do}")
 
 
-def earlier(values: Float, samples: float) -> Float:
-    """Values (T, n) some samples before, by cubic splines; the ends stay what they are beyond them."""
+def shifted(values: Float, samples: float) -> Float:
+    """Values (T, n) delayed by some samples, by cubic splines; constant beyond the ends."""
     from scipy.interpolate import CubicSpline
 
     if len(values) < 2:
@@ -263,20 +270,32 @@ def earlier(values: Float, samples: float) -> Float:
     return np.asarray(CubicSpline(at, values)(np.clip(at - samples, 0.0, at[-1])))
 
 
-def lag_notice(seconds: float, half: float, rate: float, where: str) -> Hypothesis:
-    """A lag of all joints with its 95 % half width, s; over five samples of the log, interval included, it is doubted.
+def _lag_notice(seconds: float, half: float, rate: float, suffix: str) -> Hypothesis:
+    """Notice about a lag of all joints; above five samples of the log, 95 % interval included, it is a doubt.
 
-    where: put behind its size.
+    Parameters
+    ----------
+    seconds, half : float, s
+        Lag and half width of its 95 % interval.
+    rate : float, Hz
+        Sampling rate of the log.
+    suffix : str
+        Text after the size.
+
+    Returns
+    -------
+    Hypothesis
+
     """
     doubted = (abs(seconds) - half) * rate > DOUBT_SAMPLES
     return Hypothesis(
         Finding(
             Level.DOUBT if doubted else Level.WARNING,
             "torque-lag",
-            lag_in_words(seconds, half, rate) + where,
-            advice="align the effort channel in time (receive time against header time, filter of the drive)",
+            lag_in_words(seconds, half, rate) + suffix,
+            advice="align the effort channel in time (receive time versus header time, filter of the drive)",
         ),
-        "motion and torque on one clock",
+        "motion and torque on the same clock",
         declared=Declared(seconds=seconds) if doubted else None,
         lesser=Level.WARNING,
         rivals=(Rival.FRICTION,),
@@ -284,48 +303,47 @@ def lag_notice(seconds: float, half: float, rate: float, where: str) -> Hypothes
 
 
 def lag_in_words(seconds: float, half: float, source_rate: float) -> str:
-    """A lag with its 95 % half width, s, in time and in samples of the log."""
-    late = "lags behind the motion" if seconds > 0 else "runs ahead of the motion"
+    """Text about a lag and the half width of its 95 % interval, s, in milliseconds and samples of the log."""
+    direction = "lags behind the motion" if seconds > 0 else "runs ahead of the motion"
     size = abs(seconds)
     samples = f"{1e3 * size:.2g} +- {1e3 * half:.1g} ms ({size * source_rate:.2g} samples)"
-    return f"torque that {late} by about {samples}"
+    return f"torque that {direction} by about {samples}"
 
 
 def find_delay(fit: FitAnalysis) -> AlikeTest | None:
-    """The delay, s, that explains most of the residuals, to first order; None where the model holds it already.
+    """Estimate the delay, s, of all joints from the residuals, to first order; None if the model already contains it.
 
-    Torque that is late by d leaves the residual -d dtau/dt; the slope of the predicted torque is tested on what the
-    model leaves, since friction and inertia take up part of it.
+    Torque that is late by d leaves the residual -d dtau/dt. The test accounts for the part of it that friction and
+    inertia explain.
     """
     return fit.test_alike(-fit.remains.slope.T)
 
 
 def proven_delay(fit: FitAnalysis) -> AlikeTest | None:
-    """The delay that all samples show where those between reversals do not deny it, or that these alone show.
+    """Estimate the delay of all joints from all samples, or from those between reversals, if the latter confirm it.
 
-    Friction that gives way softly, as MuJoCo's does, turns over while the joint still creeps: torque looks early by
-    milliseconds on all joints alike, or hides as much of a delay. Between reversals a delay lets the plain model,
-    fitted anew, miss less, and such friction does not. What a fit to all samples leaves there is no measure of a
-    delay's size: friction and inertia have taken up most of it.
+    Soft friction, such as that of MuJoCo, reverses while the joint still creeps. Then torque looks early by
+    milliseconds on all joints, or a delay of that size is hidden. Between reversals, a correct delay reduces the error
+    of the plain model when it is fitted again, and soft friction does not. The size of a delay cannot be read from the
+    residuals of a fit to all samples between reversals, since friction and inertia explain most of it.
     """
+    every = range(fit.robot.n)
     whole = find_delay(fit)
-    if whole is not None and whole.believable and fit.shows_later(whole.factor, range(fit.robot.n)):
+    if whole is not None and whole.believable and fit.shows_later(whole.factor, every):
         return whole
     away = fit.test_alike(np.where(fit.remains.reverses, 0.0, -fit.remains.slope).T)
-    if away is None or not away.believable or not fit.shows_later(away.factor, range(fit.robot.n)):
-        return None
-    return away
+    return away if away is not None and away.believable and fit.shows_later(away.factor, every) else None
 
 
 def find_long_lag(fit: FitAnalysis) -> float:
-    """The shift of the torque, s, with which the plain model fits all joints decisively better; 0 for none.
+    """Find the shift of the torque, s, with which the plain model fits all joints much better; 0 = none.
 
-    One clock makes joints late alike: most of them have to fit best, each by itself, with about that shift. Torque of a
-    contact that the model lacks, shifted by some quarter of the motion's period, looks a little more like motion, too.
+    A common clock delays all joints equally, so most joints have to fit best with about that shift, each by itself.
+    Otherwise the torque of a missing contact, shifted by about a quarter of the motion's period, could look like a lag.
     """
-    # What the model holds of delays may hide a lag that is longer than they can be: the plain model is asked.
-    now = fit.misfit_by_shift(np.zeros(1)) if fit.enough else None
-    if now is None or np.sqrt(now.sum()) < POOR:
+    # The plain model is used because delays in the fitted model may hide a longer lag.
+    unshifted = fit.misfit_by_shift(np.zeros(1)) if fit.enough else None
+    if unshifted is None or np.sqrt(unshifted.sum()) < POOR:
         return 0.0
     reach = round(LONGEST * fit.rate)
     shifts = np.arange(-reach, reach + 1, max(1, reach // SHIFTS)) / fit.rate
@@ -334,8 +352,8 @@ def find_long_lag(fit: FitAnalysis) -> float:
         return 0.0
     errors = by_joint.sum(axis=1)
     best = int(np.argmin(errors))
-    if not 0 < best < len(shifts) - 1 or now.sum() <= DECISIVE * errors[best]:
+    if not 0 < best < len(shifts) - 1 or unshifted.sum() <= DECISIVE * errors[best]:
         return 0.0
-    own = shifts[by_joint[:, list(fit.joints)].argmin(axis=0)]
-    near = np.abs(own - shifts[best]) <= max(1.01 * (shifts[1] - shifts[0]), LIKE * abs(shifts[best]))
+    joint_lags = shifts[by_joint[:, list(fit.joints)].argmin(axis=0)]
+    near = np.abs(joint_lags - shifts[best]) <= max(1.01 * (shifts[1] - shifts[0]), LIKE * abs(shifts[best]))
     return float(shifts[best]) if near.mean() > 0.5 else 0.0

@@ -1,4 +1,7 @@
-"""Effects at the motors of coupled transmissions, mapped to the joints: tau = J' tau_motor, J = d theta_m / dq."""
+"""Effects at the motors of coupled transmissions, mapped to the joints: tau = J' tau_motor, J = d theta_m / dq.
+
+Also friction and inertia of one joint that act on another through shared gears.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,8 @@ from dynid.terms.exports import (
     Role,
     Side,
     Traits,
+    empty_panels,
+    mapped_panels,
     panels_of,
 )
 from dynid.terms.friction import WIDTH, Coulomb, Viscous, direction
@@ -36,7 +41,6 @@ from dynid.terms.term import (
     Proposal,
     Selection,
     Term,
-    empty_panels,
     joint_indices,
     joints_of,
     proposal_by_joint,
@@ -47,18 +51,26 @@ MOTORS = Question("motors")
 
 
 def _rotor_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-    """At motors that move several joints."""
+    """One proposal for each motor that moves several joints."""
     motors = () if log.both_sides else shared_motors(robot)
-    return tuple(at_motor(robot, MotorInertia(joints=(robot.joint_names[i],)), i) for i in motors)
+    return tuple(motor_proposal(robot, MotorInertia(joints=(robot.joint_names[i],)), i) for i in motors)
 
 
 @dataclass(frozen=True)
 class MotorInertia(Term):
-    """Rotor inertia, one parameter a motor: tau = J' I_m d^2 theta_m / dt^2, I_m in kg m^2 on the motor's side.
+    """Rotor inertia, one parameter per motor: tau = J' I_m d^2 theta_m / dt^2, I_m in kg m^2 on the motor's side.
 
-    With a constant N this is N' I_m N ddq: where N is not diagonal a rotor loads several joints and couples them.
-    joints: names of the joints whose motors have one; empty = all.
-    Source: Nini et al. 2024 eq. 24 with K_r = N'; K_r^2 I_m as printed holds for a diagonal N alone.
+    With a constant transmission N this is N' I_m N ddq; if N is not diagonal, a rotor couples several joints.
+
+    Attributes
+    ----------
+    joints : tuple of str
+        Joints whose motors have a rotor; () = all.
+
+    References
+    ----------
+    Nini et al. 2024, eq. 24 with K_r = N'; K_r^2 I_m as printed is only valid for a diagonal N.
+
     """
 
     joints: tuple[str, ...] = ()
@@ -67,7 +79,7 @@ class MotorInertia(Term):
     selection = Selection(Role.ROBOT, MOTORS, _rotor_proposals)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """One column a motor."""
+        """One column per motor."""
         return tuple(
             Column(
                 f"Im{i + 1}",
@@ -82,12 +94,12 @@ class MotorInertia(Term):
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The motors' accelerations on the joints that they move."""
+        """Accelerations of the motors, mapped to the joints."""
         acceleration = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[2]
-        return from_motors(robot, samples, self._at_motors(robot, samples, acceleration, wanted))
+        return motors_to_joints(robot, samples, self._motor_panels(robot, samples, acceleration, wanted))
 
-    def _at_motors(self, robot: RobotModel, samples: Samples, lines: Float, wanted: Bool) -> Panels:
-        # A line (T, m) of every wanted motor.
+    def _motor_panels(self, robot: RobotModel, samples: Samples, lines: Float, wanted: Bool) -> Panels:
+        # One line of lines (T, m) per wanted motor.
         acting = enumerate(joint_indices(robot, self.joints))
         return panels_of(robot, samples, {i: ([k], lines[None, :, i]) for k, i in acting if wanted[k]})
 
@@ -95,27 +107,29 @@ class MotorInertia(Term):
 @forms.momentum_form.register(MotorInertia)
 def _(term: MotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Panels, Panels]:
     """P = J' dtheta_m, R = -(dJ/dt)' dtheta_m, which is zero without linkages."""
-    own = term._at_motors(
-        robot, samples, robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1], wanted
-    )
-    P = from_motors(robot, samples, own)
+    speed = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1]
+    motor_panels = term._motor_panels(robot, samples, speed, wanted)
+    P = motors_to_joints(robot, samples, motor_panels)
     if not robot.drive.linkages:
         return P, empty_panels(robot, samples)
-    R = through(robot, own, -robot.drive.linkage_bends(samples.q) * samples.dq)
+    R = _scaled(
+        mapped_panels(motor_panels, robot.drive.transmission),
+        -robot.drive.linkage_bends(samples.q) * samples.dq,
+    )
     return P, R
 
 
 @forms.energy_form.register(MotorInertia)
 def _(term: MotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
-    """Kinetic energy h = dtheta_m^2 / 2; nothing is lost."""
+    """Kinetic energy h = dtheta_m^2 / 2; no torque does work."""
     speed = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)[1]
-    own = speed.T[list(joint_indices(robot, term.joints))]
-    return np.ascontiguousarray(0.5 * own[wanted] ** 2), empty_panels(robot, samples)
+    motor_speed = speed.T[list(joint_indices(robot, term.joints))]
+    return np.ascontiguousarray(0.5 * motor_speed[wanted] ** 2), empty_panels(robot, samples)
 
 
 @forms.exported_parts.register(MotorInertia)
 def _(term: MotorInertia, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """One line a motor; None through linkages."""
+    """One part per motor; None if there are linkages."""
     N = robot.drive.transmission
     if robot.drive.linkages:
         return None
@@ -126,26 +140,34 @@ def _(term: MotorInertia, robot: RobotModel, theta: Float) -> tuple[Part, ...] |
 
 
 def _friction_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-    """Viscous and Coulomb friction of motors that move several joints, felt by all of these."""
-    found = []
+    """Viscous and Coulomb friction of each motor that moves several joints."""
+    candidates = []
     for i in () if log.both_sides else shared_motors(robot):
-        own = (robot.joint_names[i],)
+        joints = (robot.joint_names[i],)
         ratio = float(np.abs(robot.drive.transmission[i]).max()) * log.slowness
-        for term in (Viscous(joints=own), Coulomb(WIDTH * ratio, joints=own)):
-            found.append(at_motor(robot, OnMotor(term), i))
-    return tuple(found)
+        for term in (Viscous(joints=joints), Coulomb(WIDTH * ratio, joints=joints)):
+            candidates.append(motor_proposal(robot, OnMotor(term), i))
+    return tuple(candidates)
 
 
 @dataclass(frozen=True)
 class OnMotor(ShapedTerm):
-    """Any effect of single joints, at the motors instead: evaluated at theta_m and mapped with tau = J' tau_motor.
+    """An effect of single joints, at the motors instead: evaluated at theta_m and mapped with tau = J' tau_motor.
 
-    of: a term whose torque on a joint depends on that joint's own motion alone, such as friction. It sees the
-        motors' position, velocity, acceleration and torque in place of the joints', so widths and velocities
-        among its options are the motor's; its shapes may be estimated.
-    Its parameters get an m before their number, fvm3 for fv3, and units of a turning motor. Where N is diagonal
-    and the effect linear in velocity (or in its sign), motor and joint side are the same model.
-    Source: Nini et al. 2024, columns n_j f(n_j . dq) with n_j' row j of N.
+    Its parameters have an m before their number, fvm3 for fv3, and the units of a turning motor. If N is diagonal and
+    the effect is linear in velocity (or in its sign), the models at the motor and at the joint are the same.
+
+    Attributes
+    ----------
+    of : Term
+        A term whose torque on a joint depends only on the motion of this joint, such as friction. It receives the
+        motors' position, velocity, acceleration and torque, so widths and velocities among its options are those of
+        the motor. Its shapes may be estimated.
+
+    References
+    ----------
+    Nini et al. 2024, columns n_j f(n_j . dq) with n_j' row j of N.
+
     """
 
     of: Term
@@ -162,8 +184,8 @@ class OnMotor(ShapedTerm):
         object.__setattr__(self, "joints", joints_of(self.of))
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """The term's columns; a prior at the joint says nothing about a motor of another ratio."""
-        turning = replace_units(self.of, robot)
+        """Columns of the inner term; without priors if the gear ratio is not 1."""
+        turning = motor_units(self.of, robot)
         return tuple(
             replace(
                 column,
@@ -177,8 +199,9 @@ class OnMotor(ShapedTerm):
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The term's lines at the motors, on the joints that they move."""
-        return from_motors(robot, samples, self.of.torque_regressor(robot, at_motors(robot, samples), wanted))
+        """Regressor of the inner term for the motors' motion, mapped to the joints."""
+        inner = self.of.torque_regressor(robot, at_motors(robot, samples), wanted)
+        return motors_to_joints(robot, samples, inner)
 
     def _prior(self, robot: RobotModel, column: Column) -> float:
         same = np.zeros(robot.n)
@@ -189,13 +212,13 @@ class OnMotor(ShapedTerm):
 
 @forms.without_memory.register(OnMotor)
 def _(term: OnMotor) -> OnMotor:
-    """That of the term, at the motors."""
+    """The inner term without memory, at the motors."""
     return replace(term, of=forms.without_memory(term.of))
 
 
 @forms.within_extent.register(OnMotor)
 def _(term: OnMotor, robot: RobotModel, extent: Extent) -> OnMotor:
-    """The term with the speeds and positions that the motors can have had, where no linkage is between."""
+    """The inner term with bounds on the motors' speeds and positions; unchanged if there are linkages."""
     if robot.drive.linkages:
         return term
     N = robot.drive.transmission
@@ -209,39 +232,53 @@ def _(term: OnMotor, robot: RobotModel, extent: Extent) -> OnMotor:
 
 @followed.register(OnMotor)
 def _(term: OnMotor, robot: RobotModel, samples: Samples) -> tuple[Samples, Float]:
-    """The motors' motion; a motor's unit is its largest ratio of a joint's."""
+    """Motion of the motors; one unit of a motor is its largest gear ratio in units of a joint."""
     return at_motors(robot, forms.seen_by(term, samples)), np.abs(robot.drive.transmission).max(axis=1)
 
 
 @forms.known_torque.register(OnMotor)
 def _(term: OnMotor, robot: RobotModel, samples: Samples) -> Float | None:
-    """The term's known torque at the motors, mapped."""
+    """Known torque of the inner term, mapped to the joints."""
     known = forms.known_torque(term.of, robot, at_motors(robot, samples))
     return None if known is None else robot.drive.joint_torque(samples.q, known)
 
 
 @forms.exported_parts.register(OnMotor)
 def _(term: OnMotor, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """The term's lines and springs at the motors; None for a term that is more, and through linkages."""
-    own = forms.exported_parts(term.of, robot, theta)
-    if robot.drive.linkages or own is None:
+    """Joint parts and springs of the inner term, mapped; None for terms with other parts, and if there are linkages."""
+    parts = forms.exported_parts(term.of, robot, theta)
+    if robot.drive.linkages or parts is None:
         return None
     N = robot.drive.transmission
-    lines = [one for one in own if isinstance(one, OnJoint)]
+    lines = [part for part in parts if isinstance(part, OnJoint)]
     springs = [
-        replace(one, term=term.name, weights=one.weights @ N) for one in own if isinstance(one, JointSpring)
+        replace(part, term=term.name, weights=part.weights @ N)
+        for part in parts
+        if isinstance(part, JointSpring)
     ]
-    left = [one for one in own if isinstance(one, LeftOut)]
-    if len(lines) + len(springs) + len(left) < len(own):
+    left = [part for part in parts if isinstance(part, LeftOut)]
+    if len(lines) + len(springs) + len(left) < len(parts):
         return None
     mixed = (Mixed(term.name, x.value, x.basis, N[x.joint], N[x.joint], x.width) for x in lines)
     return (*mixed, *springs, *left)
 
 
 def placed_at(term: Term, motors: bool, ratio: float = 1.0) -> Term:
-    """The term at the motors or at the joints, where it may sit at either; else as it is.
+    """Move a term to the motors or to the joints, if its traits allow both.
 
-    ratio: of motor to joint velocity, by which the width of a smoothed sign is turned.
+    Parameters
+    ----------
+    term : Term
+        The term.
+    motors : bool
+        Whether it is to be at the motors.
+    ratio : float
+        Motor velocity over joint velocity, by which the width of a smoothed sign is converted.
+
+    Returns
+    -------
+    Term
+
     """
     inner = term.of if isinstance(term, OnMotor) else term
     if not inner.traits.either_side or isinstance(term, OnMotor) == motors:
@@ -253,63 +290,54 @@ def placed_at(term: Term, motors: bool, ratio: float = 1.0) -> Term:
 
 
 def shared_motors(robot: RobotModel) -> tuple[int, ...]:
-    """Motors that move with several joints; none where linkages stand between, whose effects no export holds."""
+    """Indices of motors that move several joints; none if there are linkages, which exports cannot express."""
     if robot.drive.linkages:
         return ()
     N = robot.drive.transmission
     return tuple(i for i in range(robot.n) if np.count_nonzero(N[i]) > 1)
 
 
-def at_motor(robot: RobotModel, term: Term, motor: int) -> Proposal:
-    """An effect of one motor; all effects of a motor are chosen together."""
+def motor_proposal(robot: RobotModel, term: Term, motor: int) -> Proposal:
+    """Proposal of an effect at one motor; all effects of a motor are chosen together."""
     places = (motor,) * len(term.columns(robot))
     option = "friction and rotor on {joints}"
     return proposal_of_robot(robot, term, "motor", option, places=places)
 
 
-def replace_units(term: Term, robot: RobotModel) -> tuple[str, ...]:
-    """Units of a term's columns as if every joint turned: motors do."""
+def motor_units(term: Term, robot: RobotModel) -> tuple[str, ...]:
+    """Units of a term's columns at turning motors."""
     turning = getattr(term, "unit_revolute", None)
     return tuple(turning or column.unit for column in term.columns(robot))
 
 
 def moving_joints(robot: RobotModel, *motors: int) -> tuple[int, ...]:
-    """Joints whose motion turns some motors."""
+    """Indices of joints whose motion turns at least one of some motors."""
     return tuple(np.flatnonzero(np.any(robot.drive.transmission[list(motors)] != 0, axis=0)).tolist())
 
 
 def at_motors(robot: RobotModel, samples: Samples) -> Samples:
-    """The same samples with the motors' motion and torque in place of the joints'."""
+    """Samples with motion and torque of the motors in place of those of the joints."""
     theta, dtheta, ddtheta = robot.drive.motor_motion(samples.q, samples.dq, samples.ddq)
     tau = robot.drive.motor_torque(samples.q, samples.tau)
     past = None if samples.past is None else samples.past.of_motors
     return replace(samples, q=theta, dq=dtheta, ddq=ddtheta, tau=tau, past=past)
 
 
-def from_motors(robot: RobotModel, samples: Samples, own: Panels) -> Panels:
-    """Panels by motor, mapped to panels by joint with J'."""
-    return through(robot, own, robot.drive.linkage_slopes(samples.q) if robot.drive.linkages else None)
+def motors_to_joints(robot: RobotModel, samples: Samples, motor_panels: Panels) -> Panels:
+    """Map panels of the motors to the joints with J'."""
+    panels = mapped_panels(motor_panels, robot.drive.transmission)
+    return _scaled(panels, robot.drive.linkage_slopes(samples.q)) if robot.drive.linkages else panels
 
 
-def through(robot: RobotModel, own: Panels, slopes: Float | None) -> Panels:
-    """Panels by motor, mapped to panels by joint with N' and then slopes (T, n); None = ones."""
-    N, T = robot.drive.transmission, own.values[0].shape[1]
-    columns, values = [], []
-    for joint in range(robot.n):
-        motors = np.flatnonzero(N[:, joint])
-        union = np.unique(np.concatenate([own.columns[i] for i in motors]))
-        total = np.zeros((len(union), T))
-        for i in motors:
-            total[np.searchsorted(union, own.columns[i])] += N[i, joint] * own.values[i]
-        columns.append(union)
-        values.append(total if slopes is None else total * slopes[:, joint])
-    return Panels(columns=tuple(columns), values=tuple(values))
+def _scaled(panels: Panels, factors: Float) -> Panels:
+    # Each joint's lines times its factors (T, n).
+    return Panels(panels.columns, tuple(lines * factors[:, j] for j, lines in enumerate(panels.values)))
 
 
-# Joints whose drives share gears: motion of one shows as friction and inertia in the torque of another.
+# Joints whose drives share gears: friction and inertia of one act on another.
 
-_KINDS = ("fv", "fc", "Ia")
-# Of each kind, by whether the joint slides and whether the other one does.
+_SYMBOLS = ("fv", "fc", "Ia")
+# Units of the three parameters, by whether the joint is prismatic and whether the other one is.
 _UNITS = {
     (False, False): ("N m s/rad", "N m", "kg m^2"),
     (True, True): ("N s/m", "N", "kg"),
@@ -319,7 +347,7 @@ _UNITS = {
 
 
 def _coupling_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-    """Pair by pair of neighbours, where the equations do not hold the motors apart."""
+    """Pairs of neighbouring joints; none if motors and links have separate equations."""
     if log.both_sides:
         return ()
     width = WIDTH * log.slowness
@@ -327,10 +355,10 @@ def _coupling_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tupl
     pairs = term.pairs(robot)
 
     def build(places: tuple[int, ...]) -> Term:
-        own, names = [pairs[i] for i in places], robot.joint_names
-        return JointCoupling(tuple(names[j] for j, _ in own), tuple(names[k] for _, k in own), width)
+        chosen, names = [pairs[i] for i in places], robot.joint_names
+        return JointCoupling(tuple(names[j] for j, _ in chosen), tuple(names[k] for _, k in chosen), width)
 
-    places = tuple(np.repeat(np.arange(len(pairs)), len(_KINDS)).tolist())
+    places = tuple(np.repeat(np.arange(len(pairs)), len(_SYMBOLS)).tolist())
     return (
         proposal_by_joint(robot, term, "coupling", "{count} coupled pair{s}", build=build, places=places),
     )
@@ -340,10 +368,20 @@ def _coupling_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tupl
 class JointCoupling(Term):
     """Torque on joint j from the motion of joint k: fv_jk dq_k + fc_jk s(dq_k) + Ia_jk ddq_k, s = tanh(dq / width).
 
-    For wrists whose motors drive each other's gears when the robot file does not describe the transmission.
-    joints, others: names of j and k, pair by pair; both empty = every joint and its neighbours.
-    width: rad/s (m/s), 0 = plain sign.
-    Raises UsageError for lists of unlike length, an unknown joint or a joint paired with itself.
+    For wrists whose motors drive each other's gears if the robot file has no transmission.
+
+    Attributes
+    ----------
+    joints, others : tuple of str
+        Names of j and k of each pair; both () = every joint with each of its neighbours.
+    width : float, rad/s (m/s)
+        Width of the smoothed sign; 0 = no smoothing.
+
+    Raises
+    ------
+    UsageError
+        If the lists differ in length, a joint is unknown, or a joint is paired with itself.
+
     """
 
     joints: tuple[str, ...] = ()
@@ -363,7 +401,7 @@ class JointCoupling(Term):
             )
 
     def pairs(self, robot: RobotModel) -> tuple[tuple[int, int], ...]:
-        """(j, k) of every coupling."""
+        """Indices (j, k) of all pairs."""
         if not self.joints:
             n = robot.n
             return tuple((j, k) for j in range(n) for k in (j - 1, j + 1) if 0 <= k < n)
@@ -372,16 +410,15 @@ class JointCoupling(Term):
         return tuple((index(a), index(b)) for a, b in zip(self.joints, self.others, strict=True))
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """Three a pair, named by both joints."""
-        slides = [bool(one) for one in robot.prismatic]
+        """Three columns per pair, named by both joints."""
         return tuple(
             Column(f"{symbol}{j + 1}_{k + 1}", unit, self.name, j, moved_by=(k,))
             for j, k in self.pairs(robot)
-            for symbol, unit in zip(_KINDS, _UNITS[slides[j], slides[k]], strict=True)
+            for symbol, unit in zip(_SYMBOLS, _UNITS[robot.prismatic[j], robot.prismatic[k]], strict=True)
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Velocity, sign and acceleration of the other joint, on the joint itself."""
+        """Velocity, its sign and acceleration of the other joint, as torque on the first."""
         columns: list[list[int]] = [[] for _ in range(robot.n)]
         values: list[list[Float]] = [[] for _ in range(robot.n)]
         for i, (j, k) in enumerate(self.pairs(robot)):
@@ -398,7 +435,7 @@ class JointCoupling(Term):
 
 @forms.exported_parts.register(JointCoupling)
 def _(term: JointCoupling, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """Velocity, sign and acceleration of the other joint."""
+    """Three parts per pair."""
     unit = np.eye(robot.n)
     kinds = ((MotionBasis.SPEED, 0.0), (MotionBasis.SIGN, term.width), (MotionBasis.ACCELERATION, 0.0))
     return tuple(

@@ -1,8 +1,8 @@
-"""Joint positions whose zero is off: an encoder that was mounted or calibrated a little askew."""
+"""Zero offsets of joint positions: encoders that are not calibrated exactly."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from dynid.terms.residual_tests import (
     Declared,
     Feature,
     FeatureGroup,
-    Held,
+    FittedEffect,
     Hypothesis,
     Remains,
     Rival,
@@ -38,18 +38,24 @@ from dynid.terms.term import (
     proposal_by_joint,
 )
 
-# rad or m, over which torque is differentiated, and less than which an offset that is known counts as none.
+# rad (m): step by which torque is differentiated; smaller known offsets count as zero.
 STEP = 1e-4
-# Share of the torque below which its change over a step is rounding: the joint turns about gravity.
+# Share of the torque below which its change over a step is rounding, for example of a joint along gravity.
 ROUNDING = 1e-11
-# rad and m from which on a joint's zero is worth a warning: half a degree, as of a base that leans, and a millimetre.
+# rad and m: offsets that are reported; half a degree, as for the tilt of a base, and a millimetre.
 WARN, WARN_SLIDE = float(np.radians(0.5)), 1e-3
-# From here on no encoder is mounted askew: either the description's zero is another or the effect is none.
+# rad and m: offsets too large for an error of calibration. Either the robot file has another zero, or the estimate
+# compensates for a missing effect.
 LARGE, LARGE_SLIDE = float(np.radians(10.0)), 2e-2
 
 
+def _shown_unit(slides: bool) -> tuple[str, float]:
+    # Unit in which messages give an offset, and its number per m or rad.
+    return ("mm", 1e3) if slides else ("degrees", 180.0 / np.pi)
+
+
 def _zero_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
-    """The change of all joints' torque with the joint's position."""
+    """Derivative of the torque of all joints with respect to the joint's position."""
     robot, motion = remains.robot, remains.motion
     if remains.bodies is None:
         return ()
@@ -57,29 +63,29 @@ def _zero_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
     (line,) = term.lines(robot, motion)
     if not line.any():
         return ()
-    unit, factor = ("mm", 1e3) if robot.prismatic[joint] else ("degrees", 180.0 / np.pi)
+    unit, factor = _shown_unit(robot.prismatic[joint])
 
     def words(size: Float, _: Float) -> Words:
         return Words(
-            "its zero is off",
-            f"By {factor * float(size[0]):.2g} {unit} beyond the log's position, which explains {{figures}}.",
+            "zero offset of the position",
+            f"The joint is {factor * float(size[0]):.2g} {unit} from its logged position. This explains {{figures}}.",
             'Calibrate it, correct position.offset under [log], or add the term "zero_offset" for this joint.',
-            "a joint that stands elsewhere",
+            "zero offset",
         )
 
     title = f"position, {remains.angle(joint)}"
     return (Feature(line.T[:, :, None], words, motion.q[:, joint], title),)
 
 
-def _zero_notices(term: ZeroOffset, held: Held) -> Iterator[Hypothesis]:
-    """Over half a degree or a millimetre, 95 % interval included; what is not proven is a warning."""
-    for j in joint_indices(held.robot, term.joints):
-        value, half = held.sizes.get(f"zq{j + 1}", (0.0, 0.0))
-        slides = held.robot.prismatic[j]
+def _zero_notices(term: ZeroOffset, effect: FittedEffect) -> Iterator[Hypothesis]:
+    """Notices about offsets above half a degree or a millimetre, 95 % interval included; without proof a warning."""
+    for j in joint_indices(effect.robot, term.joints):
+        value, half = effect.sizes.get(f"zq{j + 1}", (0.0, 0.0))
+        slides = effect.robot.prismatic[j]
         if abs(value) - half <= (WARN_SLIDE if slides else WARN):
             continue
-        name = held.robot.joint_names[j]
-        unit, factor = ("mm", 1e3) if slides else ("degrees", 180.0 / np.pi)
+        name = effect.robot.joint_names[j]
+        unit, factor = _shown_unit(slides)
         large = abs(value) - half > (LARGE_SLIDE if slides else LARGE)
         do = (
             f"calibrate the joint, or add {value:.4g} {'m' if slides else 'rad'} to its position.offset under "
@@ -87,19 +93,18 @@ def _zero_notices(term: ZeroOffset, held: Held) -> Iterator[Hypothesis]:
         )
         if large:
             do += (
-                ". No encoder is mounted so far off: if the description's zero is the robot's, something that the "
-                "model lacks looks like it; name the terms of the model without zero_offset then"
+                ". This is too large for an encoder: if the zeros of robot file and robot are the same, the offset "
+                "compensates for a missing effect; then list the terms of the model without zero_offset"
             )
         yield Hypothesis(
             Finding(
                 Level.DOUBT,
                 "zero-offset",
-                f"joint '{name}' that stands {factor * value:.2g} +- {factor * half:.1g} {unit} further than "
-                "its logged position",
+                f"joint '{name}' at {factor * value:.2g} +- {factor * half:.1g} {unit} from its logged position",
                 Place(joint=name),
                 advice=do,
             ),
-            "positions that are zero where the description has them so",
+            "the zero position of the robot file",
             declared=Declared(zeros={j: value}),
             lesser=Level.WARNING,
             rivals=(Rival.POSITION,),
@@ -108,7 +113,7 @@ def _zero_notices(term: ZeroOffset, held: Held) -> Iterator[Hypothesis]:
 
 
 def _zero_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
-    """Joint by joint."""
+    """One offset per joint."""
     term = ZeroOffset(log.inertia)
 
     def build(places: tuple[int, ...]) -> Term:
@@ -120,13 +125,23 @@ def _zero_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Pr
 
 @dataclass(frozen=True)
 class ZeroOffset(NominalTerm):
-    """Joints that stand at q + z where the log says q: tau(q + z) - tau(q), tau of a nominal model's bodies.
+    """Joints at q + z in place of the logged q: tau(q + z) - tau(q), with tau of the links of a nominal model.
 
-    To first order z_j dtau/dq_j; about offsets a that are known roughly, one joint after the other, the secant
-    z_j (tau(q + a_1 + ... + a_j) - tau(q + a_1 + ... + a_(j-1))) / a_j, which is exact where z = a.
-    A turn of the first joint about gravity and one of the last joint, whose body may be any, show in no torque.
-    inertia: of the nominal model, see Nominal; drives are not read.    joints: names of the joints; empty = all.
-    about: rad (m), a of every joint that it acts on; empty = 0.
+    To first order z_j dtau/dq_j; about approximately known offsets a, joint after joint, the secant
+    z_j (tau(q + a_1 + ... + a_j) - tau(q + a_1 + ... + a_(j-1))) / a_j, which is exact for z = a.
+    The offset of a first joint along gravity, and that of the last joint if its link is unknown, change no torque.
+
+    Attributes
+    ----------
+    inertia : tuple of float
+        Links of the nominal model, see `Nominal`.
+    drives : tuple of float
+        Not used.
+    joints : tuple of str
+        Joints with an offset; () = all.
+    about : tuple of float, rad (m)
+        a of each of these joints; () = 0.
+
     """
 
     inertia: tuple[float, ...] = ()
@@ -138,7 +153,7 @@ class ZeroOffset(NominalTerm):
     selection = Selection(Role.LOG, Question("zeros", "as logged"), _zero_proposals)
     words = TermWords(
         symbols=(Symbol("zq", "δq", "", "zero offset of the joint's position"),),
-        group=FeatureGroup("zero-offset", "residual against torque of joints that stand elsewhere"),
+        group=FeatureGroup("zero-offset", "residual against the change of torque with position"),
         features=_zero_features,
         notices=_zero_notices,
     )
@@ -149,36 +164,32 @@ class ZeroOffset(NominalTerm):
             raise UsageError("zero-about", found=f"about = {list(self.about)}", expected="finite positions")
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """One a joint, moved or not: weight that is not where the log says shows on other joints, too."""
+        """One offset per joint, also for joints at rest, since it changes the gravity torque of other joints."""
         return tuple(
             Column(f"zq{j + 1}", "m" if robot.prismatic[j] else "rad", self.name, j, prior=0.0)
             for j in joint_indices(robot, self.joints)
         )
 
-    def near(self, robot: RobotModel, found: Mapping[str, float]) -> ZeroOffset:
-        """The same about offsets by name, rad (m); 0 for those that are not named."""
-        return replace(self, about=tuple(found.get(column.name, 0.0) for column in self.columns(robot)))
-
     def lines(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
-        """Central differences, or secants, at offsets of the joints before."""
+        """Central differences, or secants, at the offsets of the previous joints."""
         return self._changes(robot, samples, self.nominal.rigid)
 
     def line_slopes(self, robot: RobotModel, samples: Samples) -> tuple[Float, ...]:
-        """The same of the torque's derivatives."""
+        """The same differences of the derivatives of the torque."""
         return self._changes(robot, samples, self.nominal.rigid_slopes)
 
     def _changes(
         self, robot: RobotModel, samples: Samples, of: Callable[[RobotModel, Float, Float, Float], Float]
     ) -> tuple[Float, ...]:
-        # What a unit of each offset changes in a function of the motion.
+        # Change of a function of the motion per unit of each offset.
         acting = joint_indices(robot, self.joints)
         if len(self.about) not in (0, len(acting)):
             raise UsageError(
                 "zero-about",
-                found=f"{len(self.about)} offsets to be about",
+                found=f"{len(self.about)} offsets in about",
                 expected=f"{len(acting)} or none",
             )
-        found = []
+        lines = []
         before = np.zeros(robot.n)
         for j, about in zip(acting, self.about or (0.0,) * len(acting), strict=True):
             known = abs(about) > STEP
@@ -190,14 +201,14 @@ class ZeroOffset(NominalTerm):
             change = torque[1] - torque[0]
             if np.abs(change).max(initial=0.0) <= ROUNDING * np.abs(torque[0]).max(initial=0.0):
                 change = np.zeros_like(change)
-            found.append(change / (ends[1] - ends[0]))
+            lines.append(change / (ends[1] - ends[0]))
             before[j] = about
-        return tuple(found)
+        return tuple(lines)
 
 
 @exported_parts.register(ZeroOffset)
 def _(term: ZeroOffset, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """The offsets themselves."""
+    """The offsets, as shifts of the joints' zero positions."""
     positions = np.zeros(robot.n)
     positions[list(joint_indices(robot, term.joints))] = theta
     return (ZeroShift(positions),)

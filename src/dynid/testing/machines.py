@@ -15,7 +15,7 @@ from dynid.spatial.inertia import from_com, to_com
 
 __all__ = ["MACHINES", "Machine", "imprecise", "loaded", "tilted"]
 
-# Mass in kg and length in m of a cylinder that begins at the joint: links about as heavy as those of such arms.
+# Mass in kg and length in m of a cylinder that begins at the joint: links about as heavy as in real arms of this kind.
 PANDA_LINKS = ((5.0, 0.3), (2.2, 0.2), (3.2, 0.3), (3.4, 0.2), (2.9, 0.35), (1.6, 0.1), (1.1, 0.15))
 POLAR_LINKS = ((22.0, 0.4), (14.0, 0.5), (7.0, 0.6), (3.0, 0.25))
 # Mass, first moments and inertia about the joint of each link, from CAD; of link 6 only the mass is known.

@@ -167,7 +167,7 @@ class Payload:
         """Which of `properties` the logs determine, shape (10,): their variance is reduced by UNDETERMINED or more.
 
         A centre of mass is determined only if the mass is, and an inertia only if the centre of mass is. Values that
-        are not determined are those of a small body at the centre of mass.
+        are not determined are set as for a small body at the centre of mass.
         """
         J = _slopes(self.parameters)
         before = np.where(J == 0.0, 0.0, J**2 * self.before).sum(axis=1)

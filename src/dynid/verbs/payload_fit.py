@@ -187,10 +187,10 @@ def level_axes(gravity: Float) -> Float:
 class LoadEquations:
     """Factors of the equations of the robot without and with its payload.
 
-    Columns: the p parameters of the run, those of `LoadedLog`, and two per joint at rest: stiction by direction of
-    approach, and a constant torque.
-    alone: of the log without payload, per joint.    moving, resting: of the loaded log; None without standstills.
-    last: columns of the ten payload parameters.    bodies, friction: masks (p,) of link and friction parameters.
+    Columns: the p parameters of the run, the parameters of `LoadedLog`, and two per joint at rest: stiction by
+    direction of approach, and a constant torque. alone: of the log without payload, per joint.    moving, resting: of
+    the loaded log; None without standstills. last: columns of the ten payload parameters.    bodies, friction: masks
+    (p,) of link and friction parameters.
     """
 
     run: Identification
