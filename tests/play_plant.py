@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base import Bool, Float
-from dynid.robot import RobotModel, load_robot
-from dynid.robot.options import ServoSettings
+from dynid.robot import RobotModel, ServoSettings, load_robot
 
 # s: of simulation, of the drives' controllers, of commands and log, and from the computer to the servo.
 STEP, TICK, ROW, BUS = 2e-4, 1e-3, 0.02, 0.015

@@ -15,11 +15,9 @@ from scipy.signal import lfilter
 from dynid.base import Float, UsageError
 from dynid.estimate import WLS
 from dynid.estimate.uncertainty import Part, homogeneity
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS
+from dynid.identification import DEFAULT_TERMS, Settings, identify
 from dynid.log import Log
-from dynid.report.compare import comparison_html
+from dynid.report import comparison_html
 from dynid.robot import load_example
 from dynid.run import Identification
 from dynid.run.agreement import Agreement, Cause, agreement
@@ -27,8 +25,7 @@ from dynid.signals import Preparation, Samples
 from dynid.terms import RigidBody, Terms
 from dynid.testing import random_inertia
 from dynid.trajectories import FourierTrajectory
-from dynid.verbs.demo import save
-from dynid.verbs.summary import agreement_data, agreement_lines
+from dynid.verbs import agreement_data, agreement_lines, save
 from tests.command_line import Run
 
 pytestmark = pytest.mark.usefixtures("unexamined")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dynid.terms.catalogue import CATALOGUE
+from dynid.terms import CATALOGUE
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "dynid"
 STUDIES = Path(__file__).resolve().parents[1] / "studies" / "src" / "dynid_studies"

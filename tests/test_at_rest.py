@@ -12,16 +12,13 @@ import pytest
 from dynid.base import Diagnostics, Float, UnfitDataError
 from dynid.estimate import WLS
 from dynid.estimate.scores import LEAST_STOP, Scores, StopSums, Sums
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.robot import RobotModel, load_robot
-from dynid.run import Identification
-from dynid.run.validation import LEAST_REST, read_samples, validate
-from dynid.signals import Preparation, Samples
-from dynid.signals.noise import last_direction
+from dynid.run import Identification, read_samples, validate
+from dynid.signals import Preparation, Samples, last_direction
 from dynid.signals.prepare import prepare
-from dynid.signals.samples import REST, WithPast
+from dynid.signals.samples import WithPast
 from dynid.terms import (
     AsymmetricCoulomb,
     Coulomb,
@@ -35,6 +32,8 @@ from dynid.terms import (
 )
 from dynid.terms.friction import HALF, dry_friction
 from dynid.testing import random_robot
+
+LEAST_REST = 0.2
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -188,7 +187,7 @@ def test_where_little_is_kept_the_middle_of_each_stop_counts(pendulum: RobotMode
     (note,) = [one.text for one in notes if one.identifier == "free-at-rest"]
     assert "the middle of each time at rest" in note
     for before, own in zip(map(prepared.process, prepared.windows(None)), found, strict=True):
-        pauses = np.flatnonzero(np.diff(before.left_out[REST], prepend=False, append=False))
+        pauses = np.flatnonzero(np.diff(before.left_out["rest"], prepend=False, append=False))
         each = 2 * max(1, round(0.25 * own.rate / prepared.bandwidth))  # half a period of the filter
         assert len(pauses) > 20
         for a, b in zip(pauses[::2].tolist(), pauses[1::2].tolist(), strict=True):
@@ -198,7 +197,7 @@ def test_where_little_is_kept_the_middle_of_each_stop_counts(pendulum: RobotMode
                 continue
             assert len(more) == each
             assert abs(float(more.mean()) - 0.5 * (b - a)) <= 1.0
-        assert rest.left_out == pytest.approx(own.left_out[REST].sum() / own.rate)
+        assert rest.left_out == pytest.approx(own.left_out["rest"].sum() / own.rate)
 
 
 def test_a_log_without_stops_says_nothing_of_them(pendulum: RobotModel) -> None:

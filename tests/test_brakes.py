@@ -14,11 +14,11 @@ import pytest
 from dynid.base import Diagnostics
 from dynid.estimate import WLS
 from dynid.estimate.scores import Scores
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.run import Identification
-from dynid.signals.effort_at_rest import EffortsAtRest, efforts_at_rest
+from dynid.signals import efforts_at_rest
+from dynid.signals.effort_at_rest import EffortsAtRest
 from dynid.testing import Plant, Recorded, Stop, Unmodelled, plant, record
 
 BESIDE = Unmodelled(cable=0.005, torque_step=0.002, ripple=0.005)

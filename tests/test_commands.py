@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +12,21 @@ import pytest
 
 from dynid.base import InputError, SolverError, UsageError
 from dynid.exporters import export
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS
+from dynid.identification import DEFAULT_TERMS, Settings, identify
 from dynid.lab.replay import Replay, replay
 from dynid.log import Log
-from dynid.robot import RobotModel, load_robot
-from dynid.robot.options import ServoSettings
+from dynid.robot import RobotModel, ServoSettings, load_robot
 from dynid.run import Identification
 from tests.command_line import Run
 from tests.servo_plant import ARMATURE, DAMPING, FRICTION, KD, KP, Recording, recorded, robot_file
 
 PLAIN = Settings(terms=DEFAULT_TERMS)
+
+
+@cache
+def unseen_rows() -> Recording:
+    """Of another motion."""
+    return recorded(seconds=8.0, seed=5)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +168,7 @@ def test_the_model_follows_commands_better_than_the_description(
     found: Identification, arm: RobotModel
 ) -> None:
     """Unseen commands, a description whose friction and armature are unknown."""
-    unseen = recorded(seconds=8.0, seed=5).log(found.robot)
+    unseen = unseen_rows().log(found.robot)
     bare = replace(found.robot, friction_prior=np.full((2, 2), np.nan))
     outcome = replay(replace(found, robot=bare), unseen)
     model, description = outcome.total
@@ -176,7 +180,7 @@ def test_the_model_follows_commands_better_than_the_description(
 
 def test_replay_is_exact_where_the_model_is(recording: Recording, found: Identification) -> None:
     """The plant itself as described: what is left is the noise of the log and the delay in steps of the simulation."""
-    outcome = replay(found, recorded(seconds=8.0, seed=5).log(found.robot))
+    outcome = replay(found, unseen_rows().log(found.robot))
     assert outcome.description is not None
     assert outcome.description.max() < 0.002
 
@@ -205,7 +209,7 @@ def changed(found: Identification, **values: float) -> Identification:
 
 def test_a_model_that_runs_away_is_told(found: Identification) -> None:
     with pytest.raises(SolverError, match="replay-diverged"):
-        replay(changed(found, fv1=-50.0), recorded(seconds=8.0, seed=5).log(found.robot))
+        replay(changed(found, fv1=-50.0), unseen_rows().log(found.robot))
 
 
 def test_offsets_that_the_controller_makes_up_for_do_not_move_the_joints(found: Identification) -> None:
@@ -252,4 +256,4 @@ def test_damping_acts_where_no_velocity_was_logged(
     known = arm.with_servo(ServoSettings(kp=tuple(KP), kd=tuple(KD), delay=0.01))
     other = identify(known, dead.log(known), PLAIN)
     assert parameter(other, "fv2")[0] == pytest.approx(parameter(found, "fv2")[0], abs=0.05 * KD[1])
-    assert replay(other, recorded(seconds=8.0, seed=5).log(found.robot)).total[0] < 0.004
+    assert replay(other, unseen_rows().log(found.robot)).total[0] < 0.004

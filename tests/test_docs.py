@@ -22,30 +22,27 @@ import typer
 from pydantic import BaseModel
 
 import dynid
-from dynid.base import Diagnostics, Strict, errors, read_table, units
-from dynid.base.diagnostics import CLAIMS, KINDS
+from dynid.base import CLAIMS, Diagnostics, Strict, errors, read_table, units
+from dynid.base.diagnostics import KINDS
 from dynid.cli.main import app
-from dynid.diagnosis.diagnosis import every_diagnosis
-from dynid.estimate.estimator import Word
+from dynid.diagnosis import every_diagnosis
+from dynid.estimate import Word
 from dynid.estimate.scores import Origin, Sums
 from dynid.excitation import prior_theta
-from dynid.exporters.export import export_parameters
+from dynid.exporters import export_parameters
 from dynid.factor import Category
-from dynid.identification import Experiment
+from dynid.identification import DEFAULT_TERMS, Experiment
 from dynid.identification import schema as experiment_schema
-from dynid.identification.settings import DEFAULT_TERMS
 from dynid.kernel import gravity_torque
 from dynid.lab import rig, setup
-from dynid.log import canonical_columns, mapping, read_log, write_log
-from dynid.log.mapping import MotorCalibration, calibration_json
+from dynid.log import MotorCalibration, calibration_json, canonical_columns, mapping, read_log, write_log
 from dynid.report.sections import SECTIONS
 from dynid.robot import load_example, load_robot, toml_schema
-from dynid.run.explanations import sections
-from dynid.run.serial import scores_to_dict
+from dynid.run import scores_to_dict, sections
 from dynid.signals import coherence as cutoff
 from dynid.signals import prepare, state_cutoff
-from dynid.terms.catalogue import CATALOGUE
-from dynid.verbs.demo import run_demo
+from dynid.terms import CATALOGUE
+from dynid.verbs import run_demo
 from tests.command_line import Run, make_log
 
 ROOT = Path(__file__).resolve().parents[1]

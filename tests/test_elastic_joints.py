@@ -13,16 +13,14 @@ from dynid.base import Diagnostics, UnfitDataError, UsageError
 from dynid.estimate import OLS
 from dynid.estimate.simulated import stiffness_ranges
 from dynid.factor import Assembly, Blocking
-from dynid.identification import Experiment, Settings
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, settings_to_experiment
+from dynid.identification import DEFAULT_TERMS, Experiment, Settings, identify, settings_to_experiment
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.rows import ElasticRows, TorqueRows
 from dynid.run import Identification, block_seconds, load
 from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
 from dynid.terms import Coulomb, RigidBody, SpinningRotor, Stiffness, Viscous
-from dynid.verbs.demo import save
+from dynid.verbs import save
 from tests.elastic_arms import Arm, planar, recorded
 
 TERMS = RigidBody() + SpinningRotor() + Viscous() + Coulomb(width=0.01) + Stiffness()

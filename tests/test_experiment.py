@@ -9,10 +9,15 @@ import pytest
 
 from dynid.base import Diagnostics, DynidError, InputError
 from dynid.estimate import OLS, WLS, FeasibleFit, Ridge
-from dynid.identification import Experiment, Settings, open_log
-from dynid.identification.experiment import named_files
+from dynid.identification import (
+    DEFAULT_TERMS,
+    Experiment,
+    Settings,
+    named_files,
+    open_log,
+    settings_to_experiment,
+)
 from dynid.identification.schema import PrepareSection
-from dynid.identification.settings import DEFAULT_TERMS, settings_to_experiment
 from dynid.log import Selection
 from dynid.signals import Preparation
 from dynid.terms import ChannelTorque, Coulomb, RigidBody

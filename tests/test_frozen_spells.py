@@ -10,14 +10,15 @@ import pytest
 
 from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import Log, read_log
 from dynid.robot import load_robot
 from dynid.run import Identification
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.trajectories import FourierTrajectory
 from tests.selection.arm import VISCOUS, arm, torque
+
+pytestmark = pytest.mark.usefixtures("unexamined")
 
 RATE, SECONDS = 80.0, 27.0
 MODEL = RigidBody() + RotorInertia() + Viscous() + Coulomb() + Offset()
@@ -50,7 +51,7 @@ def identified(folder: Path, seed: int, spells: Spells) -> Identification:
     return identify(robot, Log.from_arrays(robot, t, q, tau), settings, threads=1, diagnostics=Diagnostics())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 def test_frozen_spells_cost_a_model_nothing(tmp_path: Path, seed: int) -> None:
     """Four rows of 2160 took standard deviations from per cents of friction to its whole size and more."""
     usual = viscous(identified(tmp_path, seed, ()))[1]

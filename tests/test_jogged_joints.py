@@ -11,11 +11,9 @@ import pytest
 from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS
 from dynid.estimate.scores import Origin
-from dynid.factor.folds import folds_of, moved_once
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.run import Identification
-from dynid.run.serial import scores_from_dict, scores_to_dict
+from dynid.factor import folds_of, moved_once
+from dynid.identification import Settings, identify
+from dynid.run import Identification, scores_from_dict, scores_to_dict
 from dynid.signals import Samples
 from dynid.terms import Offset, RigidBody, Terms, Viscous
 from dynid.terms.residual_tests import LEAST_PARTS, PARTS, moves_throughout

@@ -14,10 +14,9 @@ from dynid.estimate import WLS, Estimate, Regression, Residuals
 from dynid.estimate.physical import unphysical
 from dynid.estimate.scores import Origin, Scores, Sums
 from dynid.factor import BaseMap
-from dynid.log.recording_faults import ONE_SIDED
+from dynid.log import ONE_SIDED
 from dynid.robot import load_robot
-from dynid.run import Validation
-from dynid.run.verdict import judge
+from dynid.run import Validation, judge
 from dynid.terms import Column, Of, TorsionSpring
 from dynid.testing import factors_of, synthetic_regression
 from tests.robot_files import ROBOTS

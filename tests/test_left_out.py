@@ -10,23 +10,19 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.diagnosis.finding import Interval
-from dynid.diagnosis.masking import Within, left_out
+from dynid.diagnosis import Interval, left_out
+from dynid.diagnosis.masking import Within
 from dynid.estimate import WLS
 from dynid.estimate.scores import LeftOut, MotionRange, Origin, Scores, Sums
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.report import Page
-from dynid.report.sections.scores import ScoresSection
-from dynid.run import Identification
-from dynid.run.serial import scores_from_dict, scores_to_dict
-from dynid.run.validation import validate
-from dynid.run.verdict import judge
+from dynid.run import Identification, judge, scores_from_dict, scores_to_dict, validate
 from dynid.signals import Preparation, Samples
 from dynid.terms import Coulomb, RigidBody, Viscous
 from dynid.testing import random_robot
-from dynid.verbs.summary import score_lines
+from dynid.verbs import score_lines
+from tests.report.sections import section
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -135,7 +131,7 @@ def test_terminal_run_and_report_show_both_figures(result: Identification) -> No
     assert f"{100 * scores.all_samples.total_relative:.2g} % including samples left out (rest" in (
         result.verdict.headline
     )
-    page = str(ScoresSection().render(result, Page()))
+    page = str(section("scores").render(result, Page()))
     assert "all samples" in page
     assert "% (rest) of the samples are left out; the error including them is" in page
     assert scores.at_rest_text in page

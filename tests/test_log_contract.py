@@ -14,26 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dynid.base import Float
-from dynid.formats.named_values import NamedValuesReader
-from dynid.formats.port_folders import PortFolderReader
-from dynid.formats.traces import TraceReader
-from dynid.formats.workbooks import WorkbookReader
-from dynid.formats.xml_messages import XmlMessagesReader
-from dynid.formats.yaml_files import EchoReader, YamlReader
-from dynid.log import CsvReader, LogReader, Table, Text, open_table
-from dynid.log.files import READERS
-from dynid.log.readers.bag import BAG_READERS, BagReader
-from dynid.log.readers.hdf5_files import Hdf5Reader
-from dynid.log.readers.json_files import JsonReader
-from dynid.log.readers.lerobot import LeRobotReader
-from dynid.log.readers.mat_files import MatReader
-from dynid.log.readers.numpy_files import NpyReader, NpzReader
-from dynid.log.readers.parquet import ParquetReader
-from dynid.log.readers.recording_folder import RecordingReader
-from dynid.log.readers.torch_files import TorchReader
+from dynid.log import READERS, CsvReader, LogReader, Table, Text, open_table
 from dynid.testing import LogReaderContract
 from tests.log import formats
 from tests.log.bags import states, storage, write_bag
+
+# In the order of READERS.
+BAGS = tuple(READERS[name] for name in ("ROS 1 bag", "MCAP", "rosbag2 database"))
 
 
 class TestCsv(LogReaderContract):
@@ -69,10 +56,10 @@ class TestParquet(LogReaderContract):
         pq.write_table(pa.table(dict(columns)), path, row_group_size=128)
 
     def can_read(self, path: Path) -> bool:
-        return ParquetReader().can_read(path.read_bytes()[:4096])
+        return READERS["parquet"].can_read(path.read_bytes()[:4096])
 
     def open(self, path: Path) -> Table:
-        return ParquetReader().open(path)
+        return READERS["parquet"].open(path)
 
 
 class TestParquetThroughTheDispatch(TestParquet):
@@ -111,10 +98,10 @@ class TestMcap(LogReaderContract):
             storage(written).rename(path)
 
     def can_read(self, path: Path) -> bool:
-        return BAG_READERS[self.index].can_read(path.read_bytes()[:4096])
+        return BAGS[self.index].can_read(path.read_bytes()[:4096])
 
     def open(self, path: Path) -> Table:
-        return Renamed(BAG_READERS[self.index].open(path))
+        return Renamed(BAGS[self.index].open(path))
 
 
 class TestRos1Bag(TestMcap):
@@ -144,49 +131,49 @@ class ArrayFile(LogReaderContract):
 
 
 class TestNpz(ArrayFile):
-    suffix, text, reader = ".npz", True, NpzReader()
+    suffix, text, reader = ".npz", True, READERS["npz"]
 
     def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
         formats.npz(path, self.arrays(columns))
 
 
 class TestNpy(ArrayFile):
-    suffix, reader = ".npy", NpyReader()
+    suffix, reader = ".npy", READERS["npy"]
 
     def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
         formats.npy(path, self.arrays(columns))
 
 
 class TestMatlab5(ArrayFile):
-    suffix, reader = ".mat", MatReader()
+    suffix, reader = ".mat", READERS["MATLAB"]
 
     def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
         formats.mat(path, self.arrays(columns))
 
 
 class TestMatlab73(ArrayFile):
-    suffix, reader = ".mat", MatReader()
+    suffix, reader = ".mat", READERS["MATLAB"]
 
     def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
         formats.hdf5(path, self.arrays(columns), matlab=True)
 
 
 class TestHdf5(ArrayFile):
-    suffix, reader = ".h5", Hdf5Reader()
+    suffix, reader = ".h5", READERS["HDF5"]
 
     def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
         formats.hdf5(path, self.arrays(columns))
 
 
 class TestTorch(ArrayFile):
-    suffix, reader = ".pt", TorchReader()
+    suffix, reader = ".pt", READERS["PyTorch tensors"]
 
     def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
         formats.torch(path, self.arrays(columns))
 
 
 class TestJson(ArrayFile):
-    suffix, reader = ".json", JsonReader()
+    suffix, reader = ".json", READERS["JSON"]
 
     def write(self, path: Path, columns: Mapping[str, Float | Sequence[str]]) -> None:
         arrays = {name: np.asarray(values).tolist() for name, values in self.arrays(columns).items()}
@@ -212,10 +199,10 @@ class TestWorkbook(LogReaderContract):
         book.save(path)
 
     def can_read(self, path: Path) -> bool:
-        return WorkbookReader().can_read(path.read_bytes()[:4096])
+        return READERS["workbook"].can_read(path.read_bytes()[:4096])
 
     def open(self, path: Path) -> Table:
-        return WorkbookReader().open(path)
+        return READERS["workbook"].open(path)
 
 
 def test_every_registered_reader_is_tested_here() -> None:
@@ -223,9 +210,9 @@ def test_every_registered_reader_is_tested_here() -> None:
     # the tests of recordings. Printed messages and named values hold no columns of any name, nor do YAML, traces and
     # ports of a dump: their tests are in tests/log, test_messages.py, test_text_forms.py, test_yaml_files.py,
     # test_traces.py and test_port_folders.py.
-    kinds = {CsvReader, ParquetReader, BagReader, NpzReader, NpyReader, MatReader, Hdf5Reader, TorchReader}
-    assert {type(reader) for reader in READERS.values()} == kinds | {
-        JsonReader, LeRobotReader, PortFolderReader, EchoReader, YamlReader, XmlMessagesReader, NamedValuesReader,
-        WorkbookReader, TraceReader, RecordingReader,
+    assert set(READERS.builtin) == {
+        "parquet", "npz", "npy", "MATLAB", "HDF5", "PyTorch tensors", "recording", "workbook", "LeRobot data set",
+        "YARP dump", "JSON", "printed messages", "YAML", "XML messages", "CODESYS trace", "named values", "csv",
+        *(reader.name for reader in BAGS),
     }  # fmt: skip
-    assert [suffix for reader in BAG_READERS for suffix in reader.suffixes] == [".bag", ".mcap", ".db3"]
+    assert [suffix for reader in BAGS for suffix in reader.suffixes] == [".bag", ".mcap", ".db3"]

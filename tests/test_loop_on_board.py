@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 from dynid.estimate import WLS, ServoOE
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS
+from dynid.identification import DEFAULT_TERMS, Settings, identify
 from dynid.lab.replay import replay
-from dynid.robot import RobotModel, Servo, load_robot, robot_from_dict, robot_to_dict
-from dynid.robot.options import ServoSettings
+from dynid.robot import RobotModel, Servo, ServoSettings, load_robot, robot_from_dict, robot_to_dict
 from dynid.run import Identification
 from tests.servo_plant import (
     ARMATURE,

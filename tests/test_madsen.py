@@ -26,8 +26,7 @@ from scipy.signal import butter, sosfiltfilt
 from dynid.base import Diagnostics
 from dynid.estimate import OLS, WLS, Estimate
 from dynid.factor import stack, structural_base
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows

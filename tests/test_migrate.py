@@ -16,9 +16,9 @@ import pytest
 import dynid
 from dynid.base import InputError
 from dynid.estimate import FeasibleFit
-from dynid.exporters.tables import read_model_json
+from dynid.exporters import read_model_json
 from dynid.identification import Experiment
-from dynid.run.serial import FORMAT, experiment_text
+from dynid.run import FORMAT, experiment_text
 from tests.command_line import Run
 
 SAMPLES = Path(__file__).parent / "samples"

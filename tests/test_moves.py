@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.identification.pipeline import identify
+from dynid.identification import identify
 from dynid.log import Log
 from dynid.robot import RobotModel
 from dynid.run import Identification
@@ -59,7 +59,9 @@ def test_poses_are_few_and_joints_pause(name: str) -> None:
     assert 0.03 < still.mean() < 0.6
 
 
-@pytest.mark.parametrize("name", PLANTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if "500" in name else []) for name in PLANTS]
+)
 def test_moves_lead_to_a_model_that_predicts_other_motion(name: str) -> None:
     """Within the share that is usable, friction at the reversals included."""
     scores = identified(name).validations[0].scores

@@ -9,14 +9,14 @@ from dataclasses import MISSING
 import pytest
 from pydantic import PydanticSchemaGenerationError, TypeAdapter
 
-from dynid.base import InputError
-from dynid.base.options import constrained, converted
-from dynid.base.registry import fields_of, named_kind, option_value
+from dynid.base import InputError, constrained, fields_of, option_value
+from dynid.base.options import converted
+from dynid.base.registry import named_kind
 from dynid.estimate import CATALOGUE as ESTIMATORS
+from dynid.rows import CATALOGUE as ROWS
 from dynid.rows import MomentumRows
-from dynid.rows.catalogue import CATALOGUE as ROWS
+from dynid.terms import CATALOGUE as TERMS
 from dynid.terms import Coulomb, SpinningRotor
-from dynid.terms.catalogue import CATALOGUE as TERMS
 
 KINDS = {"torque": ("rate", "order"), "power": ()}
 

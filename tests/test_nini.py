@@ -26,18 +26,16 @@ from dynid_studies.nini_rotors import CARRIERS
 from dynid.base import Float
 from dynid.estimate import WLS
 from dynid.factor import structural_base
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.kernel import torque_regressor
 from dynid.log import Log
 from dynid.robot import Mounting, RobotModel
 from dynid.rows import MotorRows, TorqueRows
 from dynid.signals import Preparation, Samples
 from dynid.simulation import Coupling, Plant, State
-from dynid.spatial import placement, transformed
-from dynid.spatial.algebra import rotation_about, skew
+from dynid.spatial import placement, rotation_about, skew, transformed
 from dynid.terms import MotorInertia, OnMotor, Points, RigidBody, SpinningRotor, Spring, Terms, Viscous
-from dynid.verbs.statics import static_base
+from dynid.verbs import static_base
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

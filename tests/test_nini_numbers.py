@@ -33,7 +33,7 @@ from dynid.rows import MotorRows, TorqueRows
 from dynid.signals import Samples
 from dynid.spatial import pseudo_inertia
 from dynid.terms import Coulomb, MotorInertia, RigidBody, Terms, Viscous
-from dynid.verbs.statics import StaticEstimate, identify_statics
+from dynid.verbs import StaticEstimate, identify_statics
 
 # Ten times fewer samples of a noise smaller by the root of ten hold the same information as the spec's.
 DOSE, NOISE = 7000, 0.05 / np.sqrt(10.0)

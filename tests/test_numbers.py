@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from dynid.base.units import with_interval
+from dynid.base import with_interval
 
 
 @pytest.mark.parametrize(

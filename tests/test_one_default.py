@@ -10,12 +10,13 @@ import pytest
 
 import dynid
 from dynid.estimate import FeasibleFit
-from dynid.identification import Experiment, Settings
-from dynid.identification.settings import DEFAULT_TERMS
-from dynid.rows.automatic import AutomaticRows
+from dynid.identification import DEFAULT_TERMS, Experiment, Settings
+from dynid.rows import AutomaticRows
 from dynid.signals import Preparation
 from dynid.testing import simulated_log
 from tests.command_line import ROBOT, Run
+
+pytestmark = pytest.mark.usefixtures("unexamined")
 
 ARM_WITH_SLIDE = """
 name = "slide"

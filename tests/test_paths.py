@@ -9,17 +9,15 @@ import pytest
 
 import dynid
 from dynid.base import Diagnostics, InputError, RefusedError
-from dynid.exporters import export
-from dynid.exporters.tables import read_model_json
+from dynid.exporters import export, read_model_json
 from dynid.identification import Experiment, Settings, open_log
 from dynid.lab import Rig, read_setup
-from dynid.papers.retrieve import read_coefficients
+from dynid.papers import read_coefficients
 from dynid.report import write_report
 from dynid.robot import load_robot
 from dynid.run import Identification
 from dynid.trajectories import read_motion
-from dynid.verbs.demo import run_demo
-from dynid.verbs.summary import write_scores
+from dynid.verbs import run_demo, write_scores
 
 
 @pytest.fixture(scope="module")

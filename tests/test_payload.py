@@ -15,27 +15,16 @@ import pytest
 
 from dynid.base import Diagnostics, Float, UnfitDataError, UsageError
 from dynid.estimate import WLS
-from dynid.feasible.bodies import THINNEST
-from dynid.identification import Experiment, Settings, open_log
-from dynid.identification.pipeline import identify
+from dynid.feasible import THINNEST
+from dynid.identification import Experiment, Settings, identify, open_log
 from dynid.kernel import inverse_dynamics
 from dynid.log import Log, Selection, read_log, write_log
-from dynid.robot import RobotModel, load_robot
-from dynid.robot.load import lock_joints
+from dynid.robot import RobotModel, load_robot, lock_joints
 from dynid.run import Identification
-from dynid.spatial import from_com
-from dynid.spatial.inertia import is_physical, nearest_possible, to_com
+from dynid.spatial import from_com, is_physical, nearest_possible, to_com
 from dynid.terms import KnownPayload
-from dynid.verbs.demo import save
-from dynid.verbs.payload import (
-    Payload,
-    find_payload,
-    payload,
-    payload_data,
-    payload_lines,
-    scale_rule,
-    tool_text,
-)
+from dynid.verbs import payload_data, payload_lines, save, tool_text
+from dynid.verbs.payload import Payload, find_payload, payload, scale_rule
 from dynid.verbs.payload_fit import LoadEstimate, Nuisances, ScaleRule, View, consistent_load, lowered
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
@@ -66,7 +55,7 @@ def write(
 ) -> Log:
     """A log of an arm with a load; hose: N m about every joint of a hose along the arm, which both logs have."""
     rng = np.random.default_rng(seed)
-    t = np.arange(0.0, 25.0, 0.005)
+    t = np.arange(0.0, 25.0, 0.01)
     q, dq, ddq = np.zeros((3, len(t), robot.n))
     for f in (0.17, 0.31, 0.53, 0.83):
         a, phase, w = rng.uniform(0.15, 0.4, robot.n), rng.uniform(0, 6, robot.n), 2 * np.pi * f

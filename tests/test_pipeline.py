@@ -12,21 +12,14 @@ from dynid.base import Diagnostics, Float, SolverError
 from dynid.estimate import OLS, WLS, Estimate, FeasibleFit, Ridge
 from dynid.estimate.scores import Origin
 from dynid.feasible import least_eigenvalues
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, settings_to_experiment
+from dynid.identification import DEFAULT_TERMS, Settings, identify, settings_to_experiment
 from dynid.log import Channel, Log, Selection, read_log, write_log
-from dynid.robot import RobotModel
-from dynid.robot.load import lock_joints
-from dynid.run import Identification, Validation, load
-from dynid.run.serial import scores_from_dict, scores_to_dict
-from dynid.run.validation import validate
-from dynid.run.verdict import judge
+from dynid.robot import RobotModel, lock_joints
+from dynid.run import Identification, Validation, judge, load, scores_from_dict, scores_to_dict, validate
 from dynid.signals import Preparation
 from dynid.terms import ChannelTorque, Offset, RigidBody, Terms, Viscous
 from dynid.testing import random_robot, simulated_log, smooth_samples
-from dynid.verbs.demo import save
-from dynid.verbs.summary import describe_base, score_lines
+from dynid.verbs import describe_base, save, score_lines
 
 ROBOT = random_robot(21, 3, 0.0)
 SETTINGS = Settings(terms=DEFAULT_TERMS, preparation=Preparation(cutoff=8.0))

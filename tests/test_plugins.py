@@ -12,12 +12,10 @@ from pathlib import Path
 import pytest
 
 import dynid
-from dynid.base import Float, InputError, ResourceError, UsageError, registry
-from dynid.base.registry import Need, Registry, load_plugins
-from dynid.identification import Experiment
-from dynid.identification.settings import settings_to_experiment
+from dynid.base import Float, InputError, Need, Registry, ResourceError, UsageError, load_plugins, registry
+from dynid.identification import Experiment, settings_to_experiment
 from dynid.log import canonical_columns, write_log
-from dynid.terms.catalogue import CATALOGUE as TERMS
+from dynid.terms import CATALOGUE as TERMS
 from tests.command_line import Run
 
 KINDS = '''
@@ -123,11 +121,11 @@ def hello(name: str) -> None:
 REGISTERED = """
 from dynid.cli.plugins import COMMANDS
 from dynid.estimate import CATALOGUE as ESTIMATORS
-from dynid.feasible.catalogue import CATALOGUE as CONSTRAINTS
-from dynid.log.files import READERS
-from dynid.rows.catalogue import CATALOGUE as ROWS
+from dynid.feasible import CATALOGUE as CONSTRAINTS
+from dynid.log import READERS
+from dynid.rows import CATALOGUE as ROWS
 from dynid.log import write_log
-from dynid.terms.catalogue import CATALOGUE as TERMS
+from dynid.terms import CATALOGUE as TERMS
 
 TERMS.register("quadratic", Quadratic)
 ROWS.register("joint_power", JointPowerRows)
@@ -281,7 +279,7 @@ def test_an_installed_plug_in_is_known_by_name_alone(
         if words[0] == "export" and words[-1] != tmp_path / "model.json":
             assert "quadratic" in done.err
     forgotten()
-    from dynid.exporters.tables import read_model_json
+    from dynid.exporters import read_model_json
 
     assert [term.name for term in read_model_json(tmp_path / "model.json")[1]][-1] == "quadratic"
 
@@ -308,7 +306,9 @@ def test_a_module_is_named_in_the_experiment_or_on_the_command_line(
         assert Experiment.from_dict(stored).settings() == Experiment.read(config).settings()
         # A run may come from anyone: what it names is not imported for that.
         forgotten()
-        for words_of in (("report", folder), ("validate", folder, other_log), ("compare", folder, folder)):
+        commands = (("report", folder), ("validate", folder, other_log), ("compare", folder, folder))
+        # Both runs are the same.
+        for words_of in commands[:1] if words else commands:
             missing = run(*words_of)
             assert missing.code == 3
             assert "error[missing-plugin]" in missing.err

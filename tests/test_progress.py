@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dynid.base.parallel import Progress, progress_file
+from dynid.base import Progress, progress_file
 from tests.command_line import SHORT_SEARCH, Run
 
 

@@ -27,15 +27,13 @@ from dynid.base import (
     read_table,
     tables,
 )
-from dynid.base.records import WIDTH
 from dynid.exporters import ExportModel
 from dynid.identification import pipeline
 from dynid.kernel import inverse_dynamics
 from dynid.log import Log
 from dynid.robot import RobotModel
 from dynid.run import Identification
-from dynid.terms import Compliance, RigidBody, Viscous
-from dynid.terms.torque_delay import TorqueDelay
+from dynid.terms import Compliance, RigidBody, TorqueDelay, Viscous
 from dynid.trajectories import joints_of
 
 NAMES = [
@@ -267,7 +265,7 @@ def test_reprs_are_short(result: dynid.Result, robot: RobotModel, train_log: Pat
     for thing in (result, robot, log, result.estimate, result.training, result.training.scores):
         lines = repr(thing).splitlines()
         assert len(lines) <= 12
-        assert max(map(len, lines)) <= WIDTH
+        assert max(map(len, lines)) <= 100
     for thing in (result, robot, log, result.estimate, result.training.scores):
         assert len(thing._repr_html_()) < SMALL_HTML
 
@@ -289,7 +287,7 @@ def test_html_is_escaped_and_small_whatever_things_are_called(result: dynid.Resu
     assert "\x1b" not in shown
     assert len(shown) < SMALL_HTML
     assert "\x1b" not in repr(changed)
-    assert max(map(len, repr(changed).splitlines())) <= WIDTH
+    assert max(map(len, repr(changed).splitlines())) <= 100
     assert len(repr(changed).splitlines()) <= 22
 
 

@@ -9,8 +9,7 @@ import pytest
 import dynid
 from dynid.base import Float, UsageError
 from dynid.robot import RobotModel
-from dynid.terms import ChannelTorque, RigidBody, RotorInertia, Viscous
-from dynid.terms.torque_delay import TorqueDelay
+from dynid.terms import ChannelTorque, RigidBody, RotorInertia, TorqueDelay, Viscous
 from dynid.testing import random_robot
 
 STATES = 40

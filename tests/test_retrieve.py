@@ -12,10 +12,10 @@ from dynid.estimate import FeasibleFit
 from dynid.factor import structural_base
 from dynid.feasible import UNLIMITED
 from dynid.kernel import inverse_dynamics
-from dynid.papers.retrieve import Coefficients, feasible_from_coefficients, read_coefficients
+from dynid.papers import Coefficients, feasible_from_coefficients, read_coefficients
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows
-from dynid.spatial.inertia import is_physical
+from dynid.spatial import is_physical
 from dynid.terms import RigidBody, Terms
 from tests.command_line import Run
 from tests.export.models import model_of, states

@@ -11,18 +11,21 @@ from dynid.base import InputErrors, SolverError, UsageError
 from dynid.estimate import FeasibleFit
 from dynid.factor import structural_base
 from dynid.feasible import UNLIMITED
-from dynid.papers import Annealing, Bodies, Box, Rule
-from dynid.papers.annealing import _Task
-from dynid.papers.retrieve import (
+from dynid.papers import (
+    Annealing,
+    Bodies,
+    Box,
     Coefficients,
+    Rule,
     default_box,
     feasible_by_penalty,
     feasible_from_coefficients,
     read_box,
 )
+from dynid.papers.annealing import _Task
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows
-from dynid.spatial.inertia import is_physical
+from dynid.spatial import is_physical
 from dynid.terms import RigidBody, Terms
 from tests.command_line import Run
 from tests.export.models import model_of
@@ -44,7 +47,7 @@ xyz = [0.3, 0.0, 0.1]
 rpy = [0.0, 1.5707963267948966, 0.0]
 inertial = { mass = 1.0, com = [0.05, 0.02, 0.1], inertia = { xx = 0.004, yy = 0.01, zz = 0.01 } }
 """
-FEW = Annealing(runs=2, rounds=3, evaluations=100)
+FEW = Annealing(runs=2, rounds=3, evaluations=60)
 
 
 @pytest.fixture

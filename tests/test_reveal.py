@@ -12,7 +12,7 @@ import pytest
 from dynid.base import InputError, UnfitDataError, UsageError
 from dynid.kernel import gravity_torque, mass_matrix, nonlinear_effects
 from dynid.log import write_log
-from dynid.papers.reveal import parameters_from_model, read_model_table
+from dynid.papers import parameters_from_model, read_model_table
 from dynid.robot import load_robot
 from dynid.terms import RigidBody, RotorInertia
 from dynid.testing import random_inertia, random_robot

@@ -10,8 +10,8 @@ import pytest
 
 from dynid.base import Diagnostics, InputErrors
 from dynid.excitation import robot_shapes
-from dynid.exporters.export import export_parameters
-from dynid.feasible.limits import limits_from_description
+from dynid.exporters import export_parameters
+from dynid.feasible import limits_from_description
 from dynid.identification import Experiment
 from dynid.robot import Reading, load_robot
 from dynid.terms import RigidBody, Terms

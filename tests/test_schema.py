@@ -11,13 +11,11 @@ import pytest
 
 from dynid.base import DynidError, InputError, UsageError, options_of
 from dynid.estimate import CATALOGUE
-from dynid.feasible.limits import LinkLimits
-from dynid.identification import Experiment, Settings
-from dynid.identification.blocks import Blocks
-from dynid.identification.schema import ExperimentFile, json_schema, method_options
-from dynid.robot import load_robot
-from dynid.robot.options import Reading, ServoSettings
-from dynid.signals.settings import Preparation, Standstill
+from dynid.feasible import LinkLimits
+from dynid.identification import Blocks, Experiment, Settings, json_schema
+from dynid.identification.schema import ExperimentFile, method_options
+from dynid.robot import Reading, ServoSettings, load_robot
+from dynid.signals import Preparation, Standstill
 from tests.command_line import Run
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from dynid.base import UsageError
 from dynid.estimate import Residuals
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import Log, read_log
 from dynid.robot import load_robot
 from dynid.run import Identification

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ import pytest
 
 import dynid
 import dynid.lab.replay
-from dynid.base import Diagnostics, SolverError
-from dynid.base.numerics import stdtrit
+from dynid.base import Diagnostics, Float, SolverError, stdtrit
 from dynid.estimate.servo_error import ServoTiming
-from dynid.identification.commands import ENOUGH, find_drive_timing, with_found_servo
+from dynid.identification import commands, with_found_servo
+from dynid.identification.commands import find_drive_timing
 from dynid.lab.replay import replay
 from dynid.robot import RobotModel, Servo
 from dynid.run import Identification
@@ -26,12 +27,18 @@ pytestmark = pytest.mark.usefixtures("unexamined")
 SECONDS = 12.0
 
 
-def arm_and_log(folder: Path, seed: int, still: Sequence[int] = ()) -> tuple[Arm, dynid.Log, Servo]:
+@cache
+def arm_and_rows(seed: int, still: tuple[int, ...] = ()) -> tuple[Arm, tuple[Float, Float, Float]]:
+    """An arm, and times, positions and commands of its log; several tests look at the same."""
     arm = Arm.random(seed)
+    return arm, recorded(arm, SECONDS, 300 + seed, still=still)
+
+
+def arm_and_log(folder: Path, seed: int, still: tuple[int, ...] = ()) -> tuple[Arm, dynid.Log, Servo]:
+    arm, (t, q, q_des) = arm_and_rows(seed, still)
     described = arm.robot(folder)
     assert described.drive.servo is not None
     servo = replace(described.drive.servo, loop="")
-    t, q, q_des = recorded(arm, SECONDS, 300 + seed, still=still)
     return arm, dynid.Log.from_arrays(described.with_servo(servo), t, q, q_des=q_des), servo
 
 
@@ -103,18 +110,21 @@ def test_gains_whose_loop_runs_off_leave_the_lag_of_the_torque(
 def test_a_robot_that_stands_most_of_the_time_says_its_lag(seed: int, tmp_path: Path) -> None:
     """Its motion was in two blocks of time, too few to simulate it, and the lag of the torque is 9 ms short."""
     arm = Arm.random(seed)
-    t, q, q_des = recorded(arm, 200.0, 100 + seed, pause=13.5)
+    t, q, q_des = recorded(arm, 130.0, 100 + seed, pause=13.5)
     robot = arm.robot(tmp_path)
     timing = find_drive_timing(robot, dynid.Log.from_arrays(robot, t, q, q_des=q_des), servo_of(robot), 0, 1)
     assert timing.simulated
     assert timing.servo.lag == pytest.approx(BUS + 0.5 * ROW, abs=1.5e-3)
 
 
-def test_hours_of_rest_before_the_motion_do_not_move_the_lag(tmp_path: Path) -> None:
-    """The samples that a lag takes were all of the rest."""
-    arm, log, servo = arm_and_log(tmp_path, 7)
-    _, q, q_des = recorded(arm, SECONDS, 307)
-    rest = ENOUGH + 1
+def test_hours_of_rest_before_the_motion_do_not_move_the_lag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The samples that a lag takes were all of the rest; fewer of them are taken here, after less rest."""
+    monkeypatch.setattr(commands, "ENOUGH", enough := 20_000)
+    _, log, servo = arm_and_log(tmp_path, 7)
+    _, q, q_des = arm_and_rows(7)[1]
+    rest = enough + 1
     q, q_des = (np.concatenate([np.tile(rows[:1], (rest, 1)), rows]) for rows in (q, q_des))
     later = dynid.Log.from_arrays(log.robot, ROW * np.arange(len(q)), q, q_des=q_des)
     alone, found = (find_drive_timing(log.robot, one, servo, 0, 1).lag for one in (log, later))

@@ -12,15 +12,13 @@ from dynid_studies.nini_arm import GEOMETRY, MODEL, PRELOAD, SPRINGS, STIFFNESS,
 
 from dynid.base import Float, UnfitDataError, UsageError
 from dynid.estimate import WLS
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import default_estimator
+from dynid.identification import Settings, default_estimator, identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.robot import RobotModel, TorqueSide
 from dynid.signals import Preparation
 from dynid.terms import Coulomb, MotorInertia, OnMotor, Points, RigidBody, Spring, Terms, Triangle, Viscous
+from dynid.verbs import search_geometry
 from dynid.verbs.schemes import compare_sides, friction_on
-from dynid.verbs.spring_search import search_geometry
 
 WITHOUT = RigidBody() + MotorInertia() + OnMotor(Viscous()) + OnMotor(Coulomb(width=3.0))
 PREPARATION = Preparation(cutoff=10.0)
@@ -38,7 +36,7 @@ def robot() -> RobotModel:
 def log_of(
     folder: Path, robot: RobotModel, terms: Terms, theta: Float, seed: int = 0, scale: float = 1.0
 ) -> Log:
-    t, samples = motion(robot, 8000, seed)
+    t, samples = motion(robot, 5000, seed)
     tau = terms.torque(robot, samples, theta)
     tau = scale * (tau + 0.01 * tau.std(axis=0) * np.random.default_rng(seed).normal(size=tau.shape))
     path = write_log(folder / "log.parquet", t, canonical_columns(robot.joint_names, samples.q, tau=tau))

@@ -29,12 +29,12 @@ from dynid.base import (
     UsageError,
     check_place,
     claim,
+    recover,
     refuse_existing,
     staged_files,
     staged_folder,
 )
 from dynid.base import files as atomic_write
-from dynid.base.files import recover
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "dynid"
 FAILURES = [
@@ -290,7 +290,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from tests.test_staging import earlier_folder, kill_at, tree, write_listed
-from dynid.base.files import recover
+from dynid.base import recover
 
 outcomes = []
 for step in range(1, 200):
@@ -323,7 +323,7 @@ import os, sys
 from pathlib import Path
 from tests.test_staging import kill_at, tree
 from dynid.base import staged_files
-from dynid.base.files import recover
+from dynid.base import recover
 
 outcomes = []
 for step in range(1, 200):

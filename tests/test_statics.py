@@ -15,8 +15,7 @@ from dynid.estimate.least_squares import Given
 from dynid.identification import Settings
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.robot import RobotModel, TorqueSide, load_example
-from dynid.signals import Preparation, poses_at_rest
-from dynid.signals.settings import Standstill
+from dynid.signals import Preparation, Standstill, poses_at_rest
 from dynid.terms import (
     ChannelTorque,
     Compliance,
@@ -26,18 +25,11 @@ from dynid.terms import (
     RigidBody,
     Term,
     Terms,
+    TorqueDelay,
     Viscous,
 )
-from dynid.terms.torque_delay import TorqueDelay
 from dynid.testing import synthetic_regression
-from dynid.verbs.statics import (
-    StaticPoses,
-    balanced,
-    find_poses,
-    identify_statics,
-    read_poses,
-    two_step,
-)
+from dynid.verbs import StaticPoses, balanced, find_poses, identify_statics, read_poses, two_step
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 

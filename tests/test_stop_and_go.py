@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.estimate import WLS
+from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.robot import RobotModel, load_robot
 from dynid.run import Identification
 from dynid.signals.coherence import LEAST_BY_TORQUE, PERIODS_A_MOVE
 from dynid.signals.samples import move_seconds
 from tests.servo_plant import recorded, robot_file, stop_and_go
+from tests.unexamined import not_examined
 
 RATE = 200.0
 
@@ -34,14 +35,18 @@ def identified(robot: RobotModel, seed: int, stops: bool) -> Identification:
         rows = recorded(seconds, 0, made, dry=True, **motion)
         return Log.from_arrays(robot, rows.t, rows.q, tau=rows.tau, dq=rows.dq)
 
-    train, other = log(seed, stops, 40.0), log(50 + seed, False, 30.0)
-    return identify(robot, train, Settings(), validation=other, threads=1, diagnostics=Diagnostics())
+    train, other = log(seed, stops, 28.0), log(50 + seed, False, 16.0)
+    return identify(
+        robot, train, Settings(estimator=WLS()), validation=other, threads=1, diagnostics=Diagnostics()
+    )
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_stops_of_all_joints_spoil_no_model(robot: RobotModel, seed: int) -> None:
     """A log of moves with pauses of 0.3 to 0.8 s says nearly as much of another motion as one without a pause."""
-    run, free = (identified(robot, seed, stops) for stops in (True, False))
+    run = identified(robot, seed, True)
+    with not_examined():
+        free = identified(robot, seed, False)
     (note,) = (one.text for one in run.diagnostics if one.identifier == "held-by-friction")
     assert all(f"'{joint}'" in note for joint in robot.joint_names)
     assert not [one for one in free.diagnostics if one.identifier == "held-by-friction"]

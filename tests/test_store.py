@@ -20,23 +20,16 @@ from dynid.base import (
     RefusedError,
     ResourceError,
     read_table,
+    write_table,
 )
-from dynid.base.tables import write_table
-from dynid.estimate import Residuals
-from dynid.estimate.estimator import Known, full_verdicts
+from dynid.estimate import Known, Residuals, full_verdicts
 from dynid.estimate.scores import Origin, Sums
-from dynid.identification import Settings
-from dynid.identification.logs import training_log
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS
+from dynid.identification import DEFAULT_TERMS, Settings, identify, training_log
 from dynid.log import read_log
-from dynid.run import Identification, load, store
-from dynid.run.serial import scores_from_dict, scores_to_dict
-from dynid.run.store import check_output
+from dynid.run import Identification, check_output, load, scores_from_dict, scores_to_dict, store
 from dynid.signals import Preparation
 from dynid.testing import random_robot, simulated_log
-from dynid.verbs.demo import save
-from dynid.verbs.summary import comparison_lines, difference_lines, identification_lines, write_scores
+from dynid.verbs import comparison_lines, difference_lines, identification_lines, save, write_scores
 from tests.command_line import RUN_FILES, Run
 
 

@@ -11,16 +11,15 @@ import pytest
 
 from dynid.base import Diagnostics, Float, UsageError
 from dynid.estimate import OE, WLS
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.lab.torque_replay import replay_torque
+from dynid.identification import Settings, identify
+from dynid.lab import replay_torque
 from dynid.log import Log
 from dynid.rows import EnergyRows
-from dynid.run import Identification
-from dynid.run.validation import validate
-from dynid.signals.effort_at_rest import unexplained_hands
+from dynid.run import Identification, validate
+from dynid.signals import unexplained_hands
 from dynid.testing import Plant, Recorded, Unmodelled, plant, record
-from dynid.verbs.summary import link_lines, score_lines
+from dynid.verbs import score_lines
+from dynid.verbs.summary import link_lines
 
 SILENT = 1  # of the finger's three joints: it carries one and is carried by one
 BESIDE = Unmodelled(cable=0.005, torque_step=0.002)

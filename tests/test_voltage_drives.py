@@ -9,12 +9,9 @@ import pytest
 
 from dynid.base import Float, InputError
 from dynid.exporters import export
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS
-from dynid.robot import RobotModel, load_robot, robot_from_dict, robot_to_dict
+from dynid.identification import DEFAULT_TERMS, Settings, identify
+from dynid.robot import RobotModel, ServoSettings, load_robot, robot_from_dict, robot_to_dict
 from dynid.robot.drive import servo_over
-from dynid.robot.options import ServoSettings
 from tests.command_line import Run
 from tests.servo_plant import ARMATURE, DAMPING, FRICTION, ROW, STEP, Recording, arm_text, robot_file
 

@@ -19,9 +19,10 @@ from scipy.signal import lfilter
 
 from dynid.base import UnfitDataError, UsageError
 from dynid.estimate import Forgetting, rows_alike_of
-from dynid.fleet.page import Followed, trajectory_html
-from dynid.fleet.stream import RowStream, StreamRows, Thinner, watch_lines
-from dynid.fleet.watch import ResidualTrail, Watcher, WatchSettings, precision_of
+from dynid.fleet import Followed, StreamRows, Watcher, WatchSettings, precision_of, watch_lines
+from dynid.fleet.page import trajectory_html
+from dynid.fleet.stream import RowStream, Thinner
+from dynid.fleet.watch import ResidualTrail
 from dynid.robot import RobotModel, load_example, load_robot
 from dynid.rows import ElasticRows, PowerRows, TorqueRows
 from dynid.signals import Samples

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.rows import ElasticMomentumRows
 from dynid.run import Identification

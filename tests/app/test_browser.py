@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dynid.app import jobs
-from dynid.app.workspace import EXPERIMENT, LIVE, Project
+from dynid.app.workspace import Project
 from tests.app.conftest import Served, ended, serving, until
 from tests.command_line import make_log
 from tests.report.test_browser import BEYOND, FAINT, wait_until
@@ -174,7 +174,7 @@ def test_a_whole_run_of_a_real_log(browser: Any, server: Served, data_dir: Path)
     page.click("#edit-form button")
     visitor.wait_for(".job.done#check")
     page.wait_for_selector("text=Your version of this file")
-    assert "cutoff = 8.0" in (project.folder / EXPERIMENT).read_text()
+    assert "cutoff = 8.0" in (project.folder / "experiment.toml").read_text()
     assert page.is_enabled("#identify-form button")
     # The line that is shown does the same in a terminal.
     command = jobs.latest(project, "identify").command.shown  # type: ignore[union-attr]  # it has just run
@@ -268,7 +268,7 @@ def test_a_recording_is_followed_while_it_grows(
     visitor.drop(robot_file)
     page.wait_for_selector("text=robot/two.toml")
     lines = csv_log.read_text().splitlines(keepends=True)
-    growing = project.folder / LIVE / "now.csv"
+    growing = project.folder / "live" / "now.csv"
     growing.write_text("".join(lines[:800]))
     page.click("text=Follow live")
     page.select_option("select[name=log]", "live/now.csv")
@@ -359,7 +359,7 @@ def test_a_server_that_is_gone_is_said_and_the_page_goes_on(
         project = server.workspace.project(visitor.new_project("gone"))
         visitor.drop(robot_file)
         page.wait_for_selector("text=robot/two.toml")
-        (project.folder / LIVE / "now.csv").write_bytes(csv_log.read_bytes())
+        (project.folder / "live" / "now.csv").write_bytes(csv_log.read_bytes())
         page.goto(f"http://127.0.0.1:{server.port}/p/{visitor.id}/live")
         page.fill("input[name=wait]", "3600")
         page.click("button:has-text('Follow')")

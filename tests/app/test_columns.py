@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from dynid.app.jobs import JOBS
 from dynid.app.readiness import keys, readiness, stored_corrections
-from dynid.app.workspace import EXPERIMENT, LOGS, ROBOT, Project, Workspace, write_json
+from dynid.app.workspace import Project, Workspace, write_json
 
 
 def decision(key: str, value: str | None, grade: str = "sure", **more: Any) -> dict[str, Any]:
@@ -34,7 +33,7 @@ DECISIONS = [
 
 def with_init(project: Project, decisions: list[dict[str, Any]], motions: list[dict[str, Any]]) -> Project:
     """A project whose newest job is a finished init that printed these decisions."""
-    folder = project.folder / JOBS / "0001"
+    folder = project.folder / "jobs" / "0001"
     folder.mkdir()
     job = {"kind": "init", "title": "", "arguments": ["init"], "result": "", "live": False, "created": 0.0}
     write_json(folder / "job.json", job | {"keys": keys(project)})
@@ -47,15 +46,15 @@ def with_init(project: Project, decisions: list[dict[str, Any]], motions: list[d
         "motions": motions,
     }
     (folder / "stdout").write_text(json.dumps({"results": results}))
-    (project.folder / EXPERIMENT).write_text("[log]\n")
+    (project.folder / "experiment.toml").write_text("[log]\n")
     return project
 
 
 @pytest.fixture
 def project(workspace: Workspace) -> Project:
     made = workspace.new_project("arm")
-    (made.folder / ROBOT / "two.toml").write_text("")
-    (made.folder / LOGS / "a.csv").write_text("t\n")
+    (made.folder / "robot" / "two.toml").write_text("")
+    (made.folder / "logs" / "a.csv").write_text("t\n")
     return made
 
 
@@ -86,9 +85,9 @@ def test_doubtful_columns_are_confirmed_one_by_one(project: Project) -> None:
 def test_confirmations_are_of_these_files(project: Project) -> None:
     with_init(project, DECISIONS, [])
     stored_corrections(project, shown(**{"right:log.effort.unit": "1", "right:log.effort.columns": "1"}))
-    (project.folder / LOGS / "a.csv").write_text("t\n1\n")
+    (project.folder / "logs" / "a.csv").write_text("t\n1\n")
     assert missing(project) == ["the files have changed: find the columns again"]
-    job = project.folder / JOBS / "0001" / "job.json"
+    job = project.folder / "jobs" / "0001" / "job.json"
     write_json(job, json.loads(job.read_text()) | {"keys": keys(project)})
     assert len(missing(project)) == 2
 

@@ -13,7 +13,7 @@ import pytest
 
 from dynid.app import jobs
 from dynid.app.jobs import Command
-from dynid.app.workspace import LIVE, ROBOT, Project, Workspace
+from dynid.app.workspace import Project, Workspace
 from dynid.base import RefusedError
 from tests.app.conftest import PATIENCE, ended, until
 
@@ -24,8 +24,8 @@ QUICK = Command("check", "Check", ("average", "logs/absent.csv", "--out", "x"))
 @pytest.fixture
 def project(workspace: Workspace, robot_file: Path, csv_log: Path) -> Project:
     made = workspace.new_project("arm")
-    (made.folder / ROBOT / "two.toml").write_bytes(robot_file.read_bytes())
-    (made.folder / LIVE / "now.csv").write_bytes(csv_log.read_bytes())
+    (made.folder / "robot" / "two.toml").write_bytes(robot_file.read_bytes())
+    (made.folder / "live" / "now.csv").write_bytes(csv_log.read_bytes())
     return made
 
 
@@ -132,7 +132,7 @@ def test_jobs_outlive_the_server(
     name = user.new_project()
     project = Workspace(folder.resolve()).project(name)
     user.upload(name, "two.toml", robot_file.read_bytes())
-    (project.folder / LIVE / "now.csv").write_bytes(csv_log.read_bytes())
+    (project.folder / "live" / "now.csv").write_bytes(csv_log.read_bytes())
     assert user.send(f"/p/{name}/do/watch", log="live/now.csv", wait=3600).status == 303
     job = until(lambda: jobs.jobs(project)[0] if jobs.jobs(project)[0].text("stdout") else None)
     server.send_signal(number)

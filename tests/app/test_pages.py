@@ -13,7 +13,7 @@ import typer
 from dynid.app import jobs
 from dynid.app.commands import COMMANDS, MOTION_FORMATS, RECORDED, demo
 from dynid.app.readiness import readiness
-from dynid.app.workspace import EXPERIMENT, HELD_OUT, LOGS, ROBOT, Project, Workspace
+from dynid.app.workspace import Project, Workspace
 from dynid.base import UsageError
 from dynid.cli.main import app
 from dynid.excitation import read_plan_file
@@ -82,10 +82,10 @@ def test_a_whole_run_and_what_makes_it_wait(
     user.upload(name, "log.csv", csv_log.read_bytes())
     assert readiness(project).missing == []
     # An experiment file changed by hand: the check is stale.
-    written = (project.folder / EXPERIMENT).read_text()
-    (project.folder / EXPERIMENT).write_text(written + "[prepare]\ncutoff = 5.0\n")
+    written = (project.folder / "experiment.toml").read_text()
+    (project.folder / "experiment.toml").write_text(written + "[prepare]\ncutoff = 5.0\n")
     assert "changed since the check" in readiness(project).missing[0]
-    (project.folder / EXPERIMENT).write_text(written)
+    (project.folder / "experiment.toml").write_text(written)
 
     # The run, and its report.
     assert user.send(f"/p/{name}/do/identify", name="../first run").headers["location"] == f"{page}#identify"
@@ -126,7 +126,7 @@ effort = { columns = "tau_{joint}", unit = "N m" }
 """
     assert user.send(f"/p/{name}/do/edit", text=text).status == 400
     assert user.send(f"/p/{name}/do/edit", text="\r\n", right="1").status == 400
-    assert not (project.folder / EXPERIMENT).exists()
+    assert not (project.folder / "experiment.toml").exists()
     user.send(f"/p/{name}/do/edit", text="[log]\nposition = 1\n", right="1")
     job = ended(project)
     assert (job.state, job.code) == (jobs.FAILED, 3)
@@ -137,7 +137,7 @@ effort = { columns = "tau_{joint}", unit = "N m" }
     job = ended(project)
     assert job.state == jobs.DONE, job.text("stderr")
     assert job.command.shown == "dynid check robot/two.toml logs/log.csv --config experiment.toml --no-fit"
-    assert (project.folder / EXPERIMENT).read_text() == text
+    assert (project.folder / "experiment.toml").read_text() == text
     assert readiness(project).missing == []
 
     # What speaks against the log is accepted by a click, in the line that runs, and can be taken back.
@@ -194,9 +194,9 @@ def test_two_users_do_not_meet(served: Served, robot_file: Path, csv_log: Path) 
 @pytest.fixture
 def project(workspace: Workspace) -> Project:
     made = workspace.new_project("arm")
-    (made.folder / ROBOT / "two.toml").write_text("")
+    (made.folder / "robot" / "two.toml").write_text("")
     for log in ("a.csv", "b.csv"):
-        (made.folder / LOGS / log).write_text("t\n")
+        (made.folder / "logs" / log).write_text("t\n")
     for run in ("one", "two"):
         (made.folder / "runs" / run).mkdir()
         (made.folder / "runs" / run / "run.json").write_text("{}")
@@ -211,7 +211,7 @@ def words(project: Project, action: str, **form: str | list[str]) -> str:
 
 def test_forms_become_commands(project: Project) -> None:
     project.change(
-        roles={"logs/b.csv": HELD_OUT},
+        roles={"logs/b.csv": "validate"},
         answers={"log.effort.unit": "N m"},
         motions={"slow one": "train", "fast": "validate", "crash": "off"},
     )
@@ -259,10 +259,10 @@ def test_what_a_motion_needs_beside_options_is_a_plan_file(project: Project) -> 
 
 
 def test_every_option_of_the_pages_is_one_of_the_command_line(project: Project) -> None:
-    (project.folder / EXPERIMENT).write_text("")
+    (project.folder / "experiment.toml").write_text("")
     (project.folder / RECORDED).write_text("")
     project.change(
-        roles={"logs/b.csv": HELD_OUT},
+        roles={"logs/b.csv": "validate"},
         answers={"log.effort.unit": "N m"},
         motions={"a": "train", "b": "validate"},
     )

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from dynid.app.workspace import LOGS
 from tests.app.conftest import MOST_BYTES, Served, User
 from tests.command_line import Run
 
@@ -105,7 +104,7 @@ def test_no_project_outside_the_workspace(user: User, project: str) -> None:
 def test_links_in_a_project_are_followed_nowhere(served: Served, user: User, tmp_path: Path) -> None:
     project = served.workspace.project(user.new_project())
     (tmp_path / "secret.csv").write_text("t,q\n0,1\n")
-    (project.folder / LOGS / "outside.csv").symlink_to(tmp_path / "secret.csv")
+    (project.folder / "logs" / "outside.csv").symlink_to(tmp_path / "secret.csv")
     (project.folder / "live" / "outside.csv").symlink_to(tmp_path / "secret.csv")
     assert project.logs() == ()
     assert project.live_logs() == ()
@@ -141,7 +140,7 @@ def test_too_large_an_upload_is_refused_and_leaves_nothing(served: Served, user:
         assert "more than 1.91 MiB" in answer.text
     except (BrokenPipeError, ConnectionResetError):
         pass  # the server has hung up by then
-    assert [one.name for one in (project.folder / LOGS).iterdir()] == []
+    assert [one.name for one in (project.folder / "logs").iterdir()] == []
     assert user.upload(project.id, "fits.csv", b"x" * MOST_BYTES).status == 200
     assert user.send("/projects", name="x" * (2 << 20)).status == 413
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dynid.app.workspace import EXPERIMENT, HELD_OUT, LEFT_OUT, LOGS, ROBOT, Workspace, sanitised
+from dynid.app.workspace import Workspace, sanitised
 from dynid.base import InputError, ResourceError, UsageError
 
 
@@ -54,10 +54,10 @@ def test_too_many_files_are_refused(workspace: Workspace, monkeypatch: pytest.Mo
 def test_the_robot_is_the_only_one_or_the_chosen_one(workspace: Workspace) -> None:
     project = workspace.new_project("arm")
     assert project.robot is None
-    (project.folder / ROBOT / "arm.urdf").write_text("<robot/>")
-    (project.folder / ROBOT / "package.xml").write_text("<package/>")
+    (project.folder / "robot" / "arm.urdf").write_text("<robot/>")
+    (project.folder / "robot" / "package.xml").write_text("<package/>")
     assert project.robot == "robot/arm.urdf"
-    (project.folder / ROBOT / "other.urdf").write_text("<robot/>")
+    (project.folder / "robot" / "other.urdf").write_text("<robot/>")
     assert project.robot is None
     project.change(robot="robot/other.urdf")
     assert project.robot == "robot/other.urdf"
@@ -65,24 +65,24 @@ def test_the_robot_is_the_only_one_or_the_chosen_one(workspace: Workspace) -> No
 
 def test_keys_change_with_contents_and_roles_alone(workspace: Workspace) -> None:
     project = workspace.new_project("arm")
-    (project.folder / ROBOT / "arm.urdf").write_text("<robot/>")
-    log = project.folder / LOGS / "a.csv"
+    (project.folder / "robot" / "arm.urdf").write_text("<robot/>")
+    log = project.folder / "logs" / "a.csv"
     log.write_text("t\n0\n")
-    (project.folder / LOGS / "b.csv").write_text("t\n0\n")
+    (project.folder / "logs" / "b.csv").write_text("t\n0\n")
     first = project.files_key()
     assert project.files_key() == first
     assert Workspace(workspace.folder).project(project.id).files_key() == first
     log.write_text("t\n1\n")
     second = project.files_key()
-    project.change(roles={"logs/b.csv": HELD_OUT})
+    project.change(roles={"logs/b.csv": "validate"})
     third = project.files_key()
-    project.change(roles={"logs/b.csv": LEFT_OUT})
+    project.change(roles={"logs/b.csv": "off"})
     fourth = project.files_key()
     assert len({first, second, third, fourth}) == 4
-    (project.folder / LOGS / "b.csv").write_text("t\n2\n")
+    (project.folder / "logs" / "b.csv").write_text("t\n2\n")
     assert project.files_key() == fourth  # it is left out
     assert project.mapping_key() == ""
-    (project.folder / EXPERIMENT).write_text("[log]\n")
+    (project.folder / "experiment.toml").write_text("[log]\n")
     assert project.mapping_key() != ""
 
 
@@ -107,7 +107,7 @@ def test_a_project_that_is_damaged_hides_no_other(workspace: Workspace) -> None:
 
 def test_removing_stays_inside(workspace: Workspace, tmp_path: Path) -> None:
     project = workspace.new_project("arm")
-    (project.folder / LOGS / "a.csv").write_text("t\n")
+    (project.folder / "logs" / "a.csv").write_text("t\n")
     for wrong in ("project.json", "logs", "../x", "runs/x", "logs/../project.json"):
         with pytest.raises(InputError):
             project.remove_file(wrong)

@@ -11,13 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.base import Diagnostics, DynidError, Float, InputError, UnfitDataError
-from dynid.log import Log
-from dynid.log.checks import LogWatch
-from dynid.log.summary import LogSummary
+from dynid.log import Log, LogSummary, LogWatch
 from dynid.robot import RobotModel
 from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.simulation.motion import rigid_torque
+from dynid.simulation import rigid_torque
 
 ROBOT = """\
 name = "arm"

@@ -14,9 +14,8 @@ import pytest
 import dynid
 from dynid.base import Diagnostics, DynidError, InputError, UnfitDataError
 from dynid.identification import Experiment, open_log
-from dynid.log import dialect_of, read_log
+from dynid.log import contents, dialect_of, read_log
 from dynid.log.readers import csv as csv_log
-from dynid.log.summary import contents
 from dynid.robot import RobotModel
 from tests.bad_inputs.clean_logs import MAPPING, Columns, caught, expect, write_csv, write_parquet
 

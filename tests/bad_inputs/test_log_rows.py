@@ -9,19 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base import Diagnostics, Float, Place, UnfitDataError
-from dynid.base.diagnostics import CLAIMS
+from dynid.base import CLAIMS, Diagnostics, Float, Place, UnfitDataError
 from dynid.estimate.scores import Origin
-from dynid.identification import Experiment, Settings, open_log
-from dynid.identification.pipeline import identify
-from dynid.log import Selection, read_log
-from dynid.log.checks import check_log
-from dynid.log.summary import LogSummary
+from dynid.identification import Experiment, Settings, identify, open_log
+from dynid.log import LogSummary, Selection, check_log, read_log
 from dynid.robot import RobotModel
-from dynid.run.validation import validate
+from dynid.run import validate
 from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.simulation.motion import rigid_torque
+from dynid.simulation import rigid_torque
 from tests.bad_inputs.clean_logs import (
     MAPPING,
     NAMES,

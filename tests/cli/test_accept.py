@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base import Diagnostics, Float, Place, UsageError
-from dynid.base.diagnostics import CLAIMS, Claim
+from dynid.base import CLAIMS, Claim, Diagnostics, Float, Place, UsageError
 from dynid.estimate import WLS
 from dynid.identification import Settings
 from dynid.kernel import inverse_dynamics

@@ -13,7 +13,7 @@ import pytest
 from dynid.base import Float
 from dynid.robot import RobotModel
 from dynid.signals import Samples
-from dynid.spatial.inertia import six
+from dynid.spatial import six
 from dynid.terms import SpinningRotor
 from dynid.testing import RobotCase, covering_cases
 from dynid.testing.robots import CHANNEL, LOAD, WIDTH

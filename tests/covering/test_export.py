@@ -11,8 +11,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.exporters import ExportModel, new_mjcf, new_urdf
-from dynid.exporters.c_code import write_c
+from dynid.exporters import ExportModel, new_mjcf, new_urdf, write_c
 from dynid.exporters.expression import on_one_branch
 from dynid.exporters.model import with_zero_offsets
 from dynid.signals import Samples

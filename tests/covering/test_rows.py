@@ -9,6 +9,7 @@ import pytest
 
 from dynid.base import Float
 from dynid.rows import (
+    CausalFilter,
     ElasticMomentumRows,
     ElasticRows,
     EnergyRows,
@@ -21,7 +22,6 @@ from dynid.rows import (
     StaticRows,
     TorqueRows,
 )
-from dynid.rows.momentum import CausalFilter
 from dynid.signals import Samples
 from dynid.testing import RobotCase
 from dynid.testing.robots import CHANNEL

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Float
-from dynid.lab.mujoco import MujocoSimulator
+from dynid.lab import MujocoSimulator
 from dynid.simulation import (
     Coupling,
     Elasticity,

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.diagnosis.changes import check_changes, find_change, find_friction_drift
+from dynid.diagnosis import ResidualAnalysis, check_changes
+from dynid.diagnosis.changes import find_change, find_friction_drift
 from dynid.diagnosis.load_times import find_load_times
-from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.kernel import inverse_dynamics
-from dynid.log.summary import Switch
+from dynid.log import Switch
 from dynid.testing import TrueMotion, analysis_of, random_robot, small_arm
 from dynid.testing.lab import AddedTorque
 

@@ -10,15 +10,12 @@ import numpy as np
 from scipy.signal import lfilter
 
 from dynid.base import Float
-from dynid.diagnosis.diagnosis import Diagnosis, every_diagnosis
+from dynid.diagnosis import Diagnosis, every_diagnosis
 from dynid.diagnosis.masking import Bursts, Saturation
 from dynid.diagnosis.proof import EffectTest
 from dynid.diagnosis.resonance import GearRipple, Resonance
 from dynid.robot import RobotModel
-from dynid.terms import Term
-from dynid.terms.drift import Drift
-from dynid.terms.nominal import Nominal
-from dynid.terms.position_waves import PositionWaves
+from dynid.terms import Drift, Nominal, PositionWaves, Term
 from dynid.terms.residual_tests import FRICTION_FORM, FeatureGroup
 from dynid.terms.torque_delay import LATE_TORQUE
 from dynid.terms.zero_offset import ZeroOffset

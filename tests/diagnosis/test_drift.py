@@ -9,16 +9,13 @@ import numpy as np
 
 import dynid
 from dynid.base import Diagnostics
-from dynid.diagnosis.diagnosis import diagnose
+from dynid.diagnosis import ResidualAnalysis, diagnose
 from dynid.diagnosis.proof import EffectTest
-from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.identification import Experiment, open_log
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS
+from dynid.identification import DEFAULT_TERMS, Experiment, identify, open_log
 from dynid.log import canonical_columns, write_log
-from dynid.simulation.motion import inverse
-from dynid.terms import Term, Terms
-from dynid.terms.drift import Drift, causes
+from dynid.simulation import inverse
+from dynid.terms import Drift, Term, Terms
+from dynid.terms.drift import causes
 from dynid.terms.residual_tests import FeatureGroup
 from dynid.testing import TrueMotion, analysis_of, small_arm
 from dynid.trajectories import FourierTrajectory

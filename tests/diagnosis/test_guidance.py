@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.diagnosis.input_checks import check_guidance
-from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.simulation.motion import rigid_torque
+from dynid.diagnosis import ResidualAnalysis, check_guidance
+from dynid.simulation import rigid_torque
 from dynid.testing import TrueMotion, analysis_of, small_arm
 
 ARM = small_arm()

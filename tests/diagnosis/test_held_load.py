@@ -6,12 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS
+from dynid.identification import DEFAULT_TERMS, Settings, identify
 from dynid.kernel import inverse_dynamics
 from dynid.log import Log
-from dynid.simulation.motion import inverse
+from dynid.simulation import inverse
 from dynid.terms import HeldLoad
 from dynid.testing import small_arm
 from dynid.trajectories import FourierTrajectory

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from dynid.base import Float
-from dynid.diagnosis.diagnosis import diagnose
+from dynid.diagnosis import ResidualAnalysis, diagnose
 from dynid.diagnosis.proof import EffectTest
-from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.terms import SmoothCoulomb, Terms
 from dynid.terms.torque_delay import LATE_TORQUE
 from dynid.testing import TrueMotion, analysis_of, small_arm

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.diagnosis.input_checks import check_link_lengths, find_link_lengths
-from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.diagnosis import ResidualAnalysis, check_link_lengths
+from dynid.diagnosis.input_checks import find_link_lengths
 from dynid.robot import RobotModel
 from dynid.testing import analysis_of, small_arm
 

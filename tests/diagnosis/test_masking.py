@@ -11,24 +11,12 @@ import pytest
 
 from dynid.base import Bool, Diagnostics, Evidence, Finding, Float
 from dynid.base.diagnostics import Interval
-from dynid.diagnosis.masking import (
-    LEAST_HEIGHT,
-    AtPeak,
-    Bursts,
-    Within,
-    heights,
-    left_out,
-    spoilt_times,
-    widened,
-    without_times,
-)
-from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.diagnosis import ResidualAnalysis, left_out, spoilt_times, without_times
+from dynid.diagnosis.masking import LEAST_HEIGHT, AtPeak, Bursts, Within, heights, widened
+from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.run import Identification
 from dynid.signals import Samples
-from dynid.signals.samples import REST
 from dynid.testing import TrueMotion, analysis_of, small_arm
 from dynid.testing.faults import Recording, recorded
 from dynid.testing.machines import MACHINES
@@ -83,12 +71,12 @@ def test_how_much_is_left_out_is_reported() -> None:
 def test_what_is_spoilt_does_not_count_as_rest_either() -> None:
     samples = ramp()
     rest = samples.t > 9.0
-    resting = replace(samples, keep=~rest, left_out={REST: rest})
+    resting = replace(samples, keep=~rest, left_out={"rest": rest})
     (found,) = (
         left_out([resting], Within((Interval("a", 8.5, 9.5),), 0.0), "a spoilt time", Diagnostics()) or []
     )
-    assert not found.left_out[REST][samples.t <= 9.5].any()
-    assert found.left_out[REST][samples.t > 9.51].all()
+    assert not found.left_out["rest"][samples.t <= 9.5].any()
+    assert found.left_out["rest"][samples.t > 9.51].all()
     assert found.left_out["a spoilt time"].sum() == ((samples.t >= 8.5) & (samples.t <= 9.5)).sum()
 
 

@@ -12,8 +12,7 @@ from dynid.base import Diagnostics, Float
 from dynid.diagnosis import input_checks as measurement
 from dynid.diagnosis.input_checks import LEAST_FRICTION, LEAST_NOISE
 from dynid.diagnosis.residual_analysis import basis
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import load_robot
 from dynid.run import Identification

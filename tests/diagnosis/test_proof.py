@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.diagnosis.diagnosis import compare_with_description
+from dynid.diagnosis import ResidualAnalysis, compare_with_description
 from dynid.diagnosis.proof import (
     HeldOut,
     Proof,
@@ -19,7 +19,6 @@ from dynid.diagnosis.proof import (
     reading,
     shifted_positions,
 )
-from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import sign_readings
 from dynid.terms.gravity_tilt import find_tilt, rotated
 from dynid.terms.residual_tests import Declared

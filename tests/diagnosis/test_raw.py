@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from dynid.diagnosis.diagnosis import diagnose
-from dynid.diagnosis.residual_analysis import RawTorque, first_torque
+from dynid.diagnosis import diagnose, first_torque
+from dynid.diagnosis.residual_analysis import RawTorque
 from dynid.diagnosis.resonance import Resonance, chance
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.testing import analysis_of, small_arm

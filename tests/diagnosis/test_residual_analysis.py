@@ -9,8 +9,8 @@ import pytest
 from scipy.signal import lfilter
 from scipy.stats import kstest
 
-from dynid.diagnosis.residual_analysis import ResidualAnalysis, basis, hotelling, regressor
-from dynid.diagnosis.resonance import spectrum
+from dynid.diagnosis import ResidualAnalysis, spectrum
+from dynid.diagnosis.residual_analysis import basis, hotelling, regressor
 from dynid.terms import ChannelTorque, Terms
 from dynid.testing import analysis_of, small_arm
 

@@ -12,21 +12,23 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Finding, Float, Level
-from dynid.diagnosis.diagnosis import compare_with_description, every_diagnosis, report_missing_effects
-from dynid.diagnosis.input_checks import check_negative_friction
+from dynid.diagnosis import (
+    ResidualAnalysis,
+    check_negative_friction,
+    check_wiring,
+    compare_with_description,
+    every_diagnosis,
+    report_missing_effects,
+)
 from dynid.diagnosis.load_times import prove_load
-from dynid.diagnosis.residual_analysis import ResidualAnalysis
-from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate import WLS
-from dynid.identification.settings import DEFAULT_TERMS
+from dynid.identification import DEFAULT_TERMS
 from dynid.log import canonical_columns, write_log
-from dynid.robot import RobotModel, load_robot
-from dynid.robot.load import lock_joints
+from dynid.robot import RobotModel, load_robot, lock_joints
 from dynid.signals import Samples
-from dynid.simulation.motion import inverse, rigid_torque
+from dynid.simulation import inverse, rigid_torque
 from dynid.spatial import from_com
-from dynid.terms import DriveGain, RigidBody, Terms, TermWords, Viscous
-from dynid.terms.catalogue import CATALOGUE
+from dynid.terms import CATALOGUE, DriveGain, RigidBody, Terms, TermWords, Viscous
 from dynid.terms.gain import heaviness, size_against_description
 from dynid.terms.gravity_tilt import find_tilt, perpendicular
 from dynid.terms.payload import find_load

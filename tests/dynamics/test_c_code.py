@@ -13,10 +13,8 @@ import pinocchio as pin
 import pytest
 
 from dynid.base import Float
-from dynid.dynamics import Dynamics
-from dynid.dynamics.observer import Thresholds
-from dynid.exporters import ExportModel
-from dynid.exporters.c_code import write_c
+from dynid.dynamics import Dynamics, Thresholds
+from dynid.exporters import ExportModel, write_c
 from dynid.exporters.model import c_identifier
 from tests.dynamics.conftest import ROBOTS, agree, example, states
 from tests.dynamics.test_dynamics import arm, bent, mass, rnea
@@ -57,7 +55,11 @@ def pointer(array: Float) -> object:
     return array.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
 
 
-@pytest.mark.parametrize("name", ROBOTS, ids=lambda name: Path(name).stem)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if i % 2 else []) for i, name in enumerate(ROBOTS)],
+    ids=lambda name: Path(name).stem,
+)
 def test_it_agrees_with_pinocchio(name: str, tmp_path: Path) -> None:
     model, oracle = example(name)
     code, n, nb = Compiled(model, tmp_path), model.robot.n, model.robot.n_bodies

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Float, UnfitDataError, UsageError
-from dynid.dynamics import Dynamics
-from dynid.dynamics.observer import Thresholds
+from dynid.dynamics import Dynamics, Thresholds
 from tests.dynamics.test_c_code import Compiled, pointer
 from tests.dynamics.test_dynamics import arm
 

@@ -12,15 +12,14 @@ import pytest
 
 from dynid.estimate import Estimate
 from dynid.estimate.scores import POINTS, Bands
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import read_log
 from dynid.robot import RobotModel
 from dynid.run import Identification, load
 from dynid.signals import Preparation
 from dynid.terms import Coulomb, Presliding, RigidBody, Terms, Viscous
 from dynid.testing import random_inertia, random_robot, simulated_log, smooth_samples
-from dynid.verbs.demo import save
+from dynid.verbs import save
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

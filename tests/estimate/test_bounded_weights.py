@@ -10,8 +10,7 @@ import pytest
 from dynid.base import Float
 from dynid.estimate import IRLS, WLS, FeasibleFit, LogSource, Regression, regression_of, residual_sigma, solve
 from dynid.estimate.least_squares import GROWTH, _iterated, weight_floor
-from dynid.factor import Assembly, Blocking, structural_base
-from dynid.factor.factor import group_scale
+from dynid.factor import Assembly, Blocking, group_scale, structural_base
 from dynid.robot import load_example
 from dynid.rows import TorqueRows
 from dynid.signals import ParallelFilter, Samples

@@ -10,8 +10,7 @@ import pytest
 from dynid.base import Diagnostics, SolverError
 from dynid.estimate import WLS, FeasibleFit
 from dynid.estimate.physical import unconstrained, warn_or_raise
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.run import Identification
 from dynid.testing.faults import recorded
@@ -20,7 +19,7 @@ from dynid.testing.machines import MACHINES
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    one = recorded(MACHINES["polar"].robot, np.random.default_rng(4), seconds=16.0)
+    one = recorded(MACHINES["polar"].robot, np.random.default_rng(4), seconds=9.0)
     columns = canonical_columns(one.robot.joint_names, one.q, dq=one.dq, tau=one.tau)
     return write_log(tmp_path_factory.mktemp("log") / "log.parquet", one.t, columns)
 

@@ -13,8 +13,14 @@ from dynid.estimate.instrumental import least_correlation
 from dynid.papers import ML, TLS
 from dynid.papers.total import smallest
 from dynid.signals.noise import white_level
-from dynid.testing import DenseSource, Synthetic, factors_of, measured_regression, synthetic_regression
-from dynid.testing.motion import encoder_noise
+from dynid.testing import (
+    DenseSource,
+    Synthetic,
+    encoder_noise,
+    factors_of,
+    measured_regression,
+    synthetic_regression,
+)
 
 
 def noisy_columns(seed: int, size: float, known: bool = True) -> Synthetic:

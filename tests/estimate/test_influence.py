@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Float
-from dynid.estimate import OLS, WLS, Ridge
-from dynid.estimate.estimator import Standing, Word, base_verdicts, full_verdicts
+from dynid.estimate import OLS, WLS, Ridge, Standing, Word, base_verdicts, full_verdicts
 from dynid.estimate.uncertainty import Influence, influence_of
 from dynid.factor import Category
 from dynid.testing import Synthetic, factors_of, synthetic_regression

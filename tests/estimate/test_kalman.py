@@ -13,8 +13,7 @@ from dynid.base import SolverError, UnfitDataError, UsageError
 from dynid.estimate import FILTERS, WLS, BaseDynamics, JointFilter, KalmanNoise, SimulationProblem
 from dynid.estimate.kalman import ExtendedKalman, UnscentedKalman
 from dynid.factor import structural_base
-from dynid.fleet.kalman import KalmanSettings, KalmanWatcher
-from dynid.fleet.watch import Watcher, WatchSettings
+from dynid.fleet import KalmanSettings, KalmanWatcher, Watcher, WatchSettings
 from dynid.kernel import forward_dynamics
 from dynid.papers import EKF
 from dynid.papers.kalman import _Passes
@@ -33,8 +32,14 @@ from dynid.terms import (
     Terms,
     Viscous,
 )
-from dynid.testing import measured_regression, random_robot, smooth_samples
-from dynid.testing.motion import exact_samples, true_parameters, two_joints
+from dynid.testing import (
+    exact_samples,
+    measured_regression,
+    random_robot,
+    smooth_samples,
+    true_parameters,
+    two_joints,
+)
 from tests.command_line import Run
 
 TERMS = RigidBody() + Viscous()

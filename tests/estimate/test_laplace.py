@@ -13,8 +13,7 @@ from dynid.estimate import parameter_spread
 from dynid.estimate.physical import Posterior, Problem, _whitening, posterior, volume_slope
 from dynid.factor import influence
 from dynid.feasible import Chart, least_eigenvalues
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import read_log
 from dynid.robot import RobotModel
 from dynid.run import Identification
@@ -155,7 +154,7 @@ def test_an_estimate_of_no_real_body_still_has_a_posterior(found: Identification
 
 def test_stored_runs_give_the_same(found: Identification, result: Posterior, tmp_path: Path) -> None:
     from dynid.run import load
-    from dynid.verbs.demo import save
+    from dynid.verbs import save
 
     save(found, tmp_path / "run")
     again = load(tmp_path / "run")

@@ -17,7 +17,7 @@ from dynid.estimate.physical import MUCH_WORSE, project_to_physical
 from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, prior_pull
 from dynid.factor import Assembly, Blocking, Category, structural_base
 from dynid.feasible import body_columns, least_eigenvalues
-from dynid.identification.settings import default_estimator
+from dynid.identification import default_estimator
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows
 from dynid.signals import ParallelFilter, Samples

@@ -12,7 +12,7 @@ from dynid.estimate import parameter_spread
 from dynid.estimate.prior import likely_bodies, typical_length
 from dynid.feasible import body_columns
 from dynid.robot import RobotModel
-from dynid.spatial.inertia import to_com
+from dynid.spatial import to_com
 from dynid.terms import Offset, RigidBody, Viscous
 from dynid.testing import random_robot
 

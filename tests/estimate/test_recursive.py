@@ -9,8 +9,7 @@ import pytest
 
 from dynid.base import InputError, UnfitDataError, UsageError
 from dynid.estimate import Forgetting, RecursiveLeastSquares, TrajectoryRecorder
-from dynid.fleet.stream import watch_lines
-from dynid.fleet.watch import Watcher, WatchSettings
+from dynid.fleet import Watcher, WatchSettings, watch_lines
 from dynid.robot import RobotModel, load_robot
 from dynid.rows import EnergyRows, Equations, MomentumRows
 from dynid.terms import Offset, RigidBody, Viscous

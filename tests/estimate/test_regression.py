@@ -13,8 +13,7 @@ from dynid.factor import Assembly, Blocking, structural_base
 from dynid.rows import TorqueRows
 from dynid.signals import ParallelFilter
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
-from dynid.testing import factors_of, random_robot, synthetic_regression
-from dynid.testing.motion import exact_samples, true_parameters
+from dynid.testing import exact_samples, factors_of, random_robot, synthetic_regression, true_parameters
 
 TERMS = RigidBody() + Viscous() + Coulomb(0.1) + Offset()
 

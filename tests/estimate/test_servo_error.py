@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dynid
-from dynid.base import Float, UsageError
-from dynid.base.numerics import stdtrit
+from dynid.base import Float, UsageError, stdtrit
 from dynid.estimate import WLS, Estimate, ServoOE, SimulationProblem
 from dynid.estimate.servo_error import slowest_loop
 from dynid.estimate.source import log_source
@@ -24,11 +24,17 @@ from tests.servo_plant import KD, KP, Recording, recorded, robot_file, true_para
 PLAIN = Servo(KP, KD, np.full(2, np.inf), np.zeros(2))
 
 
+@cache
+def usual() -> Recording:
+    """The log of tests that need nothing special."""
+    return recorded(10.0)
+
+
 def fitted(
     folder: Path, estimator: ServoOE | WLS, servo: Servo = PLAIN, recording: Recording | None = None
 ) -> Estimate:
     robot = dynid.load_robot(robot_file(folder)).with_servo(servo)
-    log = (recorded(10.0) if recording is None else recording).log(robot)
+    log = (usual() if recording is None else recording).log(robot)
     # With a log to validate on no blocks are held out, each of which would be five more searches.
     settings = Settings(terms=DEFAULT_TERMS, estimator=estimator)
     return dynid.identify(robot, log, settings, validation=log).estimate

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.numerics import stdtrit
+from dynid.base import stdtrit
 from dynid.estimate import ServoOE
 from dynid.identification import Settings
 from dynid.terms import DEFAULT_TERMS, Coulomb

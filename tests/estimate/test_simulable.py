@@ -12,8 +12,7 @@ from dynid.estimate import CLIE, CLOE, DIDIM, IV, OE, WLS, Estimator, Simulation
 from dynid.estimate.simulated import ENOUGH, lag_of, least_distance
 from dynid.kernel import using
 from dynid.papers import TLS
-from dynid.signals import Samples
-from dynid.signals.filter import first_difference
+from dynid.signals import Samples, first_difference
 from dynid.simulation import loop
 from dynid.simulation.loop import differentiated
 from dynid.testing import measured_regression

@@ -16,8 +16,7 @@ from dynid.signals import Samples
 from dynid.simulation import Adaptive, GravityPD, Mechanism, Plant, SmoothFriction, TorqueTable, simulate
 from dynid.simulation.loop import Feedback, Output, Stretches, refined, run, sensitivity
 from dynid.terms import Coulomb, JointDamping, Offset, Reads, RigidBody, Viscous
-from dynid.testing import measured_regression
-from dynid.testing.motion import exact_samples, true_parameters, two_joints
+from dynid.testing import exact_samples, measured_regression, true_parameters, two_joints
 
 ROBOT = two_joints()
 TERMS = RigidBody() + Viscous() + Coulomb(width=0.1) + Offset()
@@ -95,7 +94,7 @@ def test_slopes_and_regressor(elastic: bool) -> None:
 
 
 def test_terms_with_a_memory_are_refused() -> None:
-    from dynid.terms.catalogue import CATALOGUE
+    from dynid.terms import CATALOGUE
 
     remembering = [kind for kind in CATALOGUE.values() if Reads.PAST in kind.traits.reads]
     assert remembering

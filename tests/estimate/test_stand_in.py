@@ -14,7 +14,7 @@ from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS, Estimate, FeasibleFit
 from dynid.estimate import physical as room
 from dynid.estimate.physical import may_stand_in, project_to_physical
-from dynid.identification.settings import default_estimator
+from dynid.identification import default_estimator
 from dynid.robot import RobotModel, load_robot
 from dynid.signals import Samples
 from tests.estimate.test_partial_prior import PLAIN, ROTORS, arm, regression, torque

@@ -17,8 +17,7 @@ from dynid.identification import Experiment, Settings
 from dynid.rows import TorqueRows
 from dynid.signals import Preparation
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
-from dynid.testing import measured_regression, simulated_log
-from dynid.testing.motion import exact_samples, true_parameters, two_joints
+from dynid.testing import exact_samples, measured_regression, simulated_log, true_parameters, two_joints
 from tests.command_line import Run
 
 pytestmark = pytest.mark.usefixtures("unexamined")

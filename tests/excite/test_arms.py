@@ -22,10 +22,8 @@ from dynid.excitation import (
     robot_shapes,
 )
 from dynid.excitation.design import Problem, draws, within
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.lab import Rig, SensorFile, Setup, build_plant
-from dynid.lab.setup import ControllerFile, PlantFile
+from dynid.identification import Settings, identify
+from dynid.lab import ControllerFile, PlantFile, Rig, SensorFile, Setup, build_plant
 from dynid.log import read_log, write_log
 from dynid.robot import load_robot
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
@@ -108,7 +106,7 @@ def found_from(task: Task, motion: BasisTrajectory, folder: Path, seed: int) -> 
 
 def test_intervals_are_less_than_half_of_those_of_plain_sinusoids(tmp_path: Path) -> None:
     task = ur5e(Criterion.LOGDET)
-    plan = design_motion(task, starts=1, iterations=25, candidates=30)
+    plan = design_motion(task, starts=1, iterations=15, candidates=30)
     assert plan.tightest.margin >= 0
     simple = plain_sinusoids(task)
     mine, theirs = deviations(task.information, plan.trajectory), deviations(task.information, simple)

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.base import ResourceError, UsageError
-from dynid.excitation.formats.ros2_control import CONTROLLER
-from dynid.excitation.formats.rosbag2 import LEAD, PREVIEW_TOPIC, TRAJECTORY_TOPIC
 from dynid.excitation.settings import FILES, Format, times, write_motion
 from dynid.log import read_log
 from dynid.robot import load_robot
 from dynid.trajectories import BasisTrajectory, FourierBasis, SmoothMoves
+
+LEAD = 1_000_000_000
 
 NAMES = tuple(f"joint_{i}" for i in range(1, 7))
 SEVEN = (*NAMES, "joint_7")
@@ -129,7 +129,7 @@ def test_yaml_is_a_joint_trajectory_and_a_goal(tmp_path: Path) -> None:
     assert set(goal) == {"trajectory", "goal_time_tolerance"}
     assert_points(goal["trajectory"], SEVEN, times(4.0, 50.0))
     assert seconds(goal["goal_time_tolerance"]) == 1.0
-    assert f"send_goal {CONTROLLER}/follow_joint_trajectory" in path.read_text()
+    assert "send_goal /joint_trajectory_controller/follow_joint_trajectory" in path.read_text()
 
 
 def test_a_goal_has_the_fields_of_its_message(tmp_path: Path) -> None:
@@ -156,13 +156,15 @@ def test_a_bag_holds_the_trajectory_and_opens_as_a_log(tmp_path: Path) -> None:
         read = [
             (c.topic, stamp, store.deserialize_cdr(raw, c.msgtype)) for c, stamp, raw in reader.messages()
         ]
-    sent = [message for topic, stamp, message in read if topic == TRAJECTORY_TOPIC]
+    sent = [
+        message for topic, stamp, message in read if topic == "/joint_trajectory_controller/joint_trajectory"
+    ]
     assert len(sent) == 1
     assert list(sent[0].joint_names) == list(SEVEN)
     np.testing.assert_array_equal([point.positions for point in sent[0].points], q)
     spans = [point.time_from_start for point in sent[0].points]
     np.testing.assert_allclose([one.sec + 1e-9 * one.nanosec for one in spans], t, atol=1e-9)
-    shown = [(stamp, message) for topic, stamp, message in read if topic == PREVIEW_TOPIC]
+    shown = [(stamp, message) for topic, stamp, message in read if topic == "/planned_joint_states"]
     np.testing.assert_allclose([1e-9 * (stamp - LEAD) for stamp, _ in shown], t, atol=1e-9)
     np.testing.assert_array_equal([message.position for _, message in shown], q)
     launch = (path / "play.launch.py").read_text()

@@ -14,23 +14,34 @@ from dynid.excitation import (
     Checks,
     MotionLimits,
     Task,
+    TorqueSpread,
     checks_of,
     design_motion,
     information_of,
     prior_theta,
+    reserve_of,
 )
 from dynid.excitation import gradient as left_out
 from dynid.excitation.gradient import Whole, stretches
-from dynid.excitation.limits import TorqueSpread, reserve_of
 from dynid.excitation.plan import design_terms, information_after, information_known
 from dynid.excitation.sequences import stage_of
 from dynid.factor import Assembly, Blocking, stack, structural_base
 from dynid.robot import load_example
 from dynid.rows import TorqueRows
 from dynid.signals import ParallelFilter, Samples, samples_at
-from dynid.terms import Compliance, Coulomb, Offset, OnMotor, Reads, RigidBody, Term, Terms, Viscous
-from dynid.terms.term import CATALOGUE
-from dynid.terms.torque_delay import TorqueDelay
+from dynid.terms import (
+    CATALOGUE,
+    Compliance,
+    Coulomb,
+    Offset,
+    OnMotor,
+    Reads,
+    RigidBody,
+    Term,
+    Terms,
+    TorqueDelay,
+    Viscous,
+)
 from dynid.trajectories import FourierBasis, FourierTrajectory
 from tests.command_line import SHORT_SEARCH, Run, planned
 from tests.excite.test_slopes import KINDS

@@ -14,15 +14,15 @@ from dynid.excitation import Bounds, MotionLimits, Task, design_motion
 from dynid.excitation.design import shrinkage
 from dynid.excitation.excite import correlated_joints
 from dynid.excitation.plan import information_after
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.lab import Rig, SensorFile, Setup, build_plant
-from dynid.lab.setup import ControllerFile, PlantFile
+from dynid.identification import Settings, identify
+from dynid.lab import ControllerFile, PlantFile, Rig, SensorFile, Setup, build_plant
 from dynid.log import read_log, write_log
 from dynid.robot import load_example
 from dynid.run import Identification
 from dynid.terms import DEFAULT_TERMS, Coulomb, Offset, RigidBody, Viscous
 from dynid.trajectories import FourierBasis, FourierTrajectory, Trajectory
+
+pytestmark = pytest.mark.usefixtures("unexamined")
 
 ROBOT = load_example("arm7")
 TERMS = DEFAULT_TERMS

@@ -11,19 +11,29 @@ import numpy as np
 import pytest
 
 from dynid.base import Float, UnfitDataError, UsageError
-from dynid.excitation import Bounds, MotionLimits, Plan, Task, design_motion, information_of, prior_theta
+from dynid.excitation import (
+    Bounds,
+    MotionLimits,
+    Plan,
+    Task,
+    TorqueSpread,
+    design_motion,
+    information_of,
+    prior_theta,
+    reserve_of,
+)
 from dynid.excitation.constraints import margins
 from dynid.excitation.design import Problem
-from dynid.excitation.limits import TorqueSpread, reserve_of
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import read_log
 from dynid.robot import load_example, load_robot
 from dynid.signals import Samples
 from dynid.terms import Coulomb, RigidBody, Viscous
 from dynid.trajectories import FourierBasis
-from dynid.verbs.demo import save
+from dynid.verbs import save
 from tests.command_line import SHORT_SEARCH, Run, planned
+
+pytestmark = pytest.mark.usefixtures("unexamined")
 
 ARM = files("dynid") / "data" / "arm7.toml"
 ROBOT = load_example("arm7")

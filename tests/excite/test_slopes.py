@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from dynid.base import Bool, Float
-from dynid.excitation import Bounds, MotionLimits, Task, information_of, prior_theta
+from dynid.excitation import Bounds, MotionLimits, Task, TorqueSpread, information_of, prior_theta
 from dynid.excitation.design import Problem, draws
 from dynid.excitation.gradient import MotionGradient, TermLines
-from dynid.excitation.limits import TorqueSpread
 from dynid.excitation.plan import design_terms
 from dynid.kernel import Panels
 from dynid.robot import RobotModel, load_example
@@ -20,10 +19,14 @@ from dynid.terms import (
     AsymmetricCoulomb,
     Compliance,
     Coulomb,
+    GainError,
+    GravityTilt,
+    JointCoupling,
     LoadFriction,
     Offset,
     PolynomialFriction,
     PositionFriction,
+    PositionWaves,
     Presliding,
     RigidBody,
     RotorInertia,
@@ -31,17 +34,13 @@ from dynid.terms import (
     SmoothCoulomb,
     Stribeck,
     Term,
+    TorqueDelay,
     TorsionSpring,
     Viscous,
     ZolloFriction,
 )
 from dynid.terms.forms import without_memory
 from dynid.terms.friction_curves import SaturatingViscous
-from dynid.terms.gain import GainError
-from dynid.terms.gravity_tilt import GravityTilt
-from dynid.terms.position_waves import PositionWaves
-from dynid.terms.torque_delay import TorqueDelay
-from dynid.terms.transmission import JointCoupling
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.trajectories import FourierBasis
 

@@ -11,8 +11,10 @@ from dynid.robot import Limits, load_example
 from dynid.rows import TorqueRows
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.trajectories import FourierTrajectory
-from dynid.trajectories.trajectory import SPEED_UP_SECONDS, fit_to_limits
+from dynid.trajectories.trajectory import fit_to_limits
 from dynid.verbs.demo import best_random, information
+
+SPEED_UP_SECONDS = 0.25
 
 ROBOT = load_example("arm7")
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb() + Offset()

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from dynid.base import RefusedError
-from dynid.exporters import ExportModel
-from dynid.exporters.c_code import write_c
+from dynid.exporters import ExportModel, write_c
 from dynid.exporters.model import c_comment, c_identifier
 from dynid.kernel import gravity_torque, mass_matrix
 from dynid.robot import load_robot
@@ -24,7 +23,15 @@ from tests.robot_files import ROBOTS
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc on this machine")
 
 
-@pytest.mark.parametrize("name", ["ur10e_innopolis", "puma560", "kr300_rptu", "panda_gaz", "panda"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ur10e_innopolis",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("puma560", "panda_gaz")),
+        "kr300_rptu",
+        "panda",
+    ],
+)
 def test_the_test_main_agrees(name: str, tmp_path: Path) -> None:
     path = shipped("panda_description/urdf/panda.urdf") if name == "panda" else ROBOTS / f"{name}.toml"
     code = write_c(model_of(load_robot(path)), "model.h")

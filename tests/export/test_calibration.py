@@ -9,7 +9,7 @@ import pytest
 
 from dynid.base import Diagnostics, UsageError
 from dynid.exporters.formats import Request, files_of
-from dynid.log.mapping import LogSection, MotorCalibration, moved, read_calibration
+from dynid.log import LogSection, MotorCalibration, moved, read_calibration
 from dynid.robot import Reading, RobotModel, load_robot
 from dynid.terms import RigidBody, Terms
 from dynid.terms.zero_offset import ZeroOffset

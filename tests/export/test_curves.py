@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.exporters import ExportModel
-from dynid.exporters.c_code import write_c
+from dynid.exporters import ExportModel, write_c
 from dynid.exporters.model import beyond_robot_file, speeds_up_to, straight
 from dynid.robot import load_robot
 from dynid.signals import Samples

@@ -10,24 +10,27 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float, UsageError
-from dynid.choose.search import ShapeEstimate
+from dynid.choose import ShapeEstimate
 from dynid.estimate import OLS, WLS, Estimator
 from dynid.exporters import export, sample_parameters
 from dynid.exporters.ensemble import held_out_error, spread_on
 from dynid.exporters.mjcf import BODY_FIELDS, DOF_FIELDS
 from dynid.feasible import least_eigenvalues
-from dynid.identification import Experiment, Settings, open_log
-from dynid.identification.experiment import named_files
-from dynid.identification.logs import held_out_log
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import settings_to_experiment
+from dynid.identification import (
+    Experiment,
+    Settings,
+    held_out_log,
+    identify,
+    named_files,
+    open_log,
+    settings_to_experiment,
+)
 from dynid.log import read_log
 from dynid.papers import TLS
 from dynid.robot import load_robot
-from dynid.run import Identification, load
-from dynid.run.validation import validate
+from dynid.run import Identification, load, validate
 from dynid.terms import Of
-from dynid.verbs.demo import save
+from dynid.verbs import save
 from tests.command_line import Run
 from tests.robot_files import ROBOTS
 

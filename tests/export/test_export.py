@@ -14,17 +14,15 @@ import pytest
 
 from dynid.base import Diagnostics, InputError, RefusedError, ResourceError, UsageError
 from dynid.estimate import WLS, FeasibleFit
-from dynid.exporters import ExportModel, export, sample_parameters
-from dynid.exporters.export import summary_lines
-from dynid.exporters.tables import read_model_json, read_table
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.exporters import ExportModel, export, read_model_json, sample_parameters, summary_lines
+from dynid.exporters.tables import read_table
+from dynid.identification import Settings, identify
 from dynid.log import read_log
 from dynid.robot import load_robot
 from dynid.run import Identification, load
-from dynid.simulation.motion import inverse
-from dynid.spatial.inertia import is_physical
-from dynid.verbs.demo import save
+from dynid.simulation import inverse
+from dynid.spatial import is_physical
+from dynid.verbs import save
 from tests.command_line import Run
 from tests.export.models import AGREE, states
 

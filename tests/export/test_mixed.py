@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.exporters import ExportModel, motors_of, new_mjcf
-from dynid.exporters.c_code import write_c
+from dynid.exporters import ExportModel, motors_of, new_mjcf, write_c
 from dynid.exporters.expression import motor_faults
 from dynid.exporters.model import beyond_robot_file, note_left_out
 from dynid.robot import RobotModel, load_robot
 from dynid.signals import Samples
 from dynid.terms import (
     Coulomb,
+    GravityTilt,
+    JointCoupling,
     MotorInertia,
     Offset,
     OnMotor,
@@ -29,8 +30,6 @@ from dynid.terms import (
     Terms,
     Viscous,
 )
-from dynid.terms.gravity_tilt import GravityTilt
-from dynid.terms.transmission import JointCoupling
 from tests.export.models import AGREE, compiled, model_of, mujoco_torque, states
 from tests.export.test_c_code import call, library
 from tests.robot_files import ROBOTS

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.base import RefusedError
-from dynid.exporters import ExportModel, new_mjcf
-from dynid.exporters.export import export_parameters
+from dynid.exporters import ExportModel, export_parameters, new_mjcf
 from dynid.exporters.mjcf import quaternion
 from dynid.robot import RobotModel, load_robot
 from dynid.spatial import rotation_quaternion

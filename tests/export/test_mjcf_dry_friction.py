@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.exporters import ExportModel, new_mjcf
-from dynid.exporters.mjcf import edit_mjcf
+from dynid.exporters import ExportModel, edit_mjcf, new_mjcf
 from dynid.robot import Reading, load_robot
 
 COULOMB = 0.3

@@ -10,14 +10,11 @@ import pinocchio as pin
 import pytest
 
 from dynid.base import Diagnostics, InputError
-from dynid.exporters import ExportModel, export
-from dynid.exporters.mjcf import NotEditable, edit_mjcf
+from dynid.exporters import ExportModel, NotEditable, edit_mjcf, export
 from dynid.exporters.xml_edit import scan
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import read_log
-from dynid.robot import Reading, load_robot
-from dynid.robot.xml import parse
+from dynid.robot import Reading, load_robot, parse
 from dynid.run import Identification
 from dynid.spatial import from_com
 from tests.export.models import AGREE, check_in_mujoco, model_of, mujoco_torque, states

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.exporters.export import export_parameters
+from dynid.exporters import export_parameters
 from dynid.robot import load_robot
 from dynid.terms import RigidBody, Terms
 

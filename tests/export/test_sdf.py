@@ -9,8 +9,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from dynid.exporters import ExportModel
-from dynid.exporters.sdf import new_sdf, parameters_of
+from dynid.exporters import ExportModel, new_sdf
+from dynid.exporters.sdf import parameters_of
 from dynid.robot import RobotModel, load_robot
 from tests.export.models import AGREE, model_of, shipped, states
 from tests.robot_files import ROBOTS

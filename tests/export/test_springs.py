@@ -19,12 +19,18 @@ import pytest
 import dynid
 from dynid.base import Diagnostics, RefusedError
 from dynid.dynamics import Dynamics
-from dynid.exporters import ExportModel, new_mjcf, new_urdf
-from dynid.exporters.c_code import write_c
-from dynid.exporters.export import export_parameters
-from dynid.exporters.mjcf import NotEditable, edit_mjcf, samples_npz
+from dynid.exporters import (
+    ExportModel,
+    NotEditable,
+    edit_mjcf,
+    export_parameters,
+    new_mjcf,
+    new_sdf,
+    new_urdf,
+    write_c,
+)
+from dynid.exporters.mjcf import samples_npz
 from dynid.exporters.model import exportable_springs, note_left_out, with_zero_offsets
-from dynid.exporters.sdf import new_sdf
 from dynid.robot import Reading, RobotModel, load_robot
 from dynid.signals import Samples
 from dynid.terms import (

@@ -12,12 +12,10 @@ import pytest
 
 import dynid
 from dynid.base import Diagnostics, UnfitDataError, UsageError
-from dynid.lab.torque_replay import TorqueReplay
+from dynid.lab import TorqueReplay
 from dynid.report import Page
-from dynid.report.sections.replay import ReplaySection
 from dynid.robot import RobotModel, load_example
-from dynid.run import load
-from dynid.run.store import keep_replay
+from dynid.run import keep_replay, load
 from dynid.signals import Samples
 from dynid.terms import (
     Coulomb,
@@ -31,6 +29,7 @@ from dynid.terms import (
     Triangle,
     Viscous,
 )
+from tests.report.sections import section
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -257,12 +256,12 @@ def test_errors_are_kept_with_the_run_and_stand_in_its_report(
 ) -> None:
     run = tmp_path / "run"
     dynid.save(result, run)
-    assert "Not done yet" in str(ReplaySection().render(load(run), Page()))
+    assert "Not done yet" in str(section("replay").render(load(run), Page()))
     again = keep_replay(run, replayed.plain() | {"logs": ["unseen.csv"]})
     assert again.replayed == load(run).replayed
     assert again.replayed is not None
     assert again.replayed["rows"][0]["torque"] == replayed.rows[0].torque.tolist()  # type: ignore[union-attr]  # rows were kept
-    html = str(ReplaySection().render(again, Page()))
+    html = str(section("replay").render(again, Page()))
     for text in ("MuJoCo", "pinocchio", "as described", "unseen.csv", *result.robot.joint_names):
         assert text in html
     # One of a run that was here before, or that is damaged, is not this one's.

@@ -11,19 +11,15 @@ import pinocchio as pin
 import pytest
 
 from dynid.base import Diagnostics, InputError
-from dynid.exporters import ExportModel, new_urdf
+from dynid.exporters import ExportModel, edit_urdf, new_urdf
 from dynid.exporters.formats import Request, files_of
 from dynid.exporters.tables import table
-from dynid.exporters.urdf import edit_urdf, rpy_of
+from dynid.exporters.urdf import rpy_of
 from dynid.exporters.xml_edit import scan
 from dynid.kernel import inverse_dynamics
-from dynid.robot import Reading, load_robot
-from dynid.robot.load import lock_joints
-from dynid.robot.urdf import lint
-from dynid.robot.xml import parse
+from dynid.robot import Reading, lint, load_robot, lock_joints, parse
 from dynid.signals import Samples
-from dynid.spatial import from_com, rotation_rpy
-from dynid.spatial.inertia import is_physical
+from dynid.spatial import from_com, is_physical, rotation_rpy
 from dynid.terms import RigidBody, Terms
 from dynid.terms.forms import torque_of
 from tests.export.models import AGREE, model_of, shipped, states

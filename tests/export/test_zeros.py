@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.exporters import ExportModel, new_mjcf
-from dynid.exporters.mjcf import edit_mjcf
+from dynid.exporters import ExportModel, edit_mjcf, new_mjcf
 from dynid.exporters.model import with_zero_offsets
 from dynid.robot import JointType, Reading, load_robot
 from tests.export.models import model_of

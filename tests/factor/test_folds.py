@@ -11,23 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynid.estimate import Places
-from dynid.factor import Assembly, Block, Blocking, Factor, Factors, structural_base
-from dynid.factor.blocking import ALL, thinned
-from dynid.factor.folds import (
-    BLOCKS_A_FOLD,
-    LEAST_BLOCKS,
-    LEAST_FOLDS,
-    LEAST_MOTION,
-    Candidate,
+from dynid.factor import (
+    Assembly,
+    Block,
+    Blocking,
+    Factor,
+    Factors,
     compare,
-    folds,
-    gain,
     judged_equations,
     not_judged,
+    structural_base,
+    thinned,
 )
+from dynid.factor.blocking import ALL
+from dynid.factor.folds import BLOCKS_A_FOLD, LEAST_BLOCKS, LEAST_FOLDS, LEAST_MOTION, Candidate, folds, gain
 from dynid.rows import TorqueRows
-from dynid.signals import ParallelFilter, Samples
-from dynid.signals.repetition import Repetition
+from dynid.signals import ParallelFilter, Repetition, Samples
 from dynid.signals.samples import WithPast
 from dynid.terms import Offset, Presliding, RigidBody, Viscous
 from dynid.terms.forms import torque_of

@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.factor import Assembly, Blocking, assemble
-from dynid.factor.blocking import thinned
+from dynid.factor import Assembly, Blocking, assemble, thinned
 from dynid.robot import load_example
 from dynid.rows import TorqueRows
 from dynid.signals import ParallelFilter, Samples
 from dynid.signals.samples import WithPast
-from dynid.terms import Presliding, RigidBody, Terms, Viscous
-from dynid.terms.torque_delay import TorqueDelay
+from dynid.terms import Presliding, RigidBody, Terms, TorqueDelay, Viscous
 
 RATE, SECONDS = 100.0, 60.0
 

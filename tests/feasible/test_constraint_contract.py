@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.feasible import (
+    CATALOGUE,
     BodyMass,
     CentreCone,
     CentreHalfSpaces,
@@ -15,7 +16,6 @@ from dynid.feasible import (
     InsideHull,
     TotalMass,
 )
-from dynid.feasible.catalogue import CATALOGUE
 from dynid.terms import RigidBody
 from dynid.testing import ConstraintContract, random_robot
 

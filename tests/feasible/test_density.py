@@ -14,18 +14,18 @@ from dynid.feasible import (
     Distance,
     PhysicalBodies,
     body_columns,
+    density,
     feasible_parameters,
     plausible,
     problem,
 )
-from dynid.feasible.bodies import barrier, compactness, density, no_denser, slack
+from dynid.feasible.bodies import barrier, compactness, no_denser, slack
 from dynid.feasible.cones import PRIMAL_TOLERANCE
 from dynid.feasible.distance import divergence
 from dynid.feasible.interior import Entropic, Whitened
 from dynid.feasible.problem import PRIOR_WEIGHT
 from dynid.feasible.region import Setting
-from dynid.spatial import from_com, transformed
-from dynid.spatial.inertia import to_com
+from dynid.spatial import from_com, to_com, transformed
 from dynid.testing import random_inertia
 from tests.feasible.test_interior import case
 
@@ -102,7 +102,7 @@ def test_the_barrier_is_a_distance_that_ends_at_the_limit(seed: int) -> None:
 
 @pytest.mark.parametrize("distance", list(Distance))
 @pytest.mark.parametrize("strength", [1.0, 1e-3])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 def test_bodies_keep_within_the_limit_by_both_solvers(
     seed: int, strength: float, distance: Distance, monkeypatch: pytest.MonkeyPatch
 ) -> None:

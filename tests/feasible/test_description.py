@@ -10,11 +10,15 @@ import pytest
 
 from dynid.base import Diagnostics, RefusedError, UsageError
 from dynid.estimate import OLS, Estimator, FeasibleFit
-from dynid.feasible import CentreHalfSpaces
-from dynid.feasible.limits import limits_from_description, limits_of_body, limits_of_robot, limits_text
+from dynid.feasible import (
+    CentreHalfSpaces,
+    limits_from_description,
+    limits_of_body,
+    limits_of_robot,
+    limits_text,
+)
 from dynid.identification import Experiment
-from dynid.robot import load_robot
-from dynid.robot.load import lock_joints
+from dynid.robot import load_robot, lock_joints
 from dynid.spatial import rotation_rpy
 from dynid.terms import RigidBody
 from tests.command_line import Run

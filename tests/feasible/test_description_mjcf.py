@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.feasible import CentreHalfSpaces
-from dynid.feasible.limits import limits_from_description
+from dynid.feasible import CentreHalfSpaces, limits_from_description
 from dynid.robot import load_robot
 from dynid.robot.shapes import ball_points, box_points, capsule_points, cylinder_points
 from tests.command_line import Run

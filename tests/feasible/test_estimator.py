@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, InputError, SolverError, UsageError
-from dynid.estimate import DIDIM, IRLS, OLS, WLS, Estimator, FeasibleFit, Ridge
-from dynid.estimate.estimator import Word, base_verdicts
+from dynid.estimate import DIDIM, IRLS, OLS, WLS, Estimator, FeasibleFit, Ridge, Word, base_verdicts
 from dynid.estimate.prior import inertia_known
 from dynid.feasible import least_eigenvalues
-from dynid.identification import Experiment, fitting, open_log
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import settings_to_experiment
-from dynid.log.clocks import Selection
+from dynid.identification import Experiment, fitting, identify, open_log, settings_to_experiment
+from dynid.log import Selection
 from dynid.robot import load_robot
 from dynid.run import Identification
 from dynid.testing import EstimatorContract, measured_regression

@@ -19,14 +19,10 @@ from dynid.feasible import (
     feasible_parameters,
 )
 from dynid.feasible.constraints import smallest_ellipsoid
-from dynid.identification import Experiment
-from dynid.identification.settings import settings_to_experiment
-from dynid.robot import load_robot
+from dynid.identification import Experiment, settings_to_experiment
+from dynid.robot import load_robot, mesh_points, spread_directions
 from dynid.robot import meshes as mesh_module
-from dynid.robot.meshes import mesh_points
-from dynid.robot.shapes import spread_directions
-from dynid.spatial import from_com
-from dynid.spatial.inertia import from_pseudo_inertia
+from dynid.spatial import from_com, from_pseudo_inertia
 from dynid.terms import RigidBody
 from tests.feasible.panda import ROBOT
 

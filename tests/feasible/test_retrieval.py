@@ -27,8 +27,7 @@ from dynid.feasible.distance import divergence, quadratic
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows
-from dynid.spatial import from_com
-from dynid.spatial.inertia import eigenvalues
+from dynid.spatial import eigenvalues, from_com
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Stiffness, Terms, Viscous
 from tests.feasible.panda import ROBOT, Panda
 

@@ -9,10 +9,8 @@ import pytest
 
 from dynid.base import SolverError, UsageError
 from dynid.estimate import Estimator, FeasibleFit
-from dynid.feasible import l_curve_strength
-from dynid.feasible.problem import held_out_strength
-from dynid.identification import Experiment
-from dynid.identification.settings import settings_to_experiment
+from dynid.feasible import held_out_strength, l_curve_strength
+from dynid.identification import Experiment, settings_to_experiment
 from dynid.testing import EstimatorContract, measured_regression
 from tests.feasible.test_estimator import half
 

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS
+from dynid.identification import DEFAULT_TERMS, Settings, identify
 from dynid.log import read_log
 from dynid.robot import load_robot
 from dynid.signals import Preparation
-from dynid.verbs.demo import save
+from dynid.verbs import save
 from tests.command_line import make_log
 
 

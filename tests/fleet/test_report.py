@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dynid.fleet import FleetStore
+from dynid.fleet import FleetLog, FleetStore, TypeModel
 from dynid.fleet.drift import effects_of
-from dynid.fleet.plan import FleetLog, TypeModel
 from dynid.fleet.pool import Weights, days
 from dynid.fleet.task import LogRow, failed, packed, process, unpacked
 from dynid.run import load

@@ -131,7 +131,7 @@ def test_steps_are_those_of_pinocchios_articulated_bodies(oracle: Callable[[Tree
 def test_steps_are_those_of_mujocos_runge_kutta() -> None:
     import mujoco
 
-    from dynid.lab.mujoco import export_mjcf
+    from dynid.lab import export_mjcf
     from dynid.simulation import Plant
     from tests.simulate.robots import geared
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from dynid.base import Float
 from dynid.kernel import inverse_dynamics
+from dynid.layouts import Proposal
 from dynid.layouts.presets import ChannelEntry, Preset, presets
-from dynid.layouts.proposal import Proposal
 from dynid.robot import Limits, RobotModel, load_example
 
 UR_JOINTS = (

@@ -10,8 +10,8 @@ import pytest
 
 from dynid.base import Diagnostics, Float
 from dynid.identification import Experiment, open_log
+from dynid.layouts import experiment_text
 from dynid.layouts.propose import propose
-from dynid.layouts.write import experiment_text
 from dynid.log import write_log
 from dynid.robot import load_robot
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dynid.base import InputError
-from dynid.layouts.effort import GAINS, SIGN
-from dynid.layouts.propose import found_tables, propose
+from dynid.layouts import found_tables
+from dynid.layouts.propose import propose
 from dynid.log import read_log, write_log
 from tests.layouts.pendulum import pendulum, swing
 from tests.layouts.plants import UR_JOINTS, run
@@ -23,10 +23,12 @@ def test_a_sign_is_turned_by_an_answer_that_one_joint_is_not_asked_for(tmp_path:
     t, q, _, tau = swing(robot)
     path = write_log(tmp_path / "log.csv", t, {"angle_rad": q, "current_mA": -1e3 * tau / 1.5})
     # A unit that the name states is not asked for, whatever the sign.
-    found = propose(robot, path, {GAINS: "1.5"})
+    found = propose(robot, path, {"robot.drive_gain": "1.5"})
     assert found.open == ()
     assert found["log.effort.unit"].value == "mA"
-    tables, _ = found_tables(robot, "pendulum.urdf", [path], {GAINS: "1.5", SIGN: "-1"}, None)
+    tables, _ = found_tables(
+        robot, "pendulum.urdf", [path], {"robot.drive_gain": "1.5", "log.effort.sign": "-1"}, None
+    )
     assert tables["log"]["effort"]["sign"] == {"knee": -1}
     with_gain = replace(robot, drive=robot.drive.with_constants(drive_gain={0: 1.5}))
     log = read_log(path, with_gain, tables["log"])
@@ -38,7 +40,7 @@ def test_gains_that_are_answered_count_more_than_those_of_the_description(tmp_pa
     robot = replace(robot, drive=robot.drive.with_constants(drive_gain={0: 3.0}))
     t, q, _, tau = swing(robot)
     path = write_log(tmp_path / "log.csv", t, {"angle_rad": q, "current_mA": 1e3 * tau / 1.5})
-    assert propose(robot, path, {GAINS: "1.5"}).gains == {"knee": 1.5}
+    assert propose(robot, path, {"robot.drive_gain": "1.5"}).gains == {"knee": 1.5}
     assert propose(robot, path).gains == {}
 
 
@@ -46,8 +48,10 @@ def test_an_answer_that_nothing_depends_on_is_said(tmp_path: Path) -> None:
     robot = pendulum(tmp_path)
     t, q, _, tau = swing(robot)
     path = write_log(tmp_path / "log.csv", t, {"angle_rad": q, "torque_Nm": tau})
-    _, note = found_tables(robot, "pendulum.urdf", [path], {GAINS: "1.5", "log.time.unit": "s"}, None)
-    assert f"Nothing depends on the answers to {GAINS}" in note.text
+    _, note = found_tables(
+        robot, "pendulum.urdf", [path], {"robot.drive_gain": "1.5", "log.time.unit": "s"}, None
+    )
+    assert "Nothing depends on the answers to robot.drive_gain" in note.text
 
 
 def test_gains_are_asked_for_joints_with_an_effort_alone(tmp_path: Path) -> None:
@@ -55,11 +59,11 @@ def test_gains_are_asked_for_joints_with_an_effort_alone(tmp_path: Path) -> None
     columns |= {f"{joint}_current_mA": 1e3 * UR.tau[:, j] * (j < 5) for j, joint in enumerate(UR_JOINTS)}
     path = write_log(tmp_path / "log.csv", UR.t, columns)
     (question,) = propose(UR.robot, path).open
-    assert question.key == GAINS
+    assert question.key == "robot.drive_gain"
     assert f"5 numbers from base to tip, with commas ({', '.join(UR_JOINTS[:5])})" in question.question
-    five = {GAINS: "1, 2, 3, 4, 5"}
+    five = {"robot.drive_gain": "1, 2, 3, 4, 5"}
     assert propose(UR.robot, path, five).gains == dict(zip(UR_JOINTS, (1, 2, 3, 4, 5), strict=False))
-    assert propose(UR.robot, path, {GAINS: "1, 2, 3, 4, 5, 6"}).gains["wrist_3_joint"] == 6
+    assert propose(UR.robot, path, {"robot.drive_gain": "1, 2, 3, 4, 5, 6"}).gains["wrist_3_joint"] == 6
     # Zero is zero whatever an ampere is worth; another effort needs its gain.
     tables, _ = found_tables(UR.robot, "ur.urdf", [path], five, None)
     known = replace(

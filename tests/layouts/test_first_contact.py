@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dynid.api.result import read_log
+from dynid import read_log
 from dynid.base import Float
 from dynid.layouts.propose import propose
-from dynid.log.summary import contents
+from dynid.log import contents
 from tests.layouts.test_strangers import ARM, TURN, UR, asked, csv, numbered, reads
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from dynid.base import InputError, UsageError
 from dynid.kernel import inverse_dynamics
-from dynid.layouts.propose import found_tables, propose
-from dynid.layouts.write import experiment_text
+from dynid.layouts import experiment_text, found_tables
+from dynid.layouts.propose import propose
 from tests.layouts.test_limbs import with_two_at_its_wrist
 from tests.layouts.test_strangers import ARM, csv, numbered
 

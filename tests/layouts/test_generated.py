@@ -7,7 +7,8 @@ from functools import cache
 
 import pytest
 
-from dynid.layouts.propose import Proposal, propose
+from dynid.layouts import Proposal
+from dynid.layouts.propose import propose
 from tests.layouts.plants import Layout, layouts_of_presets, mistakes, traps
 
 PRESETS = layouts_of_presets()

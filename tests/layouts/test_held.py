@@ -11,10 +11,10 @@ import pytest
 import dynid
 from dynid.base import Diagnostics, Float, InputError
 from dynid.kernel import inverse_dynamics
+from dynid.layouts import experiment_text
 from dynid.layouts.joints import _apart
 from dynid.layouts.propose import propose
-from dynid.layouts.write import experiment_text
-from dynid.log.joints import hand_joints
+from dynid.log import hand_joints
 from dynid.robot import RobotModel, load_robot
 
 LIMIT = '<limit lower="-2" upper="2" velocity="3" effort="50"/>'

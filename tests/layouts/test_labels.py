@@ -12,9 +12,8 @@ import pytest
 
 from dynid.layouts.names import joint_labels
 from dynid.layouts.propose import propose
-from dynid.log import open_table, write_log
+from dynid.log import open_table, split_stamps, write_log
 from dynid.log.readers.dialect import joint_state_names
-from dynid.log.readers.stamps import split_stamps
 from tests.layouts.plants import UR_JOINTS, Layout, mistakes, run
 
 UR = run("ur10e", UR_JOINTS)

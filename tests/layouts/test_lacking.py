@@ -8,7 +8,8 @@ import pytest
 
 import dynid
 from dynid.base import Float, InputError
-from dynid.layouts.propose import found_tables, propose
+from dynid.layouts import found_tables
+from dynid.layouts.propose import propose
 from dynid.log import write_log
 from tests.layouts.plants import UR_JOINTS, run
 

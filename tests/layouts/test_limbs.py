@@ -9,7 +9,6 @@ import pytest
 
 from dynid.base import Diagnostics, Float
 from dynid.kernel import inverse_dynamics
-from dynid.layouts.joints import EXCHANGED, KEY, LEVEL_BY_LEVEL
 from dynid.layouts.propose import propose
 from dynid.robot import RobotModel, load_robot
 from tests.layouts.test_strangers import csv
@@ -63,7 +62,8 @@ RIGHT_FIRST = tuple(
 
 
 @pytest.mark.parametrize(
-    ("order", "called"), [(NAMES, "base-to-tip"), (LEVELS, LEVEL_BY_LEVEL), (RIGHT_FIRST, EXCHANGED)]
+    ("order", "called"),
+    [(NAMES, "base-to-tip"), (LEVELS, "level-by-level"), (RIGHT_FIRST, "limbs-exchanged-in-pairs")],
 )
 def test_the_torque_says_in_which_order_legs_are_numbered(
     order: tuple[str, ...], called: str, tmp_path: Path
@@ -72,16 +72,18 @@ def test_the_torque_says_in_which_order_legs_are_numbered(
     assert robot.joint_names == NAMES
     found = propose(robot, logged(robot, tmp_path, order))
     assert not found.open
-    assert found[KEY].value == called
+    assert found["log.order"].value == called
     assert found.groups["position"].columns == {name: f"motor[{order.index(name)}].q" for name in NAMES}
 
 
 def test_mirrors_of_one_another_are_asked_for(tmp_path: Path) -> None:
     robot = walker(tmp_path, lean=0.0)
-    asked = propose(robot, logged(robot, tmp_path, RIGHT_FIRST))[KEY]
+    asked = propose(robot, logged(robot, tmp_path, RIGHT_FIRST))["log.order"]
     assert asked.question
-    assert EXCHANGED in {one.value for one in asked.options}
-    assert not propose(robot, logged(robot, tmp_path, RIGHT_FIRST), {KEY: EXCHANGED}).open
+    assert "limbs-exchanged-in-pairs" in {one.value for one in asked.options}
+    assert not propose(
+        robot, logged(robot, tmp_path, RIGHT_FIRST), {"log.order": "limbs-exchanged-in-pairs"}
+    ).open
 
 
 def with_two_at_its_wrist(folder: Path, names: tuple[str, str], count: int) -> RobotModel:
@@ -108,8 +110,8 @@ def with_two_at_its_wrist(folder: Path, names: tuple[str, str], count: int) -> R
 )
 def test_fingers_and_tools_are_no_limbs(names: tuple[str, str], count: int, tmp_path: Path) -> None:
     robot = with_two_at_its_wrist(tmp_path, names, count)
-    asked = propose(robot, logged(robot, tmp_path, robot.joint_names))[KEY]
-    assert EXCHANGED not in {one.value for one in asked.options}
+    asked = propose(robot, logged(robot, tmp_path, robot.joint_names))["log.order"]
+    assert "limbs-exchanged-in-pairs" not in {one.value for one in asked.options}
     assert count > 1 or (asked.value == "base-to-tip" and asked.sure)
 
 
@@ -126,4 +128,4 @@ def test_limbs_of_other_masses_or_kinds_are_no_pair(tmp_path: Path) -> None:
     (tmp_path / "walker.urdf").write_text(text)
     robot = load_robot(tmp_path / "walker.urdf", diagnostics=Diagnostics())
     path = logged(robot, tmp_path, robot.joint_names)
-    assert EXCHANGED not in {one.value for one in propose(robot, path)[KEY].options}
+    assert "limbs-exchanged-in-pairs" not in {one.value for one in propose(robot, path)["log.order"].options}

@@ -11,9 +11,9 @@ import pytest
 
 from dynid.base import NOWHERE, InputError, UsageError
 from dynid.base.units import factor
+from dynid.layouts import experiment_text
 from dynid.layouts.nameless import _is_clock
 from dynid.layouts.propose import propose
-from dynid.layouts.write import experiment_text
 from dynid.log import read_log
 from dynid.robot import RobotModel
 from tests.layouts.plants import RATE, UR_JOINTS, run

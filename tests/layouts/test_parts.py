@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dynid.api.result import read_log
+from dynid import read_log
 from dynid.base import Float, InputError, UsageError
 from dynid.cli.init import _require_one
+from dynid.layouts import experiment_text, propose_logs
 from dynid.layouts.names import families
-from dynid.layouts.propose import propose_logs
-from dynid.layouts.write import experiment_text
-from dynid.log import Series
-from dynid.log.readers.parts import may_be_parts, recordings
+from dynid.log import Series, may_be_parts, recordings
 from tests.layouts.test_strangers import ARM, DEG, TURN, csv
 
 JOINTS = ARM.robot.joint_names

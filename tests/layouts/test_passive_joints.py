@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.api.result import read_log
+from dynid import read_log
 from dynid.base import Diagnostics
 from dynid.kernel import inverse_dynamics
+from dynid.layouts import answer_option
 from dynid.layouts.propose import propose
-from dynid.layouts.write import answer_option
 from dynid.robot import RobotModel, load_robot
 from tests.layouts.test_strangers import csv
 

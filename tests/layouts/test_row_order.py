@@ -9,11 +9,9 @@ import pytest
 
 import dynid
 from dynid.base import Diagnostics, Int, UnfitDataError, UsageError
-from dynid.layouts.proposal import Proposal
+from dynid.layouts import Proposal, experiment_text
 from dynid.layouts.propose import propose
-from dynid.layouts.write import experiment_text
-from dynid.log import Log
-from dynid.log.checks import check_log
+from dynid.log import Log, check_log
 from dynid.log.clocks import MOTION
 from tests.layouts.plants import UR_JOINTS, run
 

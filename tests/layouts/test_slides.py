@@ -10,9 +10,10 @@ import pinocchio as pin
 import pytest
 
 from dynid.base import Float
+from dynid.layouts import answer_option, experiment_text
 from dynid.layouts.names import columns_of_slide, families
 from dynid.layouts.propose import propose
-from dynid.layouts.write import answer_option, columns_in_words, experiment_text
+from dynid.layouts.write import columns_in_words
 from dynid.log import read_log
 from dynid.robot import load_robot
 

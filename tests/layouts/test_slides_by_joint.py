@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from dynid.base import Float, UsageError
+from dynid.layouts import experiment_text
 from dynid.layouts.measured_motion import with_slides
 from dynid.layouts.physics import Recording
 from dynid.layouts.proposal import Decision
 from dynid.layouts.propose import propose
 from dynid.layouts.units import Units
-from dynid.layouts.write import experiment_text
 from dynid.log import read_log
 from dynid.robot import load_robot
 from tests.layouts.test_slides import SCARA, SLIDES, motion

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.layouts.propose import found_tables, propose
-from dynid.layouts.write import summary_lines
+from dynid.layouts import found_tables, summary_lines
+from dynid.layouts.propose import propose
 from dynid.log import write_log
 from tests.layouts.plants import RATE, UR_JOINTS, run
 

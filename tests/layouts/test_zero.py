@@ -14,9 +14,8 @@ import dynid
 from dynid.base import Diagnostics, Float, InputError, UsageError
 from dynid.identification import Experiment, open_log
 from dynid.kernel import inverse_dynamics
-from dynid.layouts.proposal import Proposal
+from dynid.layouts import Proposal, experiment_text
 from dynid.layouts.propose import propose
-from dynid.layouts.write import experiment_text
 from dynid.log import write_log
 from dynid.robot import JointType, Limits, RobotModel
 from dynid.testing import random_robot
@@ -67,7 +66,7 @@ def read_as(found: Proposal, path: Path, robot: RobotModel) -> Float:
 
 
 @pytest.mark.parametrize("servo", SERVOS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_zero_of_servos_is_asked_for_and_offered(servo: str, seed: int, tmp_path: Path) -> None:
     robot, (unit, worth, zero) = arm(seed), SERVOS[servo]
     path, q = log(robot, tmp_path / "log.parquet", seed, worth, zero, whole=unit != "deg")

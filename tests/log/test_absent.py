@@ -15,8 +15,7 @@ from dynid.base import Float, InputError, UsageError
 from dynid.kernel import inverse_dynamics
 from dynid.log import Log, read_log, write_log
 from dynid.log.joints import MOST_JAWS
-from dynid.robot import RobotModel, load_robot
-from dynid.robot.load import lock_joints
+from dynid.robot import RobotModel, load_robot, lock_joints
 from tests.command_line import Run
 from tests.log.bags import states, write_bag
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
+from dynid.base import arrow_array, codes_of, numbers_of, reader_of
 from dynid.base import tables as arrow
-from dynid.base.tables import arrow_array, codes_of, numbers_of, reader_of
 
 
 @pytest.mark.parametrize(

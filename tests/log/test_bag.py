@@ -9,8 +9,17 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float, InputError, UnfitDataError
-from dynid.log import Channel, ChannelMap, Log, canonical_columns, file_hash, read_log, write_log
-from dynid.log.checks import LogWatch, check_log
+from dynid.log import (
+    Channel,
+    ChannelMap,
+    Log,
+    LogWatch,
+    canonical_columns,
+    check_log,
+    file_hash,
+    read_log,
+    write_log,
+)
 from dynid.log.readers.bag import survey
 from dynid.log.readers.bag_messages import Decoder
 from dynid.recording import RawChunk

@@ -12,8 +12,7 @@ from dynid_studies.panda import arm
 
 from dynid.base import Diagnostics
 from dynid.identification import Experiment, open_log
-from dynid.log import canonical_columns, read_log, write_log
-from dynid.log.checks import check_log
+from dynid.log import canonical_columns, check_log, read_log, write_log
 from dynid.robot import load_robot
 from dynid.signals import Preparation
 from dynid.signals.prepare import prepare

@@ -12,8 +12,7 @@ import pytest
 
 from dynid.base import DynidError, InputError, RefusedError
 from dynid.identification import Experiment
-from dynid.log import open_table, read_log
-from dynid.log.summary import contents
+from dynid.log import contents, open_table, read_log
 from dynid.robot import RobotModel
 from tests.log.bags import WALL, storage
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import InputError, InputErrors
-from dynid.log.mapping import (
-    COUNTS_PER_TURN,
+from dynid.log import (
     LogSection,
     MotorCalibration,
     calibration_json,
@@ -21,7 +20,7 @@ from dynid.log.mapping import (
 )
 from dynid.robot import RobotModel
 
-TURN = 2 * np.pi / COUNTS_PER_TURN
+TURN = 2 * np.pi / 4096
 MOTORS = {
     "shoulder": MotorCalibration(id=1, drive_mode=0, homing_offset=-310, range_min=742, range_max=3351),
     "elbow": MotorCalibration(id=2, drive_mode=1, homing_offset=12, range_min=905, range_max=3120),

@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 
 from dynid.base import Diagnostics
 from dynid.identification import Experiment, open_log
-from dynid.log import Log, canonical_columns, read_log, write_log
-from dynid.log.checks import LogWatch, check_log
+from dynid.log import Log, LogSummary, LogWatch, canonical_columns, check_log, read_log, write_log
 from dynid.log.log import lattice_step
 from dynid.log.prior_check import States, check_against_prior
-from dynid.log.summary import LogSummary
 from dynid.robot import RobotModel, load_example, load_robot
-from dynid.simulation.motion import rigid_torque
+from dynid.simulation import rigid_torque
 from tests.robot_files import ROBOTS
 
 T = 3000

@@ -11,9 +11,8 @@ import pytest
 from dynid.base import Float, InputError
 from dynid.log import Log
 from dynid.recording import RawChunk, delayed, slopes
-from dynid.robot import RobotModel, Servo
-from dynid.robot.options import ServoSettings
-from dynid.testing.motion import two_joints
+from dynid.robot import RobotModel, Servo, ServoSettings
+from dynid.testing import two_joints
 
 T, STEP = 400, 0.004
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import InputError
-from dynid.log import write_log
-from dynid.log.summary import contents
+from dynid.log import contents, write_log
 from tests.command_line import Run
 from tests.log.bags import states, write_bag
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float, UnfitDataError
-from dynid.log import Log, Selection, canonical_columns, read_log, write_log
-from dynid.log.checks import check_log
+from dynid.log import Log, Selection, canonical_columns, check_log, read_log, write_log
 from dynid.log.clocks import DAMAGED_SHARE, damaged_stamps
 from dynid.robot import RobotModel
 from tests.log import formats

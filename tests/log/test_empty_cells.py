@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dynid.api.result import read_log
+from dynid import read_log
 from dynid.base import Float
 from dynid.log import open_table
 from dynid.log.readers.long_rows import _is_on_change

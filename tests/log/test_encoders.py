@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, UnfitDataError
-from dynid.log import ChannelMap, Log, canonical_columns, read_log, write_log
-from dynid.log.checks import check_log
+from dynid.log import ChannelMap, Log, canonical_columns, check_log, read_log, write_log
 from dynid.log.own_columns import canonical_map
 from dynid.robot import Drive, RobotModel
 from dynid.signals import Preparation

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.log.summary import contents
+from dynid.log import contents
 
 LENGTHS = (60, 30, 45)
 

@@ -21,9 +21,8 @@ from numpy.testing import assert_allclose
 import dynid
 from dynid.base import DynidError, InputError, RefusedError, ResourceError
 from dynid.estimate import WLS
-from dynid.log import CsvReader, Log, open_table, read_log
+from dynid.log import CsvReader, Log, contents, open_table, read_log
 from dynid.log.readers import arrays
-from dynid.log.summary import contents
 from dynid.robot import RobotModel, load_robot
 from dynid.terms import RigidBody, Viscous
 from tests.log import formats

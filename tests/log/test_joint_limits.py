@@ -14,10 +14,9 @@ import pytest
 import dynid
 from dynid.base import Diagnostics, Finding, Float
 from dynid.kernel import inverse_dynamics
-from dynid.log import canonical_columns, read_log, write_log
-from dynid.log.checks import check_log
-from dynid.log.joints import ANGLE_BEYOND, OUTSIDE, RangeWatch, half_turn
-from dynid.log.joints import JOINT_LIMITS_BEYOND as BEYOND
+from dynid.log import ANGLE_BEYOND, RangeWatch, canonical_columns, check_log, half_turn, read_log, write_log
+from dynid.log import JOINT_LIMITS_BEYOND as BEYOND
+from dynid.log.joints import OUTSIDE
 from dynid.robot import JointType, Limits, RobotModel
 from dynid.terms import RigidBody, Viscous
 from dynid.testing import random_robot

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from dynid.base import InputError, InputErrors
-from dynid.log import Channel, ChannelMap, canonical_columns, read_log, write_log
-from dynid.log.mapping import LogSection, channel_map
+from dynid.log import Channel, ChannelMap, LogSection, canonical_columns, channel_map, read_log, write_log
 from dynid.log.own_columns import canonical_map, suggestion
 from dynid.robot import JointType, RobotModel
 

@@ -11,13 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.base import Diagnostics, InputErrors, UnfitDataError, UsageError
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS
-from dynid.log import Log, read_log, write_log
-from dynid.log.checks import LogWatch
-from dynid.run import Identification
-from dynid.run.store import write_tables
+from dynid.identification import DEFAULT_TERMS, Settings, identify
+from dynid.log import Log, LogWatch, read_log, write_log
+from dynid.run import Identification, write_tables
 from dynid.signals import Preparation
 from dynid.testing import random_robot, simulated_log
 

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from dynid.base import InputError
-from dynid.log import open_table
-from dynid.log.summary import contents
+from dynid.log import contents, open_table
 
 T, JOINTS = 60, ("base", "elbow", "wrist")
 rng = np.random.default_rng(4)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from dynid.api.result import read_log
+from dynid import read_log
 from dynid.log import open_table
 from tests.layouts.test_strangers import ARM, csv, numbered
 from tests.log.test_empty_cells import changes, in_steps

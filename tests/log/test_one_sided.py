@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.log import read_log, write_log
-from dynid.log.checks import check_log
-from dynid.log.recording_faults import ONE_SIDED
+from dynid.log import ONE_SIDED, check_log, read_log, write_log
 from dynid.robot import RobotModel
 
 t = np.arange(0.0, 40.0, 0.01)

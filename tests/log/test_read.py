@@ -13,8 +13,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.base import Float, InputError, UsageError
-from dynid.log import Channel, ChannelMap, Selection, Text, canonical_columns, open_table, read_log, write_log
-from dynid.log.files import READERS
+from dynid.log import (
+    READERS,
+    Channel,
+    ChannelMap,
+    Selection,
+    Text,
+    canonical_columns,
+    open_table,
+    read_log,
+    write_log,
+)
 from dynid.recording import RawChunk
 from dynid.robot import Drive, RobotModel
 from tests.log import formats

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.log import read_log
-from dynid.log.summary import Switch, switches_of
+from dynid.log import Switch, read_log, switches_of
 from dynid.robot import RobotModel
 from dynid.testing import random_robot
 from tests.log.bags import states, write_bag

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from dynid.base import Float, InputError
-from dynid.log import CsvTable, Table, open_table
+from dynid.log import CsvTable, Table, contents, open_table
 from dynid.log.clocks import column_numbers
-from dynid.log.summary import contents
 
 T = 60
 rng = np.random.default_rng(7)

@@ -9,7 +9,7 @@ import pytest
 
 from dynid.base import Float, InputError
 from dynid.layouts.propose import propose
-from dynid.log.summary import contents
+from dynid.log import contents
 from tests.layouts.test_strangers import ARM, DEG, numbered
 
 HEAD = (

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dynid.base import InputError
-from dynid.base.arrays import LARGEST_VALUE
+from dynid.base import LARGEST_VALUE, InputError
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import RobotModel
 

@@ -11,13 +11,10 @@ from scipy.special import expit
 
 from dynid.base import Diagnostics, Float
 from dynid.estimate.scores import Origin
-from dynid.identification import Experiment, open_log
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS
+from dynid.identification import DEFAULT_TERMS, Experiment, identify, open_log
 from dynid.log import Log
 from dynid.robot import load_robot
-from dynid.run import Identification
-from dynid.run.validation import validate
+from dynid.run import Identification, validate
 from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
 from dynid.terms import Presliding, RigidBody

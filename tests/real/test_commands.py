@@ -11,9 +11,8 @@ import pytest
 from benchmarks.real import COMMANDS_ONLY
 from dynid.base import Diagnostics
 from dynid.estimate.servo_error import ServoTiming
-from dynid.identification import Experiment, open_log
-from dynid.identification.commands import find_drive_timing, with_found_servo
-from dynid.identification.pipeline import identify
+from dynid.identification import Experiment, identify, open_log, with_found_servo
+from dynid.identification.commands import find_drive_timing
 from dynid.lab.replay import replay
 from dynid.log import Log
 from dynid.run import Identification

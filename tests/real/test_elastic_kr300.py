@@ -11,11 +11,10 @@ import pytest
 
 from dynid.base import Diagnostics
 from dynid.estimate.scores import Origin
-from dynid.identification import Experiment, Settings, open_log
-from dynid.identification.pipeline import identify
+from dynid.identification import Experiment, Settings, identify, open_log
 from dynid.robot import RobotModel, load_robot
 from dynid.run import Identification, load
-from dynid.verbs.demo import save
+from dynid.verbs import save
 from tests.robot_files import ROBOTS
 
 

@@ -10,11 +10,11 @@ import pytest
 from dynid.base import Diagnostics, Float
 from dynid.dynamics import Dynamics
 from dynid.exporters import ExportModel
-from dynid.identification import Experiment, open_log
-from dynid.identification.pipeline import identify
+from dynid.identification import Experiment, identify, open_log
 from dynid.log import Log
 from dynid.robot import load_robot
-from dynid.verbs.external_torque import external_torque, thresholds
+from dynid.verbs import thresholds
+from dynid.verbs.external_torque import external_torque
 from tests.robot_files import ROBOTS
 
 pytestmark = pytest.mark.usefixtures("unexamined")

@@ -11,13 +11,12 @@ import pytest
 from dynid.base import Diagnostics
 from dynid.estimate import WLS, Estimator
 from dynid.estimate.scores import Origin
-from dynid.identification import Experiment, open_log
-from dynid.identification.pipeline import identify
+from dynid.identification import Experiment, identify, open_log
 from dynid.report import Page, page_html
-from dynid.report.sections.joints import FrictionSection
 from dynid.robot import load_robot
 from dynid.run import Identification
 from dynid.terms import Coulomb, FrictionChoice, Offset, RigidBody, RotorInertia, Sigmoid, Terms, Viscous
+from tests.report.sections import section
 from tests.robot_files import ROBOTS
 
 pytestmark = pytest.mark.usefixtures("unexamined")
@@ -103,7 +102,7 @@ def test_panda_sigmoid_against_coulomb_and_viscous(panda_sigmoid: Identification
 
 def test_the_report_says_on_which_joints_the_sigmoid_earned_its_place(panda_sigmoid: Identification) -> None:
     page = Page()
-    html = str(FrictionSection().render(panda_sigmoid, page))
+    html = str(section("friction").render(panda_sigmoid, page))
     assert html.count(">chosen<") == 7
     assert html.count(">no<") + html.count(">yes<") == 7
     (finding,) = [f for f in panda_sigmoid.verdict.findings if "sigmoid" in f.title]

@@ -15,9 +15,8 @@ from dynid.base import Diagnostics
 from dynid.estimate import WLS, Estimator, Ridge
 from dynid.estimate.scores import Origin
 from dynid.factor import structural_base
-from dynid.identification import Experiment, open_log
-from dynid.identification.pipeline import identify
-from dynid.log.clocks import Selection
+from dynid.identification import Experiment, identify, open_log
+from dynid.log import Selection
 from dynid.robot import load_robot
 from dynid.rows import TorqueRows
 from dynid.run import Identification

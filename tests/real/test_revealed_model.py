@@ -10,8 +10,7 @@ import pytest
 
 from dynid.base import Diagnostics
 from dynid.estimate.scores import Origin
-from dynid.identification import Experiment, open_log
-from dynid.identification.pipeline import identify
+from dynid.identification import Experiment, identify, open_log
 from dynid.robot import load_robot
 from dynid.rows import MomentumRows, Rows, TorqueRows
 from dynid.terms import RigidBody, RotorInertia

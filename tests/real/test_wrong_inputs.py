@@ -12,8 +12,7 @@ import pytest
 
 from dynid.base import Diagnostics
 from dynid.estimate import WLS, Estimator
-from dynid.identification import Experiment, open_log
-from dynid.identification.pipeline import identify
+from dynid.identification import Experiment, identify, open_log
 from dynid.robot import load_robot
 from dynid.run import Identification
 from tests.robot_files import ROBOTS

@@ -19,7 +19,7 @@ from dynid.recording import RawChunk, Recording, recording
 from dynid.robot import RobotModel
 from dynid.terms import RigidBody, Terms
 from dynid.testing import random_robot, simulated_log, small_arm
-from dynid.verbs.convert import write_recording
+from dynid.verbs import write_recording
 
 ROWS, JOINTS = 1000, 3
 T = np.arange(ROWS) / 200.0

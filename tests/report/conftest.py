@@ -11,8 +11,7 @@ import pytest
 from dynid.base import Diagnostics, Finding, Float, Place, Verdict
 from dynid.estimate import WLS, Regression, Residuals, parameter_spread
 from dynid.estimate.scores import Origin, Scores, Sums, cross_validate
-from dynid.factor import Block, Factor, Factors, influence, structural_base
-from dynid.factor.base import data_base
+from dynid.factor import Block, Factor, Factors, data_base, influence, structural_base
 from dynid.robot import Drive, JointType, Limits, RobotModel
 from dynid.rows import TorqueRows
 from dynid.run import Identification, Validation

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.run.links import joint_values
-from dynid.simulation.motion import rigid_torque
+from dynid.run import joint_values
+from dynid.simulation import rigid_torque
 from dynid.terms import Coulomb, RigidBody, RotorInertia, Viscous
 from dynid.testing import small_arm
 from dynid.trajectories import FourierTrajectory

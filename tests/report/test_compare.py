@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.report.compare import comparison_html, differences, write_comparison_page
+from dynid.report import comparison_html, write_comparison_page
+from dynid.report.compare import differences
 from dynid.run import Identification
 
 

@@ -12,23 +12,21 @@ import pytest
 
 from dynid.base import Diagnostics, Float, Int, read_table
 from dynid.estimate.prior import typical_length
-from dynid.feasible import body_columns
-from dynid.feasible.bodies import DENSEST, no_denser
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.feasible import DENSEST, body_columns
+from dynid.feasible.bodies import no_denser
+from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.report import Page, number
-from dynid.report.sections.joints import JointsSection
-from dynid.report.sections.links import LinksSection, _row
+from dynid.report.sections.links import _row
 from dynid.robot import load_robot, mesh_triangles, shapes
-from dynid.run import Identification, load
-from dynid.run.links import DATAS, DESCRIBED_OFF, PRIORS, joint_values, links, mass_findings, total_source
-from dynid.spatial import from_com
-from dynid.spatial.inertia import to_com
+from dynid.run import Identification, joint_values, load, mass_findings, total_source
+from dynid.run.links import DATAS, DESCRIBED_OFF, PRIORS, links
+from dynid.spatial import from_com, to_com
 from dynid.terms import Of
-from dynid.verbs.demo import save
+from dynid.verbs import save
 from dynid.verbs.summary import _millimetres, link_lines
 from tests.estimate.test_partial_prior import LINKS, RATE, arm, torque
+from tests.report.sections import section
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -309,7 +307,7 @@ def test_long_names_are_told_apart_in_columns_that_line_up(run: Identification) 
 def test_terminal_and_report_show_them_with_units(run: Identification, tmp_path: Path) -> None:
     text, html = (
         "\n".join(link_lines(run)),
-        "".join(str(s.render(run, Page())) for s in (LinksSection(), JointsSection())),
+        "".join(str(s.render(run, Page())) for s in (section("links"), section("joints"))),
     )
     for name in (*run.robot.body_names, *run.robot.joint_names):
         assert name in text
@@ -320,7 +318,7 @@ def test_terminal_and_report_show_them_with_units(run: Identification, tmp_path:
     # What is exported where the run's own bodies are not physically consistent is what is shown.
     other = replace(run, estimate=replace(run.estimate, consistent=1.5 * run.estimate.parameters))
     assert links(other)[0][0].mass.value == pytest.approx(1.5 * links(run)[0][0].mass.value)
-    assert "unlike the estimate that is scored" in str(LinksSection().render(other, Page()))
+    assert "unlike the estimate that is scored" in str(section("links").render(other, Page()))
     save(other, tmp_path / "run")
     np.testing.assert_array_equal(load(tmp_path / "run").estimate.consistent, other.estimate.consistent)
 
@@ -329,7 +327,7 @@ def test_the_report_has_no_column_of_what_no_link_has(run: Identification, tmp_p
     blank = run_with((np.nan,) * 4, tmp_path)
     for one in (run, blank):
         found, total = links(one)
-        page = str(LinksSection().render(one, Page()))
+        page = str(section("links").render(one, Page()))
         figures = [total, *(link.mass for link in found)]
         described = any(np.isfinite(figure.described) for figure in figures)
         assert described == (one is run)

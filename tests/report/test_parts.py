@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynid.diagnosis.resonance import spectrum
+from dynid.diagnosis import spectrum
 from dynid.estimate import Residuals
 from dynid.estimate.scores import autocorrelation
 from dynid.report import band, formula, interval, number, packed, percent, short, symbol

@@ -15,11 +15,10 @@ import pytest
 
 from dynid.base import Diagnostics, ResourceError
 from dynid.report import html as html_module
-from dynid.report import write_report
-from dynid.report.html import plotly_javascript, report_html, script_json
+from dynid.report import report_html, write_report
+from dynid.report.html import plotly_javascript, script_json
 from dynid.report.sections import SECTIONS
-from dynid.run import Identification
-from dynid.run.verdict import next_steps
+from dynid.run import Identification, next_steps
 from tests.report.conftest import build
 
 LARGEST = 3_000_000

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.report.html import report_html
+from dynid.report import report_html
 from dynid.report.section import worst_held_out
 from dynid.report.sections.robot import (
     DESCRIBED,

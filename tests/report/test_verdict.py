@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.estimate.estimator import Word, base_verdicts
+from dynid.estimate import Word, base_verdicts
 from dynid.run import Identification
 
 

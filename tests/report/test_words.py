@@ -8,17 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.choose.selection import MeasurementEffect, Model, Selection
-from dynid.estimate.estimator import Known, Word, base_verdicts, full_verdicts, how_well
+from dynid.choose import MeasurementEffect, Model, Selection
+from dynid.estimate import Known, Word, base_verdicts, full_verdicts, how_well
 from dynid.factor import Category
 from dynid.report import Page, symbol
-from dynid.report.sections.joints import FrictionSection
-from dynid.report.sections.parameters import ParametersSection
-from dynid.report.sections.selection import SelectionSection, _about
+from dynid.report.sections.selection import _about
 from dynid.report.text import of_whole_robot, owner
 from dynid.run import Identification
 from dynid.terms import Column, Of
 from dynid.verbs.summary import parameter_lines
+from tests.report.sections import section
 
 
 @pytest.mark.parametrize(
@@ -64,13 +63,13 @@ def test_the_terminal_counts_what_the_tables_hold(identification: Identification
 
 
 def test_the_report_counts_and_fades_what_may_be_zero(identification: Identification) -> None:
-    text = ParametersSection().render(identification, Page())
+    text = section("parameters").render(identification, Page())
     found = [v.known for v in full_verdicts(identification.estimate, identification.factors)]
     for known in Known:
         assert f"{found.count(known)} {known}" in text
     assert len(re.findall(r'class="num cell alone maybe"', text)) == found.count(Known.ZERO)
     wide = replace(identification.estimate, covariance=1e9 * identification.estimate.covariance)
-    faded = ParametersSection().render(replace(identification, estimate=wide), Page())
+    faded = section("parameters").render(replace(identification, estimate=wide), Page())
     assert len(re.findall(r'class="num cell alone maybe"', faded)) == sum(one is not None for one in found)
 
 
@@ -86,7 +85,7 @@ def test_what_belongs_to_the_whole_robot_is_nobodys(identification: Identificati
     assert "tilt of the base about y" in symbol(tilt, robot)
     # Renamed in place: the last column of the fixture is an offset of a joint.
     columns = (*identification.estimate.columns[:-1], one)
-    text = ParametersSection().render(
+    text = section("parameters").render(
         replace(identification, estimate=replace(identification.estimate, columns=columns)), Page()
     )
     grids = re.split(r"<h4>", text)
@@ -103,17 +102,17 @@ def chosen(friction: str) -> Selection:
 
 
 def test_a_friction_that_was_chosen_with_the_model_is_named(identification: Identification) -> None:
-    given = FrictionSection().render(replace(identification, selection=None, choices=()), Page())
+    given = section("friction").render(replace(identification, selection=None, choices=()), Page())
     assert "No forms of friction were compared" in given
     automatic = replace(identification, selection=chosen("viscous + coulomb"), choices=())
-    text = FrictionSection().render(automatic, Page())
+    text = section("friction").render(automatic, Page())
     assert "No forms of friction were compared" not in text
     assert "<b>viscous + coulomb</b>" in text
     assert 'href="#selection"' in text
 
 
 def test_two_tilts_have_two_meanings(identification: Identification) -> None:
-    text = SelectionSection().render(replace(identification, selection=chosen("viscous")), Page())
+    text = section("selection").render(replace(identification, selection=chosen("viscous")), Page())
     assert "tilt of the base about x" in text
     assert "tilt of the base about y" in text
 

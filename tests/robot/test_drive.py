@@ -12,8 +12,7 @@ import pytest
 from dynid.base import DynidError, InputError, UnfitDataError, UsageError
 from dynid.lab import read_setup
 from dynid.log import Channel, ChannelMap, read_log, write_log
-from dynid.robot import Drive, RobotModel, load_robot, robot_from_dict, robot_to_dict
-from dynid.robot.drive import FourBar
+from dynid.robot import Drive, FourBar, RobotModel, load_robot, robot_from_dict, robot_to_dict
 from dynid.terms import JointDamping, Stiffness
 from tests.robot_files import ROBOTS
 

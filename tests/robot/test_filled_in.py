@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid import simulate
-from dynid.api.result import Result
+from dynid import Result, simulate
 from dynid.base import Diagnostics
-from dynid.identification.pipeline import identify
+from dynid.identification import identify
 from dynid.kernel import inverse_dynamics
 from dynid.log import Log
 from dynid.robot import RobotModel, load_robot
@@ -131,7 +130,7 @@ def test_a_log_is_not_doubted_for_masses_that_nobody_knows(tmp_path: Path) -> No
     described_as("z1", "placeholders", np.random.default_rng(0), tmp_path / "z1.urdf")
     said = Diagnostics()
     robot = load_robot(tmp_path / "z1.urdf", diagnostics=said)
-    log, unseen = log_of(one, 3, 24.0), log_of(one, 4, 12.0)
+    log, unseen = log_of(one, 3, 16.0), log_of(one, 4, 8.0)
     # With a log to validate on no blocks are held out.
     found = identify(robot, log, validation=unseen, threads=1, diagnostics=said)
     assert not said.doubts

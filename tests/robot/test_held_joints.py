@@ -12,8 +12,7 @@ import pytest
 
 from dynid.base import Diagnostics, Float, InputError, UsageError
 from dynid.kernel import inverse_dynamics
-from dynid.robot import RobotModel, load_example, load_robot, robot_from_dict, robot_to_dict
-from dynid.robot.load import lock_joints
+from dynid.robot import RobotModel, load_example, load_robot, lock_joints, robot_from_dict, robot_to_dict
 from tests.robot.shipped import shipped
 from tests.robot.texts import ARM, swap
 

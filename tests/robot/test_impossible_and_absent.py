@@ -10,13 +10,11 @@ import pytest
 from dynid.base import Diagnostics, Float, InputErrors, UsageError
 from dynid.estimate import FeasibleFit, regression_of
 from dynid.factor import Assembly, Blocking, Category, structural_base
-from dynid.feasible import body_columns, plausible
-from dynid.feasible.bodies import THINNEST, thinness
+from dynid.feasible import THINNEST, body_columns, plausible, thinness
 from dynid.robot import RobotModel, load_robot
 from dynid.rows import TorqueRows
 from dynid.signals import ParallelFilter, Samples
-from dynid.spatial import from_com
-from dynid.spatial.inertia import is_physical, nearest_possible, to_com
+from dynid.spatial import from_com, is_physical, nearest_possible, to_com
 from dynid.terms import Offset, RigidBody, Viscous
 
 HEAD = """<robot name="r"><link name="base"/>

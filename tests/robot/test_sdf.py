@@ -9,12 +9,8 @@ import pytest
 
 from dynid.base import Diagnostics, Float, InputError
 from dynid.exporters.urdf import join, rpy_of
-from dynid.robot import Reading, RobotModel, load_robot
-from dynid.robot.links import LinkTree, children_of
-from dynid.robot.urdf import lint
-from dynid.robot.xml import parse
-from dynid.spatial import inverse, placement, rotation_rpy, transformed
-from dynid.spatial.inertia import to_com
+from dynid.robot import LinkTree, Reading, RobotModel, children_of, lint, load_robot, parse
+from dynid.spatial import inverse, placement, rotation_rpy, to_com, transformed
 from tests.robot.shipped import shipped
 from tests.robot.test_held_joints import states, torque
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, InputError, UsageError
-from dynid.robot import Servo, load_robot, robot_from_dict, robot_to_dict
+from dynid.robot import Servo, ServoSettings, load_robot, robot_from_dict, robot_to_dict
 from dynid.robot.drive import servo_over
-from dynid.robot.options import ServoSettings
 from tests.servo_plant import robot_file
 
 POSITION = (

@@ -12,9 +12,7 @@ import pytest
 from dynid.base import Diagnostics, Float, InputError
 from dynid.kernel import inverse_dynamics
 from dynid.robot import RobotModel, TorqueSide, load_robot
-from dynid.spatial import inverse, placement, rotation_rpy, transformed
-from dynid.spatial.algebra import rotation_about
-from dynid.spatial.inertia import to_com
+from dynid.spatial import inverse, placement, rotation_about, rotation_rpy, to_com, transformed
 from tests.robot_files import ROBOTS
 
 X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])

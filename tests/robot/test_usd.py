@@ -10,11 +10,8 @@ import pytest
 
 from dynid.base import Diagnostics, Float, InputError, RefusedError, ResourceError
 from dynid.exporters.mjcf import quaternion
-from dynid.robot import load_robot
-from dynid.robot.links import LinkTree
-from dynid.spatial import inverse, placement, transformed
-from dynid.spatial.algebra import rotation_about
-from dynid.spatial.inertia import to_com
+from dynid.robot import LinkTree, load_robot
+from dynid.spatial import inverse, placement, rotation_about, to_com, transformed
 from tests.robot.shipped import shipped
 from tests.robot.test_held_joints import states, torque
 from tests.robot.test_sdf import by_name, frames_of, random_placement, tree_of

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dynid.base import Diagnostics, DynidError, InputError, RefusedError, ResourceError
-from dynid.feasible.limits import limits_from_description
+from dynid.feasible import limits_from_description
 from dynid.robot import Reading, described_shapes, load_robot
 from dynid.robot.xacro import expanded
 from dynid.robot.xml import read_xml

@@ -14,21 +14,22 @@ from dynid_studies.rotradi import THETA, arm, exciting, full, measured, phases, 
 import dynid
 from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS
-from dynid.identification import Experiment, Settings, open_log
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, default_estimator
+from dynid.identification import DEFAULT_TERMS, Experiment, Settings, default_estimator, identify, open_log
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.robot import RobotModel, load_robot
 from dynid.rows import (
+    AutomaticRows,
     ElasticMomentumRows,
     ElasticRows,
     FilteredPowerRows,
     MomentumRows,
+    RowsChoice,
     TorqueRows,
     automatic,
+    choose_rows,
+    rows_from_spec,
 )
-from dynid.rows.automatic import AutomaticRows, RowsChoice, acceleration_noise, choose_rows, held_torque
-from dynid.rows.catalogue import rows_from_spec
+from dynid.rows.automatic import acceleration_noise, held_torque
 from dynid.signals import Preparation, Samples
 from dynid.signals.prepare import prepare
 from dynid.terms import Coulomb, RigidBody, RotorInertia, Stiffness, Terms, Viscous

@@ -10,9 +10,7 @@ import pytest
 from dynid.base import Float, UsageError
 from dynid.factor import structural_base
 from dynid.robot import RobotModel
-from dynid.rows import ElasticMomentumRows, ElasticRows, Rows
-from dynid.rows.catalogue import rows_from_spec, rows_to_spec
-from dynid.rows.momentum import CausalFilter
+from dynid.rows import CausalFilter, ElasticMomentumRows, ElasticRows, Rows, rows_from_spec, rows_to_spec
 from dynid.signals import Samples
 from dynid.terms import LinkOffset, RigidBody, SpinningRotor, Stiffness, Terms, Viscous
 from dynid.testing import RowsContract, random_robot, smooth_samples

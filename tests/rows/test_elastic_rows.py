@@ -11,10 +11,16 @@ from dynid.base import Float, InputError, UsageError
 from dynid.factor import structural_base
 from dynid.kernel import gravity_torque
 from dynid.robot import RobotModel
-from dynid.rows import ElasticRows, Rows, TorqueRows
-from dynid.rows.automatic import AutomaticRows
-from dynid.rows.catalogue import rows_from_spec, rows_to_spec
-from dynid.rows.rows import group_joints, two_encoders
+from dynid.rows import (
+    AutomaticRows,
+    ElasticRows,
+    Rows,
+    TorqueRows,
+    group_joints,
+    rows_from_spec,
+    rows_to_spec,
+    two_encoders,
+)
 from dynid.signals import Samples
 from dynid.terms import LinkOffset, Offset, RigidBody, RotorInertia, Stiffness, Terms, Viscous
 from dynid.testing import RowsContract, random_robot, smooth_samples

@@ -12,6 +12,8 @@ from dynid.factor import STRUCTURAL_TOLERANCE, base_of_matrix, structural_base
 from dynid.kernel import gravity_torque, mass_matrix
 from dynid.robot import RobotModel, load_robot
 from dynid.rows import (
+    CATALOGUE,
+    CausalFilter,
     EnergyRows,
     FilteredPowerRows,
     InertiaRows,
@@ -20,9 +22,9 @@ from dynid.rows import (
     Rows,
     StaticRows,
     check_mass_matrices,
+    rows_from_spec,
+    rows_to_spec,
 )
-from dynid.rows.catalogue import CATALOGUE, rows_from_spec, rows_to_spec
-from dynid.rows.momentum import CausalFilter
 from dynid.signals import Samples
 from dynid.terms import (
     Coulomb,

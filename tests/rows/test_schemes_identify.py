@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import settings_to_experiment
+from dynid.identification import Settings, identify, settings_to_experiment
 from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, Rows, StaticRows, TorqueRows
 from dynid.signals import Preparation
 from dynid.simulation.open_loop import open_loop
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_robot, smooth_samples
-from dynid.verbs.schemes import compare_on_unseen, compare_schemes, scheme_lines
+from dynid.verbs import compare_schemes, scheme_lines
+from dynid.verbs.schemes import compare_on_unseen
 from tests.command_line import Run
 
 pytestmark = pytest.mark.usefixtures("unexamined")

@@ -26,7 +26,6 @@ from dynid.scene import (
     scene_page,
     still_png,
 )
-from dynid.scene.scene import MOST_BYTES
 from dynid.scene.surface import box, capsule, cylinder, ellipsoid, shapes_of, simplified, size_of
 
 ARM = """<robot name="arm">
@@ -43,6 +42,8 @@ ARM = """<robot name="arm">
 <joint name="j2" type="continuous"><parent link="one"/><child link="two"/><origin xyz="0 0 0.4"/>
 <axis xyz="0 1 0"/></joint>
 </robot>"""
+
+MOST_BYTES = 300_000
 
 
 def volume(vertices: np.ndarray, triangles: np.ndarray) -> float:

@@ -11,8 +11,7 @@ import numpy as np
 
 from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import RobotModel
 from dynid.run import Identification

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 import dynid
-from dynid.run.links import links, total_source
+from dynid.run import total_source
+from dynid.run.links import links
 
 MASSES, ROTORS = (20.0, 6.0), (5.0, 4.0)
 DESCRIBED = (17.0, 7.0)

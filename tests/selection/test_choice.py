@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -10,10 +11,9 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.choose.selection import Selection
+from dynid.choose import Selection
 from dynid.estimate import WLS
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import RobotModel
 from dynid.run import Identification
@@ -21,6 +21,7 @@ from dynid.signals import Preparation, Samples
 from dynid.terms import (
     Compliance,
     Coulomb,
+    JointCoupling,
     Offset,
     PolynomialFriction,
     RigidBody,
@@ -29,9 +30,9 @@ from dynid.terms import (
     Viscous,
 )
 from dynid.terms.forms import torque_of
-from dynid.terms.transmission import JointCoupling
 from dynid.testing import random_inertia, random_robot
 from dynid.trajectories import FourierTrajectory
+from tests.unexamined import not_examined
 
 ROBOT: RobotModel = random_robot(2, 3, 0.0)
 PLAIN = RigidBody() + RotorInertia() + Viscous() + Coulomb(0.02)
@@ -64,11 +65,12 @@ def write(path: Path, terms: Terms, theta: Float, robot: RobotModel = ROBOT, del
     return write_log(path, t, canonical_columns(robot.joint_names, motion()[0], tau=tau))
 
 
-def chosen(path: Path) -> Identification:
+def chosen(path: Path, examined: bool = False) -> Identification:
     """The log identified with a model chosen by the data."""
     # The consistent bodies that are looked for afterwards are a third of the time.
     settings = Settings(automatic=True, estimator=WLS(), preparation=Preparation(cutoff=6.0))
-    return identify(ROBOT, read_log(path, ROBOT), settings, threads=1, diagnostics=Diagnostics())
+    with nullcontext() if examined else not_examined():
+        return identify(ROBOT, read_log(path, ROBOT), settings, threads=1, diagnostics=Diagnostics())
 
 
 def options(found: Identification) -> dict[str, str]:
@@ -152,7 +154,7 @@ def test_rotors_that_are_not_there_are_left_out(tmp_path: Path) -> None:
 
 
 def test_a_delay_is_reported_and_taken_out(tmp_path: Path) -> None:
-    found = chosen(write(tmp_path / "log.parquet", PLAIN, truth(PLAIN), delay=0.02))
+    found = chosen(write(tmp_path / "log.parquet", PLAIN, truth(PLAIN), delay=0.02), examined=True)
     assert options(found)["time"] == "delayed"
     value, half, adopted = measurement_effects(found, "delay")
     assert adopted
@@ -162,7 +164,7 @@ def test_a_delay_is_reported_and_taken_out(tmp_path: Path) -> None:
 
 def test_a_long_delay_is_doubted_even_though_the_model_holds_it(tmp_path: Path) -> None:
     path = write(tmp_path / "log.parquet", PLAIN, truth(PLAIN), delay=0.05)
-    found = chosen(path)
+    found = chosen(path, examined=True)
     assert [one.identifier for one in found.diagnostics.doubts] == ["torque-lag"]
     assert "lags behind the motion" in found.diagnostics.doubts[0].text
     assert found.verdict.level == "doubtful"
@@ -173,7 +175,7 @@ def test_a_leaning_base_is_reported(tmp_path: Path, degrees: float) -> None:
     turn = np.radians(degrees) * np.array([0.6, -0.8, 0.0])
     leaning = replace(ROBOT, gravity=ROBOT.gravity + np.cross(turn, ROBOT.gravity))
     path = write(tmp_path / "log.parquet", PLAIN, truth(PLAIN), robot=leaning)
-    found = chosen(path)
+    found = chosen(path, examined=True)
     assert options(found)["base"] == "tilted"
     for name, value in zip(("tiltx", "tilty"), turn, strict=False):
         got, half, adopted = measurement_effects(found, name)

@@ -9,14 +9,13 @@ import pinocchio as pin
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.choose.consistency_cause import Candidate, CauseFound, cause_text, single_cause
+from dynid.choose import cause_text
+from dynid.choose.consistency_cause import Candidate, CauseFound, single_cause
 from dynid.estimate.physical import LIKELY_CAUSE
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.robot import load_robot
-from dynid.run import Identification, blocks
-from dynid.run.verdict import next_steps
+from dynid.run import Identification, blocks, next_steps
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
 from tests.estimate.test_partial_prior import arm
 

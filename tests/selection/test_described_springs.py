@@ -9,9 +9,7 @@ import numpy as np
 import dynid
 from dynid.base import Diagnostics
 from dynid.robot import load_robot
-from dynid.terms import RigidBody, TorsionSpring, Viscous
-from dynid.terms.catalogue import with_described
-from dynid.terms.exports import LogFacts
+from dynid.terms import LogFacts, RigidBody, TorsionSpring, Viscous, with_described
 from tests.export.test_springs import OWN
 
 

@@ -10,10 +10,10 @@ import pytest
 
 import dynid
 from dynid.base import Diagnostics, Float
-from dynid.diagnosis.diagnosis import diagnose
+from dynid.diagnosis import diagnose
 from dynid.exporters import export
 from dynid.identification import Settings
-from dynid.report.html import report_html
+from dynid.report import report_html
 from dynid.run import Identification
 from dynid.signals import Preparation
 from dynid.terms import FrictionChoice, RigidBody, RotorInertia

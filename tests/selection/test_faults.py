@@ -136,7 +136,9 @@ def test_a_late_log_of_a_robot_with_a_cable_is_late_and_not_coupled(tmp_path: Pa
     assert abs(adopted(found)["delay"][0] - 0.015) < 0.001
 
 
-@pytest.mark.parametrize("share", [0.05, pytest.param(0.1, marks=pytest.mark.slow), 0.4])
+@pytest.mark.parametrize(
+    "share", [*(pytest.param(share, marks=pytest.mark.slow) for share in (0.05, 0.1)), 0.4]
+)
 @pytest.mark.parametrize(
     ("block_seconds", "why"),
     [

@@ -13,8 +13,7 @@ from dynid.base import Float
 from dynid.choose import choose_model
 from dynid.choose.choose_model import FORMS_A_JOINT, _friction_beside_faults, _shared, _worthwhile
 from dynid.choose.comparison import NEGLIGIBLE, Option
-from dynid.terms import Dry, Traits
-from dynid.terms.exports import Role
+from dynid.terms import Dry, Role, Traits
 
 
 def comparison(gains: dict[int, float], blocks: int) -> Any:

@@ -10,8 +10,7 @@ import pytest
 from dynid.base import Diagnostics, Float
 from dynid.choose.friction_forms import SLIDING, SLOW, WITHIN, Left
 from dynid.estimate import WLS
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.run import Identification
 from dynid.signals import Preparation
@@ -19,6 +18,8 @@ from dynid.terms import Coulomb, Offset, PositionFriction, RigidBody, RotorInert
 from dynid.terms.friction import WIDTH
 from dynid.trajectories import FourierTrajectory
 from tests.selection.arm import COULOMB, NOISE, RATE, SECONDS, arm, torque
+
+pytestmark = pytest.mark.usefixtures("unexamined")
 
 # By joint: waves a turn, share of Coulomb friction, rad.
 WAVES = {1: (11.0, 0.5, 1.0), 4: (17.0, 0.4, -2.0)}

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 
 from dynid.base import Diagnostics, Float, UsageError
 from dynid.choose import search
-from dynid.identification import Settings
-from dynid.identification.logs import torque_factors
-from dynid.identification.pipeline import identify
+from dynid.estimate import WLS
+from dynid.identification import Settings, identify, torque_factors
 from dynid.log import Log, read_log
-from dynid.run import Identification, blocks, validation
-from dynid.run.blocks import usual_block
+from dynid.run import Identification, blocks, usual_block, validation
 from dynid.signals import Preparation
 from dynid.signals import time_base as windows
 from dynid.testing import Plant, Unmodelled, plant, record
@@ -108,7 +106,7 @@ def test_standing_takes_no_motion_from_a_choice() -> None:
     one = plant("finger", np.random.default_rng(3))
     moved = record(one, np.random.default_rng(1), Unmodelled(cable=0.01))
     robot, alone = one.described, _identified(one, moved.t, moved.q, moved.tau)
-    rows, rng = round(20.0 * SECONDS * one.rate), np.random.default_rng(2)
+    rows, rng = round(6.0 * SECONDS * one.rate), np.random.default_rng(2)
     step = 2.0 * np.pi / Unmodelled().encoder
     # Static friction holds the arm at a torque that has nothing to do with its weight, to the noise of sensors.
     resting_q = moved.q[-1] + step * rng.integers(0, 2, (rows, robot.n))
@@ -129,7 +127,7 @@ def test_standing_takes_no_motion_from_a_further_log() -> None:
     one = plant("finger", np.random.default_rng(3))
     moved = record(one, np.random.default_rng(1), Unmodelled(cable=0.01))
     run = _identified(one, moved.t, moved.q, moved.tau)
-    rows = round(20.0 * SECONDS * one.rate)
+    rows = round(6.0 * SECONDS * one.rate)
     t = np.concatenate([moved.t, moved.t[-1] + 1.0 + np.arange(rows) / one.rate])
     resting = (np.repeat(last[-1:], rows, axis=0) for last in (moved.q, moved.tau))
     q, tau = (np.concatenate(pair) for pair in zip((moved.q, moved.tau), resting, strict=True))
@@ -146,4 +144,5 @@ def test_standing_takes_no_motion_from_a_further_log() -> None:
 
 def _identified(one: Plant, t: Float, q: Float, tau: Float) -> Identification:
     log = Log.from_arrays(one.described, t, q, tau)
-    return identify(one.described, log, threads=1, diagnostics=Diagnostics())
+    settings = Settings(estimator=WLS())
+    return identify(one.described, log, settings, threads=1, diagnostics=Diagnostics())

@@ -10,11 +10,13 @@ import pytest
 
 from dynid.base import Diagnostics
 from dynid.exporters import ExportModel
-from dynid.identification.pipeline import identify
+from dynid.identification import identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.run import Identification
 from dynid.terms import LoadFriction
 from dynid.testing import Plant, Unmodelled, plant, record
+
+pytestmark = pytest.mark.usefixtures("unexamined")
 
 LOST = 0.07
 # What this plant has besides: cables, and torque that is rounded.

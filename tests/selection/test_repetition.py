@@ -13,16 +13,16 @@ import dynid
 from dynid.base import Diagnostics
 from dynid.estimate import WLS
 from dynid.estimate.scores import cross_validate
-from dynid.factor import Block, Factor, Factors
-from dynid.factor.folds import folds_of
+from dynid.factor import Block, Factor, Factors, folds_of
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import load_example
 from dynid.run import blocks
-from dynid.signals import Preparation
+from dynid.signals import Preparation, Repetition
 from dynid.signals.prepare import prepare
-from dynid.signals.repetition import Repetition
-from dynid.simulation.motion import inverse
+from dynid.simulation import inverse
 from dynid.terms import DEFAULT_TERMS
+
+pytestmark = pytest.mark.usefixtures("unexamined")
 
 ROBOT = load_example("ur5e")
 RATE = 200.0

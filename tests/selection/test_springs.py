@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import load_robot
 from dynid.run import Identification
@@ -18,6 +17,8 @@ from dynid.signals import Preparation
 from dynid.terms import TorsionSpring
 from dynid.trajectories import FourierTrajectory
 from tests.selection.logs import adopted, options, reported
+
+pytestmark = pytest.mark.usefixtures("unexamined")
 
 RATE, SECONDS, NOISE, REST = 200.0, 40.0, 0.01, 0.3
 COULOMB = np.array([0.5, 0.6, 0.4])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dynid.choose.wide_model import wide_model
-from dynid.terms import JointMotion, RigidBody, Terms
-from dynid.terms.exports import LogFacts
+from dynid.terms import JointMotion, LogFacts, RigidBody, Terms
 from dynid.testing import small_arm
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.choose.choose_model import Chosen
-from dynid.choose.selection import MeasurementEffect, Selection
+from dynid.choose import Chosen, MeasurementEffect, Selection
 from dynid.estimate import Estimate
 from dynid.run import Identification
 from dynid.terms import Kind, Terms

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from dynid.base import Float
-from dynid.base.numerics import least_squares_in_box
+from dynid.base import Float, least_squares_in_box
 
 SAMPLES = 200
 

@@ -12,14 +12,12 @@ from scipy.optimize import lsq_linear, minimize
 from dynid.base import Float, UsageError
 from dynid.choose import search
 from dynid.choose.separable import Scale
-from dynid.factor import stack
-from dynid.factor.folds import Candidate, compare, gain, standard_error
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.factor import compare, stack
+from dynid.factor.folds import Candidate, gain, standard_error
+from dynid.identification import Settings, identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.robot import RobotModel
-from dynid.run import Identification, load, validation
-from dynid.run.validation import validate
+from dynid.run import Identification, load, validate, validation
 from dynid.signals import Preparation
 from dynid.terms import (
     Coulomb,
@@ -40,7 +38,7 @@ from dynid.terms import (
 )
 from dynid.terms.curve import shape_table, with_shape_table
 from dynid.testing import random_robot, smooth_samples
-from dynid.verbs.demo import save
+from dynid.verbs import save
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

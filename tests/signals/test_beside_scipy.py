@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from scipy.signal import butter, csd, sosfilt_zi, sosfreqz, welch
 from scipy.special import chdtrc, fdtrc, gammaincc, ndtri, stdtr, stdtrit
 
-from dynid.base.numerics import (
+from dynid.base import (
     chi_squared_tail,
     f_tail,
     gamma_tail,
@@ -19,7 +19,8 @@ from dynid.base.numerics import (
     student_cumulative,
     student_quantile,
 )
-from dynid.signals.filter import ZeroPhase, at_times, density, pair_density
+from dynid.signals import at_times
+from dynid.signals.filter import ZeroPhase, density, pair_density
 
 LINES = np.random.default_rng(0).normal(size=(2, 3, 1001))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.signals.filter import averaged_density
+from dynid.signals import averaged_density
 
 
 def test_white_noise_is_flat_and_its_power_comes_back() -> None:

@@ -12,12 +12,12 @@ import pytest
 from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS, regression_of
 from dynid.factor import Assembly, Blocking, structural_base
-from dynid.identification.settings import DEFAULT_TERMS
+from dynid.identification import DEFAULT_TERMS
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.robot import RobotModel, load_robot
 from dynid.rows import TorqueRows
-from dynid.signals import Preparation, Samples, zero_phase_filter
-from dynid.signals.coherence import ABOVE_SIGNAL, LEAST_BY_TORQUE, Signals, choose_cutoff, torque_coherence
+from dynid.signals import Preparation, Samples, choose_cutoff, zero_phase_filter
+from dynid.signals.coherence import ABOVE_SIGNAL, LEAST_BY_TORQUE, Signals, torque_coherence
 from dynid.signals.prepare import prepare
 from dynid.signals.state_cutoff import compare_velocities, fused
 from dynid.signals.time_base import TimeBase, find_time_base, frozen_rows, times_of_messages
@@ -277,7 +277,7 @@ def test_held_rows_and_scattered_stamps_are_found() -> None:
     assert error(t, kept) < 0.5 * error(polls, lines)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_frozen_spells_are_left_out_wherever_chunks_end(seed: int) -> None:
     """Also a single one, of any length up to two seconds, and behind the rows that a log is first looked at."""
     rng = np.random.default_rng(seed)

@@ -10,16 +10,8 @@ from scipy.signal import butter, sosfiltfilt
 
 from dynid.base import UsageError
 from dynid.kernel import backend, using
-from dynid.signals import ParallelFilter, Samples
-from dynid.signals.filter import (
-    ZeroPhase,
-    at_times,
-    bracketed,
-    first_difference,
-    is_uniform,
-    second_difference,
-    sensible_rate,
-)
+from dynid.signals import ParallelFilter, Samples, at_times, first_difference, is_uniform
+from dynid.signals.filter import ZeroPhase, bracketed, second_difference, sensible_rate
 
 RATE = 200.0
 BACKENDS = ["numpy", "native"] if backend().startswith("native") else ["numpy"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.signals import Samples
-from dynid.signals.noise import directions_of
+from dynid.signals import Samples, directions_of
 
 RATE, N = 100.0, 6
 

@@ -10,7 +10,7 @@ import pytest
 from dynid.base import Diagnostics, UnfitDataError, UsageError
 from dynid.log import Log, read_log, write_log
 from dynid.robot import RobotModel
-from dynid.signals.first_look import average_periods, columns_of
+from dynid.signals import average_periods, columns_of
 from tests.signals.conftest import MakeLog
 
 PERIOD, RATE, N = 4.0, 100.0, 13

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.signals import Samples
-from dynid.signals.repetition import Motion, repetitions, same_motion
+from dynid.signals import Samples, repetitions, same_motion
+from dynid.signals.repetition import Motion
 
 RATE = 33.3
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.identification import Settings, identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.robot import RobotModel, load_robot
-from dynid.run.validation import validate
-from dynid.signals.effort_at_rest import _RestingTrial, unexplained_at_rest
+from dynid.run import validate
+from dynid.signals import unexplained_at_rest
+from dynid.signals.effort_at_rest import _RestingTrial
 from dynid.terms import Coulomb, RigidBody, Viscous
 from tests.robot.shipped import shipped
 

@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
+from dynid.estimate import WLS
+from dynid.identification import Settings, identify
 from dynid.log import Log
-from dynid.run import Identification
-from dynid.run.validation import validate
+from dynid.run import Identification, validate
 from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
 from dynid.signals.state_cutoff import SHARPER
 from dynid.testing import Plant, Recorded, Unmodelled, plant, record
+
+pytestmark = pytest.mark.usefixtures("unexamined")
 
 PLANTS = {"finger": 1, "ur3": 2}
 SECONDS = 40.0
@@ -51,7 +52,9 @@ def test_other_moves_are_predicted_better_than_with_one_cutoff_for_both(name: st
     assert max(states) == pytest.approx(SHARPER * cutoff, rel=0.01)
 
     def missed(state_cutoff: float | str) -> float:
-        settings = Settings(automatic=False, preparation=Preparation(state_cutoff=state_cutoff))  # type: ignore[arg-type]
+        settings = Settings(
+            automatic=False, estimator=WLS(), preparation=Preparation(state_cutoff=state_cutoff)
+        )  # type: ignore[arg-type]
         found: Identification = identify(one.described, log, settings, threads=1)
         return float(validate(found, other, Diagnostics()).scores.total_relative)
 

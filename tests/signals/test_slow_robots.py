@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.identification.pipeline import identify
+from dynid.identification import identify
 from dynid.log import Log
 from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.simulation.motion import inverse
+from dynid.simulation import inverse
 from dynid.terms import Coulomb, Offset, RigidBody, Viscous
 from dynid.terms.term import narrowed
 from dynid.testing import small_arm

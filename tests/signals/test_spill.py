@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from dynid.base.arrays import SpilledRecords
+from dynid.base import SpilledRecords
 from dynid.signals import Samples
 
 

@@ -11,15 +11,13 @@ import pytest
 
 from dynid.base import Diagnostics, Float, UsageError
 from dynid.estimate import WLS
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS
+from dynid.identification import DEFAULT_TERMS, Settings, identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.robot import RobotModel, load_robot
 from dynid.rows import TorqueRows
-from dynid.signals import Preparation, Prepared, Samples, zero_phase_filter
+from dynid.signals import Preparation, Prepared, Samples, low_passed, zero_phase_filter
 from dynid.signals.coherence import Signals
-from dynid.signals.filter import low_passed, second_difference
+from dynid.signals.filter import second_difference
 from dynid.signals.prepare import prepare
 from dynid.signals.state_cutoff import LOWEST, STEPS_AN_OCTAVE, choose_state_cutoffs
 from dynid.signals.state_cutoff import STATE_CUTOFF_NEGLIGIBLE as NEGLIGIBLE

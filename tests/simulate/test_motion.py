@@ -30,12 +30,13 @@ from dynid.simulation import (
     simulate,
 )
 from dynid.simulation.control import OpenLoop
-from dynid.simulation.integrate import MOST_STEPS
 from dynid.simulation.motion import suitable_step
 from dynid.testing import random_robot
 from dynid.trajectories import FourierTrajectory
 from tests.elastic_arms import planar
 from tests.simulate.robots import geared
+
+MOST_STEPS = 5_000_000
 
 ROTORS_IN_LINKS = np.array([0, 0, 0, 0, 0.2, 0, 0.2, 0, 0, 0.2])
 

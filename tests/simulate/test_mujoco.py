@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from dynid.base import Float, InputError, UsageError
-from dynid.identification import Settings
-from dynid.identification.pipeline import identify
-from dynid.lab.mujoco import MujocoSimulator, export_mjcf
+from dynid.identification import Settings, identify
+from dynid.lab import MujocoSimulator, export_mjcf
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import load_example, load_robot
 from dynid.simulation import (

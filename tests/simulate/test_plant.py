@@ -9,8 +9,7 @@ import pytest
 
 from dynid.base import Float, InputError, UsageError
 from dynid.kernel import mass_matrix, nonlinear_effects, using
-from dynid.robot import Drive, Mounting, load_example
-from dynid.robot.drive import FourBar
+from dynid.robot import Drive, FourBar, Mounting, load_example
 from dynid.simulation import Coupling, Dahl, Elasticity, FunctionLoad, Plant, SmoothFriction, State
 from tests.elastic_arms import Arm, planar, puma
 from tests.simulate.robots import geared

@@ -10,7 +10,8 @@ import pytest
 
 from dynid.robot import RobotModel
 from dynid.signals import Samples
-from dynid.simulation.servo_loop import STEP, DrivenLoad
+from dynid.simulation import DrivenLoad
+from dynid.simulation.servo_loop import STEP
 from tests.play_plant import Arm
 
 RATE = 1000.0

@@ -8,7 +8,7 @@ import pytest
 from dynid.base import UsageError
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_example
-from dynid.simulation.motion import inverse
+from dynid.simulation import inverse
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_motion
 

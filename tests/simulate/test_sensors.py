@@ -6,8 +6,18 @@ import numpy as np
 import pytest
 
 from dynid.base import UsageError
-from dynid.simulation import Chain, Dropout, Encoder, Gain, Latency, Noise, NoiseRatio, Ripple, warming
-from dynid.simulation.sensors import TorqueSensor
+from dynid.simulation import (
+    Chain,
+    Dropout,
+    Encoder,
+    Gain,
+    Latency,
+    Noise,
+    NoiseRatio,
+    Ripple,
+    TorqueSensor,
+    warming,
+)
 
 RESOLUTION = np.array([1e-4, 3e-4])
 

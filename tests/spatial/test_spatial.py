@@ -10,28 +10,28 @@ from hypothesis import strategies as st
 
 from dynid.base import Float, UsageError
 from dynid.spatial import (
-    from_com,
-    inverse,
-    placement,
-    pseudo_inertia,
-    rotation_quaternion,
-    rotation_rpy,
-    symmetric,
-    to_mjcf,
-    transformed,
-)
-from dynid.spatial.algebra import is_rotation, rotation_about, skew
-from dynid.spatial.inertia import (
     eigenvalues,
+    from_com,
     from_khalil,
     from_mjcf,
     from_pseudo_inertia,
+    inverse,
     is_physical,
+    is_rotation,
     log_cholesky,
     log_cholesky_factor,
+    placement,
+    pseudo_inertia,
+    rotation_about,
+    rotation_quaternion,
+    rotation_rpy,
     six,
+    skew,
+    symmetric,
     to_com,
     to_khalil,
+    to_mjcf,
+    transformed,
 )
 
 seeds = st.integers(0, 2**32 - 1)

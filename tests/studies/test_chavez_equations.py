@@ -8,7 +8,7 @@ from dynid_studies import rotradi_equations as closed
 from dynid_studies.rotradi import POLE, TERMS, arm, lift
 
 from dynid.base import Float
-from dynid.rows.momentum import CausalFilter
+from dynid.rows import CausalFilter
 from dynid.signals import Samples
 from dynid.testing import smooth_samples
 

@@ -9,20 +9,25 @@ from dynid.base import UsageError
 from dynid.signals import Samples
 from dynid.terms import (
     Coulomb,
+    Extent,
     JointMotion,
+    LeftOut,
+    LogFacts,
     MotionBasis,
+    OnJoint,
     OnMotor,
     PolynomialFriction,
     PositionFriction,
+    Role,
     Terms,
     Viscous,
+    proposals,
 )
-from dynid.terms.catalogue import proposals
 from dynid.terms.curve import CANDIDATES
-from dynid.terms.exports import Extent, LeftOut, LogFacts, OnJoint, Role
 from dynid.terms.forms import exported_parts, torque_of
-from dynid.terms.friction_shapes import FAR
 from dynid.testing import random_robot
+
+FAR = 1e4
 
 ROBOT = random_robot(2, 3, 0.0)
 PEAK = np.array([0.5, 1.0, 2.0])

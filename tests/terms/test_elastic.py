@@ -11,8 +11,7 @@ import pytest
 from dynid.base import Float, UnfitDataError, UsageError
 from dynid.dynamics import Dynamics
 from dynid.factor import structural_base
-from dynid.robot import Drive, Mounting, RobotModel
-from dynid.robot.drive import FourBar
+from dynid.robot import Drive, FourBar, Mounting, RobotModel
 from dynid.rows import TorqueRows
 from dynid.signals import Samples
 from dynid.simulation import Coupling, Elasticity, Plant, State
@@ -26,13 +25,14 @@ from dynid.terms import (
     RigidBody,
     RotorCompensation,
     RotorInertia,
+    Side,
     SpinningRotor,
+    SpringTerm,
     Stiffness,
     Term,
     Terms,
     Viscous,
 )
-from dynid.terms.elastic import SpringTerm
 from dynid.terms.forms import (
     energy_form,
     known_torque,
@@ -41,7 +41,6 @@ from dynid.terms.forms import (
     motor_regressor,
     torque_of,
 )
-from dynid.terms.term import Side
 from dynid.testing import TermContract, random_robot, smooth_samples
 
 

@@ -10,14 +10,11 @@ import pytest
 from dynid.base import Float, Level
 from dynid.factor import structural_base
 from dynid.rows import TorqueRows
-from dynid.spatial.algebra import rotation_about
-from dynid.terms import RigidBody, Terms
-from dynid.terms.drift import Drift
-from dynid.terms.gain import GainError
-from dynid.terms.gravity_tilt import GravityTilt
+from dynid.spatial import rotation_about
+from dynid.terms import Drift, GainError, GravityTilt, RigidBody, Terms, TorqueDelay
 from dynid.terms.payload import find_load
 from dynid.terms.residual_tests import BodyParameters, Declared, FittedEffect
-from dynid.terms.torque_delay import TorqueDelay, find_long_lag, lag_in_words
+from dynid.terms.torque_delay import find_long_lag, lag_in_words
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import random_inertia, random_robot
 

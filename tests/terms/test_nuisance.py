@@ -12,14 +12,20 @@ from dynid.factor import structural_base
 from dynid.robot import RobotModel
 from dynid.rows import TorqueRows
 from dynid.signals import Samples
-from dynid.terms import Compliance, Offset, RigidBody, Term, Terms
-from dynid.terms.drift import Drift
+from dynid.terms import (
+    Compliance,
+    Drift,
+    GainError,
+    GravityTilt,
+    JointCoupling,
+    Nominal,
+    Offset,
+    RigidBody,
+    Term,
+    Terms,
+    TorqueDelay,
+)
 from dynid.terms.forms import torque_of
-from dynid.terms.gain import GainError
-from dynid.terms.gravity_tilt import GravityTilt
-from dynid.terms.nominal import Nominal
-from dynid.terms.torque_delay import TorqueDelay
-from dynid.terms.transmission import JointCoupling
 from dynid.testing import TermContract, random_inertia, random_robot, smooth_samples
 
 ROBOT = random_robot(2, 3, 0.0)

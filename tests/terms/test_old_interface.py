@@ -16,28 +16,33 @@ import pytest
 from dynid.base import Level
 from dynid.signals import Samples
 from dynid.terms import (
+    CATALOGUE,
     Coefficient,
     Column,
     CurveTerm,
     Dry,
+    Extent,
     FrictionForm,
     JointMotion,
     JointTerm,
     Kind,
+    LogFacts,
     MotionBasis,
+    OnJoint,
     Question,
     Reads,
+    Role,
     Scale,
     Shape,
+    Side,
     Symbol,
     Term,
     Terms,
     Viscous,
+    ZeroShift,
 )
-from dynid.terms.catalogue import CATALOGUE
 from dynid.terms.channel import channel
 from dynid.terms.curve import c_texts, range_of, rival_of
-from dynid.terms.exports import Extent, LogFacts, OnJoint, Role, Side, ZeroShift
 from dynid.terms.forms import (
     alive_columns,
     balanced_joints,

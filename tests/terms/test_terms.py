@@ -10,15 +10,20 @@ import pytest
 from dynid.base import InputError, UnfitDataError, UsageError
 from dynid.robot import Drive
 from dynid.terms import (
+    CATALOGUE,
     AsymmetricCoulomb,
     ChannelTorque,
     Compliance,
     Coulomb,
+    Drift,
     DriveGain,
     FrictionChoice,
     FunctionTorque,
+    GainError,
     GasSpring,
+    GravityTilt,
     HeldLoad,
+    JointCoupling,
     JointDamping,
     KnownPayload,
     LinkCoulomb,
@@ -31,6 +36,7 @@ from dynid.terms import (
     Points,
     PolynomialFriction,
     PositionFriction,
+    PositionWaves,
     Presliding,
     RigidBody,
     RotorCompensation,
@@ -44,6 +50,7 @@ from dynid.terms import (
     TemperatureViscous,
     Term,
     Terms,
+    TorqueDelay,
     TorsionSpring,
     Triangle,
     Viscous,
@@ -51,15 +58,8 @@ from dynid.terms import (
     terms_from_spec,
     terms_to_spec,
 )
-from dynid.terms.catalogue import CATALOGUE
-from dynid.terms.drift import Drift
 from dynid.terms.forms import known_torque
 from dynid.terms.friction_curves import SaturatingViscous
-from dynid.terms.gain import GainError
-from dynid.terms.gravity_tilt import GravityTilt
-from dynid.terms.position_waves import PositionWaves
-from dynid.terms.torque_delay import TorqueDelay
-from dynid.terms.transmission import JointCoupling
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import random_inertia, random_robot, smooth_samples
 

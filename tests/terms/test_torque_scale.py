@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.diagnosis.diagnosis import compare_with_description
-from dynid.diagnosis.residual_analysis import ResidualAnalysis
+from dynid.diagnosis import ResidualAnalysis, compare_with_description
 from dynid.kernel import gravity_torque
 from dynid.robot import RobotModel
-from dynid.spatial import from_com
-from dynid.spatial.inertia import to_com
+from dynid.spatial import from_com, to_com
 from dynid.terms.gain import SCALE_CHANCE, CommonScale, common_scale, gravity_parameters
 from dynid.terms.payload import UNSURE, UNSURE_CENTRE
 from dynid.testing import analysis_of, small_arm

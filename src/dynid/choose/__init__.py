@@ -1,1 +1,32 @@
 """The model by evidence: candidates compared on held-out blocks, nonlinear parameters by variable projection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynid.base.registry import lazily
+
+if TYPE_CHECKING:
+    from dynid.choose.choose_model import Chosen
+    from dynid.choose.consistency_cause import cause_text
+    from dynid.choose.search import ShapeEstimate
+    from dynid.choose.selection import MeasurementEffect, Model, Selection
+
+__all__ = [
+    "Chosen",
+    "MeasurementEffect",
+    "Model",
+    "Selection",
+    "ShapeEstimate",
+    "cause_text",
+]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "choose_model": "Chosen",
+        "consistency_cause": "cause_text",
+        "search": "ShapeEstimate",
+        "selection": "MeasurementEffect Model Selection",
+    },
+)

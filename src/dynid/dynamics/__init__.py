@@ -8,14 +8,17 @@ from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
     from dynid.dynamics.model import Dynamics
+    from dynid.dynamics.observer import Thresholds
 
 __all__ = [
     "Dynamics",
+    "Thresholds",
 ]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
         "model": "Dynamics",
+        "observer": "Thresholds",
     },
 )

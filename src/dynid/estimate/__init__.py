@@ -9,7 +9,19 @@ from dynid.base.registry import lazily
 if TYPE_CHECKING:
     from dynid.estimate.base_dynamics import BaseDynamics
     from dynid.estimate.catalogue import CATALOGUE
-    from dynid.estimate.estimator import Estimate, Estimator, Regression, Status, require_enough
+    from dynid.estimate.estimator import (
+        Estimate,
+        Estimator,
+        Known,
+        Regression,
+        Standing,
+        Status,
+        Word,
+        base_verdicts,
+        full_verdicts,
+        how_well,
+        require_enough,
+    )
     from dynid.estimate.feasible import FeasibleFit
     from dynid.estimate.instrumental import DIDIM, IV
     from dynid.estimate.kalman import FILTERS, JointFilter, KalmanNoise, diverged, seconds_a_step
@@ -63,6 +75,7 @@ __all__ = [
     "Forgetting",
     "JointFilter",
     "KalmanNoise",
+    "Known",
     "LogSource",
     "ParameterTrajectory",
     "Places",
@@ -72,13 +85,18 @@ __all__ = [
     "Ridge",
     "ServoOE",
     "SimulationProblem",
+    "Standing",
     "Status",
     "TrajectoryRecorder",
+    "Word",
+    "base_verdicts",
     "beyond_noise",
     "completed",
     "covariance_of",
     "diverged",
     "encoder_noise",
+    "full_verdicts",
+    "how_well",
     "interval_kind",
     "last_move",
     "most_rounds",
@@ -99,7 +117,10 @@ __getattr__, __dir__ = lazily(
     {
         "base_dynamics": "BaseDynamics",
         "catalogue": "CATALOGUE",
-        "estimator": "Estimate Estimator Regression Status require_enough",
+        "estimator": (
+            "Estimate Estimator Known Regression Standing Status Word base_verdicts full_verdicts "
+            "how_well require_enough"
+        ),
         "feasible": "FeasibleFit",
         "instrumental": "DIDIM IV",
         "kalman": "FILTERS JointFilter KalmanNoise diverged seconds_a_step",

@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from dynid.excitation.collision import CollisionModel, collision_model, points
     from dynid.excitation.design import Criterion, Information, Task
     from dynid.excitation.folder import Checks, checks_of, write_plan
-    from dynid.excitation.limits import Bounds, MotionLimits, Workspace
+    from dynid.excitation.limits import Bounds, MotionLimits, TorqueSpread, Workspace, reserve_of
     from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
     from dynid.excitation.sequences import Stage, stages_of
     from dynid.excitation.settings import MotionSettings, read_plan_file
     from dynid.excitation.shapes import RobotShapes, robot_shapes
-
 
 __all__ = [
     "Bounds",
@@ -37,6 +36,7 @@ __all__ = [
     "Shape",
     "Stage",
     "Task",
+    "TorqueSpread",
     "Workspace",
     "checks_of",
     "collision_model",
@@ -45,6 +45,7 @@ __all__ = [
     "points",
     "prior_theta",
     "read_plan_file",
+    "reserve_of",
     "robot_shapes",
     "stages_of",
     "write_plan",
@@ -56,7 +57,7 @@ __getattr__, __dir__ = lazily(
         "collision": "CollisionModel collision_model points",
         "design": "Criterion Information Task",
         "folder": "Checks checks_of write_plan",
-        "limits": "Bounds MotionLimits Workspace",
+        "limits": "Bounds MotionLimits TorqueSpread Workspace reserve_of",
         "plan": "Plan design_motion information_of prior_theta",
         "sequences": "Stage stages_of",
         "settings": "MotionSettings read_plan_file",

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
         BaseMap,
         Category,
         base_of_matrix,
+        data_base,
         influence,
         random_states,
         structural_base,
     )
-    from dynid.factor.blocking import Blocking
-    from dynid.factor.factor import Block, Factor, Factors, stack
+    from dynid.factor.blocking import Blocking, thinned
+    from dynid.factor.factor import Block, Factor, Factors, group_scale, stack, triangle_of
+    from dynid.factor.folds import compare, folds_of, judged_equations, moved_once, not_judged
 
 __all__ = [
     "STRUCTURAL_TOLERANCE",
@@ -30,10 +32,19 @@ __all__ = [
     "Factor",
     "Factors",
     "base_of_matrix",
+    "compare",
+    "data_base",
+    "folds_of",
+    "group_scale",
     "influence",
+    "judged_equations",
+    "moved_once",
+    "not_judged",
     "random_states",
     "stack",
     "structural_base",
+    "thinned",
+    "triangle_of",
 ]
 
 __getattr__, __dir__ = lazily(
@@ -41,9 +52,11 @@ __getattr__, __dir__ = lazily(
     {
         "assemble": "Assembly",
         "base": (
-            "BaseMap Category STRUCTURAL_TOLERANCE base_of_matrix influence random_states structural_base"
+            "BaseMap Category STRUCTURAL_TOLERANCE base_of_matrix data_base influence random_states "
+            "structural_base"
         ),
-        "blocking": "Blocking",
-        "factor": "Block Factor Factors stack",
+        "blocking": "Blocking thinned",
+        "factor": "Block Factor Factors group_scale stack triangle_of",
+        "folds": "compare folds_of judged_equations moved_once not_judged",
     },
 )

@@ -9,12 +9,45 @@ log is still being recorded, by recursive least squares or a Kalman filter.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dynid.base import lazily
 
-_HOMES = {
-    "plan": "Plan read_plan",
-    "run": "run_fleet",
-    "store": "FleetStore",
-}
-__all__ = ["FleetStore", "Plan", "read_plan", "run_fleet"]
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+if TYPE_CHECKING:
+    from dynid.fleet.kalman import KalmanSettings, KalmanWatcher
+    from dynid.fleet.page import Followed
+    from dynid.fleet.plan import FleetLog, Plan, TypeModel, read_plan
+    from dynid.fleet.run import run_fleet
+    from dynid.fleet.store import FleetStore
+    from dynid.fleet.stream import StreamRows, watch_lines
+    from dynid.fleet.watch import Watcher, WatchSettings, precision_of
+
+__all__ = [
+    "FleetLog",
+    "FleetStore",
+    "Followed",
+    "KalmanSettings",
+    "KalmanWatcher",
+    "Plan",
+    "StreamRows",
+    "TypeModel",
+    "WatchSettings",
+    "Watcher",
+    "precision_of",
+    "read_plan",
+    "run_fleet",
+    "watch_lines",
+]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "kalman": "KalmanSettings KalmanWatcher",
+        "page": "Followed",
+        "plan": "FleetLog Plan TypeModel read_plan",
+        "run": "run_fleet",
+        "store": "FleetStore",
+        "stream": "StreamRows watch_lines",
+        "watch": "WatchSettings Watcher precision_of",
+    },
+)

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from dynid.papers.likelihood import ML
     from dynid.papers.neural import Adaline, Hopfield
     from dynid.papers.penalty import Bodies, Constraint, Penalised, Rule, Search, penalised_parameters
+    from dynid.papers.retrieve import (
+        Coefficients,
+        default_box,
+        feasible_by_penalty,
+        feasible_from_coefficients,
+        read_box,
+        read_coefficients,
+    )
+    from dynid.papers.reveal import parameters_from_model, read_model_table
     from dynid.papers.total import TLS
 
 __all__ = [
@@ -30,13 +39,21 @@ __all__ = [
     "Annealing",
     "Bodies",
     "Box",
+    "Coefficients",
     "Constraint",
     "Hopfield",
     "Penalised",
     "Rule",
     "Search",
     "annealed_parameters",
+    "default_box",
+    "feasible_by_penalty",
+    "feasible_from_coefficients",
+    "parameters_from_model",
     "penalised_parameters",
+    "read_box",
+    "read_coefficients",
+    "read_model_table",
 ]
 
 __getattr__, __dir__ = lazily(
@@ -47,6 +64,11 @@ __getattr__, __dir__ = lazily(
         "likelihood": "ML",
         "neural": "Adaline Hopfield",
         "penalty": "Bodies Constraint Penalised Rule Search penalised_parameters",
+        "retrieve": (
+            "Coefficients default_box feasible_by_penalty feasible_from_coefficients read_box "
+            "read_coefficients"
+        ),
+        "reveal": "parameters_from_model read_model_table",
         "total": "TLS",
     },
 )

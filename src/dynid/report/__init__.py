@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
+    from dynid.report.compare import comparison_html, write_comparison_page
     from dynid.report.figures import (
         BLUE,
         CYCLE,
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
         row_of,
         time_line,
     )
-    from dynid.report.html import Chapter, page_html, write_text
-    from dynid.report.section import Page, render
+    from dynid.report.html import Chapter, page_html, report_html, write_text
+    from dynid.report.section import Page, Section, render
     from dynid.report.text import formula, interval, number, percent, short, symbol
     from dynid.run.result import Identification
 
@@ -48,9 +49,11 @@ __all__ = [
     "Figure",
     "Page",
     "Panel",
+    "Section",
     "Trace",
     "band",
     "column_of",
+    "comparison_html",
     "dots",
     "formula",
     "interval",
@@ -62,10 +65,12 @@ __all__ = [
     "page_html",
     "percent",
     "render",
+    "report_html",
     "row_of",
     "short",
     "symbol",
     "time_line",
+    "write_comparison_page",
     "write_report",
     "write_text",
 ]
@@ -96,12 +101,13 @@ def write_report(identification: Identification, path: str | Path) -> None:
 __getattr__, __dir__ = lazily(
     __name__,
     {
+        "compare": "comparison_html write_comparison_page",
         "figures": (
-            "Axis BLUE CYCLE DASHES Figure GREY INK PALE Panel Trace VERMILION band column_of "
-            "dots labelled level_line line packed row_of time_line"
+            "Axis BLUE CYCLE DASHES Figure GREY INK PALE Panel Trace VERMILION band column_of dots "
+            "labelled level_line line packed row_of time_line"
         ),
-        "html": "Chapter page_html write_text",
-        "section": "Page render",
+        "html": "Chapter page_html report_html write_text",
+        "section": "Page Section render",
         "text": "formula interval number percent short symbol",
     },
 )

@@ -1,16 +1,55 @@
 """Rigid-body algebra: rotations, placements, inertial parameters and their conversions."""
 
-from dynid.spatial.algebra import inverse, placement, rotation_quaternion, rotation_rpy
-from dynid.spatial.inertia import from_com, pseudo_inertia, symmetric, to_mjcf, transformed
+from dynid.spatial.algebra import (
+    inverse,
+    is_rotation,
+    placement,
+    rotation_about,
+    rotation_quaternion,
+    rotation_rpy,
+    skew,
+)
+from dynid.spatial.inertia import (
+    eigenvalues,
+    from_com,
+    from_khalil,
+    from_mjcf,
+    from_pseudo_inertia,
+    is_physical,
+    log_cholesky,
+    log_cholesky_factor,
+    nearest_possible,
+    pseudo_inertia,
+    six,
+    symmetric,
+    to_com,
+    to_khalil,
+    to_mjcf,
+    transformed,
+)
 
 __all__ = [
+    "eigenvalues",
     "from_com",
+    "from_khalil",
+    "from_mjcf",
+    "from_pseudo_inertia",
     "inverse",
+    "is_physical",
+    "is_rotation",
+    "log_cholesky",
+    "log_cholesky_factor",
+    "nearest_possible",
     "placement",
     "pseudo_inertia",
+    "rotation_about",
     "rotation_quaternion",
     "rotation_rpy",
+    "six",
+    "skew",
     "symmetric",
+    "to_com",
+    "to_khalil",
     "to_mjcf",
     "transformed",
 ]

@@ -7,23 +7,46 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.terms.catalogue import DEFAULT_TERMS, terms_from_spec, terms_to_spec
+    from dynid.terms.catalogue import (
+        CATALOGUE,
+        DEFAULT_TERMS,
+        proposals,
+        terms_from_spec,
+        terms_to_spec,
+        with_described,
+    )
     from dynid.terms.channel import ChannelTorque, RotorCompensation
     from dynid.terms.curve import Coefficient, CurveTerm, FrictionChoice, Shape
-    from dynid.terms.elastic import Compliance, JointDamping, LinkCoulomb, LinkOffset, LinkViscous, Stiffness
+    from dynid.terms.drift import Drift
+    from dynid.terms.elastic import (
+        Compliance,
+        JointDamping,
+        LinkCoulomb,
+        LinkOffset,
+        LinkViscous,
+        SpringTerm,
+        Stiffness,
+    )
     from dynid.terms.exports import (
         Dry,
+        Extent,
         FrictionForm,
         JointMotion,
         Kind,
+        LeftOut,
+        LogFacts,
         Mixed,
         MotionBasis,
         Of,
+        OnJoint,
         Question,
         Reads,
+        Role,
         Scale,
+        Side,
         Symbol,
         Traits,
+        ZeroShift,
         mixed_torque,
         smooth_sign,
         spring_torque,
@@ -43,9 +66,11 @@ if TYPE_CHECKING:
         Stribeck,
         ZolloFriction,
     )
-    from dynid.terms.gain import DriveGain
-    from dynid.terms.gravity_tilt import Lean
+    from dynid.terms.gain import DriveGain, GainError
+    from dynid.terms.gravity_tilt import GravityTilt, Lean
+    from dynid.terms.nominal import Nominal
     from dynid.terms.payload import HeldLoad, KnownPayload
+    from dynid.terms.position_waves import PositionWaves
     from dynid.terms.residual_tests import TermWords
     from dynid.terms.rigid_body import RigidBody, torque_slopes
     from dynid.terms.rotor import RotorInertia, SpinningRotor
@@ -61,9 +86,11 @@ if TYPE_CHECKING:
         register_function,
     )
     from dynid.terms.term import Column, JointTerm, Selection, Term, Terms, empty_panels, joint_indices
-    from dynid.terms.transmission import MotorInertia, OnMotor
+    from dynid.terms.torque_delay import TorqueDelay
+    from dynid.terms.transmission import JointCoupling, MotorInertia, OnMotor, placed_at
 
 __all__ = [
+    "CATALOGUE",
     "DEFAULT_TERMS",
     "AsymmetricCoulomb",
     "ChannelTorque",
@@ -72,46 +99,59 @@ __all__ = [
     "Compliance",
     "Coulomb",
     "CurveTerm",
+    "Drift",
     "DriveGain",
     "Dry",
+    "Extent",
     "FrictionChoice",
     "FrictionForm",
     "FunctionTorque",
+    "GainError",
     "GasSpring",
+    "GravityTilt",
     "HeldLoad",
+    "JointCoupling",
     "JointDamping",
     "JointMotion",
     "JointTerm",
     "Kind",
     "KnownPayload",
     "Lean",
+    "LeftOut",
     "Lever",
     "LinkCoulomb",
     "LinkOffset",
     "LinkViscous",
     "LoadFriction",
+    "LogFacts",
     "Mixed",
     "MotionBasis",
     "MotorInertia",
+    "Nominal",
     "Of",
     "Offset",
+    "OnJoint",
     "OnMotor",
     "Points",
     "PolynomialFriction",
     "PositionFriction",
+    "PositionWaves",
     "Presliding",
     "Question",
     "Reads",
     "RigidBody",
+    "Role",
     "RotorCompensation",
     "RotorInertia",
     "Scale",
     "Selection",
     "Shape",
+    "Side",
     "Sigmoid",
     "SmoothCoulomb",
     "SpinningRotor",
     "Spring",
+    "SpringTerm",
     "Stiffness",
     "Stribeck",
     "Symbol",
@@ -119,48 +159,58 @@ __all__ = [
     "Term",
     "TermWords",
     "Terms",
+    "TorqueDelay",
     "TorsionSpring",
     "Traits",
     "Triangle",
     "Viscous",
+    "ZeroShift",
     "ZolloFriction",
     "described_springs",
     "empty_panels",
     "joint_indices",
     "mixed_torque",
+    "placed_at",
+    "proposals",
     "register_function",
     "smooth_sign",
     "spring_torque",
     "terms_from_spec",
     "terms_to_spec",
     "torque_slopes",
+    "with_described",
 ]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "catalogue": "DEFAULT_TERMS terms_from_spec terms_to_spec",
+        "catalogue": "CATALOGUE DEFAULT_TERMS proposals terms_from_spec terms_to_spec with_described",
         "channel": "ChannelTorque RotorCompensation",
         "curve": "Coefficient CurveTerm FrictionChoice Shape",
-        "elastic": "Compliance JointDamping LinkCoulomb LinkOffset LinkViscous Stiffness",
+        "drift": "Drift",
+        "elastic": "Compliance JointDamping LinkCoulomb LinkOffset LinkViscous SpringTerm Stiffness",
         "exports": (
-            "Dry FrictionForm JointMotion Kind Mixed MotionBasis Of Question Reads Scale Symbol Traits mixed_torque "
-            "smooth_sign spring_torque"
+            "Dry Extent FrictionForm JointMotion Kind LeftOut LogFacts Mixed MotionBasis Of OnJoint "
+            "Question Reads Role Scale Side Symbol Traits ZeroShift mixed_torque smooth_sign "
+            "spring_torque"
         ),
         "friction": "Coulomb Offset Viscous",
-        "friction_curves": "AsymmetricCoulomb LoadFriction PolynomialFriction TemperatureViscous",
+        "friction_curves": ("AsymmetricCoulomb LoadFriction PolynomialFriction TemperatureViscous"),
         "friction_shapes": "PositionFriction Presliding Sigmoid SmoothCoulomb Stribeck ZolloFriction",
-        "gain": "DriveGain",
-        "gravity_tilt": "Lean",
+        "gain": "DriveGain GainError",
+        "gravity_tilt": "GravityTilt Lean",
+        "nominal": "Nominal",
         "payload": "HeldLoad KnownPayload",
+        "position_waves": "PositionWaves",
         "residual_tests": "TermWords",
         "rigid_body": "RigidBody torque_slopes",
         "rotor": "RotorInertia SpinningRotor",
         "spring": (
-            "FunctionTorque GasSpring Lever Points Spring TorsionSpring Triangle "
-            "described_springs register_function"
+            "FunctionTorque GasSpring Lever Points Spring TorsionSpring Triangle described_springs "
+            "register_function"
         ),
         "term": "Column JointTerm Selection Term Terms empty_panels joint_indices",
-        "transmission": "MotorInertia OnMotor",
+        "torque_delay": "TorqueDelay",
+        "transmission": "JointCoupling MotorInertia OnMotor placed_at",
     },
 )

@@ -40,7 +40,13 @@ from dynid.testing.estimator_contract import (
     on_threads,
 )
 from dynid.testing.lab import TrueMotion, analysis_of, small_arm
-from dynid.testing.motion import measured_regression
+from dynid.testing.motion import (
+    encoder_noise,
+    exact_samples,
+    measured_regression,
+    true_parameters,
+    two_joints,
+)
 from dynid.testing.plants import Moves, Plant, Recorded, Stop, Unmodelled, on_moving_base, plant, record
 from dynid.testing.robots import RobotCase, covering_array, covering_cases, robot_case
 
@@ -64,6 +70,8 @@ __all__ = [
     "analysis_of",
     "covering_array",
     "covering_cases",
+    "encoder_noise",
+    "exact_samples",
     "factors_of",
     "in_other_order",
     "in_other_units",
@@ -82,4 +90,6 @@ __all__ = [
     "small_arm",
     "smooth_samples",
     "synthetic_regression",
+    "true_parameters",
+    "two_joints",
 ]
