@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.options import check_options, option
@@ -15,6 +14,7 @@ from dynid.estimate.least_squares import WLS, full_vector, residual_sigma
 from dynid.estimate.uncertainty import BlockScores, covariance_of, interval_kind
 from dynid.factor.factor import Factors, group_scale, stack
 from dynid.feasible.bodies import body_columns, is_described
+from dynid.kernel import solve_triangular
 from dynid.spatial.inertia import pseudo_inertia
 
 # Least error of a joint's equations, as a share of its torque: no sensor chain is more exact.
@@ -370,21 +370,18 @@ def _most_probable_widening(prior: Prior, J: Float, x: Float, widening: Float) -
     """
     weight = prior.precision(widening)
     H = J.T @ J + np.diag(weight)
-    size = np.sqrt(np.diag(H))
-    inverse = cho_solve(_scaled_root(H), np.diag(1.0 / size), check_finite=False)
+    variance = np.sum(_inverse_root(H) ** 2, axis=0)
     links = slice(0, 10 * len(prior.bodies))
     square = (x[links] ** 2).reshape(-1, 10).sum(axis=1)
-    known = (1.0 - weight * np.diag(inverse) / size)[links].reshape(-1, 10).sum(axis=1)
+    known = (1.0 - weight * variance)[links].reshape(-1, 10).sum(axis=1)
     return np.asarray(np.sqrt(np.maximum((USUAL + square) / (USUAL + known), 1.0)))
 
 
-def _scaled_root(H: Float) -> tuple[Float, bool]:
-    """Cholesky factor of a definite matrix scaled to unit diagonal, for `cho_solve`."""
+def _inverse_root(H: Float) -> Float:
+    """Matrix L with L' L = H^-1, of a definite matrix H; it is scaled first, since parameters have various sizes."""
     size = np.sqrt(np.diag(H))
-    factor: tuple[Float, bool] = cho_factor(
-        H / np.outer(size, size) + ROUNDING * np.eye(len(H)), check_finite=False
-    )
-    return factor
+    lower = np.linalg.cholesky(H / np.outer(size, size) + ROUNDING * np.eye(len(H)))
+    return solve_triangular(lower, np.diag(1.0 / size), lower=True)
 
 
 def design_effects(regression: Regression, value: Float) -> tuple[Float, Float]:
@@ -562,8 +559,8 @@ def _estimate(
 
 def _spread(H: Float, D: Float) -> Float:
     """D H^-1 D' of a definite matrix H."""
-    scaled = D / np.sqrt(np.diag(H))
-    return np.asarray(scaled @ cho_solve(_scaled_root(H), scaled.T, check_finite=False))
+    root = _inverse_root(H) @ D.T
+    return np.asarray(root.T @ root)
 
 
 @dataclass(frozen=True, eq=False)
