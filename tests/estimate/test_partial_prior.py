@@ -12,7 +12,7 @@ import pytest
 from dynid.base import Diagnostics, Float
 from dynid.estimate import WLS, Estimate, FeasibleFit, Regression, Ridge, regression_of
 from dynid.estimate.feasible import HELD_OUT_GROWTH, MOVED
-from dynid.estimate.physical import much_worse, project_to_physical
+from dynid.estimate.physical import project_to_physical
 from dynid.estimate.posterior import MAP, Prior
 from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, prior_pull
 from dynid.factor import Assembly, Blocking, Category, structural_base
@@ -231,13 +231,18 @@ def test_the_pull_of_a_wrong_description_is_called_so(tmp_path: Path) -> None:
     assert worst(probable, free) < 1.1
 
 
-def test_links_that_fit_a_little_worse_cost_no_warning(tmp_path: Path) -> None:
+def test_the_joint_that_links_cannot_explain_is_named(tmp_path: Path) -> None:
+    """The third drive alone cancels some of the wrist's inertia."""
     case = regression(tmp_path, arm(), lost=np.array([0.0, 0.0, 0.0015, 0.0]), cogging=0.05)
     free, said = WLS().fit(case), Diagnostics()
     real, _ = project_to_physical(default_estimator(), case, free, said)
     assert real.method == default_estimator().name
-    assert {item.identifier for item in said.warnings} <= {"consistency-costs"}
-    assert bool(said.warnings) == much_worse(real, free)
+    (warning,) = said.warnings
+    assert warning.identifier == "consistency-costs"
+    ratio = real.sigma / free.sigma
+    assert case.factors.group_names[int(np.argmax(ratio))] == "j2"
+    assert f"{100 * (ratio.max() - 1):.2g} % more torque of 'j2'" in warning.text
+    assert least_eigenvalues(real.columns, real.parameters).min() > 0
 
 
 @pytest.mark.parametrize("wanted", [default_estimator(), FeasibleFit(strength=1.0)], ids=["default", "feasible"])

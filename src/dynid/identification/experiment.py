@@ -549,8 +549,8 @@ class Experiment:
             return section.method
         if section.feasible is False:
             return default_estimator().unconstrained.name
-        wanted = {name for name in ("limits", "constraints") if getattr(section, name)} | set(section.options)
-        constrained = wanted & (set(fields_of(FeasibleFit)) - set(fields_of(type(default_estimator()))))
+        only_feasible = set(fields_of(FeasibleFit)) - set(fields_of(type(default_estimator())))
+        constrained = section.limits or section.constraints or only_feasible & set(section.options)
         return "feasible" if section.feasible or constrained else default_estimator().name
 
     def _estimator(self) -> Estimator:
