@@ -570,7 +570,8 @@ class Uncertainty:
     Attributes
     ----------
     prior : ndarray, shape (p, p)
-        Without the log.
+        Without the log, at the common scale of guessed masses: a link whose mass follows from that of others by this
+        scale is no better known than a guess.
     posterior : ndarray, shape (p, p)
         With it, no less in the base parameters than the covariance of the estimate.
 
@@ -609,4 +610,5 @@ class Uncertainty:
         carried = np.linalg.lstsq(in_base, gain.T, rcond=None)[0].T
         values, vectors = np.linalg.eigh(np.asarray(estimate.covariance) - in_base)
         wider = carried @ (vectors * np.sqrt(np.maximum(values, 0.0)))
-        return Uncertainty(slope @ slope.T, after + wider @ wider.T)
+        alone = np.delete(slope, 10 * len(prior.bodies), axis=1)
+        return Uncertainty(alone @ alone.T, after + wider @ wider.T)

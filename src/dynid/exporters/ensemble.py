@@ -425,7 +425,7 @@ def _spread(run: Identification) -> Float:
 def closest_consistent(run: Identification) -> tuple[Float, Float]:
     """Physically consistent parameters closest to the estimate, and the change of torque that they cause.
 
-    These are the run's own consistent links if it has them. Otherwise they minimise (B theta - beta)' C^-1 (B theta -
+    These are the run's own links if it has consistent ones. Otherwise they minimise (B theta - beta)' C^-1 (B theta -
     beta) + entropic distance from the prior, with C the textbook covariance of the estimate; for least squares the
     first term is the fit of the data. Limits of a feasible run are kept.
 
@@ -443,9 +443,10 @@ def closest_consistent(run: Identification) -> tuple[Float, Float]:
 
     """
     from dynid.estimate import WLS
+    from dynid.estimate.posterior import MAP
 
     estimate = run.estimate
-    theta = estimate.consistent
+    theta = estimate.parameters if estimate.method == MAP().name else estimate.consistent
     if not len(theta):
         regression = replace(run.regression, value_only=True)
         fit = replace(_constrained(run), inner=WLS(), strength=_PRIOR_WEIGHT, weights="joint")
