@@ -97,9 +97,10 @@ def test_constraints_without_a_solution_stop_the_run(
 
     constrained = replace(SETTINGS, estimator=FeasibleFit())
     for step in ("solution", "fit"):
-        with monkeypatch.context() as patch, pytest.raises(SolverError):
+        with monkeypatch.context() as patch:
             patch.setattr(FeasibleFit, step, refuse)
-            identify(ROBOT, logs[0], constrained, threads=1)
+            with pytest.raises(SolverError):
+                identify(ROBOT, logs[0], constrained, threads=1)
 
 
 def test_scores_are_good_and_named(result: Identification) -> None:

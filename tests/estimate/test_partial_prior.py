@@ -148,9 +148,7 @@ def test_what_no_equation_holds_is_the_description(tmp_path: Path, wrong: tuple[
     free = WLS().fit(case)
     constrained, probable = FeasibleFit().fit(case), default_estimator().fit(case)
     # Constrained least squares keep them to rounding.
-    np.testing.assert_allclose(
-        constrained.parameters[unseen], described, rtol=1e-6, atol=1e-6 * wrong[0]
-    )
+    np.testing.assert_allclose(constrained.parameters[unseen], described, rtol=1e-6, atol=1e-6 * wrong[0])
     # The inertia about the first axis is shared with a rotor. Mass and size move with it by less than their prior
     # widths, which are one coordinate each: the log says nothing of them alone.
     first = Prior.of(MAP(), case).coordinates(probable.parameters)[:10]
@@ -245,7 +243,9 @@ def test_the_joint_that_links_cannot_explain_is_named(tmp_path: Path) -> None:
     assert least_eigenvalues(real.columns, real.parameters).min() > 0
 
 
-@pytest.mark.parametrize("wanted", [default_estimator(), FeasibleFit(strength=1.0)], ids=["default", "feasible"])
+@pytest.mark.parametrize(
+    "wanted", [default_estimator(), FeasibleFit(strength=1.0)], ids=["default", "feasible"]
+)
 def test_links_that_no_model_without_rotors_has_are_reported_with_their_cost(
     tmp_path: Path, wanted: MAP | FeasibleFit
 ) -> None:

@@ -130,7 +130,12 @@ def test_a_link_that_is_hardly_there_or_not_as_described_is_marked(run: Identifi
     widths = np.array(run.estimate.link_widths)
     widths[1, 3] = MAP().common
     contradicted = replace(run, estimate=replace(run.estimate, link_widths=widths))
-    assert [link.limit for link in links(contradicted)[0]] == ["", "the log contradicts the robot file", "", ""]
+    assert [link.limit for link in links(contradicted)[0]] == [
+        "",
+        "the log contradicts the robot file",
+        "",
+        "",
+    ]
 
 
 def test_a_mass_far_from_the_description_is_warned_of_unless_the_data_say_it(run: Identification) -> None:

@@ -557,6 +557,31 @@ def _estimate(
     )
 
 
+def with_shapes(estimate: Estimate, plain: Estimate, shaped: Estimate) -> Estimate:
+    """Add what estimated shapes of friction add to the covariance of the fit without a prior.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Most probable estimate.
+    plain, shaped : Estimate
+        The fit without a prior, its covariance without and with the uncertainty of shapes.
+
+    Returns
+    -------
+    Estimate
+        With the addition as far as the prior lets the estimate follow that fit.
+
+    """
+    size = np.asarray(plain.textbook_std)
+    # Blocks are few, so that the difference scatters about what shapes add: only what adds uncertainty counts.
+    values, vectors = np.linalg.eigh((shaped.covariance - plain.covariance) / np.outer(size, size))
+    added = (vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(size, size)
+    fitted = plain.textbook_covariance / np.outer(size, size)
+    gain = np.linalg.lstsq(fitted, estimate.textbook_covariance / size[:, None], rcond=None)[0].T / size
+    return replace(estimate, covariance=np.asarray(estimate.covariance) + gain @ added @ gain.T)
+
+
 def _spread(H: Float, D: Float) -> Float:
     """D H^-1 D' of a definite matrix H."""
     root = _inverse_root(H) @ D.T
