@@ -15,7 +15,7 @@ from dynid.base.errors import SolverError, UsageError
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Estimator, Regression
 from dynid.estimate.feasible import FeasibleFit
-from dynid.estimate.posterior import MAP
+from dynid.estimate.posterior import MAP, with_further
 from dynid.feasible.bodies import body_columns, is_described, plausible, thinness
 from dynid.feasible.constraints import ColumnBounds, PhysicalBodies
 from dynid.feasible.problem import Feasible, feasible_parameters
@@ -85,7 +85,7 @@ def project_to_physical(
 
     """
     if isinstance(wanted, MAP):
-        estimate = wanted.around(regression, free)
+        estimate = with_further(wanted.around(regression, free), wanted.unconstrained.fit(regression), free)
         why = cause(FeasibleFit(strength=1.0)) if much_worse(estimate, free) else ""
         if why:
             diagnostics.warn(LIKELY_CAUSE, why)

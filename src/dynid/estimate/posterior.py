@@ -557,15 +557,15 @@ def _estimate(
     )
 
 
-def with_shapes(estimate: Estimate, plain: Estimate, shaped: Estimate) -> Estimate:
-    """Add what estimated shapes of friction add to the covariance of the fit without a prior.
+def with_further(estimate: Estimate, plain: Estimate, free: Estimate) -> Estimate:
+    """Add what the covariance of the fit without a prior has from elsewhere: estimated shapes, late or unknown torque.
 
     Parameters
     ----------
     estimate : Estimate
         Most probable estimate.
-    plain, shaped : Estimate
-        The fit without a prior, its covariance without and with the uncertainty of shapes.
+    plain, free : Estimate
+        The fit without a prior, its covariance without and with the further uncertainty.
 
     Returns
     -------
@@ -575,7 +575,7 @@ def with_shapes(estimate: Estimate, plain: Estimate, shaped: Estimate) -> Estima
     """
     size = np.asarray(plain.textbook_std)
     # Blocks are few, so that the difference scatters about what shapes add: only what adds uncertainty counts.
-    values, vectors = np.linalg.eigh((shaped.covariance - plain.covariance) / np.outer(size, size))
+    values, vectors = np.linalg.eigh((free.covariance - plain.covariance) / np.outer(size, size))
     added = (vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(size, size)
     fitted = plain.textbook_covariance / np.outer(size, size)
     gain = np.linalg.lstsq(fitted, estimate.textbook_covariance / size[:, None], rcond=None)[0].T / size

@@ -23,7 +23,6 @@ from dynid.diagnosis.residual_analysis import ResidualAnalysis, first_torque
 from dynid.estimate.estimator import Estimate, Estimator
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.physical import much_worse, project_to_physical, unconstrained
-from dynid.estimate.posterior import MAP, with_shapes
 from dynid.estimate.prior import regression_of
 from dynid.estimate.scores import LeftOut, Origin
 from dynid.estimate.servo_error import of_late_feedback
@@ -589,8 +588,6 @@ def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Ch
     estimate, estimator = project_to_physical(
         settings.estimator, fitted.regression, free, call.diagnostics, cause
     )
-    if shapes and isinstance(estimator, MAP):
-        estimate = with_shapes(estimate, fitted.estimate, free)
     stiffness = report_stiffness(fitted.assembly, batches, estimate, call.diagnostics)
     return ModelFit(
         trial, model.as_estimated(estimate), nonlinear, fitted, free, estimate, estimator, shapes, stiffness
