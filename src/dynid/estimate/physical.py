@@ -1,8 +1,8 @@
-"""Physically consistent estimates: kept, or given up if held-out data contradict them."""
+"""Physically consistent estimates: what they cost, what no real robot has, and their posterior."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -16,18 +16,14 @@ from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Estimator, Regression
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.posterior import MAP, with_further
-from dynid.factor.folds import can_hold_out
 from dynid.feasible.bodies import body_columns, is_described, plausible, thinness
 from dynid.feasible.constraints import ColumnBounds, PhysicalBodies
 from dynid.feasible.problem import Feasible, feasible_parameters
 from dynid.feasible.refinement import Chart
 from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples, joined_samples
-from dynid.simulation.motion import torque
 from dynid.spatial.inertia import eigenvalues, is_physical, pseudo_inertia
 from dynid.terms.exports import Column
 from dynid.terms.spring import is_spring_stiffness
-from dynid.terms.term import Terms
 
 # Factor by which consistent links may raise the error of a group of equations, or of held-out blocks.
 MUCH_WORSE = 1.2
@@ -56,16 +52,10 @@ def project_to_physical(
     wanted: Estimator,
     regression: Regression,
     free: Estimate,
-    asked: bool,
     diagnostics: Diagnostics,
     cause: Callable[[FeasibleFit], str] = lambda fit: "",
-    stands_in: Callable[[Estimate], bool] = lambda real: True,
 ) -> tuple[Estimate, Estimator]:
     """Physically consistent estimate, if one is wanted, and the estimator that it came from, with fixed strength.
-
-    If the user did not name the method, consistent links are given up if they predict held-out blocks much worse;
-    otherwise they are kept with a warning. A misfit is attributed to the pull of the prior if it disappears without,
-    and to the active constraints if it does not.
 
     Parameters
     ----------
@@ -75,14 +65,11 @@ def project_to_physical(
         Its input.
     free : Estimate
         Unconstrained estimate.
-    asked : bool
-        Whether the user named the method.
     diagnostics : Diagnostics
-        Receives warnings.
+        Receives warnings: of consistency, constraints or a prior with which a joint is fitted much worse, and of
+        descriptions that the log contradicts.
     cause : callable
         Cause of the greater error of a consistent fit, in words; "" = unknown.
-    stands_in : callable
-        Whether `free` may replace a consistent estimate that predicts worse.
 
     Returns
     -------
@@ -94,56 +81,40 @@ def project_to_physical(
     Raises
     ------
     SolverError
-        If no consistent links are found although the user named the method.
+        If no consistent links are found.
 
     """
     if isinstance(wanted, MAP):
         estimate = with_further(wanted.around(regression, free), wanted.unconstrained.fit(regression), free)
+        why = cause(FeasibleFit(strength=1.0)) if much_worse(estimate, free) else ""
+        if why:
+            diagnostics.warn(LIKELY_CAUSE, why)
+        if much_worse(estimate, free):
+            ratio, group = _worst(estimate, free)
+            diagnostics.warn(
+                "consistency-costs",
+                f"links that can exist miss {100 * (ratio - 1):.2g} % more torque of '{group}' than links that cannot"
+                + ("" if why else f"; {_ADD}"),
+            )
         return estimate, wanted
     if not isinstance(wanted, FeasibleFit):
         return free, wanted
-    try:
-        fit, reason = wanted.resolved(regression, free)
-        real, answer = fit.solution(regression, free, reason)
-    except SolverError as error:
-        warn_or_raise(error, asked, diagnostics)
-        return free, unconstrained(wanted)
-    if not much_worse(real, free):
-        return real, fit
-    loose = _without_pull(fit, regression, free)
-    if loose is not None and not much_worse(loose, free):
-        # A strength chosen by held-out blocks is not the cause: it predicts better than it fits.
-        if not isinstance(wanted.strength, str):
+    fit, reason = wanted.resolved(regression, free)
+    real, answer = fit.solution(regression, free, reason)
+    if much_worse(real, free):
+        loose = _without_pull(fit, regression, free)
+        if loose is None or much_worse(loose, free):
+            why = cause(fit)
+            if why:
+                diagnostics.warn(LIKELY_CAUSE, why)
+            diagnostics.warn(
+                "constraints-cost",
+                f"{_cost_text(fit, real, answer, free)}. Relax your constraints or prior"
+                + ("" if why else f", or {_ADD}"),
+            )
+        elif not isinstance(wanted.strength, str):
+            # A strength chosen by held-out blocks is not the cause: it predicts better than it fits.
             diagnostics.warn("constraints-cost", _pull_text(fit, real, free))
-        return real, fit
-    held_out, of_torque = _held_out_ratios(fit, regression, free)
-    why = cause(fit) if asked or not held_out <= 1.0 else ""
-    if why:
-        diagnostics.warn(LIKELY_CAUSE, why)
-    text = _cost_text(fit, real, answer, free, held_out)
-    if asked:
-        diagnostics.warn(
-            "constraints-cost", f"{text}. Relax your constraints or prior" + ("" if why else f", or {_ADD}")
-        )
-        return real, fit
-    if held_out > MUCH_WORSE and of_torque > 1.0 and stands_in(real):
-        diagnostics.warn(
-            "not-consistent",
-            f"{text}. Scores are of the unconstrained estimate, exports of the consistent links"
-            + ("" if why else f"; {_ADD}"),
-        )
-        return _with_free_directions(free, real, regression), unconstrained(wanted)
-    if held_out > 1.0:
-        reason = (
-            "the mass matrix of the unconstrained estimate is not positive definite"
-            if of_torque > 1.0
-            else f"over all joints their held-out torque error is {100 * (1.0 - of_torque):.2g} % smaller"
-        )
-        kept = f". The consistent links are kept, since {reason}"
-        diagnostics.warn(
-            "consistency-costs",
-            text + (kept if held_out > MUCH_WORSE else "") + ("" if why else f"; {_ADD}"),
-        )
     return real, fit
 
 
@@ -206,18 +177,6 @@ def unphysical(robot: RobotModel, estimate: Estimate) -> tuple[str, ...]:
     return (*bodies, *joints)
 
 
-def warn_or_raise(error: SolverError, asked: bool, diagnostics: Diagnostics) -> None:
-    """Warn that no consistent links were found; raise the error if the user asked for them."""
-    if asked:
-        raise error
-    # Without a request of the user this must not stop the run.
-    diagnostics.warn(
-        "not-consistent",
-        f"no physically consistent links found ({error.found}): a failure of the solver, not of the robot. The "
-        "unconstrained estimate is kept. Give limits or a prior under [estimate]",
-    )
-
-
 def much_worse(real: Estimate, free: Estimate) -> bool:
     """Whether an estimate fits some group of equations much worse than the unconstrained one."""
     return _worst(real, free)[0] > MUCH_WORSE
@@ -238,31 +197,6 @@ def _without_pull(fit: FeasibleFit, regression: Regression, free: Estimate) -> E
         return None
 
 
-def _held_out_ratios(fit: FeasibleFit, regression: Regression, free: Estimate) -> tuple[float, float]:
-    """Held-out error over that of the unconstrained fit; nan = unknown.
-
-    With all groups of equations at their weights, and of their torque in N m (N), in which light joints have little
-    influence.
-    """
-    if fit.inner is not None or not can_hold_out(regression.factors):
-        return float("nan"), float("nan")
-    errors = fit.unseen(regression, free.weights)
-    try:
-        consistent, plain = errors(float(fit.strength)).sum(axis=0), errors(None).sum(axis=0)
-    except SolverError:
-        return float("nan"), float("nan")
-    weights = np.asarray(free.weights)
-    return float(np.sqrt(weights @ consistent / (weights @ plain))), float(
-        np.sqrt(consistent.sum() / plain.sum())
-    )
-
-
-def _with_free_directions(free: Estimate, real: Estimate, regression: Regression) -> Estimate:
-    # Unconstrained estimate, with free directions as in the consistent links.
-    lifted = free.base.lift(free.value, real.parameters, regression.spread)
-    return replace(free, parameters=lifted, consistent=real.parameters)
-
-
 def _pull_text(fit: FeasibleFit, real: Estimate, free: Estimate) -> str:
     ratio, group = _worst(real, free)
     return (
@@ -271,11 +205,9 @@ def _pull_text(fit: FeasibleFit, real: Estimate, free: Estimate) -> str:
     )
 
 
-def _cost_text(fit: FeasibleFit, real: Estimate, answer: Feasible, free: Estimate, held_out: float) -> str:
+def _cost_text(fit: FeasibleFit, real: Estimate, answer: Feasible, free: Estimate) -> str:
     ratio, group = _worst(real, free)
     text = f"enforcing physical consistency raises the error of '{group}' by {100 * (ratio - 1):.2g} %"
-    if np.isfinite(held_out):
-        text += f" (held out: {100 * (held_out - 1):+.2g} %)"
     thin = thinness(real.columns, real.parameters) < EDGE
     bodies = sorted({real.columns[ten[0]].owner + 1 for ten in body_columns(real.columns)[thin]})
     edge = (
@@ -293,73 +225,6 @@ def _limits_text(fit: FeasibleFit) -> str:
         known.append("total_mass = [{:.4g}, {:.4g}]".format(*fit.total_mass))
     known += [f"limits of {len(fit.limits)} links"] if fit.limits else []
     return f" (set: {' and '.join(known)})" if known else ""
-
-
-# Whether an unconstrained estimate may replace consistent links that predict worse.
-
-# Postures in which mass matrices are checked.
-POSTURES = 50
-# R2 of a joint's torque from which it is explained well, as in verdicts.
-WELL = 0.95
-
-
-def may_stand_in(
-    robot: RobotModel, terms: Terms, free: Estimate, real: Estimate, batches: Iterable[Samples]
-) -> bool:
-    """Whether the estimate `free` moves like a robot, or the consistent links of `real` explain the log too badly.
-
-    Slow motion contains little information on inertia, and an unconstrained estimate may explain the rest by links
-    whose mass matrix is not positive definite. They predict such motion slightly better, but are wrong by multiples of
-    the torque on any faster one, and cannot be simulated.
-
-    Parameters
-    ----------
-    robot : RobotModel
-        Robot.
-    terms : Terms
-        Terms of the model.
-    free, real : Estimate
-        Unconstrained and consistent estimate.
-    batches : iterable of Samples
-        Prepared log.
-
-    """
-    known = [batch for batch in batches if len(batch)]
-    if not known or known[0].theta is not None:
-        return True
-    postures = _postures(known)
-    M = _mass_matrices(robot, terms, free.parameters, postures)
-    if bool((np.linalg.eigvalsh(M)[:, 0] > 0).all()):
-        return True
-    return bool((_explained(robot, terms, real.parameters, known) < WELL).any())
-
-
-def _postures(batches: list[Samples]) -> Samples:
-    edges = np.cumsum([0, *map(len, batches)])
-    places = np.unique(np.linspace(0, edges[-1] - 1, POSTURES).astype(int))
-    owners = np.searchsorted(edges, places, side="right") - 1
-    return joined_samples(
-        [batches[i].part(k, k + 1) for i, k in zip(owners, places - edges[owners], strict=True)]
-    )
-
-
-def _mass_matrices(robot: RobotModel, terms: Terms, theta: Float, samples: Samples) -> Float:
-    """Mass matrices (T, n, n), kg m^2, in the postures of samples, from torque, which is linear in acceleration."""
-    rest, unit = np.zeros_like(samples.q), np.eye(samples.n)
-    still, *moved = (torque(robot, terms, theta, replace(samples, ddq=rest + a)) for a in (rest[0], *unit))
-    M = np.stack([tau - still for tau in moved], axis=2)
-    return np.asarray(0.5 * (M + M.transpose(0, 2, 1)))
-
-
-def _explained(robot: RobotModel, terms: Terms, theta: Float, batches: list[Samples]) -> Float:
-    """R2 (n,) of the torque of parameters (p,) on usable samples."""
-    pairs = [
-        (batch.tau[batch.keep], (batch.tau - torque(robot, terms, theta, batch))[batch.keep])
-        for batch in batches
-        if batch.keep.any()
-    ]
-    tau, residual = (np.concatenate(values) for values in zip(*pairs, strict=True))
-    return np.asarray(1.0 - residual.var(axis=0) / np.maximum(tau.var(axis=0), 1e-300))
 
 
 # Posterior of physically consistent links, in coordinates in which every point is consistent.

@@ -542,15 +542,16 @@ class Experiment:
 
     @property
     def _method(self) -> str:
-        # `feasible = false` without a method means the unconstrained fit of the default method.
+        # Without a method: the default, its fit without a prior for `feasible = false`, and constrained least squares
+        # where constraints are set.
         section = self.content.estimate
         if section.method is not None:
             return section.method
-        return (
-            default_estimator().name
-            if section.feasible is not False
-            else default_estimator().unconstrained.name
-        )
+        if section.feasible is False:
+            return default_estimator().unconstrained.name
+        only_feasible = set(fields_of(FeasibleFit)) - set(fields_of(type(default_estimator())))
+        constrained = section.limits or section.constraints or only_feasible & set(section.options)
+        return "feasible" if section.feasible or constrained else default_estimator().name
 
     def _estimator(self) -> Estimator:
         section, method = self.content.estimate, self._method

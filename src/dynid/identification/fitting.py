@@ -22,13 +22,7 @@ from dynid.diagnosis.masking import spoilt_times, without_times
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, first_torque
 from dynid.estimate.estimator import Estimate, Estimator
 from dynid.estimate.feasible import FeasibleFit
-from dynid.estimate.physical import (
-    may_stand_in,
-    much_worse,
-    project_to_physical,
-    unconstrained,
-    warn_of_descriptions,
-)
+from dynid.estimate.physical import much_worse, project_to_physical, unconstrained, warn_of_descriptions
 from dynid.estimate.prior import regression_of
 from dynid.estimate.scores import LeftOut, Origin
 from dynid.estimate.servo_error import of_late_feedback
@@ -37,7 +31,7 @@ from dynid.estimate.source import LogSource
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.blocking import Blocking, thinned
-from dynid.identification.settings import Settings, default_estimator
+from dynid.identification.settings import Settings
 from dynid.log.prior_check import all_turned
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary, switches_of
@@ -582,7 +576,6 @@ def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Ch
     free, shapes = with_shape_uncertainty(fitted, nonlinear, search, trial)
     check_negative_stiffness(robot, free, call.diagnostics)
     check_negative_springs(free, call.diagnostics)
-    asked = settings.estimator != default_estimator()
 
     def cause(consistent: FeasibleFit) -> str:
         if all_turned(call.diagnostics):
@@ -592,11 +585,8 @@ def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Ch
         weaker = replace(consistent, strength=float(consistent.strength) * trial.share)
         return cause_text(likely_causes(robot, there, free, weaker, trial.fit))
 
-    def stands_in(real: Estimate) -> bool:
-        return may_stand_in(robot, nonlinear.terms, free, real, trial.batches)
-
     estimate, estimator = project_to_physical(
-        settings.estimator, fitted.regression, free, asked, call.diagnostics, cause, stands_in
+        settings.estimator, fitted.regression, free, call.diagnostics, cause
     )
     # Links that miss much more torque lack an effect, which may look like a wrong link.
     if not much_worse(estimate, free):

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from dynid.base.diagnostics import Diagnostics, Finding, claim_codes
-from dynid.base.errors import SolverError
 from dynid.base.parallel import Progress, default_threads, in_background, pass_threads
 from dynid.base.records import counted, listed
 from dynid.choose.fit_nonlinear import held_out_scores
@@ -31,13 +30,13 @@ from dynid.diagnosis.input_checks import (
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate.estimator import Estimator
-from dynid.estimate.physical import unconstrained, unphysical, warn_or_raise
+from dynid.estimate.physical import unphysical
 from dynid.estimate.scores import cross_validate
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, why_none_held_out
 from dynid.identification.commands import with_found_servo
 from dynid.identification.fitting import Call, Data, ModelFit, fit_sound, read_data
-from dynid.identification.settings import Settings, default_estimator, needs_of, settings_to_experiment
+from dynid.identification.settings import Settings, needs_of, settings_to_experiment
 from dynid.log.joints import UNEXPLAINED
 from dynid.log.prior_check import all_turned
 from dynid.log.read import Log
@@ -148,7 +147,7 @@ def score_held_out_log(
 
 
 def hold_out_blocks(call: Call, data: Data, model_fit: ModelFit) -> tuple[Validation, ...]:
-    """Cross-validate on contiguous blocks; without constraints if no physically consistent links are found.
+    """Cross-validate on contiguous blocks.
 
     Parameters
     ----------
@@ -165,11 +164,7 @@ def hold_out_blocks(call: Call, data: Data, model_fit: ModelFit) -> tuple[Valida
         One validation, or none for a log that is too short.
 
     """
-    try:
-        validations = _scores(model_fit, data, model_fit.estimator, call.diagnostics)
-    except SolverError as error:
-        warn_or_raise(error, data.settings.estimator != default_estimator(), call.diagnostics)
-        validations = _scores(model_fit, data, unconstrained(model_fit.estimator), call.diagnostics)
+    validations = _scores(model_fit, data, model_fit.estimator, call.diagnostics)
     return tuple(validation.with_rest(data.summary.at_rest) for validation in validations)
 
 

@@ -11,6 +11,7 @@ from dynid.base.records import dataclass
 from dynid.base.registry import Need, fields_of, named_for
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.feasible import FeasibleFit
+from dynid.estimate.posterior import MAP
 from dynid.feasible.catalogue import constraint_to_spec
 from dynid.identification.blocks import Blocks
 from dynid.rows.automatic import AutomaticRows
@@ -32,9 +33,9 @@ NOT_IN_FILES = {"inner", "required", "limits", "further", "mass_share"}
 AROUND_METHOD = fields_of(FeasibleFit).keys() - NOT_IN_FILES - {"weights", "intervals"}
 
 
-def default_estimator() -> FeasibleFit:
+def default_estimator() -> MAP:
     """Weighted least squares among physically consistent links, with the prior strength chosen on held-out blocks."""
-    return FeasibleFit()
+    return MAP()
 
 
 @dataclass(frozen=True)

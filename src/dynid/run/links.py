@@ -15,15 +15,11 @@ from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import DynidError
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Regression, how_well
-from dynid.estimate.feasible import NEAR, UNMOVED
 from dynid.estimate.physical import BORDER, left_out_descriptions
 from dynid.estimate.posterior import Uncertainty
-from dynid.estimate.prior import REACH_DESCRIBED, inertia_known, prior_curvature
+from dynid.estimate.prior import inertia_known
 from dynid.factor.base import Category
-from dynid.factor.factor import stack
-from dynid.feasible.bodies import DENSEST, body_columns, density, plausible
-from dynid.feasible.distance import relative_covariance
-from dynid.feasible.problem import Distance
+from dynid.feasible.bodies import body_columns
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
 from dynid.spatial.inertia import is_physical
@@ -36,14 +32,11 @@ PRIORS, DATAS = 0.1, 0.9
 _OUTSIDE = 0.02
 # Change relative to the spread below which a parameter counts as unchanged.
 _STILL = 1e-6
-# Relative standard deviation of a prior: CAD omits cables, grease and tolerances (20 %); a default prior is known only
-# by its order of magnitude (100 %).
-DESCRIBED_OFF, GUESSED_OFF = 0.2, 1.0
 # Relative change of a mass that the data do not determine, above which it is not the prior's either: the data moved
 # the first and second moments, and the nearest link with these moments has another mass. Two standard deviations.
-_TAKEN_ALONG = 2.0 * DESCRIBED_OFF
-# Share of the prior mass below which a mass counts as almost zero; share of a limit from which a value is at it.
-_HARDLY, _AT_LIMIT = 0.25, 0.98
+_TAKEN_ALONG = 0.4
+# Share of the prior mass below which a mass counts as almost zero.
+_HARDLY = 0.25
 # Factor between a mass and its prior that only the data may justify: robot files of the measured robot have masses
 # within a factor of two.
 IMPLAUSIBLE = 3.0
@@ -66,7 +59,7 @@ class Value:
     described : float
         Prior of the robot file; nan if it has none.
     noise : float
-        Half width of the 95 % interval if the prior were exact.
+        Half width of the 95 % interval, also if the prior determines the value.
 
     """
 
@@ -132,12 +125,9 @@ def _source(mass: Value, prior: str) -> str:
 def links(identification: Identification) -> tuple[tuple[Link, ...], Value]:
     """Every link with mass, from base to tip, and the total mass.
 
-    Values are those of exported files. H: curvature of the prior; A: rows of the data; C = (A'A + H)^-1; P: covariance
-    of the errors of the prior, from DESCRIBED_OFF and GUESSED_OFF. The fit leaves C H P H C of P: the weight H that
-    the fit gives to a prior does not tell how accurate the prior is. The share of the data in value j is
-    1 - (C H P H C)_jj / P_jj, and likewise for sums. The interval has the covariance of the base parameters plus
-    C H P H C, with P enlarged for links that the fit moved further than P allows. It is given only if the data
-    determine the value; otherwise it would be the interval of the prior.
+    Values are those of exported files. The share of the data in a value is 1 - posterior over prior variance. The
+    interval is that of the posterior. It is given only if the data determine the value; otherwise it would be that of
+    the prior.
 
     Parameters
     ----------
@@ -191,9 +181,7 @@ def links(identification: Identification) -> tuple[tuple[Link, ...], Value]:
                 (values[1], values[2], values[3]),
                 _inside(hulls.get(owner), centre),
                 contradicted or not known[ten[0]],
-                "the log contradicts the robot file"
-                if contradicted
-                else _limit(theta[ten], prior[ten], uncertainty.reach[owner]),
+                _limit(theta[ten], prior[ten], contradicted),
             )
         )
     whole = np.zeros(len(columns))
@@ -295,94 +283,23 @@ def joint_values(identification: Identification) -> tuple[JointValue, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _Uncertainty:
-    """Covariances of the parameters, each of shape (p, p).
+    """Uncertainty of values that are sums of parameters, at 95 %."""
 
-    prior: errors of the prior.    remaining: what the fit leaves of them.    observed: the same, with errors as large
-    as the fit shows.    noise: from the noise of the data.
-    reach: by link index, how far the centre of mass may lie from the prior, m.
-    """
-
-    prior: Float
-    remaining: Float
-    observed: Float
-    noise: Float
+    covariance: Uncertainty
     quantile: float
-    reach: dict[int, float]
 
     @staticmethod
     def of(estimate: Estimate, regression: Regression) -> _Uncertainty:
-        reach = {
-            estimate.columns[ten[0]].owner: REACH_DESCRIBED
-            * float(np.sqrt(regression.spread[ten[4]] / regression.spread[ten[0]]))
-            for ten in body_columns(estimate.columns)
-        }
-        if len(estimate.link_widths):
-            # The prior of such an estimate is a probability, which needs no assumption about its errors.
-            both = Uncertainty.of(estimate, regression)
-            nothing = np.zeros_like(both.prior)
-            return _Uncertainty(
-                both.prior, both.posterior, both.posterior, nothing, estimate.quantile(), reach
-            )
-        base, spread, b = estimate.base, regression.spread, estimate.base.rank
-        R = stack(regression.factors.total, base.independent, estimate.weights)[:b, :b]
-        strength, masses = max(estimate.prior_strength, 1.0), estimate.mass_share
-        H = prior_curvature(regression, R, strength, Distance.ENTROPIC, masses)
-        # Parameters without any equation that still equal the prior were kept there by the fit.
-        unchanged = np.abs(estimate.parameters - regression.guess) < _STILL * spread
-        unidentifiable = np.array([kind is Category.NOT_IDENTIFIABLE for kind in base.categories()])
-        H = H + np.diag(np.where(unidentifiable & unchanged, UNMOVED * float(np.abs(H).max()), 0.0))
-        A = R @ base.B * spread
-        after = np.linalg.inv(A.T @ A + H)
-        gain = after @ A.T @ R
-        size = np.outer(spread, spread)
-        noise = gain @ estimate.covariance @ gain.T * size
-        prior = prior_errors(regression)
-        left = after @ H * spread[:, None] / spread
-        remaining = left @ prior @ left.T
-        observed = left @ _observed_prior_errors(prior, remaining, estimate) @ left.T
-        return _Uncertainty(prior, remaining, observed, noise, estimate.quantile(), reach)
+        return _Uncertainty(Uncertainty.of(estimate, regression), estimate.quantile())
 
     def value(self, direction: Float, value: float, described: float) -> Value:
         if not np.isfinite(direction).all():
             return Value(value, np.nan, 0.0, described)
-        of_noise, of_prior, observed = (
-            max(float(direction @ part @ direction), 0.0)
-            for part in (self.noise, self.remaining, self.observed)
-        )
-        data = float(np.clip(1.0 - of_prior / float(direction @ self.prior @ direction), 0.0, 1.0))
-        half = self.quantile * math.sqrt(of_noise + observed) if data > DATAS else np.nan
-        return Value(value, half, data, described, self.quantile * math.sqrt(of_noise))
-
-
-def prior_errors(regression: Regression) -> Float:
-    """Covariance of the errors of the prior, shape (p, p); different links are independent."""
-    columns, spread = regression.columns, regression.spread
-    known = inertia_known(columns)
-    off = np.where(known, DESCRIBED_OFF, GUESSED_OFF)
-    covariance = np.diag((off * spread) ** 2)
-    centre = plausible(columns, regression.guess, spread)
-    for ten in body_columns(columns):
-        covariance[np.ix_(ten, ten)] = off[ten[0]] ** 2 * relative_covariance(centre[ten])
-    return covariance
-
-
-def _observed_prior_errors(errors: Float, remaining: Float, estimate: Estimate) -> Float:
-    """Enlarge the prior covariance of each described link by its Birge ratio, if that exceeds one.
-
-    If the fit moves a link far, either its prior is wrong or an effect missing in the model biased it. In both cases
-    the values that still come from this prior are no more accurate.
-    errors: covariance of the prior errors, shape (p, p).    remaining: what the fit leaves of it; the trace that it
-    removes counts the directions in which a link may have moved.
-    """
-    theta, known = exported_parameters(estimate), inertia_known(estimate.columns)
-    described, scale = np.array([column.prior for column in estimate.columns]), np.ones(len(errors))
-    for ten in body_columns(estimate.columns):
-        if known[ten].all():
-            inverse = np.linalg.pinv(errors[np.ix_(ten, ten)])
-            moved = theta[ten] - described[ten]
-            decided = len(ten) - float(np.sum(inverse * remaining[np.ix_(ten, ten)]))
-            scale[ten] = max(1.0, float(moved @ inverse @ moved) / max(decided, 1.0))
-    return errors * np.sqrt(np.outer(scale, scale))
+        before = float(direction @ self.covariance.prior @ direction)
+        after = max(float(direction @ self.covariance.posterior @ direction), 0.0)
+        data = float(np.clip(1.0 - after / before, 0.0, 1.0)) if before > 0 else 0.0
+        half = self.quantile * math.sqrt(after)
+        return Value(value, half if data > DATAS else np.nan, data, described, half)
 
 
 _UNCERTAINTIES: WeakKeyDictionary[Identification, _Uncertainty] = WeakKeyDictionary()
@@ -395,14 +312,10 @@ def _uncertainty_of(identification: Identification) -> _Uncertainty:
     return _UNCERTAINTIES[identification]
 
 
-def _limit(pi: Float, prior: Float, reach: float) -> str:
-    if pi[0] < _HARDLY * prior[0]:
-        return "mass almost zero"
-    if density(pi) > _AT_LIMIT * DENSEST:
-        return "density at its limit (copper)"
-    away = float(np.linalg.norm(pi[1:4] / pi[0] - prior[1:4] / prior[0])) if prior[0] > 0 else 0.0
-    at_limit = any(_AT_LIMIT < away / (scale * reach) < 1.0 + _OUTSIDE for scale in NEAR)
-    return "centre of mass at its limit" if at_limit else ""
+def _limit(pi: Float, prior: Float, contradicted: bool) -> str:
+    if contradicted:
+        return "the log contradicts the robot file"
+    return "mass almost zero" if pi[0] < _HARDLY * prior[0] else ""
 
 
 _HULLS: WeakKeyDictionary[RobotModel, dict[int, Float]] = WeakKeyDictionary()
