@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +11,7 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
 from dynid.factor.factor import Factors, stack, triangle_of
-from dynid.factor.folds import Candidate, Fold, block_counts, compare, gain, judged_equations
+from dynid.factor.folds import Fold, block_counts, judged_equations
 from dynid.kernel import qr_panel, solve_triangular
 from dynid.terms.exports import Column, MotionBasis, Of
 from dynid.terms.term import CATALOGUE, Term
@@ -221,11 +220,6 @@ def _is_dry(column: Column) -> bool:
 
 # A column that a model explains down to this share of itself offers it nothing.
 FAINT = 1e-4
-# Equations of standard deviation one that what is known of a column beforehand is worth. With the most of them a body
-# is known to a hundredth of its mass, which no description is.
-STRENGTHS = (0.0, 1.0, 10.0, 100.0, 1e3, 1e4)
-# Standard errors that it has to gain, and share of the squared error: a little less matters to no choice.
-SURE, WORTH = 2.0, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,8 +325,6 @@ class SubsetRegression:
     names: (c,) of the columns, the wide model's order.    blocks: M of them.
     folds: per fold its training triangle and the numbers of the blocks it leaves out.    total: triangle of all blocks.
     bounded: names of columns whose coefficients are not negative by nature.
-    known: (k, c + 1) equations of standard deviation one, what is known of the columns beforehand; None = nothing.
-    undrawn: the same without these in its training; None = they are not.
     """
 
     names: tuple[str, ...]
@@ -341,8 +333,6 @@ class SubsetRegression:
     total: Float
     counts: Float
     bounded: frozenset[str] = frozenset()
-    known: Float | None = None
-    undrawn: SubsetRegression | None = None
 
     @staticmethod
     def of(
@@ -357,60 +347,21 @@ class SubsetRegression:
         """From factors of the wide model.
 
         names: (p,) of all its columns.    columns: (c,) those that the factors hold.    weights: (g,).
-        folds: at least LEAST_FOLDS of them.    known: (k, c + 1), None = nothing.
+        folds: at least LEAST_FOLDS of them.    known: (k, c + 1) equations of standard deviation one that every
+        training has beside its blocks, a prior; None = nothing.
         """
         c, seen = len(columns), judged_equations(factors, folds)
         own = fold_triangles(factors, [fold.held_out for fold in folds], columns, weights)
-        training = [_merged(np.array(own[:f] + own[f + 1 :]), c) for f in range(len(folds))]
+        prior = np.zeros((0, c + 1)) if known is None else known
+        training = [_merged(np.concatenate([*own[:f], *own[f + 1 :], prior]), c) for f in range(len(folds))]
         return SubsetRegression(
             names=tuple(names[i] for i in columns),
             blocks=BlockRows.of(seen, columns, weights),
             folds=tuple((R, fold.held_out) for R, fold in zip(training, folds, strict=True)),
-            total=_merged(np.array([training[0], own[0]]), c),
+            total=_merged(np.concatenate([training[0], own[0]]), c),
             counts=block_counts(seen),
             bounded=frozenset(bounded),
-            known=known,
         )
-
-    def drawn(self, names: Iterable[str]) -> SubsetRegression:
-        """The same with what is known in every training, worth what suits a model best.
-
-        A description may be wrong: it counts where it gains notably and beyond chance, and for as little as is within
-        chance of the best.    names: of the model, whose held-out error decides.
-        """
-        if self.known is None:
-            return self
-        missed = self._squares_by_strength(names)
-        tried = [Candidate(f"{STRENGTHS[k]:g}", k, own) for k, own in enumerate(missed)]
-        chosen = compare(tried, self.counts).chosen
-        share, std = gain(missed[0], missed[chosen], self.counts)
-        if not share > max(SURE * std, WORTH):
-            return self
-        strength = STRENGTHS[chosen]
-        c, more = len(self.names), np.sqrt(strength) * self.known
-        folds = tuple((_merged(np.concatenate([R, more]), c), left_out) for R, left_out in self.folds)
-        return replace(self, folds=folds, undrawn=self)
-
-    def squares_at_best(self, models: Sequence[Iterable[str]]) -> Float:
-        """Held-out squared errors by model and block, (K, M), what is known being worth what suits each model best."""
-        if self.undrawn is None:
-            return self.squares_of(models)
-        found = [self.undrawn._squares_by_strength(names) for names in models]
-        return np.array([one[int(np.argmin(one.sum(axis=1)))] for one in found])
-
-    def _squares_by_strength(self, names: Iterable[str]) -> Float:
-        # (S, M): of a model, by what the known is worth.
-        index = self.index(names)
-        used = np.append(index, len(self.names))
-        missed = np.zeros((len(STRENGTHS), len(self.blocks)))
-        known = np.zeros((0, len(used))) if self.known is None else self.known[:, used]
-        for training, left_out in self.folds:
-            R, x = triangle_of(training, used), np.full((len(used), len(STRENGTHS)), -1.0)
-            for k, strength in enumerate(STRENGTHS):
-                more = np.concatenate([R, np.sqrt(strength) * known])
-                x[:-1, k] = least_squares(_merged(more, len(index)), np.arange(len(index)))
-            missed[:, left_out] = self.blocks.squares(left_out, used, x)
-        return missed
 
     @property
     def target_square(self) -> float:

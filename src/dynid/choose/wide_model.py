@@ -14,10 +14,10 @@ from dynid.base.records import dataclass
 from dynid.choose.search import Fitted, Search
 from dynid.choose.subset_regression import SubsetRegression, bounded_columns
 from dynid.estimate.estimator import Estimate
-from dynid.estimate.prior import inertia_known
+from dynid.estimate.posterior import MAP, link_equations
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of
-from dynid.kernel import Panels, solve_triangular
+from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.catalogue import proposals
@@ -197,9 +197,6 @@ def wide_model(robot: RobotModel, kept: Terms, log: LogFacts) -> WideModel:
 
 # One pass over a log for every column of a wide model, and regressions on subsets of them.
 
-# Variance of what the description does not say, over that of what it says.
-UNKNOWN = 1e6
-
 
 def wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Factors, SubsetRegression]:
     """Factors of the wide model, and regressions on subsets of their columns.
@@ -216,32 +213,29 @@ def wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Fa
     made = replace(assembly, terms=wide.terms, wanted=wanted, blocks=assembly.blocks.of_all_repetitions())
     factors = made.factors(search.batches, search.threads).repetitions_merged()
     names = [column.name for column in wide.terms.columns(robot)]
-    weights = np.asarray(fitted.estimate.weights)
     columns, folds = np.flatnonzero(wanted), folds_of(factors, search.folds)
     bounded = bounded_columns(wide.terms.columns(robot), fitted.estimate)
-    known = _described(fitted, [names[i] for i in columns])
-    regression = SubsetRegression.of(factors, names, columns, weights, folds, bounded, known)
-    return factors, regression.drawn([column.name for column in fitted.regression.columns])
+    weights, known = _with_prior(fitted, [names[i] for i in columns])
+    return factors, SubsetRegression.of(factors, names, columns, weights, folds, bounded, known)
 
 
-def _described(fitted: Fitted, names: Sequence[str]) -> Float | None:
-    """What the description says of the bodies, as equations (k, c + 1) of standard deviation one; None = nothing.
-
-    Parameters are known to their spread; base parameters follow, beta = B theta.
-    """
+def _with_prior(fitted: Fitted, names: Sequence[str]) -> tuple[Float, Float]:
+    """Weights (g,), and the prior of the links as equations (k, c + 1) of standard deviation one."""
     regression, base = fitted.regression, fitted.regression.base
-    known, place = inertia_known(regression.columns), {name: i for i, name in enumerate(names)}
-    own = [
-        k
-        for k, i in enumerate(base.independent.tolist())
-        if regression.columns[i].of is Of.BODY and regression.columns[i].name in place
-    ]
-    if not known.any() or not own:
-        return None
-    variance = regression.spread**2 * np.where(known, 1.0, UNKNOWN)
-    B = base.B[own]
-    rows = solve_triangular(np.linalg.cholesky((B * variance) @ B.T), np.eye(len(own)), lower=True)
-    found = np.zeros((len(own), len(names) + 1))
-    found[:, [place[regression.columns[base.independent[k]].name] for k in own]] = rows
-    found[:, -1] = rows @ base.reduce(regression.prior)[own]
-    return found
+    place = {name: i for i, name in enumerate(names)}
+    rows = np.array(
+        [
+            k
+            for k, i in enumerate(base.independent.tolist())
+            if regression.columns[i].of is Of.BODY and regression.columns[i].name in place
+        ],
+        dtype=np.int64,
+    )
+    known = np.zeros((len(rows), len(names) + 1))
+    if not len(rows):
+        return np.asarray(fitted.estimate.weights), known
+    estimate = MAP().around(regression, fitted.estimate)
+    equations = link_equations(estimate, regression, rows)
+    known[:, [place[regression.columns[base.independent[k]].name] for k in rows]] = equations[:, :-1]
+    known[:, -1] = equations[:, -1]
+    return np.asarray(estimate.weights), known

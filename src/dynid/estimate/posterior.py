@@ -76,11 +76,11 @@ class MAP:
     mass: float = option(0.2, "map: relative uncertainty of a described link's mass", above=0)
     centre: float = option(0.15, "map: uncertainty of its centre of mass, as a share of its extent", above=0)
     inertia: float = option(0.3, "map: relative uncertainty of its inertia", above=0)
-    guessed_mass: float = option(0.5, "map: relative uncertainty of a guessed link's mass", above=0)
+    guessed_mass: float = option(0.8, "map: relative uncertainty of a guessed link's mass", above=0)
     guessed_centre: float = option(
         0.4, "map: uncertainty of its centre of mass, as a share of its extent", above=0
     )
-    guessed_inertia: float = option(0.5, "map: relative uncertainty of its inertia", above=0)
+    guessed_inertia: float = option(0.8, "map: relative uncertainty of its inertia", above=0)
     common: float = option(1.0, "map: uncertainty of the logarithm of all guessed masses together", above=0)
     effect: float = option(
         1.0, "map: share of a joint's torque that an effect without a prior makes up", above=0
@@ -560,6 +560,38 @@ def _estimate(
         link_widths=prior.widths
         * np.append(np.repeat(fit.widening[:, None], 3, 1), np.ones((len(fit.widening), 1)), 1),
     )
+
+
+def link_equations(estimate: Estimate, regression: Regression, rows: Int) -> Float:
+    """Equations of standard deviation one that the prior of the links gives for base parameters, about an estimate.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Most probable estimate.
+    regression : Regression
+        Its equations.
+    rows : ndarray of int, shape (k,)
+        Numbers of the base parameters, those of links.
+
+    Returns
+    -------
+    ndarray, shape (k, k + 1)
+        Coefficients and target.
+
+    """
+    widths = np.asarray(estimate.link_widths)
+    # The middle of a link whose description was left out is a guess.
+    guessed = frozenset(np.flatnonzero(widths[:, 3] > 0).tolist())
+    prior = replace(Prior.of(MAP(), regression, guessed), widths=widths)
+    x = prior.coordinates(estimate.parameters)
+    slope = prior.parameters(x)[1]
+    links = np.zeros(prior.size, dtype=np.bool_)
+    links[prior.bodies] = True
+    B = regression.base.B[rows] * links
+    combined = B @ slope
+    root = _inverse_root(combined @ combined.T)
+    return np.column_stack([root, root @ (B @ estimate.parameters - combined @ x)])
 
 
 def with_further(estimate: Estimate, plain: Estimate, free: Estimate) -> Estimate:
