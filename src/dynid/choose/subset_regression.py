@@ -319,6 +319,18 @@ class Residualised:
 
 
 @dataclass(frozen=True, eq=False)
+class Prior:
+    """What is known of a wide model's columns before the log.
+
+    weights: (g,) of the groups in training, 1 / variance of an equation and number of samples that count as one.
+    equations: (k, c + 1) of standard deviation one, of the columns and the target.
+    """
+
+    weights: Float
+    equations: Float
+
+
+@dataclass(frozen=True, eq=False)
 class SubsetRegression:
     """A wide model's equations, all groups at their weights: rows by block, a triangle a training fold.
 
@@ -342,18 +354,18 @@ class SubsetRegression:
         weights: Float,
         folds: Sequence[Fold],
         bounded: Iterable[str] = (),
-        known: Float | None = None,
+        prior: Prior | None = None,
     ) -> SubsetRegression:
         """From factors of the wide model.
 
         names: (p,) of all its columns.    columns: (c,) those that the factors hold.    weights: (g,).
-        folds: at least LEAST_FOLDS of them.    known: (k, c + 1) equations of standard deviation one that every
-        training has beside its blocks, a prior; None = nothing.
+        folds: at least LEAST_FOLDS of them.    prior: which every training has beside its blocks; None = none.
         """
         c, seen = len(columns), judged_equations(factors, folds)
-        own = fold_triangles(factors, [fold.held_out for fold in folds], columns, weights)
-        prior = np.zeros((0, c + 1)) if known is None else known
-        training = [_merged(np.concatenate([*own[:f], *own[f + 1 :], prior]), c) for f in range(len(folds))]
+        in_training = weights if prior is None else prior.weights
+        own = fold_triangles(factors, [fold.held_out for fold in folds], columns, in_training)
+        known = np.zeros((0, c + 1)) if prior is None else prior.equations
+        training = [_merged(np.concatenate([*own[:f], *own[f + 1 :], known]), c) for f in range(len(folds))]
         return SubsetRegression(
             names=tuple(names[i] for i in columns),
             blocks=BlockRows.of(seen, columns, weights),
@@ -365,8 +377,9 @@ class SubsetRegression:
 
     @property
     def target_square(self) -> float:
-        """Sum of squared, weighted targets."""
-        return float(np.sum(self.total[:, -1] ** 2))
+        """Sum of squared, weighted targets of the blocks."""
+        target = np.array([len(self.names)])
+        return float(self.blocks.squares(np.arange(len(self.blocks)), target, np.ones((1, 1))).sum())
 
     def index(self, names: Iterable[str]) -> Int:
         """Places of some columns; those that the data do not hold are left out."""

@@ -12,7 +12,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.records import dataclass
 from dynid.choose.search import Fitted, Search
-from dynid.choose.subset_regression import SubsetRegression, bounded_columns
+from dynid.choose.subset_regression import Prior, SubsetRegression, bounded_columns
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.posterior import MAP, link_equations
 from dynid.factor.factor import Factors
@@ -215,12 +215,12 @@ def wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Fa
     names = [column.name for column in wide.terms.columns(robot)]
     columns, folds = np.flatnonzero(wanted), folds_of(factors, search.folds)
     bounded = bounded_columns(wide.terms.columns(robot), fitted.estimate)
-    weights, known = _with_prior(fitted, [names[i] for i in columns])
-    return factors, SubsetRegression.of(factors, names, columns, weights, folds, bounded, known)
+    weights, prior = np.asarray(fitted.estimate.weights), _prior_of(fitted, [names[i] for i in columns])
+    return factors, SubsetRegression.of(factors, names, columns, weights, folds, bounded, prior)
 
 
-def _with_prior(fitted: Fitted, names: Sequence[str]) -> tuple[Float, Float]:
-    """Weights (g,), and the prior of the links as equations (k, c + 1) of standard deviation one."""
+def _prior_of(fitted: Fitted, names: Sequence[str]) -> Prior | None:
+    """Prior of the links as the final fit has it, about the fit of a model; None for a model without links."""
     regression, base = fitted.regression, fitted.regression.base
     place = {name: i for i, name in enumerate(names)}
     rows = np.array(
@@ -231,11 +231,11 @@ def _with_prior(fitted: Fitted, names: Sequence[str]) -> tuple[Float, Float]:
         ],
         dtype=np.int64,
     )
-    known = np.zeros((len(rows), len(names) + 1))
     if not len(rows):
-        return np.asarray(fitted.estimate.weights), known
+        return None
+    known = np.zeros((len(rows), len(names) + 1))
     estimate = MAP().around(regression, fitted.estimate)
     equations = link_equations(estimate, regression, rows)
     known[:, [place[regression.columns[base.independent[k]].name] for k in rows]] = equations[:, :-1]
     known[:, -1] = equations[:, -1]
-    return np.asarray(estimate.weights), known
+    return Prior(np.asarray(estimate.weights), known)

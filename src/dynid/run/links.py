@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import DynidError
 from dynid.base.records import dataclass
@@ -18,7 +18,7 @@ from dynid.estimate.estimator import Estimate, Regression, how_well
 from dynid.estimate.physical import BORDER, left_out_descriptions
 from dynid.estimate.posterior import Uncertainty
 from dynid.estimate.prior import inertia_known
-from dynid.factor.base import Category
+from dynid.factor.base import BaseMap, Category
 from dynid.feasible.bodies import body_columns
 from dynid.robot.model import RobotModel
 from dynid.run.result import Identification
@@ -37,8 +37,8 @@ _STILL = 1e-6
 _TAKEN_ALONG = 0.4
 # Share of the prior mass below which a mass counts as almost zero.
 _HARDLY = 0.25
-# Factor between a mass and its prior that only the data may justify: robot files of the measured robot have masses
-# within a factor of two.
+# Factor between a mass and its prior that makes it doubtful: robot files of the measured robot have masses within a
+# factor of two.
 IMPLAUSIBLE = 3.0
 _PRIOR, _DEFAULT_PRIOR = "prior", "default prior"
 _SHAPED = (".urdf", ".xml", ".mjcf")
@@ -191,9 +191,10 @@ def links(identification: Identification) -> tuple[tuple[Link, ...], Value]:
 
 
 def mass_findings(robot: RobotModel, estimate: Estimate, regression: Regression) -> tuple[Finding, ...]:
-    """Warn of weakly identified masses far from the prior, and note masses without a prior that may be zero.
+    """Warn of masses far from the robot file, and note masses without a prior that may be zero.
 
-    The motion determines only sums of masses, so torque may be predicted well with a wrong mass of a link.
+    A mass farther from the file than any of the measured robot is that of another robot or load, or stands for an
+    effect that the model lacks. Torque may be predicted well with it.
 
     Parameters
     ----------
@@ -219,28 +220,26 @@ def mass_findings(robot: RobotModel, estimate: Estimate, regression: Regression)
     for index in bodies[:, 0]:
         was, name = estimate.columns[index].prior, robot.body_names[estimate.columns[index].owner]
         mass = uncertainty.value(np.eye(len(theta))[index], float(theta[index]), was)
-        if known[index] and mass.data < DATAS and not 1.0 / IMPLAUSIBLE <= mass.value / was <= IMPLAUSIBLE:
-            far.append(f"{name} {mass.value:.3g} kg (prior: {was:.3g})")
+        if known[index] and not 1.0 / IMPLAUSIBLE <= mass.value / was <= IMPLAUSIBLE:
+            far.append(f"{name} {mass.value:.3g} kg (robot file: {was:.3g})")
         elif not known[index] and mass.noise >= mass.value:
             unbounded.append(f"{name} {mass.value:.3g} kg")
     return tuple(
-        Finding(level, code, f"{', '.join(names)}. {_SUMS}", title=title, advice=advice)
-        for names, level, title, advice, code in (
-            (
-                far,
-                Level.WARNING,
-                "Weakly identified masses far from the prior",
-                _BOUND,
-                "mass-not-said",
-            ),
-            (unbounded, Level.NOTE, "Masses without a lower bound above zero", _DESCRIBE, "mass-open"),
+        Finding(level, code, f"{', '.join(names)}. {text}", title=title, advice=advice)
+        for names, level, title, text, advice, code in (
+            (far, Level.WARNING, "Masses far from the robot file", _FAR, _BOUND, "mass-not-said"),
+            (unbounded, Level.NOTE, "Masses without a lower bound above zero", _SUMS, _DESCRIBE, "mass-open"),
         )
         if names
     )
 
 
+_FAR = (
+    "The robot file is that of another robot or load, or these masses stand for an effect that the model lacks, such "
+    "as a counterbalance or a wrong drive gain."
+)
 _SUMS = "The log determines only sums with other masses: it predicts torque, not the weight of single links."
-_BOUND = "If single masses matter, bound them: `[[estimate.limits]]` with mass = [least, most]."
+_BOUND = "Check the robot file; where it is right, bound the masses: `[[estimate.limits]]` with mass = [least, most]."
 _DESCRIBE = (
     "If single masses matter, use a robot file that states them, or bound them: `[[estimate.limits]]`."
 )
@@ -287,10 +286,17 @@ class _Uncertainty:
 
     covariance: Uncertainty
     quantile: float
+    base: BaseMap
+    guessed: Bool
 
     @staticmethod
     def of(estimate: Estimate, regression: Regression) -> _Uncertainty:
-        return _Uncertainty(Uncertainty.of(estimate, regression), estimate.quantile())
+        guessed = np.zeros(len(estimate.columns), dtype=np.bool_)
+        for ten in body_columns(estimate.columns):
+            guessed[ten] = not inertia_known(estimate.columns)[ten[0]]
+        return _Uncertainty(
+            Uncertainty.of(estimate, regression), estimate.quantile(), regression.base, guessed
+        )
 
     def value(self, direction: Float, value: float, described: float) -> Value:
         if not np.isfinite(direction).all():
@@ -298,8 +304,14 @@ class _Uncertainty:
         before = float(direction @ self.covariance.prior @ direction)
         after = max(float(direction @ self.covariance.posterior @ direction), 0.0)
         data = float(np.clip(1.0 - after / before, 0.0, 1.0)) if before > 0 else 0.0
+        if direction[self.guessed].any() and not self._of_base(direction):
+            data = min(data, DATAS)  # the rest is a guess, and so is an interval
         half = self.quantile * math.sqrt(after)
         return Value(value, half if data > DATAS else np.nan, data, described, half)
+
+    def _of_base(self, direction: Float) -> bool:
+        """Whether a sum of parameters is one of base parameters, so that the log alone may determine it."""
+        return np.allclose(direction[self.base.independent] @ self.base.B, direction)
 
 
 _UNCERTAINTIES: WeakKeyDictionary[Identification, _Uncertainty] = WeakKeyDictionary()
