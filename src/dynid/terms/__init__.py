@@ -7,181 +7,97 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.terms.catalogue import (
-        CATALOGUE,
-        DEFAULT_TERMS,
-        proposals,
-        terms_from_spec,
-        terms_to_spec,
-        with_described,
-    )
-    from dynid.terms.channel import ChannelTorque, RotorCompensation
-    from dynid.terms.curve import Coefficient, CurveTerm, FrictionChoice, Shape
-    from dynid.terms.drift import Drift
-    from dynid.terms.elastic import (
-        Compliance,
-        JointDamping,
-        LinkCoulomb,
-        LinkOffset,
-        LinkViscous,
-        SpringTerm,
-        Stiffness,
-    )
-    from dynid.terms.exports import (
-        Dry,
-        Extent,
-        FrictionForm,
-        JointMotion,
-        Kind,
-        LeftOut,
-        LogFacts,
-        Mixed,
-        MotionBasis,
-        Of,
-        OnJoint,
-        Question,
-        Reads,
-        Role,
-        Scale,
-        Side,
-        Symbol,
-        Traits,
-        ZeroShift,
-        mixed_torque,
-        smooth_sign,
-        spring_torque,
-    )
-    from dynid.terms.friction import Coulomb, Offset, Viscous
-    from dynid.terms.friction_curves import (
-        AsymmetricCoulomb,
-        LoadFriction,
-        PolynomialFriction,
-        TemperatureViscous,
-    )
-    from dynid.terms.friction_shapes import (
-        PositionFriction,
-        Presliding,
-        Sigmoid,
-        SmoothCoulomb,
-        Stribeck,
-        ZolloFriction,
-    )
-    from dynid.terms.gain import DriveGain, GainError
-    from dynid.terms.gravity_tilt import GravityTilt, Lean
-    from dynid.terms.nominal import Nominal
-    from dynid.terms.payload import HeldLoad, KnownPayload
-    from dynid.terms.position_waves import PositionWaves
-    from dynid.terms.residual_tests import TermWords
-    from dynid.terms.rigid_body import RigidBody, torque_slopes
-    from dynid.terms.rotor import RotorInertia, SpinningRotor
-    from dynid.terms.spring import (
-        FunctionTorque,
-        GasSpring,
-        Lever,
-        Points,
-        Spring,
-        TorsionSpring,
-        Triangle,
-        described_springs,
-        register_function,
-    )
-    from dynid.terms.term import Column, JointTerm, Selection, Term, Terms, empty_panels, joint_indices
-    from dynid.terms.torque_delay import TorqueDelay
-    from dynid.terms.transmission import JointCoupling, MotorInertia, OnMotor, placed_at
+    from dynid.terms.catalogue import CATALOGUE as CATALOGUE
+    from dynid.terms.catalogue import DEFAULT_TERMS as DEFAULT_TERMS
+    from dynid.terms.catalogue import proposals as proposals
+    from dynid.terms.catalogue import terms_from_spec as terms_from_spec
+    from dynid.terms.catalogue import terms_to_spec as terms_to_spec
+    from dynid.terms.catalogue import with_described as with_described
+    from dynid.terms.channel import ChannelTorque as ChannelTorque
+    from dynid.terms.channel import RotorCompensation as RotorCompensation
+    from dynid.terms.curve import Coefficient as Coefficient
+    from dynid.terms.curve import CurveTerm as CurveTerm
+    from dynid.terms.curve import FrictionChoice as FrictionChoice
+    from dynid.terms.curve import Shape as Shape
+    from dynid.terms.drift import Drift as Drift
+    from dynid.terms.elastic import Compliance as Compliance
+    from dynid.terms.elastic import JointDamping as JointDamping
+    from dynid.terms.elastic import LinkCoulomb as LinkCoulomb
+    from dynid.terms.elastic import LinkOffset as LinkOffset
+    from dynid.terms.elastic import LinkViscous as LinkViscous
+    from dynid.terms.elastic import SpringTerm as SpringTerm
+    from dynid.terms.elastic import Stiffness as Stiffness
+    from dynid.terms.exports import Dry as Dry
+    from dynid.terms.exports import Extent as Extent
+    from dynid.terms.exports import FrictionForm as FrictionForm
+    from dynid.terms.exports import JointMotion as JointMotion
+    from dynid.terms.exports import Kind as Kind
+    from dynid.terms.exports import LeftOut as LeftOut
+    from dynid.terms.exports import LogFacts as LogFacts
+    from dynid.terms.exports import Mixed as Mixed
+    from dynid.terms.exports import MotionBasis as MotionBasis
+    from dynid.terms.exports import Of as Of
+    from dynid.terms.exports import OnJoint as OnJoint
+    from dynid.terms.exports import Question as Question
+    from dynid.terms.exports import Reads as Reads
+    from dynid.terms.exports import Role as Role
+    from dynid.terms.exports import Scale as Scale
+    from dynid.terms.exports import Side as Side
+    from dynid.terms.exports import Symbol as Symbol
+    from dynid.terms.exports import Traits as Traits
+    from dynid.terms.exports import ZeroShift as ZeroShift
+    from dynid.terms.exports import mixed_torque as mixed_torque
+    from dynid.terms.exports import smooth_sign as smooth_sign
+    from dynid.terms.exports import spring_torque as spring_torque
+    from dynid.terms.friction import Coulomb as Coulomb
+    from dynid.terms.friction import Offset as Offset
+    from dynid.terms.friction import Viscous as Viscous
+    from dynid.terms.friction_curves import AsymmetricCoulomb as AsymmetricCoulomb
+    from dynid.terms.friction_curves import LoadFriction as LoadFriction
+    from dynid.terms.friction_curves import PolynomialFriction as PolynomialFriction
+    from dynid.terms.friction_curves import TemperatureViscous as TemperatureViscous
+    from dynid.terms.friction_shapes import PositionFriction as PositionFriction
+    from dynid.terms.friction_shapes import Presliding as Presliding
+    from dynid.terms.friction_shapes import Sigmoid as Sigmoid
+    from dynid.terms.friction_shapes import SmoothCoulomb as SmoothCoulomb
+    from dynid.terms.friction_shapes import Stribeck as Stribeck
+    from dynid.terms.friction_shapes import ZolloFriction as ZolloFriction
+    from dynid.terms.gain import DriveGain as DriveGain
+    from dynid.terms.gain import GainError as GainError
+    from dynid.terms.gravity_tilt import GravityTilt as GravityTilt
+    from dynid.terms.gravity_tilt import Lean as Lean
+    from dynid.terms.nominal import Nominal as Nominal
+    from dynid.terms.payload import HeldLoad as HeldLoad
+    from dynid.terms.payload import KnownPayload as KnownPayload
+    from dynid.terms.position_waves import PositionWaves as PositionWaves
+    from dynid.terms.residual_tests import TermWords as TermWords
+    from dynid.terms.rigid_body import RigidBody as RigidBody
+    from dynid.terms.rigid_body import torque_slopes as torque_slopes
+    from dynid.terms.rotor import RotorInertia as RotorInertia
+    from dynid.terms.rotor import SpinningRotor as SpinningRotor
+    from dynid.terms.spring import FunctionTorque as FunctionTorque
+    from dynid.terms.spring import GasSpring as GasSpring
+    from dynid.terms.spring import Lever as Lever
+    from dynid.terms.spring import Points as Points
+    from dynid.terms.spring import Spring as Spring
+    from dynid.terms.spring import TorsionSpring as TorsionSpring
+    from dynid.terms.spring import Triangle as Triangle
+    from dynid.terms.spring import described_springs as described_springs
+    from dynid.terms.spring import register_function as register_function
+    from dynid.terms.term import Column as Column
+    from dynid.terms.term import JointTerm as JointTerm
+    from dynid.terms.term import Selection as Selection
+    from dynid.terms.term import Term as Term
+    from dynid.terms.term import Terms as Terms
+    from dynid.terms.term import empty_panels as empty_panels
+    from dynid.terms.term import joint_indices as joint_indices
+    from dynid.terms.torque_delay import TorqueDelay as TorqueDelay
+    from dynid.terms.transmission import JointCoupling as JointCoupling
+    from dynid.terms.transmission import MotorInertia as MotorInertia
+    from dynid.terms.transmission import OnMotor as OnMotor
+    from dynid.terms.transmission import placed_at as placed_at
 
-__all__ = [
-    "CATALOGUE",
-    "DEFAULT_TERMS",
-    "AsymmetricCoulomb",
-    "ChannelTorque",
-    "Coefficient",
-    "Column",
-    "Compliance",
-    "Coulomb",
-    "CurveTerm",
-    "Drift",
-    "DriveGain",
-    "Dry",
-    "Extent",
-    "FrictionChoice",
-    "FrictionForm",
-    "FunctionTorque",
-    "GainError",
-    "GasSpring",
-    "GravityTilt",
-    "HeldLoad",
-    "JointCoupling",
-    "JointDamping",
-    "JointMotion",
-    "JointTerm",
-    "Kind",
-    "KnownPayload",
-    "Lean",
-    "LeftOut",
-    "Lever",
-    "LinkCoulomb",
-    "LinkOffset",
-    "LinkViscous",
-    "LoadFriction",
-    "LogFacts",
-    "Mixed",
-    "MotionBasis",
-    "MotorInertia",
-    "Nominal",
-    "Of",
-    "Offset",
-    "OnJoint",
-    "OnMotor",
-    "Points",
-    "PolynomialFriction",
-    "PositionFriction",
-    "PositionWaves",
-    "Presliding",
-    "Question",
-    "Reads",
-    "RigidBody",
-    "Role",
-    "RotorCompensation",
-    "RotorInertia",
-    "Scale",
-    "Selection",
-    "Shape",
-    "Side",
-    "Sigmoid",
-    "SmoothCoulomb",
-    "SpinningRotor",
-    "Spring",
-    "SpringTerm",
-    "Stiffness",
-    "Stribeck",
-    "Symbol",
-    "TemperatureViscous",
-    "Term",
-    "TermWords",
-    "Terms",
-    "TorqueDelay",
-    "TorsionSpring",
-    "Traits",
-    "Triangle",
-    "Viscous",
-    "ZeroShift",
-    "ZolloFriction",
-    "described_springs",
-    "empty_panels",
-    "joint_indices",
-    "mixed_torque",
-    "placed_at",
-    "proposals",
-    "register_function",
-    "smooth_sign",
-    "spring_torque",
-    "terms_from_spec",
-    "terms_to_spec",
-    "torque_slopes",
-    "with_described",
-]
-
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "catalogue": "CATALOGUE DEFAULT_TERMS proposals terms_from_spec terms_to_spec with_described",
