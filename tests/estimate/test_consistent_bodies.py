@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, SolverError
-from dynid.estimate import WLS, FeasibleFit
-from dynid.estimate.physical import unconstrained, warn_or_raise
+from dynid.estimate import WLS, FeasibleFit, unconstrained, warn_or_raise
 from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.run import Identification

@@ -11,9 +11,8 @@ import pinocchio as pin
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.estimate import WLS, Estimate, FeasibleFit
+from dynid.estimate import WLS, Estimate, FeasibleFit, may_stand_in, project_to_physical
 from dynid.estimate import physical as room
-from dynid.estimate.physical import may_stand_in, project_to_physical
 from dynid.identification import default_estimator
 from dynid.robot import RobotModel, load_robot
 from dynid.signals import Samples

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.base import UsageError, options_of
-from dynid.excitation import Criterion, MotionSettings, information_of, plan
+from dynid.excitation import REMOVED_OPTIONS, Criterion, Format, MotionSettings, information_of, plan
 from dynid.excitation.design import solve
 from dynid.excitation.formats.urscript import urscript
 from dynid.excitation.plan import design_terms, information_after
-from dynid.excitation.settings import FILES, REMOVED_OPTIONS, Format, times, write_motion
+from dynid.excitation.settings import FILES, times, write_motion
 from dynid.factor import Assembly, Blocking
 from dynid.robot import load_example
 from dynid.rows import TorqueRows

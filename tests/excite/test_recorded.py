@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dynid.base import Float, InputError, UnfitDataError, UsageError
-from dynid.excitation.tracking import track, track_any, union_missing
+from dynid.excitation import track_any, union_missing
+from dynid.excitation.tracking import track
 from dynid.log import write_log
 from dynid.robot import load_example
 from dynid.trajectories import (

@@ -38,8 +38,8 @@ from dynid.terms import (
     TorsionSpring,
     Viscous,
     ZolloFriction,
+    without_memory,
 )
-from dynid.terms.forms import without_memory
 from dynid.terms.friction_curves import SaturatingViscous
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.trajectories import FourierBasis

@@ -20,8 +20,7 @@ from dynid.kernel import inverse_dynamics
 from dynid.robot import Reading, lint, load_robot, lock_joints, parse
 from dynid.signals import Samples
 from dynid.spatial import from_com, is_physical, rotation_rpy
-from dynid.terms import RigidBody, Terms
-from dynid.terms.forms import torque_of
+from dynid.terms import RigidBody, Terms, torque_of
 from tests.export.models import AGREE, model_of, shipped, states
 from tests.robot_files import ROBOTS
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base import NOWHERE, InputError, UsageError
-from dynid.base.units import factor
+from dynid.base import NOWHERE, InputError, UsageError, factor
 from dynid.layouts import experiment_text
 from dynid.layouts.nameless import _is_clock
 from dynid.layouts.propose import propose

@@ -11,8 +11,7 @@ import dynid
 from dynid.base import Diagnostics, Int, UnfitDataError, UsageError
 from dynid.layouts import Proposal, experiment_text
 from dynid.layouts.propose import propose
-from dynid.log import Log, check_log
-from dynid.log.clocks import MOTION
+from dynid.log import MOTION, Log, check_log
 from tests.layouts.plants import UR_JOINTS, run
 
 UR = run("ur10e", UR_JOINTS)

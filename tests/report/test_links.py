@@ -11,7 +11,7 @@ import pinocchio as pin
 import pytest
 
 from dynid.base import Diagnostics, Float, Int, read_table
-from dynid.estimate.prior import typical_length
+from dynid.estimate import typical_length
 from dynid.feasible import DENSEST, body_columns
 from dynid.feasible.bodies import no_denser
 from dynid.identification import Settings, identify
@@ -19,8 +19,8 @@ from dynid.log import Log
 from dynid.report import Page, number
 from dynid.report.sections.links import _row
 from dynid.robot import load_robot, mesh_triangles, shapes
-from dynid.run import Identification, joint_values, load, mass_findings, total_source
-from dynid.run.links import DATAS, DESCRIBED_OFF, PRIORS, links
+from dynid.run import DATAS, PRIORS, Identification, joint_values, load, mass_findings, total_source
+from dynid.run.links import DESCRIBED_OFF, links
 from dynid.spatial import from_com, to_com
 from dynid.terms import Of
 from dynid.verbs import save

@@ -14,8 +14,17 @@ from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import load_example
 from dynid.signals import Preparation, Samples
 from dynid.signals.prepare import prepare
-from dynid.terms import AsymmetricCoulomb, Coulomb, Offset, RigidBody, Sigmoid, Viscous, smooth_sign
-from dynid.terms.friction import direction, direction_sides
+from dynid.terms import (
+    AsymmetricCoulomb,
+    Coulomb,
+    Offset,
+    RigidBody,
+    Sigmoid,
+    Viscous,
+    direction,
+    smooth_sign,
+)
+from dynid.terms.friction import direction_sides
 from dynid.testing import random_robot
 from dynid.trajectories import FourierTrajectory
 

@@ -55,10 +55,10 @@ from dynid.terms import (
     Triangle,
     Viscous,
     ZolloFriction,
+    known_torque,
     terms_from_spec,
     terms_to_spec,
 )
-from dynid.terms.forms import known_torque
 from dynid.terms.friction_curves import SaturatingViscous
 from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import random_inertia, random_robot, smooth_samples

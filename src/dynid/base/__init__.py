@@ -16,16 +16,22 @@ if TYPE_CHECKING:
     from dynid.base.arrays import locked as locked
     from dynid.base.arrays import locked_int as locked_int
     from dynid.base.diagnostics import CLAIMS as CLAIMS
+    from dynid.base.diagnostics import KINDS as KINDS
     from dynid.base.diagnostics import PAGES as PAGES
     from dynid.base.diagnostics import Claim as Claim
+    from dynid.base.diagnostics import Curve as Curve
     from dynid.base.diagnostics import Diagnostics as Diagnostics
     from dynid.base.diagnostics import Evidence as Evidence
     from dynid.base.diagnostics import Explanation as Explanation
     from dynid.base.diagnostics import Finding as Finding
+    from dynid.base.diagnostics import Interval as Interval
     from dynid.base.diagnostics import Level as Level
+    from dynid.base.diagnostics import Page as Page
     from dynid.base.diagnostics import Verdict as Verdict
     from dynid.base.diagnostics import claim_codes as claim_codes
+    from dynid.base.diagnostics import explanations_in as explanations_in
     from dynid.base.diagnostics import has_more as has_more
+    from dynid.base.diagnostics import page as page
     from dynid.base.errors import NOWHERE as NOWHERE
     from dynid.base.errors import DynidError as DynidError
     from dynid.base.errors import InputError as InputError
@@ -98,6 +104,7 @@ if TYPE_CHECKING:
     from dynid.base.toml import read_toml as read_toml
     from dynid.base.toml import validate as validate
     from dynid.base.toml import words_of as words_of
+    from dynid.base.units import factor as factor
     from dynid.base.units import number_of as number_of
     from dynid.base.units import with_interval as with_interval
 
@@ -106,7 +113,8 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "arrays": "Bool Float Int LARGEST_VALUE SpilledRecords finite_or_none locked locked_int",
         "diagnostics": (
-            "CLAIMS Claim Diagnostics Evidence Explanation Finding Level PAGES Verdict claim_codes has_more"
+            "CLAIMS Claim Curve Diagnostics Evidence Explanation Finding Interval KINDS Level PAGES Page "
+            "Verdict claim_codes explanations_in has_more page"
         ),
         "errors": (
             "DynidError InputError InputErrors NOWHERE Place RefusedError ResourceError SolverError "
@@ -130,7 +138,7 @@ __getattr__, __dir__, __all__ = lazily(
         "registry": "Need Registry __version__ fields_of lazily load_plugins meant option_value",
         "tables": "arrow_array codes_of numbers_of read_table reader_of write_table",
         "toml": "Lines Strict key line_of model_of read_toml validate words_of",
-        "units": "number_of with_interval",
+        "units": "factor number_of with_interval",
     },
     moved={"dynid.base.diagnostics:Finding": "Diagnostic", "dynid.base.diagnostics:Level": "Severity"},
 )

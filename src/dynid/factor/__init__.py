@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     from dynid.factor.factor import Factor as Factor
     from dynid.factor.factor import Factors as Factors
     from dynid.factor.factor import group_scale as group_scale
+    from dynid.factor.factor import merged as merged
     from dynid.factor.factor import stack as stack
     from dynid.factor.factor import triangle_of as triangle_of
+    from dynid.factor.folds import LEAST_BLOCKS as LEAST_BLOCKS
+    from dynid.factor.folds import Candidate as Candidate
     from dynid.factor.folds import compare as compare
     from dynid.factor.folds import folds_of as folds_of
+    from dynid.factor.folds import gain as gain
     from dynid.factor.folds import judged_equations as judged_equations
     from dynid.factor.folds import moved_once as moved_once
     from dynid.factor.folds import not_judged as not_judged
@@ -39,7 +43,7 @@ __getattr__, __dir__, __all__ = lazily(
             "structural_base"
         ),
         "blocking": "Blocking thinned",
-        "factor": "Block Factor Factors group_scale stack triangle_of",
-        "folds": "compare folds_of judged_equations moved_once not_judged",
+        "factor": "Block Factor Factors group_scale merged stack triangle_of",
+        "folds": "Candidate LEAST_BLOCKS compare folds_of gain judged_equations moved_once not_judged",
     },
 )

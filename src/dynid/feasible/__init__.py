@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dynid.feasible.catalogue import RULES as RULES
     from dynid.feasible.cones import Block as Block
     from dynid.feasible.cones import Cone as Cone
+    from dynid.feasible.cones import slack as slack
     from dynid.feasible.cones import triangle as triangle
     from dynid.feasible.constraints import BodyMass as BodyMass
     from dynid.feasible.constraints import CentreCone as CentreCone
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from dynid.feasible.refinement import FAR as FAR
     from dynid.feasible.refinement import Chart as Chart
     from dynid.feasible.refinement import refine as refine
+    from dynid.feasible.region import Setting as Setting
     from dynid.robot import mesh_points as mesh_points
 
 __getattr__, __dir__, __all__ = lazily(
@@ -54,7 +56,7 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "bodies": "DENSEST THINNEST UNLIMITED body_columns density least_eigenvalues plausible thinness",
         "catalogue": "CATALOGUE RULES",
-        "cones": "Block Cone triangle",
+        "cones": "Block Cone slack triangle",
         "constraints": (
             "BodyMass CentreCone CentreHalfSpaces ColumnBounds Condition Convex DensityLimit "
             "InsideEllipsoid InsideHull PhysicalBodies TotalMass all_conditions"
@@ -65,6 +67,7 @@ __getattr__, __dir__, __all__ = lazily(
         ),
         "problem": "Distance Feasible feasible_parameters held_out_strength l_curve_strength nearest",
         "refinement": "Chart FAR refine",
+        "region": "Setting",
     },
     moved={
         "dynid.papers": "Annealing Bodies Box Constraint Penalised Rule Search annealed_parameters penalised_parameters"

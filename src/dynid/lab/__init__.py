@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dynid.lab.campaign import run_campaign as run_campaign
     from dynid.lab.mujoco import MujocoSimulator as MujocoSimulator
     from dynid.lab.mujoco import export_mjcf as export_mjcf
+    from dynid.lab.replay import Replay as Replay
     from dynid.lab.rig import Rig as Rig
     from dynid.lab.rig import SensorFile as SensorFile
     from dynid.lab.setup import ControllerFile as ControllerFile
@@ -34,6 +35,7 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "campaign": "Campaign record run_campaign",
         "mujoco": "MujocoSimulator export_mjcf",
+        "replay": "Replay",
         "rig": "Rig SensorFile",
         "setup": "ControllerFile PlantFile Setup TrajectoryChoice build_plant read_setup",
         "torque_replay": "TorqueReplay replay_torque",

@@ -9,6 +9,7 @@ from dynid.base.registry import lazily
 if TYPE_CHECKING:
     from dynid.log.checks import LogWatch as LogWatch
     from dynid.log.checks import check_log as check_log
+    from dynid.log.clocks import MOTION as MOTION
     from dynid.log.clocks import Selection as Selection
     from dynid.log.clocks import Series as Series
     from dynid.log.files import READERS as READERS
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from dynid.log.files import open_table as open_table
     from dynid.log.joints import ANGLE_BEYOND as ANGLE_BEYOND
     from dynid.log.joints import JOINT_LIMITS_BEYOND as JOINT_LIMITS_BEYOND
+    from dynid.log.joints import STILL as STILL
     from dynid.log.joints import RangeWatch as RangeWatch
     from dynid.log.joints import half_turn as half_turn
     from dynid.log.joints import hand_joints as hand_joints
@@ -68,9 +70,9 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "checks": "LogWatch check_log",
-        "clocks": "Selection Series",
+        "clocks": "MOTION Selection Series",
         "files": "READERS file_hash open_table",
-        "joints": "ANGLE_BEYOND JOINT_LIMITS_BEYOND RangeWatch half_turn hand_joints",
+        "joints": "ANGLE_BEYOND JOINT_LIMITS_BEYOND RangeWatch STILL half_turn hand_joints",
         "log": "Channel ChannelMap LogReader Table Text",
         "mapping": (
             "LogSection MotorCalibration calibration_json channel_map motor_of moved rad_per_percent "

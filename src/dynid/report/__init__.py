@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dynid.report.figures import Panel as Panel
     from dynid.report.figures import Trace as Trace
     from dynid.report.figures import band as band
+    from dynid.report.figures import bars as bars
     from dynid.report.figures import column_of as column_of
     from dynid.report.figures import dots as dots
     from dynid.report.figures import labelled as labelled
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from dynid.report.text import interval as interval
     from dynid.report.text import number as number
     from dynid.report.text import percent as percent
+    from dynid.report.text import plain_number as plain_number
     from dynid.report.text import short as short
     from dynid.report.text import symbol as symbol
     from dynid.run.result import Identification
@@ -73,12 +75,12 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "compare": "comparison_html write_comparison_page",
         "figures": (
-            "Axis BLUE CYCLE DASHES Figure GREY INK PALE Panel Trace VERMILION band column_of dots "
+            "Axis BLUE CYCLE DASHES Figure GREY INK PALE Panel Trace VERMILION band bars column_of dots "
             "labelled level_line line packed row_of time_line"
         ),
         "html": "Chapter page_html report_html write_text",
         "section": "Page Section render",
-        "text": "formula interval number percent short symbol",
+        "text": "formula interval number percent plain_number short symbol",
     },
 )
 __all__ += ["write_report"]

@@ -24,12 +24,16 @@ if TYPE_CHECKING:
     from dynid.signals.noise import last_direction as last_direction
     from dynid.signals.parallel import ParallelFilter as ParallelFilter
     from dynid.signals.prepare import Prepared as Prepared
+    from dynid.signals.repetition import Motion as Motion
     from dynid.signals.repetition import Repetition as Repetition
     from dynid.signals.repetition import repetitions as repetitions
     from dynid.signals.repetition import same_motion as same_motion
+    from dynid.signals.samples import BRIEF_BINS as BRIEF_BINS
     from dynid.signals.samples import Samples as Samples
+    from dynid.signals.samples import WithPast as WithPast
     from dynid.signals.samples import poses_at_rest as poses_at_rest
     from dynid.signals.samples import samples_at as samples_at
+    from dynid.signals.samples import stands as stands
     from dynid.signals.settings import Preparation as Preparation
     from dynid.signals.settings import Standstill as Standstill
 
@@ -43,8 +47,8 @@ __getattr__, __dir__, __all__ = lazily(
         "noise": "MotionNoise directions_of last_direction",
         "parallel": "ParallelFilter",
         "prepare": "Prepared",
-        "repetition": "Repetition repetitions same_motion",
-        "samples": "Samples poses_at_rest samples_at",
+        "repetition": "Motion Repetition repetitions same_motion",
+        "samples": "BRIEF_BINS Samples WithPast poses_at_rest samples_at stands",
         "settings": "Preparation Standstill",
     },
 )

@@ -22,9 +22,15 @@ if TYPE_CHECKING:
     from dynid.simulation.integrate import check_budget as check_budget
     from dynid.simulation.integrate import check_times as check_times
     from dynid.simulation.integrate import steps_between as steps_between
+    from dynid.simulation.loop import Feedback as Feedback
+    from dynid.simulation.loop import Output as Output
+    from dynid.simulation.loop import Stretches as Stretches
     from dynid.simulation.loop import extra_of as extra_of
     from dynid.simulation.loop import measured_coordinates as measured_coordinates
     from dynid.simulation.loop import measured_motion as measured_motion
+    from dynid.simulation.loop import refined as refined
+    from dynid.simulation.loop import run as run
+    from dynid.simulation.loop import sensitivity as sensitivity
     from dynid.simulation.mechanism import Mechanism as Mechanism
     from dynid.simulation.motion import SimulatedMotion as SimulatedMotion
     from dynid.simulation.motion import fastest_mode as fastest_mode
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
     from dynid.simulation.motion import sample_times as sample_times
     from dynid.simulation.motion import simulate as simulate
     from dynid.simulation.open_loop import OpenLoop as OpenLoop
+    from dynid.simulation.open_loop import first_stretch as first_stretch
     from dynid.simulation.plant import SMOOTHING as SMOOTHING
     from dynid.simulation.plant import Coupling as Coupling
     from dynid.simulation.plant import Dahl as Dahl
@@ -67,14 +74,16 @@ __getattr__, __dir__, __all__ = lazily(
         "control": "ComputedTorque Controller GravityPD Tabulated TorqueTable pd_gains",
         "forward": "ForwardModel Hold stick_slip",
         "integrate": "Adaptive FixedStep Integrator check_budget check_times steps_between",
-        "loop": "extra_of measured_coordinates measured_motion",
+        "loop": (
+            "Feedback Output Stretches extra_of measured_coordinates measured_motion refined run sensitivity"
+        ),
         "mechanism": "Mechanism",
-        "motion": ("SimulatedMotion fastest_mode follow inverse recorded rigid_torque sample_times simulate"),
-        "open_loop": "OpenLoop",
+        "motion": "SimulatedMotion fastest_mode follow inverse recorded rigid_torque sample_times simulate",
+        "open_loop": "OpenLoop first_stretch",
         "plant": (
             "Coupling Dahl Elasticity Friction FunctionLoad Load LuGre Plant SMOOTHING SmoothFriction State"
         ),
-        "sensors": ("Chain Dropout Encoder Gain Latency Noise NoiseRatio Ripple Sensor TorqueSensor warming"),
+        "sensors": "Chain Dropout Encoder Gain Latency Noise NoiseRatio Ripple Sensor TorqueSensor warming",
         "servo_loop": "DrivenLoad ServoLoop servo_run",
     },
     moved={"dynid.lab": "OpenLoop Rig SensorFile Setup build_plant read_setup"},

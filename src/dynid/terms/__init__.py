@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from dynid.terms.curve import Coefficient as Coefficient
     from dynid.terms.curve import CurveTerm as CurveTerm
     from dynid.terms.curve import FrictionChoice as FrictionChoice
+    from dynid.terms.curve import FrictionCurve as FrictionCurve
     from dynid.terms.curve import Shape as Shape
+    from dynid.terms.curve import followed as followed
+    from dynid.terms.curve import range_of as range_of
+    from dynid.terms.curve import rival_of as rival_of
+    from dynid.terms.curve import shape_table as shape_table
+    from dynid.terms.curve import starts as starts
+    from dynid.terms.curve import with_shape_table as with_shape_table
     from dynid.terms.drift import Drift as Drift
     from dynid.terms.elastic import Compliance as Compliance
     from dynid.terms.elastic import JointDamping as JointDamping
@@ -49,9 +56,22 @@ if TYPE_CHECKING:
     from dynid.terms.exports import mixed_torque as mixed_torque
     from dynid.terms.exports import smooth_sign as smooth_sign
     from dynid.terms.exports import spring_torque as spring_torque
+    from dynid.terms.forms import alive_columns as alive_columns
+    from dynid.terms.forms import channels_of as channels_of
+    from dynid.terms.forms import exported_parts as exported_parts
+    from dynid.terms.forms import has_open_choice as has_open_choice
+    from dynid.terms.forms import known_torque as known_torque
+    from dynid.terms.forms import load_slope as load_slope
+    from dynid.terms.forms import motor_regressor as motor_regressor
+    from dynid.terms.forms import torque_of as torque_of
+    from dynid.terms.forms import without_memory as without_memory
+    from dynid.terms.friction import HALF as HALF
+    from dynid.terms.friction import WIDTH as WIDTH
     from dynid.terms.friction import Coulomb as Coulomb
     from dynid.terms.friction import Offset as Offset
     from dynid.terms.friction import Viscous as Viscous
+    from dynid.terms.friction import direction as direction
+    from dynid.terms.friction import dry_friction as dry_friction
     from dynid.terms.friction_curves import AsymmetricCoulomb as AsymmetricCoulomb
     from dynid.terms.friction_curves import LoadFriction as LoadFriction
     from dynid.terms.friction_curves import PolynomialFriction as PolynomialFriction
@@ -70,7 +90,16 @@ if TYPE_CHECKING:
     from dynid.terms.payload import HeldLoad as HeldLoad
     from dynid.terms.payload import KnownPayload as KnownPayload
     from dynid.terms.position_waves import PositionWaves as PositionWaves
+    from dynid.terms.residual_tests import ALARM as ALARM
+    from dynid.terms.residual_tests import FRICTION_FORM as FRICTION_FORM
+    from dynid.terms.residual_tests import BodyParameters as BodyParameters
+    from dynid.terms.residual_tests import Declared as Declared
+    from dynid.terms.residual_tests import Feature as Feature
+    from dynid.terms.residual_tests import FeatureGroup as FeatureGroup
+    from dynid.terms.residual_tests import FittedEffect as FittedEffect
+    from dynid.terms.residual_tests import Hypothesis as Hypothesis
     from dynid.terms.residual_tests import TermWords as TermWords
+    from dynid.terms.residual_tests import moves_throughout as moves_throughout
     from dynid.terms.rigid_body import RigidBody as RigidBody
     from dynid.terms.rigid_body import torque_slopes as torque_slopes
     from dynid.terms.rotor import RotorInertia as RotorInertia
@@ -91,7 +120,12 @@ if TYPE_CHECKING:
     from dynid.terms.term import Terms as Terms
     from dynid.terms.term import empty_panels as empty_panels
     from dynid.terms.term import joint_indices as joint_indices
+    from dynid.terms.term import narrowed as narrowed
+    from dynid.terms.term import sharpened as sharpened
+    from dynid.terms.term import states as states
+    from dynid.terms.torque_delay import LATE_TORQUE as LATE_TORQUE
     from dynid.terms.torque_delay import TorqueDelay as TorqueDelay
+    from dynid.terms.torque_delay import find_long_lag as find_long_lag
     from dynid.terms.transmission import JointCoupling as JointCoupling
     from dynid.terms.transmission import MotorInertia as MotorInertia
     from dynid.terms.transmission import OnMotor as OnMotor
@@ -102,7 +136,10 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "catalogue": "CATALOGUE DEFAULT_TERMS proposals terms_from_spec terms_to_spec with_described",
         "channel": "ChannelTorque RotorCompensation",
-        "curve": "Coefficient CurveTerm FrictionChoice Shape",
+        "curve": (
+            "Coefficient CurveTerm FrictionChoice FrictionCurve Shape followed range_of rival_of "
+            "shape_table starts with_shape_table"
+        ),
         "drift": "Drift",
         "elastic": "Compliance JointDamping LinkCoulomb LinkOffset LinkViscous SpringTerm Stiffness",
         "exports": (
@@ -110,23 +147,30 @@ __getattr__, __dir__, __all__ = lazily(
             "Question Reads Role Scale Side Symbol Traits ZeroShift mixed_torque smooth_sign "
             "spring_torque"
         ),
-        "friction": "Coulomb Offset Viscous",
-        "friction_curves": ("AsymmetricCoulomb LoadFriction PolynomialFriction TemperatureViscous"),
+        "forms": (
+            "alive_columns channels_of exported_parts has_open_choice known_torque load_slope "
+            "motor_regressor torque_of without_memory"
+        ),
+        "friction": "Coulomb HALF Offset Viscous WIDTH direction dry_friction",
+        "friction_curves": "AsymmetricCoulomb LoadFriction PolynomialFriction TemperatureViscous",
         "friction_shapes": "PositionFriction Presliding Sigmoid SmoothCoulomb Stribeck ZolloFriction",
         "gain": "DriveGain GainError",
         "gravity_tilt": "GravityTilt Lean",
         "nominal": "Nominal",
         "payload": "HeldLoad KnownPayload",
         "position_waves": "PositionWaves",
-        "residual_tests": "TermWords",
+        "residual_tests": (
+            "ALARM BodyParameters Declared FRICTION_FORM Feature FeatureGroup FittedEffect Hypothesis "
+            "TermWords moves_throughout"
+        ),
         "rigid_body": "RigidBody torque_slopes",
         "rotor": "RotorInertia SpinningRotor",
         "spring": (
             "FunctionTorque GasSpring Lever Points Spring TorsionSpring Triangle described_springs "
             "register_function"
         ),
-        "term": "Column JointTerm Selection Term Terms empty_panels joint_indices",
-        "torque_delay": "TorqueDelay",
+        "term": "Column JointTerm Selection Term Terms empty_panels joint_indices narrowed sharpened states",
+        "torque_delay": "LATE_TORQUE TorqueDelay find_long_lag",
         "transmission": "JointCoupling MotorInertia OnMotor placed_at",
     },
 )
