@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from dynid.base.registry import Registry as Registry
     from dynid.base.registry import __version__ as __version__
     from dynid.base.registry import fields_of as fields_of
+    from dynid.base.registry import kind_from_spec as kind_from_spec
     from dynid.base.registry import load_plugins as load_plugins
     from dynid.base.registry import meant as meant
     from dynid.base.registry import option_value as option_value
@@ -135,7 +136,9 @@ __getattr__, __dir__, __all__ = lazily(
             "uninterrupted"
         ),
         "records": "dataclass few listed plain",
-        "registry": "Need Registry __version__ fields_of lazily load_plugins meant option_value",
+        "registry": (
+            "Need Registry __version__ fields_of kind_from_spec lazily load_plugins meant option_value"
+        ),
         "tables": "arrow_array codes_of numbers_of read_table reader_of write_table",
         "toml": "Lines Strict key line_of model_of read_toml validate words_of",
         "units": "factor number_of with_interval",
