@@ -24,7 +24,6 @@ from dynid.terms import (
     direction,
     smooth_sign,
 )
-from dynid.terms.friction import direction_sides
 from dynid.testing import random_robot
 from dynid.trajectories import FourierTrajectory
 
@@ -57,7 +56,7 @@ def test_it_is_the_mean_over_the_span(width: float) -> None:
     high, low = averaged(samples, width)
     np.testing.assert_allclose(direction(samples, width), high + low, atol=1e-4)
     for joint in range(2):
-        sides = direction_sides(samples, width, joint)
+        sides = AsymmetricCoulomb(width).curve(random_robot(1, 2, 0.0), samples, joint, np.empty(0))
         np.testing.assert_allclose(sides[0], high[:, joint], atol=1e-4)
         np.testing.assert_allclose(sides[1], low[:, joint], atol=1e-4)
         np.testing.assert_array_equal(direction(samples, width, joint), direction(samples, width)[:, joint])
