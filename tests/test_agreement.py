@@ -13,14 +13,13 @@ import pytest
 from scipy.signal import lfilter
 
 from dynid.base import Float, UsageError
-from dynid.estimate import WLS
-from dynid.estimate.uncertainty import Part, homogeneity
+from dynid.estimate import WLS, Part, homogeneity
 from dynid.identification import DEFAULT_TERMS, Settings, identify
 from dynid.log import Log
 from dynid.report import comparison_html
 from dynid.robot import load_example
-from dynid.run import Identification
-from dynid.run.agreement import Agreement, Cause, agreement
+from dynid.run import Agreement, Cause, Identification
+from dynid.run.agreement import agreement
 from dynid.signals import Preparation, Samples
 from dynid.terms import RigidBody, Terms
 from dynid.testing import random_inertia

@@ -171,9 +171,20 @@ def test_only_its_own_room_and_the_entrance_import(name: str) -> None:
 @cache
 def shown(module: str) -> set[str]:
     """Public names of a room or of a module: its `__all__`."""
-    assigned = (node for node in trees()[module].body if isinstance(node, ast.Assign))
-    lists = (node.value for node in assigned if ast.unparse(node.targets[0]) == "__all__")
-    return set(ast.literal_eval(next(lists, ast.Tuple([]))))
+    return set(getattr(import_module(module), "__all__", ()))
+
+
+def test_type_checkers_see_every_public_name_of_a_room() -> None:
+    """Names that are loaded on first use are imported for type checkers, with an alias that marks them as public."""
+    hidden = set()
+    for name, tree in trees().items():
+        if MODULES[name].name == "__init__.py":
+            imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+            aliases = {alias.asname for node in imports for alias in node.names if alias.asname == alias.name}
+            hidden |= {
+                f"{name}.{public}" for public in shown(name) - set(vars(import_module(name))) - aliases
+            }
+    assert {public for public in hidden if room(public.rpartition(".")[0])} == set()
 
 
 def test_columns_and_units_of_files_end_at_the_recording() -> None:

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float, UnfitDataError
-from dynid.estimate import WLS
-from dynid.estimate.scores import LEAST_STOP, Scores, StopSums, Sums
+from dynid.estimate import WLS, Scores, StopSums, Sums
+from dynid.estimate.scores import LEAST_STOP
 from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.robot import RobotModel, load_robot
 from dynid.run import Identification, read_samples, validate
-from dynid.signals import Preparation, Samples, last_direction
+from dynid.signals import Preparation, Samples, WithPast, last_direction
 from dynid.signals.prepare import prepare
-from dynid.signals.samples import WithPast
 from dynid.terms import (
+    HALF,
     AsymmetricCoulomb,
     Coulomb,
     Presliding,
@@ -29,8 +29,8 @@ from dynid.terms import (
     Term,
     Terms,
     Viscous,
+    dry_friction,
 )
-from dynid.terms.friction import HALF, dry_friction
 from dynid.testing import random_robot
 
 LEAST_REST = 0.2

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.estimate import WLS
-from dynid.estimate.scores import Scores
+from dynid.estimate import WLS, Scores
 from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.run import Identification

@@ -13,7 +13,8 @@ import pytest
 from dynid.base import InputError, SolverError, UsageError
 from dynid.exporters import export
 from dynid.identification import DEFAULT_TERMS, Settings, identify
-from dynid.lab.replay import Replay, replay
+from dynid.lab import Replay
+from dynid.lab.replay import replay
 from dynid.log import Log
 from dynid.robot import RobotModel, ServoSettings, load_robot
 from dynid.run import Identification

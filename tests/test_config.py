@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from dynid.base import (
     DynidError,
     InputError,
     InputErrors,
+    Lines,
     RefusedError,
     ResourceError,
     Strict,
@@ -20,7 +22,6 @@ from dynid.base import (
     read_toml,
     validate,
 )
-from dynid.base.toml import key_lines
 
 TEXT = '''\
 name = "x" # a comment with = and [brackets]
@@ -74,6 +75,14 @@ class Outer(Strict):
     inner: list[Inner] = []  # noqa: RUF012  # pydantic copies it
     name: str | None = None
     count: int = 1
+
+
+def key_lines(text: str) -> Lines:
+    """Lines of the keys of a file with the text."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "f.toml")
+        path.write_bytes(text.encode())
+        return read_toml(path)[1]
 
 
 def test_every_key_has_its_line() -> None:

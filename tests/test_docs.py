@@ -22,12 +22,10 @@ import typer
 from pydantic import BaseModel
 
 import dynid
-from dynid.base import CLAIMS, Diagnostics, Strict, errors, read_table, units
-from dynid.base.diagnostics import KINDS
+from dynid.base import CLAIMS, KINDS, Diagnostics, Strict, errors, read_table, units
 from dynid.cli.main import app
 from dynid.diagnosis import every_diagnosis
-from dynid.estimate import Word
-from dynid.estimate.scores import Origin, Sums
+from dynid.estimate import Origin, Sums, Word
 from dynid.excitation import prior_theta
 from dynid.exporters import export_parameters
 from dynid.factor import Category

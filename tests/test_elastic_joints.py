@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, UnfitDataError, UsageError
-from dynid.estimate import OLS
-from dynid.estimate.simulated import stiffness_ranges
+from dynid.estimate import OLS, stiffness_ranges
 from dynid.factor import Assembly, Blocking
 from dynid.identification import DEFAULT_TERMS, Experiment, Settings, identify, settings_to_experiment
 from dynid.log import Log, canonical_columns, read_log, write_log

@@ -13,11 +13,11 @@ from dynid.identification import (
     DEFAULT_TERMS,
     Experiment,
     Settings,
+    json_schema,
     named_files,
     open_log,
     settings_to_experiment,
 )
-from dynid.identification.schema import PrepareSection
 from dynid.log import Selection
 from dynid.signals import Preparation
 from dynid.terms import ChannelTorque, Coulomb, RigidBody
@@ -43,9 +43,11 @@ def test_the_log_chooses_the_model_where_none_is_given(tmp_path: Path) -> None:
     assert not read(tmp_path, '[estimate]\nmethod = "didim"').settings().chooses_model
 
 
-def test_defaults_and_names_agree_with_the_settings() -> None:
-    assert {f.name for f in fields(Preparation)} == set(PrepareSection.model_fields)
-    assert PrepareSection().made(Preparation) == Preparation()
+def test_defaults_and_names_agree_with_the_settings(tmp_path: Path) -> None:
+    assert {f.name for f in fields(Preparation)} == set(
+        json_schema()["$defs"]["PrepareSection"]["properties"]
+    )
+    assert read(tmp_path, "[prepare]").settings().preparation == Preparation()
 
 
 def test_everything_can_be_said(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from textwrap import wrap
 import numpy as np
 import pytest
 
-from dynid.base import PAGES, Explanation, has_more
-from dynid.base.diagnostics import Page, explanations_in, page, plain
+from dynid.base import PAGES, Explanation, Page, explanations_in, has_more, page
+from dynid.base.diagnostics import plain
 from dynid.choose import consistency_cause
 from dynid.diagnosis import changes, masking, proof, resonance, wiring_checks
 from dynid.diagnosis import changes as base_motion
@@ -31,10 +31,20 @@ from dynid.robot import links as link_checks
 from dynid.run import explain, explanation, links, sections, verdict
 from dynid.signals import effort_at_rest, repetition
 from dynid.signals import samples as standing
-from dynid.terms import CATALOGUE, TermWords, drift, gain, gravity_tilt, payload, torque_delay, zero_offset
+from dynid.terms import (
+    ALARM,
+    CATALOGUE,
+    FeatureGroup,
+    TermWords,
+    drift,
+    gain,
+    gravity_tilt,
+    payload,
+    torque_delay,
+    zero_offset,
+)
 from dynid.terms import gain as gain_error
 from dynid.terms import gain as torque_scale
-from dynid.terms.residual_tests import ALARM, FeatureGroup
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "findings"
 ENTRY = """# A page

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import dynid.base
-from dynid.base.diagnostics import Curve, Diagnostics, Evidence, Finding, Interval, Level, Verdict
-from dynid.base.errors import Place
-from dynid.diagnosis.finding import ResidualFinding, finding_from_dict, finding_to_dict
-from dynid.run.serial import verdict_findings, verdict_from_dict
-from dynid.terms.residual_tests import Declared, Notice
+from dynid.base import Curve, Diagnostics, Evidence, Finding, Interval, Level, Place, Verdict
+from dynid.diagnosis import finding_from_dict, finding_to_dict
+from dynid.diagnosis.finding import ResidualFinding
+from dynid.run import verdict_findings
+from dynid.run.serial import verdict_from_dict
+from dynid.terms import Declared
+from dynid.terms.residual_tests import Notice
 
 CURVE = Curve("time, s", "residual", np.arange(3.0), np.ones(3), np.zeros(0))
 

@@ -12,20 +12,17 @@ import pytest
 
 from dynid.base import Diagnostics, Float
 from dynid.diagnosis import ResidualAnalysis
-from dynid.estimate import WLS
-from dynid.estimate.scores import Sums
+from dynid.estimate import WLS, Sums
 from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.report.sections.residuals import explained
 from dynid.run import Identification, load, read_samples, travel_at_rest
-from dynid.signals import Preparation, efforts_at_rest
+from dynid.signals import BRIEF_BINS, Preparation, efforts_at_rest, stands
 from dynid.signals.effort_at_rest import _compare as compared
 from dynid.signals.effort_at_rest import _Reference as Reference
 from dynid.signals.effort_at_rest import _StandsByTime as Asked
 from dynid.signals.prepare import prepare
-from dynid.signals.samples import BRIEF_BINS, stands
-from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
-from dynid.terms.friction import HALF
+from dynid.terms import HALF, Coulomb, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import Plant, Recorded, Stop, Unmodelled, plant, record
 from dynid.testing.plants import in_turns
 from dynid.verbs import save

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.estimate import WLS
-from dynid.estimate.scores import Origin
+from dynid.estimate import WLS, Origin
 from dynid.factor import folds_of, moved_once
 from dynid.identification import Settings, identify
 from dynid.run import Identification, scores_from_dict, scores_to_dict
 from dynid.signals import Samples
-from dynid.terms import Offset, RigidBody, Terms, Viscous
-from dynid.terms.residual_tests import LEAST_PARTS, PARTS, moves_throughout
+from dynid.terms import Offset, RigidBody, Terms, Viscous, moves_throughout
+from dynid.terms.residual_tests import LEAST_PARTS, PARTS
 from dynid.testing import Plant
 from tests.jogged_plant import RATE, Jogged, arm, jogged, plain_least_squares
 

@@ -10,9 +10,7 @@ import pytest
 
 from dynid.base import Diagnostics, Evidence, Finding, Place, Verdict
 from dynid.diagnosis.input_checks import DrivenJoint, driven_joints
-from dynid.estimate import WLS, Estimate, Regression, Residuals
-from dynid.estimate.physical import unphysical
-from dynid.estimate.scores import Origin, Scores, Sums
+from dynid.estimate import WLS, Estimate, Origin, Regression, Residuals, Scores, Sums, unphysical
 from dynid.factor import BaseMap
 from dynid.log import ONE_SIDED
 from dynid.robot import load_robot

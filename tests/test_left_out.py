@@ -9,12 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base import Diagnostics
-from dynid.base.diagnostics import Interval
+from dynid.base import Diagnostics, Interval
 from dynid.diagnosis import left_out
 from dynid.diagnosis.masking import Within
-from dynid.estimate import WLS
-from dynid.estimate.scores import LeftOut, MotionRange, Origin, Scores, Sums
+from dynid.estimate import WLS, LeftOut, MotionRange, Origin, Scores, Sums
 from dynid.identification import Settings, identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.report import Page

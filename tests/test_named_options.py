@@ -9,22 +9,35 @@ from dataclasses import MISSING
 import pytest
 from pydantic import PydanticSchemaGenerationError, TypeAdapter
 
-from dynid.base import InputError, constrained, fields_of, option_value
+from dynid.base import InputError, constrained, dataclass, fields_of, kind_from_spec, option_value
 from dynid.base.options import converted
-from dynid.base.registry import named_kind
 from dynid.estimate import CATALOGUE as ESTIMATORS
 from dynid.rows import CATALOGUE as ROWS
 from dynid.rows import MomentumRows
 from dynid.terms import CATALOGUE as TERMS
 from dynid.terms import Coulomb, SpinningRotor
 
-KINDS = {"torque": ("rate", "order"), "power": ()}
+
+@dataclass(frozen=True)
+class Power:
+    """Without options."""
+
+
+@dataclass(frozen=True)
+class Torque:
+    """With options."""
+
+    rate: float = 1.0
+    order: int = 2
+
+
+KINDS = {"torque": Torque, "power": Power}
 
 
 def test_a_name_is_an_entry_without_options() -> None:
-    assert named_kind("power", "rows", KINDS, tuple) == ("power", (), {})
+    assert kind_from_spec("power", "rows", KINDS) == Power()
     entry = {"rows": "torque", "rate": 3.0}
-    assert named_kind(entry, "rows", KINDS, tuple) == ("torque", ("rate", "order"), {"rate": 3.0})
+    assert kind_from_spec(entry, "rows", KINDS) == Torque(rate=3.0)
     assert entry == {"rows": "torque", "rate": 3.0}
 
 
@@ -47,7 +60,7 @@ def test_a_name_is_an_entry_without_options() -> None:
 )
 def test_what_is_unknown_is_reported(entry: object, identifier: str, says: str) -> None:
     with pytest.raises(InputError) as reported:
-        named_kind(entry, "rows", KINDS, tuple)  # type: ignore[arg-type]  # wrong on purpose
+        kind_from_spec(entry, "rows", KINDS)  # type: ignore[arg-type]  # wrong on purpose
     assert reported.value.identifier == identifier
     assert says in str(reported.value)
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float, SolverError
-from dynid.estimate import OLS, WLS, Estimate, FeasibleFit, Ridge
-from dynid.estimate.scores import Origin
+from dynid.estimate import OLS, WLS, Estimate, FeasibleFit, Origin, Ridge
 from dynid.feasible import least_eigenvalues
 from dynid.identification import DEFAULT_TERMS, Settings, default_estimator, identify, settings_to_experiment
 from dynid.log import Channel, Log, Selection, read_log, write_log

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.estimate.scores import autocorrelation, rows_alike
+from dynid.estimate import autocorrelation, rows_alike
 
 
 @pytest.mark.parametrize("most", [None, 5])

@@ -13,7 +13,6 @@ from dynid.base import DynidError, InputError, UsageError, options_of
 from dynid.estimate import CATALOGUE
 from dynid.feasible import LinkLimits
 from dynid.identification import Blocks, Experiment, Settings, json_schema
-from dynid.identification.schema import ExperimentFile, method_options
 from dynid.robot import Reading, ServoSettings, load_robot
 from dynid.signals import Preparation, Standstill
 from tests.command_line import Run
@@ -89,14 +88,16 @@ def test_python_has_the_same_ranges() -> None:
 
 
 def test_every_option_of_a_method_has_a_sentence() -> None:
-    for name, kinds in method_options().items():
-        assert all(one.option.doc for one in kinds), name
+    in_files = json_schema()["$defs"]["EstimateSection"]["properties"]
+    for kind in CATALOGUE.values():
+        asked = {name: described for name, described in options_of(kind).items() if name in in_files}
+        assert all(described.option.doc for described in asked.values()), kind
     for kind in (Preparation, Standstill, LinkLimits, Blocks):
         assert all(described.option.doc for described in options_of(kind).values())
 
 
 def test_sections_are_the_settings_that_python_takes() -> None:
-    content = ExperimentFile()
+    content = Experiment.read(None).content
     assert content.prepare == Preparation()
     assert content.drive == ServoSettings()
     assert content.statics.made(Standstill) == Standstill()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dynid.base import UnfitDataError, UsageError
-from dynid.estimate import OLS, WLS, Estimate, Regression
-from dynid.estimate.scores import Origin, Scores, Sums, cross_validate, worse_than_constant
+from dynid.estimate import OLS, WLS, Estimate, Origin, Regression, Scores, Sums, cross_validate
+from dynid.estimate.scores import worse_than_constant
 from dynid.factor import Factors
 from dynid.testing import synthetic_regression
 

@@ -14,7 +14,7 @@ import pytest
 import dynid
 import dynid.lab.replay
 from dynid.base import Diagnostics, Float, SolverError, stdtrit
-from dynid.estimate.servo_error import ServoTiming
+from dynid.estimate import ServoTiming
 from dynid.identification import commands, with_found_servo
 from dynid.identification.commands import find_drive_timing
 from dynid.lab.replay import replay

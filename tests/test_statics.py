@@ -10,8 +10,7 @@ import pytest
 from dynid_studies.nini_arm import SPRINGS, arm, at_rest, motion, static_grid, truth
 
 from dynid.base import Diagnostics, Float, InputError, UnfitDataError, UsageError
-from dynid.estimate import WLS
-from dynid.estimate.least_squares import Given
+from dynid.estimate import WLS, Given
 from dynid.identification import Settings
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.robot import RobotModel, TorqueSide, load_example

@@ -22,8 +22,7 @@ from dynid.base import (
     read_table,
     write_table,
 )
-from dynid.estimate import Known, Residuals, full_verdicts
-from dynid.estimate.scores import Origin, Sums
+from dynid.estimate import Known, Origin, Residuals, Sums, full_verdicts
 from dynid.identification import DEFAULT_TERMS, Settings, identify, training_log
 from dynid.log import read_log
 from dynid.run import Identification, check_output, load, scores_from_dict, scores_to_dict, store

@@ -11,7 +11,7 @@ from dynid.base import Float, InputError
 from dynid.exporters import export
 from dynid.identification import DEFAULT_TERMS, Settings, identify
 from dynid.robot import RobotModel, ServoSettings, load_robot, robot_from_dict, robot_to_dict
-from dynid.robot.drive import servo_over
+from dynid.testing import random_robot
 from tests.command_line import Run
 from tests.servo_plant import ARMATURE, DAMPING, FRICTION, ROW, STEP, Recording, arm_text, robot_file
 
@@ -110,7 +110,7 @@ def test_the_arm_of_hobby_servos_is_found(recording: Recording, tmp_path: Path) 
 )
 def test_half_a_data_sheet_is_refused(said: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        servo_over(ServoSettings(**said), None, ("a", "b"))
+        random_robot(1, 2, 0.0).with_servo(ServoSettings(**said))
 
 
 def test_from_the_command_line(recording: Recording, tmp_path: Path, run: Run) -> None:

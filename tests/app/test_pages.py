@@ -16,8 +16,7 @@ from dynid.app.readiness import readiness
 from dynid.app.workspace import Project, Workspace
 from dynid.base import UsageError
 from dynid.cli.main import app
-from dynid.excitation import read_plan_file
-from dynid.excitation.settings import Format
+from dynid.excitation import Format, read_plan_file
 from tests.app.conftest import Served, User, ended
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.base import CLAIMS, Diagnostics, Float, Place, UnfitDataError
-from dynid.estimate.scores import Origin
+from dynid.estimate import Origin
 from dynid.identification import Experiment, Settings, identify, open_log
 from dynid.log import LogSummary, Selection, check_log, read_log
 from dynid.robot import RobotModel

@@ -97,7 +97,13 @@ def public_names() -> dict[str, list[str]]:
 def names_set(node: ast.stmt) -> list[str]:
     """Names that a statement assigns."""
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    return [target.id for target in targets if isinstance(target, ast.Name)]
+    return [
+        name.id
+        for target in targets
+        if target is not None
+        for name in ast.walk(target)
+        if isinstance(name, ast.Name)
+    ]
 
 
 def registries() -> dict[str, Any]:

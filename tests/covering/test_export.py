@@ -11,9 +11,10 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from dynid.base import Float
 from dynid.exporters import ExportModel, new_mjcf, new_urdf, write_c
-from dynid.exporters.expression import on_one_branch
 from dynid.exporters.model import with_zero_offsets
+from dynid.robot import RobotModel
 from dynid.signals import Samples
 from dynid.terms import MotionBasis, Terms
 from dynid.testing import RobotCase
@@ -67,6 +68,12 @@ def test_pinocchio_reads_the_same_bodies_from_a_urdf(case: RobotCase) -> None:
         found[t] = [tau[joint.idx_v] for joint in place]
     bodies = replace(model, rotor=np.zeros(robot.n), mixed=())
     agree(found @ robot.projection, bodies.rigid_torque(samples.q, samples.dq, samples.ddq))
+
+
+def on_one_branch(robot: RobotModel, weights: Float) -> bool:
+    """Whether one path from the base to a link has all joints (n,) that a motor moves."""
+    moved = set(robot.independent_bodies[np.flatnonzero(weights)].tolist())
+    return any(moved <= set(path) for path in robot.tree.paths)
 
 
 @pytest.mark.parametrize("case", [c for c in PLAIN if not c.values[0].robot.has_mimic])

@@ -21,8 +21,7 @@ from dynid.simulation import (
     simulate,
 )
 from dynid.simulation.control import OpenLoop
-from dynid.terms import Terms
-from dynid.terms.forms import channels_of
+from dynid.terms import Terms, channels_of
 from dynid.testing import RobotCase
 from tests.covering.oracle import EVERY, ONE_ENCODER, Bodies, agree, bodies_of, motors_of, slope
 

@@ -14,9 +14,8 @@ from dynid.diagnosis.proof import EffectTest
 from dynid.identification import DEFAULT_TERMS, Experiment, identify, open_log
 from dynid.log import canonical_columns, write_log
 from dynid.simulation import inverse
-from dynid.terms import Drift, Term, Terms
+from dynid.terms import Drift, FeatureGroup, Term, Terms
 from dynid.terms.drift import causes
-from dynid.terms.residual_tests import FeatureGroup
 from dynid.testing import TrueMotion, analysis_of, small_arm
 from dynid.trajectories import FourierTrajectory
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.terms import TorqueDelay
-from dynid.terms.residual_tests import FittedEffect
+from dynid.terms import FittedEffect, TorqueDelay
 from dynid.testing import random_robot
 
 RATE, HALF = 500.0, 2e-4

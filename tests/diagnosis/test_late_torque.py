@@ -10,8 +10,7 @@ import pytest
 from dynid.base import Float
 from dynid.diagnosis import ResidualAnalysis, diagnose
 from dynid.diagnosis.proof import EffectTest
-from dynid.terms import SmoothCoulomb, Terms
-from dynid.terms.torque_delay import LATE_TORQUE
+from dynid.terms import LATE_TORQUE, SmoothCoulomb, Terms
 from dynid.testing import TrueMotion, analysis_of, small_arm
 
 

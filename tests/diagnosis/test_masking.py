@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base import Bool, Diagnostics, Evidence, Finding, Float
-from dynid.base.diagnostics import Interval
-from dynid.diagnosis import ResidualAnalysis, left_out, spoilt_times, without_times
-from dynid.diagnosis.masking import LEAST_HEIGHT, AtPeak, Bursts, Within, heights, widened
+from dynid.base import Bool, Diagnostics, Evidence, Finding, Float, Interval
+from dynid.diagnosis import AtPeak, ResidualAnalysis, left_out, spoilt_times, without_times
+from dynid.diagnosis.masking import LEAST_HEIGHT, Bursts, Within, heights, widened
 from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.run import Identification

@@ -20,8 +20,8 @@ from dynid.diagnosis.proof import (
     shifted_positions,
 )
 from dynid.diagnosis.wiring_checks import sign_readings
+from dynid.terms import Declared
 from dynid.terms.gravity_tilt import find_tilt, rotated
-from dynid.terms.residual_tests import Declared
 from dynid.testing import TrueMotion, analysis_of, small_arm
 from dynid.testing.machines import tilted
 from tests.diagnosis.test_traps import late

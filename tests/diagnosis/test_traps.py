@@ -28,11 +28,10 @@ from dynid.robot import RobotModel, load_robot, lock_joints
 from dynid.signals import Samples
 from dynid.simulation import inverse, rigid_torque
 from dynid.spatial import from_com
-from dynid.terms import CATALOGUE, DriveGain, RigidBody, Terms, TermWords, Viscous
+from dynid.terms import CATALOGUE, DriveGain, FeatureGroup, Hypothesis, RigidBody, Terms, TermWords, Viscous
 from dynid.terms.gain import heaviness, size_against_description
 from dynid.terms.gravity_tilt import find_tilt, perpendicular
 from dynid.terms.payload import find_load
-from dynid.terms.residual_tests import FeatureGroup, Hypothesis
 from dynid.terms.torque_delay import find_delay
 from dynid.testing import TrueMotion, analysis_of, small_arm
 from dynid.testing.faults import BY_NAME, CLEAN, FAULTS, kind, outcome

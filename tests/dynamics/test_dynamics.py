@@ -13,8 +13,7 @@ from dynid.base import Float, SolverError, UsageError
 from dynid.dynamics import Dynamics
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_example
-from dynid.terms import GravityTilt, Lean, Mixed, MotionBasis, Stribeck
-from dynid.terms.curve import FrictionCurve
+from dynid.terms import FrictionCurve, GravityTilt, Lean, Mixed, MotionBasis, Stribeck
 from tests.dynamics.conftest import ROBOTS, Oracle, agree, example, states
 
 pytestmark = pytest.mark.usefixtures("kernel")

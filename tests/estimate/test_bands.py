@@ -10,8 +10,8 @@ from typing import cast
 import numpy as np
 import pytest
 
-from dynid.estimate import Estimate
-from dynid.estimate.scores import POINTS, Bands
+from dynid.estimate import Bands, Estimate
+from dynid.estimate.scores import POINTS
 from dynid.identification import Settings, identify
 from dynid.log import read_log
 from dynid.robot import RobotModel

@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.estimate import WLS, FeasibleFit
-from dynid.estimate.physical import unconstrained
-from dynid.estimate.posterior import MAP
+from dynid.estimate import MAP, WLS, FeasibleFit, unconstrained
 from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.run import Identification

@@ -23,6 +23,7 @@ from dynid.estimate import (
     Estimate,
     Estimator,
     FeasibleFit,
+    Given,
     RecursiveLeastSquares,
     Regression,
     Ridge,
@@ -31,7 +32,6 @@ from dynid.estimate import (
     completed,
     residual_sigma,
 )
-from dynid.estimate.least_squares import Given
 from dynid.estimate.source import source_of
 from dynid.feasible import UNLIMITED
 from dynid.papers import CDKF, EKF, ML, TLS, UKF, Adaline, Hopfield

@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 
 from dynid.base import Float
-from dynid.estimate import OLS, WLS, Ridge, Standing, Word, base_verdicts, full_verdicts
-from dynid.estimate.uncertainty import Influence, influence_of
+from dynid.estimate import (
+    OLS,
+    WLS,
+    Influence,
+    Ridge,
+    Standing,
+    Word,
+    base_verdicts,
+    full_verdicts,
+    influence_of,
+)
 from dynid.factor import Category
 from dynid.testing import Synthetic, factors_of, synthetic_regression
 

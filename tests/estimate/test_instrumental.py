@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.base import Float
-from dynid.estimate import BlockScores, covariance_of
+from dynid.estimate import BlockScores, Intervals, covariance_of
 from dynid.estimate.instrumental import Solved
-from dynid.estimate.uncertainty import Intervals
 
 
 def test_intervals_of_instruments_are_those_of_their_kind() -> None:

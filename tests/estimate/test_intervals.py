@@ -10,8 +10,8 @@ from scipy.stats import binom
 
 from benchmarks import coverage
 from dynid.base import Float, UsageError
-from dynid.estimate import OLS, WLS, BlockScores, Ridge, covariance_of
-from dynid.estimate.uncertainty import Intervals, automatic_bandwidth, bootstrap, hac, sandwich, shrunk
+from dynid.estimate import OLS, WLS, BlockScores, Intervals, Ridge, covariance_of, shrunk
+from dynid.estimate.uncertainty import automatic_bandwidth, bootstrap, hac, sandwich
 from dynid.factor import stack
 from dynid.testing import Synthetic, synthetic_regression
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dynid.base import UsageError
-from dynid.estimate import parameter_spread
-from dynid.estimate.physical import Posterior, Problem, _whitening, posterior, volume_slope
+from dynid.estimate import Posterior, parameter_spread
+from dynid.estimate.physical import Problem, _whitening, posterior, volume_slope
 from dynid.factor import influence
 from dynid.feasible import Chart, least_eigenvalues
 from dynid.identification import Settings, identify

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.estimate import MAP, WLS, Estimate, Uncertainty
-from dynid.estimate.physical import warn_of_descriptions
+from dynid.estimate import MAP, WLS, Estimate, Uncertainty, warn_of_descriptions
 from dynid.estimate.posterior import Prior
 from dynid.feasible import body_columns, least_eigenvalues
 from dynid.robot import load_robot
-from dynid.run.links import mass_findings
+from dynid.run import mass_findings
 from tests.estimate.test_partial_prior import UNKNOWN, arm, masses, regression
 
 DESCRIBED = [(1.1, 0.9, 1.0, 1.2), (UNKNOWN,) * 4, (1.1, 0.9, UNKNOWN, UNKNOWN)]

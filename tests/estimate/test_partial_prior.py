@@ -10,11 +10,19 @@ import pinocchio as pin
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.estimate import WLS, Estimate, FeasibleFit, Regression, Ridge, regression_of
+from dynid.estimate import (
+    WLS,
+    Estimate,
+    FeasibleFit,
+    Regression,
+    Ridge,
+    inertia_known,
+    project_to_physical,
+    regression_of,
+)
 from dynid.estimate.feasible import HELD_OUT_GROWTH, MOVED
-from dynid.estimate.physical import project_to_physical
 from dynid.estimate.posterior import MAP, Prior
-from dynid.estimate.prior import FREE_SHARE, Directions, inertia_known, prior_pull
+from dynid.estimate.prior import FREE_SHARE, Directions, prior_pull
 from dynid.factor import Assembly, Blocking, Category, structural_base
 from dynid.feasible import body_columns, least_eigenvalues
 from dynid.identification import default_estimator

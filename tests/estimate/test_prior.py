@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dynid.base import Float
-from dynid.estimate import parameter_spread
-from dynid.estimate.prior import likely_bodies, typical_length
+from dynid.estimate import parameter_spread, typical_length
+from dynid.estimate.prior import likely_bodies
 from dynid.feasible import body_columns
 from dynid.robot import RobotModel
 from dynid.spatial import to_com

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from dynid.base import Float
-from dynid.estimate import WLS, FeasibleFit, Regression
+from dynid.estimate import NEAR, REACH_DESCRIBED, WLS, FeasibleFit, Regression
 from dynid.estimate import prior as reach
-from dynid.estimate.feasible import NEAR, WORSE
-from dynid.estimate.prior import REACH_DESCRIBED, REACH_GUESSED, centre_limits
+from dynid.estimate.feasible import WORSE
+from dynid.estimate.prior import REACH_GUESSED, centre_limits
 from dynid.factor import Factors
-from dynid.feasible import body_columns, plausible
-from dynid.feasible.cones import slack
+from dynid.feasible import body_columns, plausible, slack
 from tests.estimate.test_partial_prior import PLAIN, arm, regression
 
 UNKNOWN = float("nan")

@@ -11,8 +11,7 @@ import dynid
 from dynid.base import stdtrit
 from dynid.estimate import ServoOE
 from dynid.identification import Settings
-from dynid.terms import DEFAULT_TERMS, Coulomb
-from dynid.terms.term import sharpened
+from dynid.terms import DEFAULT_TERMS, Coulomb, sharpened
 from tests.play_plant import Arm, recorded
 
 pytestmark = pytest.mark.usefixtures("unexamined")

@@ -13,8 +13,21 @@ from dynid.estimate.output_error import closed_loop
 from dynid.robot import RobotModel
 from dynid.rows import MomentumRows
 from dynid.signals import Samples
-from dynid.simulation import Adaptive, GravityPD, Mechanism, Plant, SmoothFriction, TorqueTable, simulate
-from dynid.simulation.loop import Feedback, Output, Stretches, refined, run, sensitivity
+from dynid.simulation import (
+    Adaptive,
+    Feedback,
+    GravityPD,
+    Mechanism,
+    Output,
+    Plant,
+    SmoothFriction,
+    Stretches,
+    TorqueTable,
+    refined,
+    run,
+    sensitivity,
+    simulate,
+)
 from dynid.terms import Coulomb, JointDamping, Offset, Reads, RigidBody, Viscous
 from dynid.testing import exact_samples, measured_regression, true_parameters, two_joints
 

@@ -6,6 +6,7 @@ import base64
 import csv
 import json
 import os
+import re
 import signal
 from importlib.resources import files
 from pathlib import Path
@@ -16,11 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.base import UsageError, options_of
-from dynid.excitation import Criterion, MotionSettings, information_of, plan
+from dynid.excitation import REMOVED_OPTIONS, Criterion, Format, MotionSettings, information_of, plan
 from dynid.excitation.design import solve
-from dynid.excitation.formats.urscript import urscript
 from dynid.excitation.plan import design_terms, information_after
-from dynid.excitation.settings import FILES, REMOVED_OPTIONS, Format, times, write_motion
+from dynid.excitation.settings import FILES, times, write_motion
 from dynid.factor import Assembly, Blocking
 from dynid.robot import load_example
 from dynid.rows import TorqueRows
@@ -64,13 +64,13 @@ def test_libfranka_rows_come_at_one_kilohertz(tmp_path: Path) -> None:
     np.testing.assert_allclose(rows[:, 1:7], MOTION.motion(rows[:, 0])[0], atol=1e-9)
 
 
-def test_urscript_is_for_six_joints() -> None:
-    text = urscript(times(4.0, 100.0), MOTION.motion(times(4.0, 100.0))[0])
-    assert text.startswith("def excitation():\n  movej([")
+def test_urscript_is_for_six_joints(tmp_path: Path) -> None:
+    text = write_motion(tmp_path, NAMES, MOTION, Format.URSCRIPT, 100.0).read_text()
+    assert re.search(r"^def excitation\(\):\n  movej\(\[", text, re.MULTILINE)
     assert text.count("servoj(") == 400
     assert text.endswith("stopj(2.0)\nend\n")
     with pytest.raises(UsageError, match="six joints"):
-        urscript(np.zeros(3), np.zeros((3, 7)))
+        write_motion(tmp_path, "abcdefg", BasisTrajectory(MOTION.basis, np.zeros((5, 7))), Format.URSCRIPT)
 
 
 def test_bad_rates_are_refused(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.base import ResourceError, UsageError
-from dynid.excitation.settings import FILES, Format, times, write_motion
+from dynid.excitation import Format
+from dynid.excitation.settings import FILES, times, write_motion
 from dynid.log import read_log
 from dynid.robot import load_robot
 from dynid.trajectories import BasisTrajectory, FourierBasis, SmoothMoves

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from dynid.base import UsageError
-from dynid.excitation import Bounds, MotionLimits, Task, design_motion, information_of
+from dynid.excitation import Bounds, Format, MotionLimits, Task, design_motion, information_of
 from dynid.excitation.design import drawn_knots, with_free_knots
-from dynid.excitation.formats.movej import movej_chain
 from dynid.excitation.plan import coefficients_of
+from dynid.excitation.settings import write_motion
 from dynid.robot import load_example
 from dynid.terms import RigidBody, Viscous
 from dynid.trajectories import BasisTrajectory, FourierBasis, SmoothMoves, SplineBasis
@@ -79,26 +79,26 @@ def commands(text: str) -> list[tuple[list[float], float]]:
     return [([float(x) for x in pose.split(",")], float(seconds)) for pose, seconds in lines]
 
 
-def test_straight_moves_are_a_movej_each() -> None:
+def test_straight_moves_are_a_movej_each(tmp_path: Path) -> None:
     poses = np.random.default_rng(0).normal(size=(4, 6))
     moves = SmoothMoves(poses, np.array([1.0, 0.0, 2.0]), np.full(3, 0.5), np.array([0.2, 0.0, 1.0]))
-    text = movej_chain(moves)
+    text = write_motion(tmp_path, "abcdef", moves, Format.MOVEJ).read_text()
     found = commands(text)
     np.testing.assert_allclose([pose for pose, _ in found], poses[1:], atol=1e-9)
     np.testing.assert_allclose([seconds for _, seconds in found], [2.0, 1.0, 3.0])
     assert [float(x) for x in re.findall(r"sleep\(([0-9.]+)\)", text)] == [1.0, 0.2, 1.0]
 
 
-def test_other_motions_go_through_way_points() -> None:
+def test_other_motions_go_through_way_points(tmp_path: Path) -> None:
     motion = BasisTrajectory(BASIS, np.random.default_rng(0).normal(0.0, 0.3, (BASIS.size, 6)))
-    text = movej_chain(motion)
+    text = write_motion(tmp_path, "abcdef", motion, Format.MOVEJ).read_text()
     found = commands(text)
     t = np.cumsum([seconds for _, seconds in found])
     assert t[-1] == pytest.approx(8.0, abs=1e-6)
     np.testing.assert_allclose([pose for pose, _ in found], motion.motion(t)[0], atol=1e-6)
     assert text.count(", r=") == len(found) - 1
     with pytest.raises(UsageError, match="six joints"):
-        movej_chain(BasisTrajectory(BASIS, np.zeros((BASIS.size, 7))))
+        write_motion(tmp_path, "abcdefg", BasisTrajectory(BASIS, np.zeros((BASIS.size, 7))), Format.MOVEJ)
 
 
 def test_the_command_goes_on(tmp_path: Path, run: Run) -> None:

@@ -17,13 +17,14 @@ from dynid.excitation import (
     TorqueSpread,
     checks_of,
     design_motion,
+    information_known,
     information_of,
     prior_theta,
     reserve_of,
 )
 from dynid.excitation import gradient as left_out
 from dynid.excitation.gradient import Whole, stretches
-from dynid.excitation.plan import design_terms, information_after, information_known
+from dynid.excitation.plan import design_terms, information_after
 from dynid.excitation.sequences import stage_of
 from dynid.factor import Assembly, Blocking, stack, structural_base
 from dynid.robot import load_example

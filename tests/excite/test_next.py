@@ -10,9 +10,7 @@ import pytest
 
 from dynid.base import Float
 from dynid.estimate import WLS, rows_a_sample
-from dynid.excitation import Bounds, MotionLimits, Task, design_motion
-from dynid.excitation.design import shrinkage
-from dynid.excitation.excite import correlated_joints
+from dynid.excitation import Bounds, MotionLimits, Task, correlated_joints, design_motion, shrinkage
 from dynid.excitation.plan import information_after
 from dynid.identification import Settings, identify
 from dynid.lab import ControllerFile, PlantFile, Rig, SensorFile, Setup, build_plant

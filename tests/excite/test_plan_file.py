@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dynid.base import DynidError
-from dynid.excitation import MotionSettings, read_plan_file
-from dynid.excitation.settings import MotionTable, json_schema, plan_text, settings_of, template_text
+from dynid.excitation import MotionSettings, MotionTable, json_schema, read_plan_file, template_text
+from dynid.excitation.settings import plan_text, settings_of
 from tests.command_line import Run
 
 

@@ -12,8 +12,17 @@ from scipy.signal import lfilter
 
 from dynid.base import Float, UnfitDataError, UsageError
 from dynid.estimate import Residuals, rows_a_sample
-from dynid.excitation import Bounds, Criterion, MotionLimits, Task, design_motion, information_of, prior_theta
-from dynid.excitation.design import loaded, payload_information, prediction_focus, shrinkage
+from dynid.excitation import (
+    Bounds,
+    Criterion,
+    MotionLimits,
+    Task,
+    design_motion,
+    information_of,
+    prior_theta,
+    shrinkage,
+)
+from dynid.excitation.design import loaded, payload_information, prediction_focus
 from dynid.kernel import inverse_dynamics
 from dynid.robot import load_example
 from dynid.signals import Samples

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dynid.base import Float, InputError, UnfitDataError, UsageError
-from dynid.excitation.tracking import track, track_any, union_missing
+from dynid.excitation import track_any, union_missing
+from dynid.excitation.tracking import track
 from dynid.log import write_log
 from dynid.robot import load_example
 from dynid.trajectories import (
@@ -27,7 +28,6 @@ from dynid.trajectories import (
     read_motion,
     to_json,
 )
-from dynid.trajectories.basis import Chain
 from tests.command_line import Run
 
 ROBOT = load_example("arm7")
@@ -98,8 +98,12 @@ def test_motions_together_are_their_parts_in_a_row() -> None:
 def test_parts_that_do_not_meet_are_refused() -> None:
     one = FourierTrajectory.random(ROBOT, 10.0, 3, 0)
     other = FourierTrajectory.random(ROBOT, 10.0, 3, 1)
-    with pytest.raises(UsageError, match="does not start where"):
-        Chain((one, other))
+    with pytest.raises(InputError, match="does not start where"):
+        from_json(
+            json.dumps(
+                {"kind": "chain", "format": 1, "parts": [json.loads(to_json(x)) for x in (one, other)]}
+            )
+        )
     with pytest.raises(UsageError, match="no motion"):
         Together(())
 

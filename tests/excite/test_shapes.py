@@ -24,7 +24,6 @@ from dynid.excitation import (
 )
 from dynid.excitation.collision import convex_parts, enclosing, placements, point_speed, reference_poses
 from dynid.excitation.constraints import verified
-from dynid.excitation.shapes import derived_shapes
 from dynid.robot import RobotModel, Shape, load_example, load_robot
 from dynid.spatial import placement, rotation_rpy
 from dynid.trajectories import FourierTrajectory
@@ -184,9 +183,9 @@ def test_a_robot_without_shapes_gets_capsules_that_are_named(tmp_path: Path) -> 
     assert found.kind == "derived"
     assert set(found.derived) == set(ARM7.body_names)
     sizes = np.linspace(0.02, 0.08, 7)
-    assert sorted({s.size[0] for s in derived_shapes(ARM7, sizes)}) == pytest.approx(list(sizes))
+    assert sorted({s.size[0] for s in robot_shapes(ARM7, sizes).shapes}) == pytest.approx(list(sizes))
     with pytest.raises(InputError, match="2 radii"):
-        derived_shapes(ARM7, np.array([0.1, 0.2]))
+        robot_shapes(ARM7, np.array([0.1, 0.2]))
     bare = tmp_path / "bare.urdf"
     bare.write_text(LINKS.format(shape="").replace("collision>", "other>"))
     assert robot_shapes(load_robot(bare)).kind == "derived"

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.base import Float, InputError, UnfitDataError, UsageError
-from dynid.excitation import Bounds, MotionLimits, TorqueSpread, information_of, prior_theta
-from dynid.excitation.torque_plan import TorquePlan, TorqueTask, design_torque, swing
+from dynid.excitation import Bounds, MotionLimits, TorquePlan, TorqueSpread, information_of, prior_theta
+from dynid.excitation.torque_plan import TorqueTask, design_torque, swing
 from dynid.robot import RobotModel, load_robot
 from dynid.simulation import ForwardModel, Plant, SmoothFriction, simulate
 from dynid.simulation.control import OpenLoop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -10,7 +11,6 @@ import pinocchio as pin
 import pytest
 
 from dynid.exporters import ExportModel, new_sdf
-from dynid.exporters.sdf import parameters_of
 from dynid.robot import RobotModel, load_robot
 from tests.export.models import AGREE, model_of, shipped, states
 from tests.robot_files import ROBOTS
@@ -99,11 +99,12 @@ def test_friction_limits_and_followers_are_there() -> None:
         assert mimic.get("joint") in robot.joint_names
 
 
-def test_what_was_written_is_read_back() -> None:
+def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     model = model_of(load_robot(ROBOTS / "puma560.toml"))
-    inertia, frames = parameters_of(new_sdf(model))
-    np.testing.assert_allclose(inertia, model.inertia, atol=1e-14)
-    np.testing.assert_allclose(frames, model.robot.T_parent_joint, atol=1e-14)
+    (tmp_path / "puma560.sdf").write_bytes(new_sdf(model))
+    robot = load_robot(tmp_path / "puma560.sdf")
+    np.testing.assert_allclose(robot.inertia_prior, model.inertia, atol=1e-14)
+    np.testing.assert_allclose(robot.T_parent_joint, model.robot.T_parent_joint, atol=1e-14)
 
 
 def test_hostile_names_stay_names() -> None:

@@ -43,8 +43,8 @@ from dynid.terms import (
     TorsionSpring,
     Viscous,
     spring_torque,
+    torque_of,
 )
-from dynid.terms.forms import torque_of
 from dynid.testing import random_robot
 from tests.export.models import AGREE, compiled, model_of, states
 from tests.export.test_c_code import call, library

@@ -9,8 +9,18 @@ import numpy as np
 import pytest
 
 from dynid.base import Float, UnfitDataError, UsageError
-from dynid.factor import Assembly, Block, Blocking, Factor, Factors, stack, structural_base, triangle_of
-from dynid.factor.factor import TRACE, merged, without_traces
+from dynid.factor import (
+    Assembly,
+    Block,
+    Blocking,
+    Factor,
+    Factors,
+    merged,
+    stack,
+    structural_base,
+    triangle_of,
+)
+from dynid.factor.factor import TRACE, without_traces
 from dynid.rows import TorqueRows
 from dynid.signals import ParallelFilter, Samples
 from dynid.terms import Offset, RigidBody, SmoothCoulomb, Terms, Viscous

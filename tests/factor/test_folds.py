@@ -12,24 +12,25 @@ from hypothesis import strategies as st
 
 from dynid.estimate import Places
 from dynid.factor import (
+    LEAST_BLOCKS,
     Assembly,
     Block,
     Blocking,
+    Candidate,
     Factor,
     Factors,
     compare,
+    gain,
     judged_equations,
     not_judged,
     structural_base,
     thinned,
 )
 from dynid.factor.blocking import ALL
-from dynid.factor.folds import BLOCKS_A_FOLD, LEAST_BLOCKS, LEAST_FOLDS, LEAST_MOTION, Candidate, folds, gain
+from dynid.factor.folds import BLOCKS_A_FOLD, LEAST_FOLDS, LEAST_MOTION, folds
 from dynid.rows import TorqueRows
-from dynid.signals import ParallelFilter, Repetition, Samples
-from dynid.signals.samples import WithPast
-from dynid.terms import Offset, Presliding, RigidBody, Viscous
-from dynid.terms.forms import torque_of
+from dynid.signals import ParallelFilter, Repetition, Samples, WithPast
+from dynid.terms import Offset, Presliding, RigidBody, Viscous, torque_of
 from dynid.testing import random_robot, smooth_samples
 
 COUNTS = st.lists(st.integers(0, 1000), min_size=0, max_size=80)

@@ -8,8 +8,7 @@ import pytest
 from dynid.factor import Assembly, Blocking, assemble, thinned
 from dynid.robot import load_example
 from dynid.rows import TorqueRows
-from dynid.signals import ParallelFilter, Samples
-from dynid.signals.samples import WithPast
+from dynid.signals import ParallelFilter, Samples, WithPast
 from dynid.terms import Presliding, RigidBody, Terms, TorqueDelay, Viscous
 
 RATE, SECONDS = 100.0, 60.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.feasible import Block, Cone, triangle
-from dynid.feasible.cones import certify, from_triangle, slack, solve_cones, violation
+from dynid.feasible import Block, Cone, slack, triangle
+from dynid.feasible.cones import certify, from_triangle, solve_cones, violation
 
 
 def nearest_semidefinite(target: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[Block]]:

@@ -13,6 +13,7 @@ from dynid.feasible import (
     DensityLimit,
     Distance,
     PhysicalBodies,
+    Setting,
     body_columns,
     density,
     feasible_parameters,
@@ -24,7 +25,6 @@ from dynid.feasible.cones import PRIMAL_TOLERANCE
 from dynid.feasible.distance import divergence
 from dynid.feasible.interior import Entropic, Whitened
 from dynid.feasible.problem import PRIOR_WEIGHT
-from dynid.feasible.region import Setting
 from dynid.spatial import from_com, to_com, transformed
 from dynid.testing import random_inertia
 from tests.feasible.test_interior import case

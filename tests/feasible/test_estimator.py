@@ -9,8 +9,18 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, InputError, SolverError, UsageError
-from dynid.estimate import DIDIM, IRLS, OLS, WLS, Estimator, FeasibleFit, Ridge, Word, base_verdicts
-from dynid.estimate.prior import inertia_known
+from dynid.estimate import (
+    DIDIM,
+    IRLS,
+    OLS,
+    WLS,
+    Estimator,
+    FeasibleFit,
+    Ridge,
+    Word,
+    base_verdicts,
+    inertia_known,
+)
 from dynid.feasible import least_eigenvalues
 from dynid.identification import Experiment, fitting, identify, open_log, settings_to_experiment
 from dynid.log import Selection

@@ -23,6 +23,7 @@ from dynid.feasible import (
     InsideEllipsoid,
     InsideHull,
     PhysicalBodies,
+    Setting,
     TotalMass,
     all_conditions,
     body_columns,
@@ -35,7 +36,7 @@ from dynid.feasible.bodies import compactness
 from dynid.feasible.distance import divergence
 from dynid.feasible.interior import Entropic, Whitened, entropic_optimum
 from dynid.feasible.problem import PRIOR_WEIGHT
-from dynid.feasible.region import Balls, HalfSpaces, Region, Setting
+from dynid.feasible.region import Balls, HalfSpaces, Region
 from dynid.terms import Column, Coulomb, RigidBody, Viscous
 from dynid.testing import random_inertia, random_robot
 

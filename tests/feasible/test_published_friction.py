@@ -9,8 +9,7 @@ import numpy as np
 
 from dynid.robot import load_robot
 from dynid.signals import Samples
-from dynid.terms import Sigmoid
-from dynid.terms.forms import torque_of
+from dynid.terms import Sigmoid, torque_of
 from tests.feasible.panda import ROBOT
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Float, Int
-from dynid.feasible import ColumnBounds, Distance, PhysicalBodies, body_columns, problem
+from dynid.feasible import ColumnBounds, Distance, PhysicalBodies, Setting, body_columns, problem
 from dynid.feasible.distance import (
     divergence,
     geodesic,
@@ -16,7 +16,6 @@ from dynid.feasible.distance import (
 )
 from dynid.feasible.interior import Entropic, Whitened
 from dynid.feasible.problem import PRIOR_WEIGHT, Task
-from dynid.feasible.region import Setting
 from dynid.terms import Column, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_inertia, random_robot
 

@@ -10,8 +10,7 @@ import pytest
 
 from dynid.base import Diagnostics, Float
 from dynid.identification import Experiment, open_log
-from dynid.layouts import experiment_text
-from dynid.layouts.propose import propose
+from dynid.layouts import experiment_text, propose_logs
 from dynid.log import write_log
 from dynid.robot import load_robot
 
@@ -80,7 +79,7 @@ def test_efforts_of_actuators_are_torque_at_the_joints(kind: str, named: bool, t
         }
         log = tmp_path / f"{number}.parquet"
         write_log(log, fields["time"][:, 0], columns)
-        found = propose(robot, log)
+        found = propose_logs(robot, [log])
         assert found["log.effort.columns"].value == f"{kept[0]}_{'{joint}' if named else '{index}'}"
         assert not found.open, [(one.key, one.why) for one in found.open]
         assert_torque(path, log, experiment_text(found, "a test"), fields["qfrc_actuator"], tmp_path)
@@ -107,12 +106,12 @@ def test_a_torque_before_its_gear_is_recognised_whatever_it_is_called(field: str
     columns = {f"q_{joint}": fields["qpos"][:, j] for j, joint in enumerate(JOINTS)}
     columns |= {f"tau_{joint}": fields[field][:, j] for j, joint in enumerate(JOINTS)}
     write_log(tmp_path / "log.parquet", fields["time"][:, 0], columns)
-    found = propose(robot, tmp_path / "log.parquet")
+    found = propose_logs(robot, [tmp_path / "log.parquet"])
     assert found.gains == pytest.approx(dict(zip(JOINTS, (30.0, -12.0, 6.0), strict=True)))
     # What is the joints' torque already stays so, gears or not.
     columns |= {f"tau_{joint}": fields["qfrc_actuator"][:, j] for j, joint in enumerate(JOINTS)}
     write_log(tmp_path / "log.parquet", fields["time"][:, 0], columns)
-    found = propose(robot, tmp_path / "log.parquet")
+    found = propose_logs(robot, [tmp_path / "log.parquet"])
     assert (found["log.effort.unit"].value, found.gains) == ("N m", {})
 
 
@@ -125,6 +124,6 @@ def test_inputs_of_position_controllers_are_commands(tmp_path: Path) -> None:
         f"{name}_{joint}": fields[name][:, j] for name in ("qpos", "ctrl") for j, joint in enumerate(JOINTS)
     }
     write_log(tmp_path / "log.parquet", fields["time"][:, 0], columns)
-    found = propose(load_robot(path), tmp_path / "log.parquet")
+    found = propose_logs(load_robot(path), [tmp_path / "log.parquet"])
     assert set(found.groups) == {"position", "command_position"}
     assert found.groups["command_position"].columns == {joint: f"ctrl_{joint}" for joint in JOINTS}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Float
-from dynid.layouts.propose import propose
+from dynid.layouts import propose_logs
 from tests.layouts.pendulum import pendulum, swing
 from tests.layouts.test_strangers import ARM, csv, numbered
 
@@ -38,7 +38,7 @@ def of_arm(**times: Float) -> dict[str, Float]:
 def test_what_lasts_is_the_clock_where_nothing_else_is(
     columns: dict[str, Float], clock: str, tmp_path: Path
 ) -> None:
-    found = propose(ARM.robot, csv(tmp_path / "log.csv", of_arm(**columns)))
+    found = propose_logs(ARM.robot, [csv(tmp_path / "log.csv", of_arm(**columns))])
     assert not found.open
     assert found["log.time.column"].value == clock
 
@@ -53,7 +53,7 @@ def test_what_lasts_is_the_clock_where_nothing_else_is(
     ],
 )
 def test_rows_are_counted_where_what_lasts_does_not_ascend(column: dict[str, Float], tmp_path: Path) -> None:
-    found = propose(ARM.robot, csv(tmp_path / "log.csv", of_arm(**column)))
+    found = propose_logs(ARM.robot, [csv(tmp_path / "log.csv", of_arm(**column))])
     assert found["log.time.column"].value == "row"
     assert found["log.trajectory"].sure
     assert all(one.key != "log.sort" for one in found.decisions)
@@ -62,7 +62,7 @@ def test_rows_are_counted_where_what_lasts_does_not_ascend(column: dict[str, Flo
 def test_what_lasts_may_begin_anew_with_each_motion(tmp_path: Path) -> None:
     half = len(ARM.t) // 2
     columns = of_arm(duration=np.concatenate([ARM.t[:half], ARM.t[: len(ARM.t) - half]]))
-    found = propose(ARM.robot, csv(tmp_path / "log.csv", columns))
+    found = propose_logs(ARM.robot, [csv(tmp_path / "log.csv", columns)])
     assert found["log.time.column"].value == "duration"
 
 
@@ -70,7 +70,7 @@ def test_what_lasts_may_begin_anew_with_each_motion(tmp_path: Path) -> None:
 def test_a_column_that_is_answered_is_the_clock(others: dict[str, Float], tmp_path: Path) -> None:
     swinging = ARM.t + 0.012 * np.where(np.arange(len(ARM.t)) % 3 == 2, -1.0, 1.0)
     path = csv(tmp_path / "log.csv", of_arm(time=swinging, **others))
-    found = propose(ARM.robot, path, {"log.time.column": "time"})
+    found = propose_logs(ARM.robot, [path], {"log.time.column": "time"})
     assert found["log.time.column"].value == "time"
 
 
@@ -79,5 +79,5 @@ def test_a_torque_that_swings_is_no_clock(tmp_path: Path) -> None:
     t, q, _, tau = swing(robot)
     torque = 141.6 * tau + np.random.default_rng(0).normal(size=len(t))
     columns = {"Elapsed Time (ms)": 1e3 * t, "R_knee_deg": np.rad2deg(q), "R_knee_T_oz-in": torque}
-    found = propose(robot, csv(tmp_path / "log.csv", columns))
+    found = propose_logs(robot, [csv(tmp_path / "log.csv", columns)])
     assert found["log.time.column"].value == "Elapsed Time (ms)"

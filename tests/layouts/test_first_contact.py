@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from dynid import read_log
 from dynid.base import Float
-from dynid.layouts.propose import propose
+from dynid.layouts import propose_logs
 from dynid.log import contents
 from tests.layouts.test_strangers import ARM, TURN, UR, asked, csv, numbered, reads
 
@@ -62,14 +62,14 @@ def test_joints_that_the_log_may_call_otherwise_are_asked_for_with_their_columns
     for kind, values in (("pos", UR.q), ("torque", UR.tau)):
         columns |= {f"{name}_{kind}": values[:, k] for k, name in enumerate(names)}
     path = csv(tmp_path / "log.csv", columns)
-    question = propose(UR.robot, path)["robot.lock.shoulder_lift_joint"].question
+    question = propose_logs(UR.robot, [path])["robot.lock.shoulder_lift_joint"].question
     assert "log.position.columns.shoulder_lift_joint=lift_pos" in question
     answers = {
         f"log.{channel}.columns.shoulder_{name}_joint": f"{name}_{kind}"
         for name in names[:2]
         for channel, kind in (("position", "pos"), ("effort", "torque"))
     }
-    assert not propose(UR.robot, path, answers).open
+    assert not propose_logs(UR.robot, [path], answers).open
 
 
 def test_encoders_at_the_motors_of_doosan_are_its_positions(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_encoders_at_the_motors_of_doosan_are_its_positions(tmp_path: Path) -> N
     columns = {"time_stamp": ARM.t} | numbered("actual_joint_torque_#", ARM.tau, 0)
     for end, values in (("", ARM.q), ("abs_", ARM.q + 0.01)):
         columns |= numbered(f"actual_joint_position_{end}#", values * 180 / np.pi, 0)
-    found = propose(robot, csv(tmp_path / "log.csv", columns))
+    found = propose_logs(robot, [csv(tmp_path / "log.csv", columns)])
     assert not found.open
     assert found["log.position.columns"].value == "actual_joint_position_{index}"
     assert found["log.position.unit"].value == "deg"
@@ -96,7 +96,7 @@ def test_encoders_at_the_motors_of_doosan_are_its_positions(tmp_path: Path) -> N
 def test_a_rollout_holds_one_state_more_than_inputs(clocks: dict[str, Float], tmp_path: Path) -> None:
     path = tmp_path / "rollout.npz"
     np.savez(path, q=ARM.q, dq=ARM.dq, tau=ARM.tau[:-1], **clocks)
-    found = propose(ARM.robot, path)
+    found = propose_logs(ARM.robot, [path])
     assert not found.open
     log = read_log(path, ARM.robot)
     (name,) = log.trajectories
@@ -133,7 +133,7 @@ def test_one_column_lists_the_joints_of_the_numbers(first: int, tmp_path: Path) 
     columns: dict[str, Float | Sequence[str]] = {"Time": ARM.t, "name": [listed] * len(ARM.t)}
     for kind, values in (("position", ARM.q), ("velocity", ARM.dq), ("effort", ARM.tau)):
         columns |= numbered(f"{kind}_#", values[:, order], first)
-    found = propose(ARM.robot, csv(tmp_path / "log.csv", columns, mark=";"))
+    found = propose_logs(ARM.robot, [csv(tmp_path / "log.csv", columns, mark=";")])
     assert not found.open
     assert found.groups["effort"].columns == {
         joint: f"effort_{order.index(k) + first}" for k, joint in enumerate(ARM.robot.joint_names)
@@ -158,7 +158,7 @@ def test_bodies_that_move_freely_beside_the_joints_are_known_by_their_orientatio
         qvel=ends(ARM.dq, twist),
         qfrc_actuator=ends(ARM.tau, 0 * twist),
     )
-    found = propose(ARM.robot, path)
+    found = propose_logs(ARM.robot, [path])
     assert not found.open
     assert found["log.position.which"].value == ("first" if first else "last")
     assert found["log.velocity.which"].value == found["log.position.which"].value
@@ -171,4 +171,4 @@ def test_arrays_of_other_widths_are_compared_with_none(tmp_path: Path) -> None:
     box = np.hstack([0.6 + 0 * ARM.q[:, :3], np.ones_like(ARM.q[:, :1]), 0 * ARM.q[:, :3]])
     path = tmp_path / "rollout.npz"
     np.savez(path, obs=np.hstack([ARM.q, box, ARM.dq, 0 * box[:, :6]]), actions=ARM.wanted)
-    assert "log.position.columns" in {one.key for one in propose(ARM.robot, path).open}
+    assert "log.position.columns" in {one.key for one in propose_logs(ARM.robot, [path]).open}

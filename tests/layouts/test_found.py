@@ -11,7 +11,7 @@ import pytest
 
 import dynid
 from dynid.base import InputError
-from dynid.layouts.propose import propose
+from dynid.layouts import propose_logs
 from dynid.log import write_log
 from dynid.robot import RobotModel
 from dynid.testing import random_robot
@@ -177,7 +177,7 @@ def test_a_word_in_one_column_of_a_group_leaves_no_joint_without_its_signal(
     columns[column][row] = "n.a."
     text = written(columns, tmp_path / "foreign.csv")
     expected = rf"text-cell.*row {row}.*'{re.escape(column)}' = 'n\.a\.'"
-    for call in (lambda: dynid.read_log(text, robot), lambda: propose(robot, text)):
+    for call in (lambda: dynid.read_log(text, robot), lambda: propose_logs(robot, [text])):
         with pytest.raises(InputError, match=expected):
             call()
 
@@ -185,10 +185,10 @@ def test_a_word_in_one_column_of_a_group_leaves_no_joint_without_its_signal(
 def test_a_word_in_a_column_that_is_no_signal_is_no_fault(tmp_path: Path) -> None:
     robot = random_robot(21, 3, 0.0)
     columns = by_joint(robot)
-    plain = propose(robot, written(columns, tmp_path / "plain.csv")).groups
+    plain = propose_logs(robot, [written(columns, tmp_path / "plain.csv")]).groups
     columns |= {f"{joint} error code": ["0"] * len(columns["time [s]"]) for joint in robot.joint_names}
     columns[f"{robot.joint_names[1]} error code"][40] = "E12"
-    found = propose(robot, written(columns, tmp_path / "foreign.csv")).groups
+    found = propose_logs(robot, [written(columns, tmp_path / "foreign.csv")]).groups
     assert {kind: one.columns for kind, one in found.items()} == {k: one.columns for k, one in plain.items()}
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from dynid.base import InputError, UsageError
 from dynid.kernel import inverse_dynamics
-from dynid.layouts import experiment_text, found_tables
-from dynid.layouts.propose import propose
+from dynid.layouts import experiment_text, found_tables, propose_logs
 from tests.layouts.test_limbs import with_two_at_its_wrist
 from tests.layouts.test_strangers import ARM, csv, numbered
 
@@ -34,7 +33,7 @@ def test_positions_of_motors_ask_for_the_ratios_of_gears(tmp_path: Path) -> None
         found_tables(ARM.robot, "arm.urdf", [path], COUNTS, None)
     assert "robot.gear_ratio: how many turns of its motor" in str(info.value)
     assert "log.effort.unit" not in str(info.value)  # nothing shows it before
-    found = propose(ARM.robot, path, COUNTS | {"robot.gear_ratio": GIVEN})
+    found = propose_logs(ARM.robot, [path], COUNTS | {"robot.gear_ratio": GIVEN})
     tables = tomllib.loads(experiment_text(found, "dynid init"))
     assert list(tables["robot"]["gear_ratio"].values()) == RATIOS.tolist()
     assert tables["log"]["position"]["side"] == "motor"
@@ -43,7 +42,7 @@ def test_positions_of_motors_ask_for_the_ratios_of_gears(tmp_path: Path) -> None
 def test_the_motion_at_the_joints_is_looked_at(tmp_path: Path) -> None:
     columns = {"t": ARM.t} | numbered("motor_pos_#", ARM.q * RATIOS) | numbered("tau_#", ARM.tau)
     answers = {"log.position.unit": "rad", "log.position.side": "motor", "robot.gear_ratio": GIVEN}
-    found = propose(ARM.robot, csv(tmp_path / "log.csv", columns), answers)
+    found = propose_logs(ARM.robot, [csv(tmp_path / "log.csv", columns)], answers)
     assert not found.open
     assert found["log.effort.unit"].value == "N m"
 
@@ -51,7 +50,7 @@ def test_the_motion_at_the_joints_is_looked_at(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", ["101,101", "0", "many"])
 def test_answers_that_are_no_ratios_are_refused(wrong: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as info:
-        propose(ARM.robot, of_drives(tmp_path), COUNTS | {"robot.gear_ratio": wrong})
+        propose_logs(ARM.robot, [of_drives(tmp_path)], COUNTS | {"robot.gear_ratio": wrong})
     assert "6 (" in str(info.value)
     assert "joint6) from base to tip" in str(info.value)
 
@@ -67,9 +66,9 @@ def test_joints_of_a_hand_need_no_ratios(tmp_path: Path) -> None:
     columns = {"t": t} | numbered("motor_pos_#", q[:, :4] * ratios) | numbered("tau_#", tau[:, :4])
     answers = {"log.position.unit": "rad", "log.position.side": "motor"}
     path = csv(tmp_path / "log.csv", columns)
-    asked = propose(robot, path, answers)["robot.gear_ratio"].question
+    asked = propose_logs(robot, [path], answers)["robot.gear_ratio"].question
     assert "4 (shoulder_0, shoulder_1, shoulder_2, shoulder_3)" in asked
-    found = propose(robot, path, answers | {"robot.gear_ratio": "50,50,30,-30"})
+    found = propose_logs(robot, [path], answers | {"robot.gear_ratio": "50,50,30,-30"})
     assert not found.open
     written = tomllib.loads(experiment_text(found, "dynid init"))
     assert list(written["robot"]["gear_ratio"].values())[:4] == ratios.tolist()

@@ -7,8 +7,7 @@ from functools import cache
 
 import pytest
 
-from dynid.layouts import Proposal
-from dynid.layouts.propose import propose
+from dynid.layouts import Proposal, propose_logs
 from tests.layouts.plants import Layout, layouts_of_presets, mistakes, traps
 
 PRESETS = layouts_of_presets()
@@ -23,7 +22,7 @@ def proposed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Layout], Pro
 
     @cache
     def found(layout: Layout) -> Proposal:
-        return propose(layout.robot, layout.write(tmp_path_factory.mktemp("layout") / "log.parquet"))
+        return propose_logs(layout.robot, [layout.write(tmp_path_factory.mktemp("layout") / "log.parquet")])
 
     return found
 

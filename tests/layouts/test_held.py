@@ -11,9 +11,8 @@ import pytest
 import dynid
 from dynid.base import Diagnostics, Float, InputError
 from dynid.kernel import inverse_dynamics
-from dynid.layouts import experiment_text
+from dynid.layouts import experiment_text, propose_logs
 from dynid.layouts.joints import _apart
-from dynid.layouts.propose import propose
 from dynid.log import hand_joints
 from dynid.robot import RobotModel, load_robot
 
@@ -92,10 +91,10 @@ def test_gains_are_asked_of_the_joints_that_the_log_has(robot: RobotModel, tmp_p
             f"{joint}.current_mA": 100 * np.sin(q[:, k]),
         }
     log = write_arm(tmp_path, columns)
-    found = propose(robot, log)
+    found = propose_logs(robot, [log])
     assert "2 numbers" in found["robot.drive_gain"].question
     assert "drive_gain = { r1 = ?, r2 = ? }" in experiment_text(found, "call")
-    answered = propose(robot, log, {"robot.drive_gain": "2, 3"})
+    answered = propose_logs(robot, [log], {"robot.drive_gain": "2, 3"})
     assert answered.gains == {"r1": 2.0, "r2": 3.0}
     assert all(" 0," not in why for why in found["log.position.unit"].why)  # spans of joints that are held
 
@@ -105,7 +104,7 @@ def test_columns_numbered_along_one_chain_are_asked_for_with_its_tip(
 ) -> None:
     t, _ = arm_motion()
     log = write_arm(tmp_path, {"t": t} | {f"q_{k}": np.sin((1 + 0.1 * k) * t) for k in (1, 2, 3)})
-    (why,) = [one for one in propose(robot, log)["log.position.columns"].why if "--tip" in one]
+    (why,) = [one for one in propose_logs(robot, [log])["log.position.columns"].why if "--tip" in one]
     assert "3 columns" in why
     assert "5 joints" in why
     assert "--tip b or --tip d" in why
@@ -120,7 +119,7 @@ def test_columns_that_are_known_stand_in_a_file_that_asks_for_the_clock(
 ) -> None:
     t, q = arm_motion()
     columns = {"counter": 0 * t} | {f"{j}/measured_q": q[:, k] for k, j in enumerate(("r1", "r2"))}
-    text = experiment_text(propose(robot, write_arm(tmp_path, columns)), "call")
+    text = experiment_text(propose_logs(robot, [write_arm(tmp_path, columns)]), "call")
     assert '"{joint}/measured_q"' in text.split("not used:")[0]
 
 
@@ -132,19 +131,19 @@ def test_columns_without_a_number_are_none(robot: RobotModel, tmp_path: Path, la
     for k, joint in enumerate(("r1", "r2", "waist")):
         columns |= {f"q_{joint}": q[:, k % 2], f"tau_{joint}": 10.0 * np.sin(q[:, k % 2])}
     columns["tau_r2"] = np.where((t > 3.0) & late, columns["tau_r2"], np.nan)
-    found = propose(robot, write_arm(tmp_path, columns))["log.effort.columns"]
+    found = propose_logs(robot, [write_arm(tmp_path, columns)])["log.effort.columns"]
     assert found.value is not None
     told = [why for why in found.why if "r2 without one" in why]
     assert bool(told) is not late
     assert all("--tip" in why for why in told)
     # Most joints have to have an effort: one of three is of another kind.
     columns["tau_r1"] = np.full(len(t), np.nan)
-    few = propose(robot, write_arm(tmp_path, columns))["log.effort.columns"]
+    few = propose_logs(robot, [write_arm(tmp_path, columns)])["log.effort.columns"]
     assert (few.value is None) is not late
     columns["tau_r1"] = 10.0 * np.sin(q[:, 0])
     # Without its positions a joint is held, and its effort is of no use.
     columns |= {"q_r2": np.full(len(t), np.nan), "tau_r2": 10.0 * np.sin(q[:, 1])}
-    found = propose(robot, write_arm(tmp_path, columns))
+    found = propose_logs(robot, [write_arm(tmp_path, columns)])
     assert found["log.effort.columns"].value is not None
     assert "robot.lock.r2" in {one.key for one in found.decisions}
 
@@ -165,7 +164,7 @@ def test_a_hand_without_effort_is_held_though_it_has_positions(tmp_path: Path) -
     t, q = arm_motion()
     columns = {"t": t} | {f"q_{joint}": q[:, k % 2] for k, joint in enumerate(arm.joint_names)}
     columns |= {f"tau_a{k}": np.sin(k + q[:, 0]) for k in (1, 2, 3)}
-    found = propose(arm, write_arm(tmp_path, columns))
+    found = propose_logs(arm, [write_arm(tmp_path, columns)])
     assert found["log.effort.columns"].value is not None
     assert found["robot.lock.finger_joint"].value == "0"
 
@@ -179,7 +178,7 @@ def test_a_joint_that_moves_a_finger_is_one_of_a_hand_whatever_it_is_called(tmp_
     for body, asked in (("left_outer_knuckle", False), ("flange", True)):
         named = text.replace("finger_joint", "drive_joint").replace('"e"', f'"{body}"')
         (tmp_path / "arm.urdf").write_text(named)
-        found = propose(load_robot(tmp_path / "arm.urdf"), write_arm(tmp_path, columns))
+        found = propose_logs(load_robot(tmp_path / "arm.urdf"), [write_arm(tmp_path, columns)])
         assert (found["robot.lock.drive_joint"].value is None) == asked
 
 
@@ -203,7 +202,7 @@ def test_an_opening_on_another_scale_is_no_position_of_a_hand(
     columns |= {f"{joint}_effort": np.sin(k + q[:, 0]) for k, joint in enumerate(arm.joint_names)}
     if opening is not None:
         columns[names[-1]] = np.round(opening * (0.5 + 0.5 * np.sin(t)))
-    found = propose(arm, write_arm(tmp_path, columns))
+    found = propose_logs(arm, [write_arm(tmp_path, columns)])
     held = "robot.lock.finger_joint" in {one.key for one in found.decisions}
     assert held == (opening is not None)
     assert ("finger_joint" in found.groups["effort"].columns) == (opening is None)
@@ -229,7 +228,7 @@ def test_an_opening_among_numbered_columns_is_held_where_the_torque_says_their_o
     dq[:, 3], tau[:, 3] = np.gradient(q[:, 3], t), 0.5 * np.sign(np.cos(2.0 * t))
     groups = {"qpos": q, "qvel": dq, "effort": tau}
     columns = {"t": t} | {f"{kind}[{k}]": values[:, k] for kind, values in groups.items() for k in range(4)}
-    found = propose(arm, write_arm(tmp_path, columns))
+    found = propose_logs(arm, [write_arm(tmp_path, columns)])
     assert found.open == ()
     assert found.locked == {"finger_joint": 0.0}
     for kind, name in (("position", "qpos"), ("velocity", "qvel"), ("effort", "effort")):
@@ -237,7 +236,7 @@ def test_an_opening_among_numbered_columns_is_held_where_the_torque_says_their_o
     # Nothing moves it where it is within its limits.
     columns["qpos[3]"] = 0.04 * columns["qpos[3]"]
     columns["qvel[3]"] = 0.04 * columns["qvel[3]"]
-    assert propose(arm, write_arm(tmp_path, columns)).locked == {}
+    assert propose_logs(arm, [write_arm(tmp_path, columns)]).locked == {}
 
 
 def test_of_two_arms_in_one_log_one_is_asked_for_and_the_hand_is_held(tmp_path: Path) -> None:
@@ -247,7 +246,7 @@ def test_of_two_arms_in_one_log_one_is_asked_for_and_the_hand_is_held(tmp_path: 
     for side in ("left", "right"):
         columns |= {f"{side}_q{k}": q[:, k % 2] for k in (1, 2, 3)}
         columns |= {f"{side}_tau{k}": np.sin(k + q[:, 0]) for k in (1, 2, 3)}
-    found = propose(arm, write_arm(tmp_path, columns))
+    found = propose_logs(arm, [write_arm(tmp_path, columns)])
     asked = found["log.position.columns"]
     assert [one.value for one in asked.options] == ["left_q{number}", "right_q{number}"]
     assert asked.refusal is None
@@ -255,4 +254,4 @@ def test_of_two_arms_in_one_log_one_is_asked_for_and_the_hand_is_held(tmp_path: 
         f"log.{kind}.columns": f"left_{name}{{number}}"
         for kind, name in (("position", "q"), ("effort", "tau"))
     }
-    assert propose(arm, write_arm(tmp_path, columns), answers).locked == {"finger_joint": 0.0}
+    assert propose_logs(arm, [write_arm(tmp_path, columns)], answers).locked == {"finger_joint": 0.0}

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.layouts import propose_logs
 from dynid.layouts.names import joint_labels
-from dynid.layouts.propose import propose
 from dynid.log import open_table, split_stamps, write_log
 from dynid.log.readers.dialect import joint_state_names
 from tests.layouts.plants import UR_JOINTS, Layout, mistakes, run
@@ -45,7 +45,7 @@ def test_text_in_the_log_says_which_number_is_which_joint(
     order: tuple[int, ...], more: tuple[str, ...], tmp_path: Path
 ) -> None:
     layout = _messages(order, more)
-    found = propose(layout.robot, layout.write(tmp_path / "log.parquet"))
+    found = propose_logs(layout.robot, [layout.write(tmp_path / "log.parquet")])
     assert mistakes(layout, found) == []
     assert [one.key for one in found.open] == []
     for channel in ("position", "effort"):
@@ -58,7 +58,7 @@ def test_joints_that_the_messages_lack_are_asked_for_by_name(tmp_path: Path) -> 
     kept = {k: v for k, v in whole.columns.items() if not k.endswith(str(lost))}
     last = {f"{kind}5": f"{kind}{lost}" for kind in ("name", "position", "effort")}
     columns = {last.get(k, k): v for k, v in kept.items()}
-    found = propose(UR.robot, replace(whole, columns=columns).write(tmp_path / "log.parquet"))
+    found = propose_logs(UR.robot, [replace(whole, columns=columns).write(tmp_path / "log.parquet")])
     assert [one.key for one in found.open] == ["robot.lock.wrist_2_joint"]
     assert found.groups["position"].columns["wrist_3_joint"] == f"position{ORDER.index(5) % 5}"
 
@@ -82,7 +82,7 @@ def test_joint_states_echoed_without_a_header_line(arrays: int, tmp_path: Path) 
         for k, t in enumerate(UR.t):
             stamp = [EPOCH + int(t), round(1e9 * (t % 1.0)), ""]
             rows.writerow([*stamp, *names, *(f"{values[k, j]:.9g}" for values in fields for j in ORDER)])
-    found = propose(UR.robot, path)
+    found = propose_logs(UR.robot, [path])
     assert found["log.time.column"].value == "header.stamp.sec + header.stamp.nanosec"
     where = {joint: f"[{ORDER.index(j)}]" for j, joint in enumerate(UR_JOINTS)}
     assert found.groups["position"].columns == {j: f"position{at}" for j, at in where.items()}
@@ -141,7 +141,7 @@ def test_seconds_and_nanoseconds_belong_together(seconds: str, nanoseconds: str)
 def test_the_rest_of_a_second_is_no_clock(name: str, second: int, tmp_path: Path) -> None:
     rest = np.round((UR.t + 0.3) % 1.0 * second) % second
     q = {f"q_{joint}": UR.q[:, j] for j, joint in enumerate(UR_JOINTS)}
-    found = propose(UR.robot, write_log(tmp_path / "log.parquet", UR.t, {name: rest, **q}))
+    found = propose_logs(UR.robot, [write_log(tmp_path / "log.parquet", UR.t, {name: rest, **q})])
     assert found["log.time.column"].value == "t"
     columns = {name: rest, **q}
     np.savetxt(
@@ -151,7 +151,7 @@ def test_the_rest_of_a_second_is_no_clock(name: str, second: int, tmp_path: Path
         header=",".join(columns),
         comments="",
     )
-    found = propose(UR.robot, tmp_path / "a.csv")
+    found = propose_logs(UR.robot, [tmp_path / "a.csv"])
     assert found["log.time.column"].value == "row"
     assert "log.time.unit" in {one.key for one in found.open}
 

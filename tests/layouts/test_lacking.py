@@ -8,8 +8,7 @@ import pytest
 
 import dynid
 from dynid.base import Float, InputError
-from dynid.layouts import found_tables
-from dynid.layouts.propose import propose
+from dynid.layouts import found_tables, propose_logs
 from dynid.log import write_log
 from tests.layouts.plants import UR_JOINTS, run
 
@@ -30,7 +29,7 @@ def test_a_log_of_torques_alone_lacks_positions(tmp_path: Path) -> None:
     assert "--answer" not in str(stop.value)
     # Another column a joint may be the position.
     path = log(tmp_path, raw_torque=UR.tau, other=UR.q)
-    assert propose(UR.robot, path)["log.position.columns"].refusal is None
+    assert propose_logs(UR.robot, [path])["log.position.columns"].refusal is None
 
 
 def test_a_log_of_positions_alone_lacks_efforts(tmp_path: Path) -> None:
@@ -56,12 +55,12 @@ def test_commands_that_do_not_stand_in_are_named(tmp_path: Path) -> None:
 
 def test_commanded_positions_stand_in_for_efforts_as_before(tmp_path: Path) -> None:
     path = log(tmp_path, position=UR.q, target_position=UR.wanted)
-    assert propose(UR.robot, path)["log.effort.columns"].refusal is None
+    assert propose_logs(UR.robot, [path])["log.effort.columns"].refusal is None
 
 
 def test_fewer_columns_than_joints_are_counted(tmp_path: Path) -> None:
     path = write_log(tmp_path / "log.csv", UR.t, {"x_0": UR.q[:, 0], "x_1": UR.q[:, 1]})
-    question = propose(UR.robot, path)["log.position.columns"].question
+    question = propose_logs(UR.robot, [path])["log.position.columns"].question
     assert "2 columns of numbers (x_0, x_1) for 6 joints" in question
 
 
@@ -69,6 +68,6 @@ def test_newtons_are_no_effort_of_joints_that_turn(tmp_path: Path) -> None:
     columns = {f"position_rad[{joint}]": UR.q[:, j] for j, joint in enumerate(UR_JOINTS)}
     columns |= {f"force_N[{joint}]": 3 * UR.tau[:, j] for j, joint in enumerate(UR_JOINTS)}
     columns |= {f"torque_Nm[{joint}]": UR.tau[:, j] for j, joint in enumerate(UR_JOINTS)}
-    found = propose(UR.robot, write_log(tmp_path / "log.csv", UR.t, columns))
+    found = propose_logs(UR.robot, [write_log(tmp_path / "log.csv", UR.t, columns)])
     assert found.open == ()
     assert found["log.effort.columns"].value == "torque_Nm[{joint}]"

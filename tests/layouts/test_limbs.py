@@ -9,7 +9,7 @@ import pytest
 
 from dynid.base import Diagnostics, Float
 from dynid.kernel import inverse_dynamics
-from dynid.layouts.propose import propose
+from dynid.layouts import propose_logs
 from dynid.robot import RobotModel, load_robot
 from tests.layouts.test_strangers import csv
 
@@ -70,7 +70,7 @@ def test_the_torque_says_in_which_order_legs_are_numbered(
 ) -> None:
     robot = walker(tmp_path, lean=0.04)
     assert robot.joint_names == NAMES
-    found = propose(robot, logged(robot, tmp_path, order))
+    found = propose_logs(robot, [logged(robot, tmp_path, order)])
     assert not found.open
     assert found["log.order"].value == called
     assert found.groups["position"].columns == {name: f"motor[{order.index(name)}].q" for name in NAMES}
@@ -78,11 +78,11 @@ def test_the_torque_says_in_which_order_legs_are_numbered(
 
 def test_mirrors_of_one_another_are_asked_for(tmp_path: Path) -> None:
     robot = walker(tmp_path, lean=0.0)
-    asked = propose(robot, logged(robot, tmp_path, RIGHT_FIRST))["log.order"]
+    asked = propose_logs(robot, [logged(robot, tmp_path, RIGHT_FIRST)])["log.order"]
     assert asked.question
     assert "limbs-exchanged-in-pairs" in {one.value for one in asked.options}
-    assert not propose(
-        robot, logged(robot, tmp_path, RIGHT_FIRST), {"log.order": "limbs-exchanged-in-pairs"}
+    assert not propose_logs(
+        robot, [logged(robot, tmp_path, RIGHT_FIRST)], {"log.order": "limbs-exchanged-in-pairs"}
     ).open
 
 
@@ -110,7 +110,7 @@ def with_two_at_its_wrist(folder: Path, names: tuple[str, str], count: int) -> R
 )
 def test_fingers_and_tools_are_no_limbs(names: tuple[str, str], count: int, tmp_path: Path) -> None:
     robot = with_two_at_its_wrist(tmp_path, names, count)
-    asked = propose(robot, logged(robot, tmp_path, robot.joint_names))["log.order"]
+    asked = propose_logs(robot, [logged(robot, tmp_path, robot.joint_names)])["log.order"]
     assert "limbs-exchanged-in-pairs" not in {one.value for one in asked.options}
     assert count > 1 or (asked.value == "base-to-tip" and asked.sure)
 
@@ -128,4 +128,6 @@ def test_limbs_of_other_masses_or_kinds_are_no_pair(tmp_path: Path) -> None:
     (tmp_path / "walker.urdf").write_text(text)
     robot = load_robot(tmp_path / "walker.urdf", diagnostics=Diagnostics())
     path = logged(robot, tmp_path, robot.joint_names)
-    assert "limbs-exchanged-in-pairs" not in {one.value for one in propose(robot, path)["log.order"].options}
+    assert "limbs-exchanged-in-pairs" not in {
+        one.value for one in propose_logs(robot, [path])["log.order"].options
+    }

@@ -9,11 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base import NOWHERE, InputError, UsageError
-from dynid.base.units import factor
-from dynid.layouts import experiment_text
+from dynid.base import NOWHERE, InputError, UsageError, factor
+from dynid.layouts import experiment_text, propose_logs
 from dynid.layouts.nameless import _is_clock
-from dynid.layouts.propose import propose
 from dynid.log import read_log
 from dynid.robot import RobotModel
 from tests.layouts.plants import RATE, UR_JOINTS, run
@@ -54,7 +52,7 @@ def written(tmp_path: Path, *parts: str, head: str = "", name: str = "log.txt") 
 def test_columns_without_names_are_known_by_what_derives_from_what(
     parts: tuple[str, ...], time: str, tmp_path: Path
 ) -> None:
-    found = propose(UR.robot, written(tmp_path, *parts))
+    found = propose_logs(UR.robot, [written(tmp_path, *parts)])
     assert [one.key for one in found.open] == []
     assert found["log.time.unit"].value == time
     assert found["log.position.unit"].value == ("deg" if "deg" in parts else "rad")
@@ -68,7 +66,7 @@ def test_columns_without_names_are_known_by_what_derives_from_what(
 
 
 def test_what_the_numbers_do_not_say_is_asked_with_the_groups(tmp_path: Path) -> None:
-    found = propose(UR.robot, written(tmp_path, "t", "q"))
+    found = propose_logs(UR.robot, [written(tmp_path, "t", "q")])
     assert [one.key for one in found.open] == ["log.position.columns", "log.effort.columns"]
     assert [one.value for one in found["log.position.columns"].options] == ["column[1:7]"]
 
@@ -77,7 +75,7 @@ def test_what_the_numbers_do_not_say_is_asked_with_the_groups(tmp_path: Path) ->
     ("parts", "asked"), [(("t", "q", "tau", "command"), "effort"), (("t", "wanted", "q", "tau"), "position")]
 )
 def test_which_of_two_alike_was_measured_is_asked(parts: tuple[str, ...], asked: str, tmp_path: Path) -> None:
-    found = propose(UR.robot, written(tmp_path, *parts))
+    found = propose_logs(UR.robot, [written(tmp_path, *parts)])
     assert f"log.{asked}.columns" in [one.key for one in found.open]
     assert len([one for one in found[f"log.{asked}.columns"].options if one.value.startswith("column[")]) == 2
 
@@ -98,7 +96,7 @@ def test_rows_are_the_clock_of_a_log_without_one(
     parts: tuple[str, ...], head: str, column: str, tmp_path: Path
 ) -> None:
     path = written(tmp_path, *parts, head=head)
-    found = propose(UR.robot, path)
+    found = propose_logs(UR.robot, [path])
     assert (found["log.time.column"].value, found["log.time.unit"].value) == (column, "1/100 s")
     assert found["log.time.unit"].likely
     assert found.open == ()
@@ -116,10 +114,10 @@ def test_rows_are_the_clock_of_a_log_without_one(
 @pytest.mark.parametrize("answer", ["100", "100 Hz", "1/100 s"])
 def test_the_rate_of_rows_is_asked_where_nothing_says_it(answer: str, tmp_path: Path) -> None:
     path = written(tmp_path, "q", "tau", head=NAMED)
-    found = propose(UR.robot, path)
+    found = propose_logs(UR.robot, [path])
     assert "log.time.unit" in [one.key for one in found.open]
     assert "log.time.column" not in [one.key for one in found.open]
-    answered = propose(UR.robot, path, {"log.time.unit": answer})
+    answered = propose_logs(UR.robot, [path], {"log.time.unit": answer})
     assert answered["log.time.unit"].value == "1/100 s"
     assert answered.open == ()
 
@@ -127,7 +125,7 @@ def test_the_rate_of_rows_is_asked_where_nothing_says_it(answer: str, tmp_path: 
 @pytest.mark.parametrize("constant", [{"dt": 0.01}, {"Ts": 0.01}, {"fs": 100}, {"sampling_rate": 100.0}])
 def test_a_period_beside_the_arrays_is_that_of_their_rows(constant: dict[str, float], tmp_path: Path) -> None:
     np.savez(tmp_path / "log.npz", q=UR.q, tau=UR.tau, **constant)  # type: ignore[arg-type]
-    found = propose(UR.robot, tmp_path / "log.npz")
+    found = propose_logs(UR.robot, [tmp_path / "log.npz"])
     assert (found["log.time.column"].value, found["log.time.unit"].value) == ("row", "1/100 s")
     assert found.open == ()
 
@@ -158,11 +156,11 @@ def counted(tmp_path: Path) -> Path:
 
 def test_counts_are_shares_of_other_units(tmp_path: Path) -> None:
     path = counted(tmp_path)
-    found = propose(plain_arm(), path)
+    found = propose_logs(plain_arm(), [path])
     assert {"log.position.unit", "log.effort.unit"} <= {one.key for one in found.open}
     assert "1/4096 turn" in " ".join(found["log.position.unit"].why)
     answers = {"log.position.unit": "1/4096 turn", "log.effort.unit": "2.69 mA", "log.order": "base-to-tip"}
-    found = propose(plain_arm(), path, answers)
+    found = propose_logs(plain_arm(), [path], answers)
     assert [one.key for one in found.open] == ["robot.drive_gain"]
     assert "one A?" in found["robot.drive_gain"].question
     log = read_log(
@@ -197,18 +195,18 @@ def test_counts_of_motors_are_read_through_the_gears_of_the_description(tmp_path
     counts = np.round(UR.q * RATIOS / COUNT)
     table = np.column_stack([UR.t, counts, UR.tau])
     np.savetxt(tmp_path / "log.csv", table, delimiter=",", header="time," + NAMED, comments="")
-    asked = propose(geared, tmp_path / "log.csv")["log.position.unit"]
+    asked = propose_logs(geared, [tmp_path / "log.csv"])["log.position.unit"]
     assert "log.position.side=motor" in asked.question
     answers = {"log.position.unit": "1/4096 turn", "log.position.side": "motor", "log.effort.side": "link"}
-    found = propose(geared, tmp_path / "log.csv", answers)
+    found = propose_logs(geared, [tmp_path / "log.csv"], answers)
     assert found.open == ()
     mapping = tomllib.loads(experiment_text(found, "dynid init"))["log"]
     log = read_log(tmp_path / "log.csv", geared, mapping)
     np.testing.assert_allclose(log.read(log.trajectories[0]).q, UR.q, rtol=0, atol=COUNT / 50)
     with pytest.raises(UsageError, match="unknown-answer"):
-        propose(geared, tmp_path / "log.csv", answers | {"log.position.side": "shaft"})
+        propose_logs(geared, [tmp_path / "log.csv"], answers | {"log.position.side": "shaft"})
     with pytest.raises(UsageError, match="no question"):
-        propose(geared, tmp_path / "log.csv", answers | {"log.velocity.side": "motor"})
+        propose_logs(geared, [tmp_path / "log.csv"], answers | {"log.velocity.side": "motor"})
 
 
 def test_gains_are_asked_for_and_guessed_in_amperes(tmp_path: Path) -> None:
@@ -216,7 +214,9 @@ def test_gains_are_asked_for_and_guessed_in_amperes(tmp_path: Path) -> None:
         names = [f"{kind}{k}" for kind in ("q", "i") for k in range(1, 7)]
         table = np.column_stack([UR.t, UR.q, UR.tau / 12 / size])
         np.savetxt(tmp_path / "log.csv", table, delimiter=",", header=",".join(["time", *names]), comments="")
-        found = propose(plain_arm(), tmp_path / "log.csv", {"log.effort.unit": unit})["robot.drive_gain"]
+        found = propose_logs(plain_arm(), [tmp_path / "log.csv"], {"log.effort.unit": unit})[
+            "robot.drive_gain"
+        ]
         assert "one A?" in found.question
         guess = [float(one) for one in found.why[-1].rpartition(" be ")[2].split(", ")]
         assert np.allclose(guess[:3], 12, rtol=0.25)
@@ -233,7 +233,7 @@ def test_angles_that_begin_anew_after_a_turn(turn: str, tmp_path: Path) -> None:
     q = np.mod((np.rad2deg(UR.q) if turn == "deg" else UR.q), whole)
     table = np.column_stack([UR.t, q, UR.tau])
     np.savetxt(tmp_path / "log.csv", table, delimiter=",", header="time," + NAMED, comments="")
-    found = propose(UR.robot, tmp_path / "log.csv")
+    found = propose_logs(UR.robot, [tmp_path / "log.csv"])
     assert found.open == ()
     assert found["log.position.unit"].value == turn
 
@@ -244,7 +244,7 @@ def test_stretches_of_time_that_begins_anew_are_motions(tmp_path: Path) -> None:
     table = np.column_stack([t, UR.q, UR.tau])
     path = tmp_path / "log.csv"
     np.savetxt(path, table, delimiter=",", header="time," + NAMED, comments="")
-    found = propose(UR.robot, path)
+    found = propose_logs(UR.robot, [path])
     assert found.open == ()
     assert (found["log.trajectory"].value, found["log.trajectory"].likely) == ("motion", True)
     assert 'trajectory = "motion"' in experiment_text(found, "dynid init")
@@ -262,7 +262,7 @@ def test_stretches_of_time_that_begins_anew_are_motions(tmp_path: Path) -> None:
     # A clock that is set back in the middle of the motion is no new beginning.
     table[:, 0] = np.concatenate([UR.t[:half], UR.t[half:] - 1.0])
     np.savetxt(path, table, delimiter=",", header="time," + NAMED, comments="")
-    assert [one.key for one in propose(UR.robot, path).open] == ["log.trajectory"]
+    assert [one.key for one in propose_logs(UR.robot, [path]).open] == ["log.trajectory"]
 
 
 def test_extra_columns_are_asked_for_once(tmp_path: Path) -> None:
@@ -270,8 +270,8 @@ def test_extra_columns_are_asked_for_once(tmp_path: Path) -> None:
     names = ",".join(f"{kind}{k}" for kind in ("q", "tau") for k in range(1, 9))
     table = np.column_stack([UR.t, UR.q, fingers, UR.tau, fingers])
     np.savetxt(tmp_path / "log.csv", table, delimiter=",", header=f"time,{names}", comments="")
-    assert [one.key for one in propose(UR.robot, tmp_path / "log.csv").open] == ["log.position.which"]
-    answered = propose(UR.robot, tmp_path / "log.csv", {"log.position.which": "first"})
+    assert [one.key for one in propose_logs(UR.robot, [tmp_path / "log.csv"]).open] == ["log.position.which"]
+    answered = propose_logs(UR.robot, [tmp_path / "log.csv"], {"log.position.which": "first"})
     assert answered.open == ()
     assert tuple(answered.groups["effort"].columns.values()) == tuple(f"tau{k}" for k in range(1, 7))
 
@@ -293,7 +293,7 @@ def test_a_table_without_names_of_two_recordings(tmp_path: Path) -> None:
     ]
     text = "\n\n".join("\n".join(" ".join(f"{x:.9f}" for x in row) for row in part) for part in rows)
     (tmp_path / "log.dat").write_text(text + "\n")
-    found = propose(UR.robot, tmp_path / "log.dat")
+    found = propose_logs(UR.robot, [tmp_path / "log.dat"])
     assert not found.open
     assert found["log.effort.columns"].value == "column[13:19]"
 
@@ -307,7 +307,7 @@ def test_a_table_without_names_has_no_columns_of_a_hand(tmp_path: Path) -> None:
     ddq = np.gradient(dq, t, axis=0)
     tau = np.cos(np.cumsum(q, axis=1)) * [9.0, 5.0, 2.0] + ddq
     np.savetxt(tmp_path / "log.csv", np.hstack([t[:, None], q, dq, ddq, tau]), delimiter=",")
-    found = propose(robot, tmp_path / "log.csv")
+    found = propose_logs(robot, [tmp_path / "log.csv"])
     assert [one.key for one in found.open] == ["log.effort.unit"]
     assert found.locked == {"finger_joint": 0.0}
     assert tuple(found.groups["effort"].columns.values()) == tuple(f"column[{k}]" for k in (10, 11, 12))

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.layouts import propose_logs
 from dynid.layouts.proposal import excerpt, is_quaternion
-from dynid.layouts.propose import propose
 from tests.layouts.test_strangers import ARM, asked, csv, numbered, reads
 
 WANDER = np.cumsum(np.random.default_rng(1).normal(0, 0.02, (len(ARM.t), 4)), axis=0) + np.eye(4)[0]
@@ -41,7 +41,7 @@ def test_an_orientation_alone_is_no_arm_of_four_joints(tmp_path: Path) -> None:
     columns |= numbered("delta_q_reset[#]", np.zeros((len(ARM.t), 3)), 0)  # of a flight log
     question = asked(csv(tmp_path / "log.csv", columns))["log.position.columns"]
     assert "'q[0]' to 'q[3]' are none, but a unit quaternion" in question
-    found = propose(ARM.robot, tmp_path / "log.csv")
+    found = propose_logs(ARM.robot, [tmp_path / "log.csv"])
     assert not any(one.refusal for one in found.open)
     assert "position" not in found.groups
 

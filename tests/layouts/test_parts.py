@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from importlib.resources import files as files_of
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dynid import read_log
-from dynid.base import Float, InputError, UsageError
-from dynid.cli.init import _require_one
+from dynid.base import Float, InputError
 from dynid.layouts import experiment_text, propose_logs
 from dynid.layouts.names import families
 from dynid.log import Series, may_be_parts, recordings
+from tests.command_line import Run
 from tests.layouts.test_strangers import ARM, DEG, TURN, csv
 
 JOINTS = ARM.robot.joint_names
@@ -127,15 +128,16 @@ def test_a_folder_of_files_of_signals_whose_clocks_differ(tmp_path: Path) -> Non
     assert_allclose(log.read(log.trajectories[0]).tau, ARM.tau[2 * LATE :], atol=1e-9)
 
 
-def test_recordings_of_one_robot_stay_apart(tmp_path: Path) -> None:
+def test_recordings_of_one_robot_stay_apart(tmp_path: Path, run: Run) -> None:
     files = []
     for k, rows in enumerate((slice(0, 900), slice(900, 2000))):
         columns = {f"q{j}": one[rows] for j, one in enumerate(ARM.q.T)}
         columns |= {f"tau{j}": one[rows] for j, one in enumerate(ARM.tau.T)}
         files.append(csv(tmp_path / f"joint{k}.csv", {"time": ARM.t[rows], **columns}))
     assert len(read_log(files, ARM.robot).trajectories) == 2
-    with pytest.raises(UsageError, match="several-logs"):
-        _require_one(files, propose_logs(ARM.robot, files))
+    refused = run("init", files_of("dynid.data") / "ur5e.toml", *files, "--out", tmp_path / "experiment.toml")
+    assert refused.code == 2
+    assert "2 logs" in refused.err
 
 
 def test_a_joint_without_letters_in_its_name_has_no_columns_by_name() -> None:

@@ -10,8 +10,7 @@ import pytest
 from dynid import read_log
 from dynid.base import Diagnostics
 from dynid.kernel import inverse_dynamics
-from dynid.layouts import answer_option
-from dynid.layouts.propose import propose
+from dynid.layouts import answer_option, propose_logs
 from dynid.robot import RobotModel, load_robot
 from tests.layouts.test_strangers import csv
 
@@ -50,7 +49,7 @@ def cart(folder: Path) -> tuple[RobotModel, Path]:
 def test_the_motion_of_a_joint_without_a_motor_is_used(effort: dict[str, str], tmp_path: Path) -> None:
     robot, path = cart(tmp_path)
     answers = {"log.position.columns": "x,theta"} | effort
-    found = propose(robot, path, answers)
+    found = propose_logs(robot, [path], answers)
     assert not found.open
     assert found.groups["effort"].columns == {"slider_to_cart": "force"}
     log = read_log(path, robot, answers=answers)
@@ -60,7 +59,7 @@ def test_the_motion_of_a_joint_without_a_motor_is_used(effort: dict[str, str], t
 
 def test_questions_show_columns_of_their_kind(tmp_path: Path) -> None:
     robot, path = cart(tmp_path)
-    asked = {one.key: answer_option(one) for one in propose(robot, path).open}
+    asked = {one.key: answer_option(one) for one in propose_logs(robot, [path]).open}
     assert "slider_to_cart=theta'" in asked["log.position.columns"]
     assert (
         "slider_to_cart=force', and so for cart_to_pole (none for one without a motor)"

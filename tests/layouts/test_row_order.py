@@ -9,10 +9,8 @@ import pytest
 
 import dynid
 from dynid.base import Diagnostics, Int, UnfitDataError, UsageError
-from dynid.layouts import Proposal, experiment_text
-from dynid.layouts.propose import propose
-from dynid.log import Log, check_log
-from dynid.log.clocks import MOTION
+from dynid.layouts import Proposal, experiment_text, propose_logs
+from dynid.log import MOTION, Log, check_log
 from tests.layouts.plants import UR_JOINTS, run
 
 UR = run("ur10e", UR_JOINTS)
@@ -23,14 +21,14 @@ HEAD = ",".join(["time", *(f"{kind}{k}" for kind in ("q", "tau") for k in range(
 def proposed(folder: Path, order: Int, t: np.ndarray = UR.t) -> Proposal:
     table = np.column_stack([t, UR.q, UR.tau])[order]
     np.savetxt(folder / "log.csv", table, delimiter=",", header=HEAD, comments="")
-    return propose(UR.robot, folder / "log.csv")
+    return propose_logs(UR.robot, [folder / "log.csv"])
 
 
 def clocked(folder: Path, columns: dict[str, np.ndarray], answers: dict[str, str] | None = None) -> Proposal:
     names = [f"{kind}_{joint}" for kind in ("q", "tau") for joint in UR_JOINTS]
     table = np.column_stack([*columns.values(), UR.q, UR.tau])
     np.savetxt(folder / "log.csv", table, delimiter=",", header=",".join([*columns, *names]), comments="")
-    return propose(UR.robot, folder / "log.csv", answers)
+    return propose_logs(UR.robot, [folder / "log.csv"], answers)
 
 
 def swapped() -> Int:
@@ -138,7 +136,7 @@ def test_efforts_in_rows_of_their_own_take_the_time_of_these(tmp_path: Path) -> 
     table[1::2, 0] = UR.t + 0.4 * (UR.t[1] - UR.t[0])
     lines = [",".join("" if np.isnan(x) else repr(x) for x in row) for row in table.tolist()]
     (tmp_path / "topics.csv").write_text("\n".join([",".join(names), *lines, ""]))
-    found = propose(UR.robot, tmp_path / "topics.csv")
+    found = propose_logs(UR.robot, [tmp_path / "topics.csv"])
     assert {one.key: one.value for one in found.decisions} == {one.key: one.value for one in whole.decisions}
     text = experiment_text(found, "dynid init")
     (effort,) = [line for line in text.splitlines() if line.startswith("effort = ")]

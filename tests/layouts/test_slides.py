@@ -10,10 +10,8 @@ import pinocchio as pin
 import pytest
 
 from dynid.base import Float
-from dynid.layouts import answer_option, experiment_text
+from dynid.layouts import answer_option, experiment_text, propose_logs, summary_lines
 from dynid.layouts.names import columns_of_slide, families
-from dynid.layouts.propose import propose
-from dynid.layouts.write import columns_in_words
 from dynid.log import read_log
 from dynid.robot import load_robot
 
@@ -59,7 +57,7 @@ def test_a_slide_is_read_in_its_own_units(length: tuple[str, str, float], tmp_pa
     table = np.column_stack([t, q * factor, dq * factor, tau])
     np.savetxt(log_file, table, delimiter=",", header=",".join(names), comments="", fmt="%.9g")
     robot = load_robot(robot_file)
-    found = propose(robot, log_file)
+    found = propose_logs(robot, [log_file])
     assert not found.open
     assert not found.unused
     log = read_log(log_file, robot, tomllib.loads(experiment_text(found, "dynid init"))["log"])
@@ -82,11 +80,11 @@ def test_a_slide_whose_current_stands_among_the_others_is_no_joint_that_is_held(
     table = np.column_stack([t, q * np.where(SLIDES, 1e3, np.rad2deg(1.0)), tau / gains])
     np.savetxt(log_file, table, delimiter=",", header=",".join(names), comments="", fmt="%.9g")
     robot = load_robot(robot_file)
-    few = propose(robot, log_file, {"robot.drive_gain": "14, 9, 0.8"})
+    few = propose_logs(robot, [log_file], {"robot.drive_gain": "14, 9, 0.8"})
     assert [one.key for one in few.open] == ["robot.drive_gain"]
     assert "4 numbers" in few.open[0].question
     assert "not '14, 9, 0.8'" in few.open[0].question
-    found = propose(robot, log_file, {"robot.drive_gain": "14, 9, 60, 0.8"})
+    found = propose_logs(robot, [log_file], {"robot.drive_gain": "14, 9, 60, 0.8"})
     assert not found.open
     assert not found.unused
     assert not found.locked
@@ -167,7 +165,7 @@ def test_where_all_joints_slide_units_are_those_of_length_and_force(
     table = np.column_stack([t, *(one * factor for one, factor in zip(signals, factors, strict=True))])
     np.savetxt(log_file, table, delimiter=",", header=",".join(heads), comments="", fmt="%.9g")
     robot = load_robot(robot_file)
-    found = propose(robot, log_file, answers)
+    found = propose_logs(robot, [log_file], answers)
     assert not found.open
     log = read_log(log_file, robot, tomllib.loads(experiment_text(found, "dynid init"))["log"])
     chunk = next(iter(log.chunks(log.trajectories[0])))
@@ -223,10 +221,10 @@ def test_a_wrist_that_turns_under_three_slides_is_read_beside_them(
     np.savetxt(log_file, table, delimiter=",", header=",".join(heads), comments="", fmt="%.9g")
     robot = load_robot(robot_file)
     answers = {} if effort == "forces" else {"robot.drive_gain": ", ".join(str(one) for one in gains)}
-    found = propose(robot, log_file, answers)
+    found = propose_logs(robot, [log_file], answers)
     assert not found.open
     assert not found.locked
-    line = columns_in_words(found)
+    line = "\n".join(summary_lines(found))
     assert all(f"axis_{a}_ActPos [mm] mm" in line for a in "xyz")
     written = tomllib.loads(experiment_text(found, "dynid init"))
     if effort == "currents":
@@ -266,7 +264,7 @@ def test_masses_and_weight_say_in_which_unit_slides_move(
     named: str, stroke: float, unit: str, tmp_path: Path
 ) -> None:
     log_file = small_gantry(tmp_path, unit, ("axis_{}_pos", named), 1.0, stroke)
-    found = propose(load_robot(tmp_path / "gantry.urdf"), log_file)
+    found = propose_logs(load_robot(tmp_path / "gantry.urdf"), [log_file])
     assert not found.open
     assert found["log.position.unit"].value == unit
     assert found["log.effort.unit"].value == "N"
@@ -281,11 +279,11 @@ def test_units_of_slides_that_fit_alike_are_asked_for(
     """An effort of unknown size says nothing of lengths: 0.1 A for a newton would make centimetres of millimetres."""
     log_file = small_gantry(tmp_path, unit, ("axis_{}_pos", named), load, 0.05)
     robot = load_robot(tmp_path / "gantry.urdf")
-    asked = {one.key: one.question for one in propose(robot, log_file).open}
+    asked = {one.key: one.question for one in propose_logs(robot, [log_file]).open}
     offered = asked["log.position.unit"].removeprefix("are the positions in ").removesuffix("?").split(" or ")
     assert {unit, "cm", "in"} <= set(offered) <= {"mm", "cm", "in"}
     assert "log.position.unit" not in [
-        one.key for one in propose(robot, log_file, {"log.position.unit": unit}).open
+        one.key for one in propose_logs(robot, [log_file], {"log.position.unit": unit}).open
     ]
 
 
@@ -305,7 +303,7 @@ def test_names_say_centimetres_and_inches(column: str, meant: dict[str, tuple[st
 
 def test_what_slides_take_is_called_force(tmp_path: Path) -> None:
     log_file = small_gantry(tmp_path, "m", ("q_{}", "effort_{}"), 300.0, 1.0)
-    found = propose(load_robot(tmp_path / "gantry.urdf"), log_file)
+    found = propose_logs(load_robot(tmp_path / "gantry.urdf"), [log_file])
     said = [text for one in found.decisions for text in (*one.why, one.question)]
     assert any("force" in text for text in said)
     assert not any("torque" in text or "N m" in text for text in said)
@@ -320,11 +318,11 @@ def test_where_all_joints_slide_questions_offer_units_of_length_and_force(tmp_pa
     heads = ["time", *(f"axis_{a}_{kind}" for kind in ("pos", "effort") for a in "xyz")]
     np.savetxt(log_file, table, delimiter=",", header=",".join(heads), comments="", fmt="%.9g")
     robot = load_robot(robot_file)
-    found = propose(robot, log_file)
+    found = propose_logs(robot, [log_file])
     offered = {one.key: [option.value for option in one.options] for one in found.open}
     assert offered["log.position.unit"] == ["m", "mm", "cm", "in"]
     assert offered["log.effort.unit"] == ["N", "kN", "A", "mA", "raw"]
-    left = propose(robot, log_file, {"log.position.unit": "0.01 mm"}).open
+    left = propose_logs(robot, [log_file], {"log.position.unit": "0.01 mm"}).open
     assert [one.key for one in left] == ["log.effort.unit"]
     assert "300 times" in left[0].why[0]
 
@@ -357,7 +355,7 @@ def test_the_answer_that_a_question_for_columns_shows_answers_it(tmp_path: Path)
     table = np.column_stack([t, q, tau])
     np.savetxt(log_file, table, delimiter=",", header=",".join(heads), comments="", fmt="%.9g")
     robot = load_robot(robot_file)
-    asked = propose(robot, log_file).open
+    asked = propose_logs(robot, [log_file]).open
     assert [one.key for one in asked] == ["log.position.columns", "log.effort.columns"]
     answers: dict[str, str] = {}
     for k, one in enumerate(asked):
@@ -368,7 +366,7 @@ def test_the_answer_that_a_question_for_columns_shows_answers_it(tmp_path: Path)
         assert "', and so for axis_y, axis_z" in shown
         own = heads[1 + 3 * k : 4 + 3 * k]
         answers |= {f"{one.key}.{joint}": name for joint, name in zip(robot.joint_names, own, strict=True)}
-    assert not propose(robot, log_file, answers).open
+    assert not propose_logs(robot, [log_file], answers).open
 
 
 @pytest.mark.parametrize(
@@ -403,7 +401,7 @@ def test_a_joint_that_turns_beside_one_that_slides_is_read(
     table = np.column_stack([t, np.column_stack([q, tau]) * factors])
     np.savetxt(log_file, table, delimiter=",", header=",".join(heads), comments="", fmt="%.9g")
     robot = load_robot(robot_file)
-    found = propose(robot, log_file, {})
+    found = propose_logs(robot, [log_file], {})
     assert not found.open
     assert not found.locked
     log = read_log(log_file, robot, tomllib.loads(experiment_text(found, "dynid init"))["log"])

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from dynid.base import Float, UsageError
-from dynid.layouts import experiment_text
+from dynid.layouts import experiment_text, propose_logs
 from dynid.layouts.measured_motion import with_slides
 from dynid.layouts.physics import Recording
 from dynid.layouts.proposal import Decision
-from dynid.layouts.propose import propose
 from dynid.layouts.units import Units
 from dynid.log import read_log
 from dynid.robot import load_robot
@@ -44,7 +43,7 @@ def test_millimetres_beside_degrees_are_known_by_the_limits(
 ) -> None:
     robot_file, log_file = written(tmp_path, velocities)
     robot = load_robot(robot_file)
-    found = propose(robot, log_file, answer)
+    found = propose_logs(robot, [log_file], answer)
     assert not found.open
     assert found[UNIT].value == "deg,deg,mm,deg"
     assert answer or found[UNIT].grade == "likely"
@@ -65,10 +64,10 @@ def test_a_slide_that_fits_no_unit_of_length_is_asked_for(tmp_path: Path) -> Non
     narrow = SCARA.replace('lower="-0.2" upper="0"', 'lower="-0.002" upper="0"')
     robot_file, log_file = written(tmp_path, robot=narrow)
     robot = load_robot(robot_file)
-    assert "deg,deg,mm,deg" in propose(robot, log_file)[UNIT].question
-    assert not propose(robot, log_file, {UNIT: "deg,deg,mm,deg"}).open
+    assert "deg,deg,mm,deg" in propose_logs(robot, [log_file])[UNIT].question
+    assert not propose_logs(robot, [log_file], {UNIT: "deg,deg,mm,deg"}).open
     with pytest.raises(UsageError) as info:
-        propose(robot, log_file, {UNIT: "deg,deg,deg,deg"})
+        propose_logs(robot, [log_file], {UNIT: "deg,deg,deg,deg"})
     assert "(j3: of length)" in str(info.value)
 
 
@@ -85,7 +84,7 @@ def test_joints_of_two_makes_of_names_are_found_by_these(tmp_path: Path) -> None
             short = new.removeprefix("joint_").upper()
             text = text.replace(f"{old.upper()}_{kind}", short if kind == "pos" else f"{kind}_{short}", 1)
     log_file.write_text(text)
-    found = propose(load_robot(robot_file), log_file)
+    found = propose_logs(load_robot(robot_file), [log_file])
     assert not found.open
     expected = {"joint_a1": "A1", "joint_a2": "A2", "e1": "E1", "joint_a3": "A3"}
     assert found.groups["position"].columns == expected
@@ -96,14 +95,14 @@ def test_joints_of_two_makes_of_names_are_found_by_these(tmp_path: Path) -> None
 def test_metres_beside_radians_may_leave_their_limits(limits: tuple[float, float], tmp_path: Path) -> None:
     narrow = SCARA.replace('lower="-0.2" upper="0"', 'lower="{}" upper="{}"'.format(*limits))
     robot_file, log_file = written(tmp_path, robot=narrow, units=np.where(SLIDES, 2.0, 1.0))  # 0.33 m
-    found = propose(load_robot(robot_file), log_file)
+    found = propose_logs(load_robot(robot_file), [log_file])
     assert found[UNIT].value == "rad"
     assert found[UNIT].grade == "sure"
 
 
 def test_millimetres_beside_radians_leave_their_limits_by_far(tmp_path: Path) -> None:
     robot_file, log_file = written(tmp_path, units=np.where(SLIDES, 1e3, 1.0))
-    found = propose(load_robot(robot_file), log_file)
+    found = propose_logs(load_robot(robot_file), [log_file])
     assert found[UNIT].value == "rad,rad,mm,rad"
     assert found[UNIT].grade == "likely"
 

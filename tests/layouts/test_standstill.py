@@ -9,7 +9,7 @@ import pytest
 
 import dynid
 from dynid.base import UnfitDataError
-from dynid.layouts.propose import propose
+from dynid.layouts import propose_logs
 from dynid.log import write_log
 from tests.layouts.plants import UR_JOINTS, run
 
@@ -34,7 +34,7 @@ def test_nothing_is_asked_of_a_log_at_rest(size: float, tmp_path: Path) -> None:
 
 
 def test_what_hardly_moves_is_no_count_of_an_encoder(tmp_path: Path) -> None:
-    found = propose(UR.robot, log_at_rest(tmp_path, 1.0, sway=0.01))
+    found = propose_logs(UR.robot, [log_at_rest(tmp_path, 1.0, sway=0.01)])
     assert found.refusal is None
     asked = found["log.position.unit"]
     assert "the joints move by 0.02 at most" in asked.question.lower()

@@ -13,7 +13,7 @@ from scipy.io import savemat
 
 from dynid import read_log
 from dynid.base import Float, InputError, UsageError
-from dynid.layouts.propose import propose
+from dynid.layouts import propose_logs
 from tests.layouts.plants import UR_JOINTS, run
 
 ARM = run("arm", tuple(f"joint{k}" for k in range(1, 7)))
@@ -53,7 +53,7 @@ def reads(
 
 
 def asked(path: Path) -> dict[str, str]:
-    return {one.key: one.question for one in propose(ARM.robot, path).open}
+    return {one.key: one.question for one in propose_logs(ARM.robot, [path]).open}
 
 
 # TwinCAT Scope View: a time before each channel, or one for all; the head says what channels are called.
@@ -197,7 +197,7 @@ def test_states_side_by_side_are_positions_and_velocities(also: dict[str, Float]
 
 def test_one_matrix_is_a_table_without_names(tmp_path: Path) -> None:
     savemat(tmp_path / "out.mat", {"ans": np.column_stack([ARM.t, ARM.q, ARM.dq, ARM.tau]).T})
-    found = propose(ARM.robot, tmp_path / "out.mat")
+    found = propose_logs(ARM.robot, [tmp_path / "out.mat"])
     assert found.open == ()
     assert tuple(found.groups["position"].columns.values()) == tuple(f"ans[{k}]" for k in range(1, 7))
     assert found["log.time.column"].value == "ans[0]"
@@ -225,7 +225,7 @@ def test_turns_that_nobody_names_are_known_by_the_size_of_the_torque(tmp_path: P
     assert "6.28 times the angles: turns?" in asked(path)["log.position.unit"]
     gains = ", ".join(["12"] * ARM.robot.n)
     answers = {"log.position.unit": "turn", "log.effort.unit": "A", "robot.drive_gain": gains}
-    assert not propose(ARM.robot, path, answers).open
+    assert not propose_logs(ARM.robot, [path], answers).open
 
 
 def test_pulses_by_letters_take_a_unit_for_each_joint(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_pulses_by_letters_take_a_unit_for_each_joint(tmp_path: Path) -> None:
     path = csv(
         tmp_path / "log.csv", columns | {f"{one} torque": UR.tau[:, k] for k, one in enumerate(letters)}
     )
-    assert "one for each joint with commas" in propose(robot, path)["log.position.unit"].question
+    assert "one for each joint with commas" in propose_logs(robot, [path])["log.position.unit"].question
     units = ", ".join(f"1/{one:g} deg" for one in a_degree)
     log = read_log(path, robot, answers={"log.position.unit": units})
     assert_allclose(log.read(log.trajectories[0]).q, pulses / a_degree / DEG, atol=1e-9)
@@ -258,10 +258,11 @@ def test_a_torque_that_drives_estimate_is_better_than_a_current_that_nobody_know
     reads(path)
     current = "node{number}_iq_measured"
     assert (
-        propose(ARM.robot, path, {"log.effort.columns": current}).groups["effort"].family.template == current
+        propose_logs(ARM.robot, [path], {"log.effort.columns": current}).groups["effort"].family.template
+        == current
     )
     geared = replace(ARM.robot, drive=replace(ARM.robot.drive, drive_gain=np.full(ARM.robot.n, 12.0)))
-    assert propose(geared, path)["log.effort.columns"].value == current
+    assert propose_logs(geared, [path])["log.effort.columns"].value == current
 
 
 def test_a_report_of_a_drive_says_the_torque_that_it_made(tmp_path: Path) -> None:
@@ -314,7 +315,7 @@ def _stamps(unit: float) -> dict[str, Float]:
 @pytest.mark.parametrize("unit", [1e9, 1e3])
 def test_the_stamp_of_a_message_is_its_time_in_any_unit(unit: float, tmp_path: Path) -> None:
     columns = _stamps(unit) | numbered("field.position#", UR.q, 0) | numbered("field.effort#", UR.tau, 0)
-    found = propose(UR.robot, csv(tmp_path / "log.csv", columns))
+    found = propose_logs(UR.robot, [csv(tmp_path / "log.csv", columns)])
     assert found["log.time.column"].value == "field.header.stamp"
 
 
@@ -355,21 +356,21 @@ def test_measured_signals_are_read(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("first", [45356.5, 739_316.25])
 def test_days_of_spreadsheets_are_known_by_their_steps(first: float, tmp_path: Path) -> None:
     columns = {"Timestamp": first + ARM.t / 86400, **numbered("q#", ARM.q), **numbered("tau#", ARM.tau)}
-    found = propose(ARM.robot, csv(tmp_path / "log.csv", columns))
+    found = propose_logs(ARM.robot, [csv(tmp_path / "log.csv", columns)])
     assert (found["log.time.unit"].value, [*found.open]) == ("day", [])
 
 
 @pytest.mark.parametrize("first", [20_000.0, 45356.5])
 def test_seconds_that_look_like_days_are_seconds(first: float, tmp_path: Path) -> None:
     columns = {"Timestamp": first + ARM.t, **numbered("q#", ARM.q), **numbered("tau#", ARM.tau)}
-    assert propose(ARM.robot, csv(tmp_path / "log.csv", columns))["log.time.unit"].value == "s"
+    assert propose_logs(ARM.robot, [csv(tmp_path / "log.csv", columns)])["log.time.unit"].value == "s"
 
 
 def test_what_the_status_of_a_drive_holds_is_measured(tmp_path: Path) -> None:
     columns = {"Zeit / ms": 1e3 * ARM.t, **numbered("Axis_#.ActualPosition", ARM.q * DEG)}
     columns |= numbered("Axis_#.StatusTorqueData.ActualTorque", ARM.tau)
     columns |= numbered("Axis_#.ActualTorqueStatus", np.round(np.abs(ARM.tau)))
-    found = propose(ARM.robot, csv(tmp_path / "log.csv", columns))
+    found = propose_logs(ARM.robot, [csv(tmp_path / "log.csv", columns)])
     assert not found.open
     assert found["log.effort.columns"].value == "Axis_{number}.StatusTorqueData.ActualTorque"
 

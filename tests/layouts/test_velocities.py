@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.layouts import found_tables, summary_lines
-from dynid.layouts.propose import propose
+from dynid.layouts import found_tables, propose_logs, summary_lines
 from dynid.log import write_log
 from tests.layouts.plants import RATE, UR_JOINTS, run
 
@@ -29,16 +28,16 @@ def written(
 
 
 def test_a_clock_in_steps_of_one_is_read_by_the_velocity(tmp_path: Path) -> None:
-    found = propose(UR.robot, written(tmp_path, step=1.0))
+    found = propose_logs(UR.robot, [written(tmp_path, step=1.0)])
     assert found["log.time.unit"].value == "ms"
     assert "derivative of the position" in " ".join(found["log.time.unit"].why)
-    without = propose(UR.robot, written(tmp_path, 1.0, ()))
+    without = propose_logs(UR.robot, [written(tmp_path, 1.0, ())])
     assert without["log.time.unit"].question
 
 
 def test_computed_signals_are_no_measured_ones(tmp_path: Path) -> None:
     path = written(tmp_path, velocities=("Velocity", "VelocityCmptd"), also="PositionCmptd")
-    found = propose(UR.robot, path)
+    found = propose_logs(UR.robot, [path])
     assert found["log.position.columns"].value == "Position{number}"
     assert found["log.velocity.columns"].value == "Velocity{number}"
 
@@ -46,7 +45,7 @@ def test_computed_signals_are_no_measured_ones(tmp_path: Path) -> None:
 @pytest.mark.parametrize("names", [("VelocityA", "VelocityB")])
 def test_velocities_of_which_none_is_taken_are_said(names: tuple[str, ...], tmp_path: Path) -> None:
     path = written(tmp_path, velocities=names)
-    found = propose(UR.robot, path)
+    found = propose_logs(UR.robot, [path])
     assert found["log.velocity.columns"].value is None
     assert found["log.velocity.columns"].grade == "likely"
     lines = "\n".join(summary_lines(found))

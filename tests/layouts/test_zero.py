@@ -14,8 +14,7 @@ import dynid
 from dynid.base import Diagnostics, Float, InputError, UsageError
 from dynid.identification import Experiment, open_log
 from dynid.kernel import inverse_dynamics
-from dynid.layouts import Proposal, experiment_text
-from dynid.layouts.propose import propose
+from dynid.layouts import Proposal, experiment_text, propose_logs
 from dynid.log import write_log
 from dynid.robot import JointType, Limits, RobotModel
 from dynid.testing import random_robot
@@ -71,18 +70,18 @@ def test_the_zero_of_servos_is_asked_for_and_offered(servo: str, seed: int, tmp_
     robot, (unit, worth, zero) = arm(seed), SERVOS[servo]
     path, q = log(robot, tmp_path / "log.parquet", seed, worth, zero, whole=unit != "deg")
     answers = {"log.position.unit": unit}
-    found = propose(robot, path, answers)
+    found = propose_logs(robot, [path], answers)
     assert [one.key for one in found.open if one.key.startswith("log.position")] == [OFFSET]
     offered = [one.value for one in found[OFFSET].options]
     assert str(-zero) in offered
     assert offered[-1] == "0"
     with pytest.raises(InputError, match=re.escape(f"{OFFSET}={offered[0]}|")):
         dynid.read_log(path, robot, answers=answers)
-    told = propose(robot, path, answers | {OFFSET: str(-zero)})
+    told = propose_logs(robot, [path], answers | {OFFSET: str(-zero)})
     assert not told.open
     # Half the last digit of the log.
     np.testing.assert_allclose(read_as(told, path, robot), q, atol=0.51 * worth)
-    as_logged = propose(robot, path, answers | {OFFSET: "0"})
+    as_logged = propose_logs(robot, [path], answers | {OFFSET: "0"})
     assert as_logged[OFFSET].sure
     np.testing.assert_allclose(read_as(as_logged, path, robot), q + zero * worth, atol=0.51 * worth)
 
@@ -93,11 +92,11 @@ def test_zeros_by_joint_are_answered_with_commas(seed: int, tmp_path: Path) -> N
     zeros = np.array([2048, 2020, 2080, 2055])
     path, q = log(robot, tmp_path / "log.parquet", seed, 2 * np.pi / 4096, zeros, whole=True)
     said = ",".join(f"{-zero}" for zero in zeros)
-    found = propose(robot, path, {"log.position.unit": unit, OFFSET: said})
+    found = propose_logs(robot, [path], {"log.position.unit": unit, OFFSET: said})
     np.testing.assert_allclose(read_as(found, path, robot), q, atol=1e-3)
     for wrong in ("1,2", "middle", "inf"):
         with pytest.raises(UsageError, match=r"unknown-answer.*one number for all joints, or 4"):
-            propose(robot, path, {"log.position.unit": unit, OFFSET: wrong})
+            propose_logs(robot, [path], {"log.position.unit": unit, OFFSET: wrong})
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.15, -2 * np.pi, 2 * np.pi])
@@ -106,7 +105,7 @@ def test_zeros_that_limits_allow_or_whole_turns_explain_are_not_asked_for(
 ) -> None:
     robot = arm(5)
     path, _ = log(robot, tmp_path / "log.parquet", 5, np.pi / 180, shift * 180 / np.pi, whole=False)
-    found = propose(robot, path, {"log.position.unit": "deg"})
+    found = propose_logs(robot, [path], {"log.position.unit": "deg"})
     assert found[OFFSET].value is None
     assert not found.open
     assert "offset" not in experiment_text(found, "dynid init")
@@ -116,14 +115,14 @@ def test_one_joint_that_lies_outside_is_no_common_zero(tmp_path: Path) -> None:
     robot = arm(6)
     zero = np.array([0.0, 0.0, 180.0, 0.0])
     path, _ = log(robot, tmp_path / "log.parquet", 6, np.pi / 180, zero, whole=False)
-    found = propose(robot, path, {"log.position.unit": "deg"})
+    found = propose_logs(robot, [path], {"log.position.unit": "deg"})
     assert OFFSET not in {one.key for one in found.open}
 
 
 def test_a_file_that_still_asks_for_the_zero_says_so(tmp_path: Path) -> None:
     robot = arm(8)
     path, _ = log(robot, tmp_path / "log.parquet", 8, np.pi / 180, 180.0, whole=False)
-    text = experiment_text(propose(robot, path, {"log.position.unit": "deg"}), "dynid init")
+    text = experiment_text(propose_logs(robot, [path], {"log.position.unit": "deg"}), "dynid init")
     file = tmp_path / "experiment.toml"
     file.write_text(text)
     with pytest.raises(
@@ -138,10 +137,10 @@ def test_counts_within_wide_limits_have_the_zero_that_the_torque_says(seed: int,
     wide = replace(close, limits=replace(close.limits, lower=np.full(N, -6.28), upper=np.full(N, 6.28)))
     unit, worth, zero = SERVOS["counts of a turn"]
     path, _ = log(close, tmp_path / "log.csv", seed, worth, zero, True)
-    found = propose(wide, path, {"log.position.unit": unit})
+    found = propose_logs(wide, [path], {"log.position.unit": unit})
     assert found[OFFSET].value == f"{-zero}"
     assert found[OFFSET].sure
     assert f"{close.joint_names[0]} = -{zero}" in experiment_text(found, "")
     # Counts of both signs have their zero where they are 0.
     path, _ = log(close, tmp_path / "other.csv", seed, worth, 0.0, True)
-    assert propose(wide, path, {"log.position.unit": unit})[OFFSET].value is None
+    assert propose_logs(wide, [path], {"log.position.unit": unit})[OFFSET].value is None

@@ -16,7 +16,6 @@ from dynid.base import Diagnostics, Finding, Float
 from dynid.kernel import inverse_dynamics
 from dynid.log import ANGLE_BEYOND, RangeWatch, canonical_columns, check_log, half_turn, read_log, write_log
 from dynid.log import JOINT_LIMITS_BEYOND as BEYOND
-from dynid.log.joints import OUTSIDE
 from dynid.robot import JointType, Limits, RobotModel
 from dynid.terms import RigidBody, Viscous
 from dynid.testing import random_robot
@@ -98,7 +97,7 @@ def test_a_motion_that_passes_its_limits_is_no_other_zero(seed: int, tmp_path: P
     # Throughout by what limits may be off, at either end; and by far more for a part of the time.
     assert not found(robot, robot.limits.upper + beyond - dither, path)
     assert not found(robot, robot.limits.lower - beyond + dither, path)
-    part = np.arange(T)[:, None] < (OUTSIDE - 0.05) * T
+    part = np.arange(T)[:, None] < 0.75 * T
     assert not found(robot, motion(robot, seed) + np.where(part, 2.5, 0.0), path)
 
 

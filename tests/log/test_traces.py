@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Float, InputError
-from dynid.layouts.propose import propose
+from dynid.layouts import propose_logs
 from dynid.log import contents
 from tests.layouts.test_strangers import ARM, DEG, numbered
 
@@ -35,7 +35,7 @@ def test_variables_are_columns_with_one_clock(decimal: str, tmp_path: Path) -> N
         "GVL.Axis[#].fActVelocity", ARM.dq * DEG
     )
     columns |= numbered("GVL.Axis[#].fActTorque", ARM.tau)
-    found = propose(ARM.robot, written(tmp_path / "Application.trace.csv", ARM.t, columns, decimal))
+    found = propose_logs(ARM.robot, [written(tmp_path / "Application.trace.csv", ARM.t, columns, decimal)])
     assert not found.open
     assert found["log.time.unit"].value == "ms"
     assert found["log.position.unit"].value == "deg"

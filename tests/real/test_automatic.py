@@ -10,15 +10,14 @@ import pytest
 from scipy.special import expit
 
 from dynid.base import Diagnostics, Float
-from dynid.estimate.scores import Origin
+from dynid.estimate import Origin
 from dynid.identification import DEFAULT_TERMS, Experiment, identify, open_log
 from dynid.log import Log
 from dynid.robot import load_robot
 from dynid.run import Identification, validate
 from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
-from dynid.terms import Presliding, RigidBody
-from dynid.terms.forms import torque_of
+from dynid.terms import Presliding, RigidBody, torque_of
 from tests.feasible.panda import Panda
 from tests.robot_files import ROBOTS
 from tests.unexamined import not_examined

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.real import COMMANDS_ONLY
 from dynid.base import Diagnostics
-from dynid.estimate.servo_error import ServoTiming
+from dynid.estimate import ServoTiming
 from dynid.identification import Experiment, identify, open_log, with_found_servo
 from dynid.identification.commands import find_drive_timing
 from dynid.lab.replay import replay

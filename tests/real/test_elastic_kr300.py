@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.estimate.scores import Origin
+from dynid.estimate import Origin
 from dynid.identification import Experiment, Settings, identify, open_log
 from dynid.robot import RobotModel, load_robot
 from dynid.run import Identification, load

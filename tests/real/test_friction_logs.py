@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.estimate import WLS, Estimator
-from dynid.estimate.scores import Origin
+from dynid.estimate import WLS, Estimator, Origin
 from dynid.identification import Experiment, identify, open_log
 from dynid.report import Page, page_html
 from dynid.robot import load_robot

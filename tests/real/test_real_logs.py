@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.estimate import WLS, Estimator, Ridge
-from dynid.estimate.scores import Origin
+from dynid.estimate import WLS, Estimator, Origin, Ridge
 from dynid.factor import structural_base
 from dynid.identification import Experiment, identify, open_log
 from dynid.log import Selection

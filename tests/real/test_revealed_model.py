@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.estimate.scores import Origin
+from dynid.estimate import Origin
 from dynid.identification import Experiment, identify, open_log
 from dynid.robot import load_robot
 from dynid.rows import MomentumRows, Rows, TorqueRows

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Finding, Float, Place, Verdict
-from dynid.estimate import WLS, Regression, Residuals, parameter_spread
-from dynid.estimate.scores import Origin, Scores, Sums, cross_validate
+from dynid.estimate import WLS, Origin, Regression, Residuals, Scores, Sums, cross_validate, parameter_spread
 from dynid.factor import Block, Factor, Factors, data_base, influence, structural_base
 from dynid.robot import Drive, JointType, Limits, RobotModel
 from dynid.rows import TorqueRows

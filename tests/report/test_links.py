@@ -11,15 +11,15 @@ import pinocchio as pin
 import pytest
 
 from dynid.base import Diagnostics, Float, Int, read_table
-from dynid.estimate.posterior import MAP
+from dynid.estimate import MAP
 from dynid.feasible import body_columns
 from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.report import Page, number
 from dynid.report.sections.links import _row
 from dynid.robot import load_robot, mesh_triangles, shapes
-from dynid.run import Identification, joint_values, load, mass_findings, total_source
-from dynid.run.links import DATAS, PRIORS, links
+from dynid.run import DATAS, PRIORS, Identification, joint_values, load, mass_findings, total_source
+from dynid.run.links import links
 from dynid.terms import Of
 from dynid.verbs import save
 from dynid.verbs.summary import _millimetres, link_lines

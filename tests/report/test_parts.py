@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynid.diagnosis import spectrum
-from dynid.estimate import Residuals
-from dynid.estimate.scores import autocorrelation
-from dynid.report import band, formula, interval, number, packed, percent, short, symbol
+from dynid.estimate import Residuals, autocorrelation
+from dynid.report import band, formula, interval, number, packed, percent, plain_number, short, symbol
 from dynid.report.sections.parameters import base_truth
 from dynid.report.sections.residuals import explained
 from dynid.report.sections.signals import cut_offs
-from dynid.report.text import duration, plain_number, r_squared, tables, unit
+from dynid.report.text import duration, r_squared, tables, unit
 from dynid.report.timeline import broken, lay_out, thin
 from dynid.run import Identification
 

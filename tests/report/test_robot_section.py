@@ -21,8 +21,8 @@ from dynid.report.sections.robot import (
     recorded_motion,
 )
 from dynid.robot import Reading, read_robot
-from dynid.run import Identification
-from dynid.run.links import DATAS, PRIORS, links
+from dynid.run import DATAS, PRIORS, Identification
+from dynid.run.links import links
 from dynid.scene import scene_fragment, scene_of
 from tests.robot.shipped import shipped
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from dynid.base import Diagnostics, Float, InputError
-from dynid.exporters.urdf import join, rpy_of
 from dynid.robot import LinkTree, Reading, RobotModel, children_of, lint, load_robot, parse
 from dynid.spatial import inverse, placement, rotation_rpy, to_com, transformed
 from tests.robot.shipped import shipped
@@ -41,8 +41,13 @@ def random_placement(rng: np.random.Generator, size: float = 0.2) -> Float:
     return placement(rotation_rpy(rng.uniform(-3, 3, 3)), rng.normal(scale=size, size=3))
 
 
+def join(values: Float) -> str:
+    return " ".join(repr(float(value)) for value in values)
+
+
 def pose(T: Float, about: str = "") -> str:
-    return f"<pose{about}>{join(T[:3, 3])} {join(rpy_of(T[:3, :3]))}</pose>"
+    rpy = Rotation.from_matrix(T[:3, :3]).as_euler("xyz")
+    return f"<pose{about}>{join(T[:3, 3])} {join(rpy)}</pose>"
 
 
 def sdf_of(tree: LinkTree, seed: int, version: str = "1.9") -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from dynid.base import Diagnostics, InputError, UsageError
 from dynid.robot import Servo, ServoSettings, load_robot, robot_from_dict, robot_to_dict
-from dynid.robot.drive import servo_over
+from dynid.testing import random_robot
 from tests.servo_plant import robot_file
 
 POSITION = (
@@ -53,24 +53,27 @@ def test_what_is_no_controller_is_refused(wrong: dict[str, object]) -> None:
 
 
 def test_settings_go_over_the_description() -> None:
-    over = servo_over(
-        ServoSettings(kp={"b": 5.0}, kd=0.5, effort_limit=(1.0, 2.0), delay=0.02), servo(), ("a", "b")
-    )
+    robot = random_robot(1, 2, 0.0)
+    second = robot.joint_names[1]
+    known = robot.with_servo(servo())
+    over = known.with_servo(
+        ServoSettings(kp={second: 5.0}, kd=0.5, effort_limit=(1.0, 2.0), delay=0.02)
+    ).drive.servo
     assert over is not None
     assert np.allclose(over.kp, [10.0, 5.0])
     assert np.allclose(over.kd, 0.5)
     assert np.allclose(over.effort_limit, [1.0, 2.0])
     assert over.delay == 0.02
-    again = servo_over(ServoSettings(delay="auto"), over, ("a", "b"))
+    again = known.with_servo(over).with_servo(ServoSettings(delay="auto")).drive.servo
     assert again is not None
     assert np.isnan(again.delay)
-    assert servo_over(ServoSettings(), None, ("a",)) is None
+    assert robot.with_servo(ServoSettings()).drive.servo is None
 
 
 @pytest.mark.parametrize(("kp", "code"), [({"c": 1.0}, "unknown-joint"), ((1.0,), "joint-count")])
 def test_settings_of_other_joints_are_refused(kp: object, code: str) -> None:
     with pytest.raises(InputError, match=code):
-        servo_over(ServoSettings(kp=kp), None, ("a", "b"))  # type: ignore[arg-type]  # wrong on purpose
+        random_robot(1, 2, 0.0).with_servo(ServoSettings(kp=kp))  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_delay_beyond_a_second_is_refused() -> None:

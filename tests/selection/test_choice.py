@@ -28,8 +28,8 @@ from dynid.terms import (
     RotorInertia,
     Terms,
     Viscous,
+    torque_of,
 )
-from dynid.terms.forms import torque_of
 from dynid.testing import random_inertia, random_robot
 from dynid.trajectories import FourierTrajectory
 from tests.unexamined import not_examined

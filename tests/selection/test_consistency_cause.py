@@ -11,7 +11,7 @@ import pytest
 from dynid.base import Diagnostics, Float
 from dynid.choose import cause_text
 from dynid.choose.consistency_cause import Candidate, CauseFound, single_cause
-from dynid.estimate.physical import LIKELY_CAUSE
+from dynid.estimate import LIKELY_CAUSE
 from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.robot import load_robot

@@ -14,8 +14,7 @@ from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.run import Identification
 from dynid.signals import Preparation
-from dynid.terms import Coulomb, Offset, PositionFriction, RigidBody, RotorInertia, Terms, Viscous
-from dynid.terms.friction import WIDTH
+from dynid.terms import WIDTH, Coulomb, Offset, PositionFriction, RigidBody, RotorInertia, Terms, Viscous
 from dynid.trajectories import FourierTrajectory
 from tests.selection.arm import COULOMB, NOISE, RATE, SECONDS, arm, torque
 

@@ -11,8 +11,7 @@ import pytest
 
 import dynid
 from dynid.base import Diagnostics
-from dynid.estimate import WLS
-from dynid.estimate.scores import cross_validate
+from dynid.estimate import WLS, cross_validate
 from dynid.factor import Block, Factor, Factors, folds_of
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import load_example

@@ -13,8 +13,7 @@ from dynid.factor import Block, Factor, Factors, stack
 from dynid.kernel import qr_panel
 from dynid.robot import RobotModel
 from dynid.signals import Samples
-from dynid.terms import PositionWaves, Term
-from dynid.terms.forms import torque_of
+from dynid.terms import PositionWaves, Term, torque_of
 from dynid.testing import TermContract, random_robot
 
 NAMES = ("a", "b", "c", "d", "e")

@@ -12,8 +12,8 @@ from scipy.optimize import lsq_linear, minimize
 from dynid.base import Float, UsageError
 from dynid.choose import search
 from dynid.choose.separable import Scale
-from dynid.factor import compare, stack
-from dynid.factor.folds import Candidate, gain, standard_error
+from dynid.factor import Candidate, compare, gain, stack
+from dynid.factor.folds import standard_error
 from dynid.identification import Settings, identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.robot import RobotModel
@@ -35,8 +35,9 @@ from dynid.terms import (
     Stribeck,
     Terms,
     Viscous,
+    shape_table,
+    with_shape_table,
 )
-from dynid.terms.curve import shape_table, with_shape_table
 from dynid.testing import random_robot, smooth_samples
 from dynid.verbs import save
 

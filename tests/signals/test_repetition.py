@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.signals import Samples, repetitions, same_motion
-from dynid.signals.repetition import Motion
+from dynid.signals import Motion, Samples, repetitions, same_motion
 
 RATE = 33.3
 

@@ -13,8 +13,7 @@ from dynid.log import Log
 from dynid.signals import Preparation
 from dynid.signals.prepare import prepare
 from dynid.simulation import inverse
-from dynid.terms import Coulomb, Offset, RigidBody, Viscous
-from dynid.terms.term import narrowed
+from dynid.terms import Coulomb, Offset, RigidBody, Viscous, narrowed
 from dynid.testing import small_arm
 
 ARM, RATE = small_arm(), 25.0

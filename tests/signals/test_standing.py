@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.log.joints import STILL
-from dynid.signals import Samples
-from dynid.signals.samples import BIN, LEAST_BINS, stands
+from dynid.log import STILL
+from dynid.signals import Samples, stands
+from dynid.signals.samples import BIN, LEAST_BINS
 
 RATE = 50.0
 

@@ -13,8 +13,7 @@ from dynid.kernel import using
 from dynid.kernel.multibody import Slope
 from dynid.robot import RobotModel
 from dynid.signals import Samples
-from dynid.simulation import Mechanism
-from dynid.simulation.loop import Feedback, Output, Stretches, run, sensitivity
+from dynid.simulation import Feedback, Mechanism, Output, Stretches, run, sensitivity
 from dynid.terms import (
     Coulomb,
     JointDamping,

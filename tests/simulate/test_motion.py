@@ -30,7 +30,6 @@ from dynid.simulation import (
     simulate,
 )
 from dynid.simulation.control import OpenLoop
-from dynid.simulation.motion import suitable_step
 from dynid.testing import random_robot
 from dynid.trajectories import FourierTrajectory
 from tests.elastic_arms import planar
@@ -167,7 +166,7 @@ def test_a_step_that_is_too_long_is_refused() -> None:
     plant = elastic(geared(8, 3))
     stiff = replace(plant, elasticity=Elasticity(np.full(3, 1e6), np.zeros(3)))
     start = stiff.at_rest(np.zeros((1, 3)))[0] + np.repeat([0.0, 1e-2, 0.0], [3, 3, 6])
-    assert suitable_step(stiff, start) < 3e-4
+    assert np.isfinite(simulate(stiff, coast(3), start, sample_times(0.1, 500.0)).q).all()
     with pytest.raises(SolverError, match=r"integration-error|diverged"):
         simulate(stiff, coast(3), start, sample_times(0.1, 500.0), FixedStep(2e-3))
 

@@ -14,8 +14,7 @@ from dynid.kernel.multibody import Control, Held, rollout
 from dynid.recording import Commands
 from dynid.robot import RobotModel, Servo
 from dynid.signals import Samples
-from dynid.simulation import Mechanism, ServoLoop, servo_run
-from dynid.simulation.loop import Stretches
+from dynid.simulation import Mechanism, ServoLoop, Stretches, servo_run
 from dynid.simulation.servo_loop import _means_of_held
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Terms, Viscous
 from dynid.testing import random_robot

@@ -10,8 +10,8 @@ import pytest
 from dynid.base import Float, UsageError
 from dynid.kernel import forward_dynamics
 from dynid.signals import Samples
-from dynid.simulation import ForwardModel, stick_slip
-from dynid.simulation.open_loop import first_stretch, open_loop
+from dynid.simulation import ForwardModel, first_stretch, stick_slip
+from dynid.simulation.open_loop import open_loop
 from dynid.terms import Coulomb, DriveGain, KnownPayload, Offset, RigidBody, RotorInertia, Viscous
 from dynid.testing import random_robot, smooth_samples
 

@@ -12,8 +12,7 @@ from dynid_studies.run import results_dict, run_study
 from dynid_studies.study import Drawing, Study, Table
 
 from dynid.spatial import pseudo_inertia
-from dynid.terms import RigidBody, Terms
-from dynid.terms.forms import torque_of
+from dynid.terms import RigidBody, Terms, torque_of
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

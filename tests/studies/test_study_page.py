@@ -20,8 +20,8 @@ from dynid_studies.study import Dose, Paper, Result, Study, StudyPage, at_most, 
 from dynid_studies.svg import figure_svg, legend_of
 
 from dynid.base import RefusedError, UsageError
-from dynid.report import BLUE, VERMILION, Axis, Figure, Panel, column_of, dots, level_line, line, row_of
-from dynid.report.figures import bars, level_band, with_errors
+from dynid.report import BLUE, VERMILION, Axis, Figure, Panel, bars, column_of, dots, level_line, line, row_of
+from dynid.report.figures import level_band, with_errors
 from tests.command_line import Run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

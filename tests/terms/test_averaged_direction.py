@@ -14,8 +14,16 @@ from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import load_example
 from dynid.signals import Preparation, Samples
 from dynid.signals.prepare import prepare
-from dynid.terms import AsymmetricCoulomb, Coulomb, Offset, RigidBody, Sigmoid, Viscous, smooth_sign
-from dynid.terms.friction import direction, direction_sides
+from dynid.terms import (
+    AsymmetricCoulomb,
+    Coulomb,
+    Offset,
+    RigidBody,
+    Sigmoid,
+    Viscous,
+    direction,
+    smooth_sign,
+)
 from dynid.testing import random_robot
 from dynid.trajectories import FourierTrajectory
 
@@ -48,7 +56,7 @@ def test_it_is_the_mean_over_the_span(width: float) -> None:
     high, low = averaged(samples, width)
     np.testing.assert_allclose(direction(samples, width), high + low, atol=1e-4)
     for joint in range(2):
-        sides = direction_sides(samples, width, joint)
+        sides = AsymmetricCoulomb(width).curve(random_robot(1, 2, 0.0), samples, joint, np.empty(0))
         np.testing.assert_allclose(sides[0], high[:, joint], atol=1e-4)
         np.testing.assert_allclose(sides[1], low[:, joint], atol=1e-4)
         np.testing.assert_array_equal(direction(samples, width, joint), direction(samples, width)[:, joint])

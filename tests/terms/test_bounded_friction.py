@@ -21,10 +21,11 @@ from dynid.terms import (
     Role,
     Terms,
     Viscous,
+    exported_parts,
     proposals,
+    torque_of,
 )
 from dynid.terms.curve import CANDIDATES
-from dynid.terms.forms import exported_parts, torque_of
 from dynid.testing import random_robot
 
 FAR = 1e4

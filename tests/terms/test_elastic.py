@@ -32,15 +32,11 @@ from dynid.terms import (
     Term,
     Terms,
     Viscous,
-)
-from dynid.terms.forms import (
-    energy_form,
     known_torque,
-    momentum_form,
-    motor_momentum_form,
     motor_regressor,
     torque_of,
 )
+from dynid.terms.forms import energy_form, momentum_form, motor_momentum_form
 from dynid.testing import TermContract, random_robot, smooth_samples
 
 

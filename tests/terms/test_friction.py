@@ -13,8 +13,8 @@ from dynid.choose.search import merged
 from dynid.kernel import stop_operator
 from dynid.kernel.reference import inverse_dynamics
 from dynid.robot import RobotModel
-from dynid.signals import Samples
-from dynid.signals.samples import WithPast, turning_points
+from dynid.signals import Samples, WithPast
+from dynid.signals.samples import turning_points
 from dynid.terms import (
     AsymmetricCoulomb,
     Coefficient,
@@ -35,9 +35,14 @@ from dynid.terms import (
     Term,
     Viscous,
     ZolloFriction,
+    alive_columns,
+    load_slope,
+    range_of,
+    shape_table,
+    starts,
+    torque_of,
 )
-from dynid.terms.curve import CANDIDATES, range_of, shape_table, starts
-from dynid.terms.forms import alive_columns, load_slope, torque_of
+from dynid.terms.curve import CANDIDATES
 from dynid.testing import TermContract, piece_of, random_inertia, random_robot, smooth_samples
 
 BODY = random_inertia(5, 1)[0]

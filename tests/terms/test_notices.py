@@ -11,11 +11,21 @@ from dynid.base import Float, Level
 from dynid.factor import structural_base
 from dynid.rows import TorqueRows
 from dynid.spatial import rotation_about
-from dynid.terms import Drift, GainError, GravityTilt, RigidBody, Terms, TorqueDelay
+from dynid.terms import (
+    BodyParameters,
+    Declared,
+    Drift,
+    FittedEffect,
+    GainError,
+    GravityTilt,
+    RigidBody,
+    Terms,
+    TorqueDelay,
+    ZeroOffset,
+    find_long_lag,
+)
 from dynid.terms.payload import find_load
-from dynid.terms.residual_tests import BodyParameters, Declared, FittedEffect
-from dynid.terms.torque_delay import find_long_lag, lag_in_words
-from dynid.terms.zero_offset import ZeroOffset
+from dynid.terms.torque_delay import lag_in_words
 from dynid.testing import random_inertia, random_robot
 
 

@@ -24,8 +24,8 @@ from dynid.terms import (
     Term,
     Terms,
     TorqueDelay,
+    torque_of,
 )
-from dynid.terms.forms import torque_of
 from dynid.testing import TermContract, random_inertia, random_robot, smooth_samples
 
 ROBOT = random_robot(2, 3, 0.0)

@@ -17,12 +17,15 @@ from dynid.base import Level
 from dynid.signals import Samples
 from dynid.terms import (
     CATALOGUE,
+    FRICTION_FORM,
     Coefficient,
     Column,
     CurveTerm,
     Dry,
     Extent,
+    Feature,
     FrictionForm,
+    Hypothesis,
     JointMotion,
     JointTerm,
     Kind,
@@ -40,22 +43,20 @@ from dynid.terms import (
     Terms,
     Viscous,
     ZeroShift,
-)
-from dynid.terms.channel import channel
-from dynid.terms.curve import c_texts, range_of, rival_of
-from dynid.terms.forms import (
     alive_columns,
-    balanced_joints,
     channels_of,
-    energy_form,
     exported_parts,
     has_open_choice,
     known_torque,
+    range_of,
+    rival_of,
     torque_of,
-    within_extent,
 )
+from dynid.terms.channel import channel
+from dynid.terms.curve import c_texts
+from dynid.terms.forms import balanced_joints, energy_form, within_extent
 from dynid.terms.old import INSTEAD
-from dynid.terms.residual_tests import FRICTION_FORM, Feature, Hypothesis, Notice
+from dynid.terms.residual_tests import Notice
 from dynid.terms.term import OLD_MEMBERS
 from dynid.testing import TermContract, random_robot, smooth_samples
 

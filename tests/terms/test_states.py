@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dynid.base import UsageError
-from dynid.terms import ChannelTorque, RigidBody, Viscous
-from dynid.terms.term import states
+from dynid.terms import ChannelTorque, RigidBody, Viscous, states
 from dynid.testing import random_robot
 
 TERMS = RigidBody() + Viscous()

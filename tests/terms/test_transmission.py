@@ -11,8 +11,7 @@ from dynid.base import Float, UsageError
 from dynid.kernel import stop_operator
 from dynid.robot import Drive, FourBar, Limits, RobotModel
 from dynid.rows import MotorRows, Rows, TorqueRows
-from dynid.signals import Samples
-from dynid.signals.samples import WithPast
+from dynid.signals import Samples, WithPast
 from dynid.terms import (
     Coulomb,
     MotorInertia,
@@ -23,10 +22,10 @@ from dynid.terms import (
     Term,
     Terms,
     Viscous,
+    alive_columns,
+    followed,
     placed_at,
 )
-from dynid.terms.curve import followed
-from dynid.terms.forms import alive_columns
 from dynid.testing import RowsContract, TermContract, random_robot, smooth_samples
 
 BARS = FourBar(1.1, 0.25, 1.08, 0.3, 1.5)

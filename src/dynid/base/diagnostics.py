@@ -244,7 +244,7 @@ class Finding:
 _OLDER = {name: f"evidence.{name}" for name in Evidence.__annotations__}
 for _old, _new in {**_OLDER, "identifier": "code", "severity": "level"}.items():
     setattr(Finding, _old, property(attrgetter(_new)))
-__getattr__, _ = lazily(__name__, {}, {f"{__name__}:Finding": "Diagnostic", f"{__name__}:Level": "Severity"})
+__getattr__ = lazily(__name__, {}, {f"{__name__}:Finding": "Diagnostic", f"{__name__}:Level": "Severity"})[0]
 
 
 @dataclass

@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 
 
 # Public names of a package are loaded on first use, so that importing one module does not load the whole package.
+#
+# Type checkers do not run `lazily`, so a package also imports its names under TYPE_CHECKING, each with an alias, as in
+# `from module import name as name`: without it, strict type checkers report that the package does not export the name.
 
 
 def lazily(
     package: str, homes: Mapping[str, str], moved: Mapping[str, str] | None = None
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package that loads its public names on first use.
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package that loads its public names on first use.
 
     Parameters
     ----------
@@ -43,7 +46,8 @@ def lazily(
 
     Returns
     -------
-    tuple of callable
+    tuple of (callable, callable, list of str)
+        The list may be extended by names that the package defines itself; `__dir__` then has them, too.
 
     """
     there = {name: other for other, names in (moved or {}).items() for name in names.split()}
@@ -58,7 +62,8 @@ def lazily(
             return getattr(import_module(module), new or name)
         raise AttributeError(f"module '{package}' has no attribute '{name}'")
 
-    return get, lambda: sorted({*modules, *getattr(import_module(package), "__all__", ())})
+    names = sorted(modules)
+    return get, lambda: sorted(names), names
 
 
 # The version of the package; pyproject.toml has the same.

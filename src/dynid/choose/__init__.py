@@ -7,21 +7,14 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.choose.choose_model import Chosen
-    from dynid.choose.consistency_cause import cause_text
-    from dynid.choose.search import ShapeEstimate
-    from dynid.choose.selection import MeasurementEffect, Model, Selection
+    from dynid.choose.choose_model import Chosen as Chosen
+    from dynid.choose.consistency_cause import cause_text as cause_text
+    from dynid.choose.search import ShapeEstimate as ShapeEstimate
+    from dynid.choose.selection import MeasurementEffect as MeasurementEffect
+    from dynid.choose.selection import Model as Model
+    from dynid.choose.selection import Selection as Selection
 
-__all__ = [
-    "Chosen",
-    "MeasurementEffect",
-    "Model",
-    "Selection",
-    "ShapeEstimate",
-    "cause_text",
-]
-
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "choose_model": "Chosen",

@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.dynamics.model import Dynamics
-    from dynid.dynamics.observer import Thresholds
+    from dynid.dynamics.model import Dynamics as Dynamics
+    from dynid.dynamics.observer import Thresholds as Thresholds
 
-__all__ = [
-    "Dynamics",
-    "Thresholds",
-]
-
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "model": "Dynamics",

@@ -18,7 +18,7 @@ from dynid.exporters.model import ExportModel
 from dynid.robot.drive import COMPUTER
 from dynid.robot.model import RobotModel
 from dynid.robot.serial import robot_from_dict, robot_to_dict
-from dynid.spatial.inertia import from_khalil, to_khalil
+from dynid.spatial.inertia import to_khalil
 from dynid.terms.catalogue import names_in_spec, terms_from_spec, terms_to_spec
 from dynid.terms.term import Terms
 
@@ -100,23 +100,6 @@ def table(model: ExportModel, order: str) -> bytes:
             line += [""] * len(_JOINT)
         writer.writerow((_cell(body), _cell(joint), *line))
     return text.getvalue().encode()
-
-
-def read_table(path: str | Path) -> tuple[tuple[str, ...], Float]:
-    """Names of the links and their parameters (nb, 10) in dynid's order; raises InputError for another table."""
-    rows = list(csv.reader(io.StringIO(read_bytes(path, "a table of parameters", MAX_BYTES).decode())))
-    symbols = tuple(rows[0][2:12]) if rows else ()
-    if symbols not in (KHALIL, PINOCCHIO):
-        raise InputError(
-            "table-header",
-            found=f"columns {', '.join(symbols)}",
-            expected=", ".join(KHALIL) + " or " + ", ".join(PINOCCHIO),
-            place=Place(file=str(path), line=1),
-        )
-    values = np.array([[float(cell) for cell in row[2:12]] for row in rows[1:]])
-    if symbols == KHALIL:
-        values = np.array([from_khalil(row) for row in values])
-    return tuple(row[0] for row in rows[1:]), values
 
 
 def _cell(name: str) -> str:

@@ -14,32 +14,22 @@ from typing import TYPE_CHECKING
 from dynid.base import lazily
 
 if TYPE_CHECKING:
-    from dynid.fleet.kalman import KalmanSettings, KalmanWatcher
-    from dynid.fleet.page import Followed
-    from dynid.fleet.plan import FleetLog, Plan, TypeModel, read_plan
-    from dynid.fleet.run import run_fleet
-    from dynid.fleet.store import FleetStore
-    from dynid.fleet.stream import StreamRows, watch_lines
-    from dynid.fleet.watch import Watcher, WatchSettings, precision_of
+    from dynid.fleet.kalman import KalmanSettings as KalmanSettings
+    from dynid.fleet.kalman import KalmanWatcher as KalmanWatcher
+    from dynid.fleet.page import Followed as Followed
+    from dynid.fleet.plan import FleetLog as FleetLog
+    from dynid.fleet.plan import Plan as Plan
+    from dynid.fleet.plan import TypeModel as TypeModel
+    from dynid.fleet.plan import read_plan as read_plan
+    from dynid.fleet.run import run_fleet as run_fleet
+    from dynid.fleet.store import FleetStore as FleetStore
+    from dynid.fleet.stream import StreamRows as StreamRows
+    from dynid.fleet.stream import watch_lines as watch_lines
+    from dynid.fleet.watch import Watcher as Watcher
+    from dynid.fleet.watch import WatchSettings as WatchSettings
+    from dynid.fleet.watch import precision_of as precision_of
 
-__all__ = [
-    "FleetLog",
-    "FleetStore",
-    "Followed",
-    "KalmanSettings",
-    "KalmanWatcher",
-    "Plan",
-    "StreamRows",
-    "TypeModel",
-    "WatchSettings",
-    "Watcher",
-    "precision_of",
-    "read_plan",
-    "run_fleet",
-    "watch_lines",
-]
-
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "kalman": "KalmanSettings KalmanWatcher",

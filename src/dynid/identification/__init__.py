@@ -7,38 +7,23 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.identification.blocks import Blocks
-    from dynid.identification.commands import with_found_servo
-    from dynid.identification.experiment import Experiment, named_files, open_log
-    from dynid.identification.logs import factors_of, held_out_log, torque_factors, training_log
-    from dynid.identification.pipeline import identify
-    from dynid.identification.schema import json_schema
-    from dynid.identification.settings import (
-        DEFAULT_TERMS,
-        Settings,
-        default_estimator,
-        settings_to_experiment,
-    )
+    from dynid.identification.blocks import Blocks as Blocks
+    from dynid.identification.commands import with_found_servo as with_found_servo
+    from dynid.identification.experiment import Experiment as Experiment
+    from dynid.identification.experiment import named_files as named_files
+    from dynid.identification.experiment import open_log as open_log
+    from dynid.identification.logs import factors_of as factors_of
+    from dynid.identification.logs import held_out_log as held_out_log
+    from dynid.identification.logs import torque_factors as torque_factors
+    from dynid.identification.logs import training_log as training_log
+    from dynid.identification.pipeline import identify as identify
+    from dynid.identification.schema import json_schema as json_schema
+    from dynid.identification.settings import DEFAULT_TERMS as DEFAULT_TERMS
+    from dynid.identification.settings import Settings as Settings
+    from dynid.identification.settings import default_estimator as default_estimator
+    from dynid.identification.settings import settings_to_experiment as settings_to_experiment
 
-__all__ = [
-    "DEFAULT_TERMS",
-    "Blocks",
-    "Experiment",
-    "Settings",
-    "default_estimator",
-    "factors_of",
-    "held_out_log",
-    "identify",
-    "json_schema",
-    "named_files",
-    "open_log",
-    "settings_to_experiment",
-    "torque_factors",
-    "training_log",
-    "with_found_servo",
-]
-
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "blocks": "Blocks",

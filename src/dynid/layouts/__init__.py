@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.layouts.proposal import Proposal
-    from dynid.layouts.propose import found_tables, propose_logs
-    from dynid.layouts.write import answer_option, experiment_text, summary_lines
+    from dynid.layouts.proposal import Proposal as Proposal
+    from dynid.layouts.propose import found_tables as found_tables
+    from dynid.layouts.propose import propose_logs as propose_logs
+    from dynid.layouts.write import answer_option as answer_option
+    from dynid.layouts.write import experiment_text as experiment_text
+    from dynid.layouts.write import summary_lines as summary_lines
 
-__all__ = [
-    "Proposal",
-    "answer_option",
-    "experiment_text",
-    "found_tables",
-    "propose_logs",
-    "summary_lines",
-]
-
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "proposal": "Proposal",

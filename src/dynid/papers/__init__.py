@@ -13,50 +13,32 @@ from typing import TYPE_CHECKING
 from dynid.base import lazily
 
 if TYPE_CHECKING:
-    from dynid.papers.annealing import Annealing, Box, annealed_parameters
-    from dynid.papers.kalman import CDKF, EKF, UKF
-    from dynid.papers.likelihood import ML
-    from dynid.papers.neural import Adaline, Hopfield
-    from dynid.papers.penalty import Bodies, Constraint, Penalised, Rule, Search, penalised_parameters
-    from dynid.papers.retrieve import (
-        Coefficients,
-        default_box,
-        feasible_by_penalty,
-        feasible_from_coefficients,
-        read_box,
-        read_coefficients,
-    )
-    from dynid.papers.reveal import parameters_from_model, read_model_table
-    from dynid.papers.total import TLS
+    from dynid.papers.annealing import Annealing as Annealing
+    from dynid.papers.annealing import Box as Box
+    from dynid.papers.annealing import annealed_parameters as annealed_parameters
+    from dynid.papers.kalman import CDKF as CDKF
+    from dynid.papers.kalman import EKF as EKF
+    from dynid.papers.kalman import UKF as UKF
+    from dynid.papers.likelihood import ML as ML
+    from dynid.papers.neural import Adaline as Adaline
+    from dynid.papers.neural import Hopfield as Hopfield
+    from dynid.papers.penalty import Bodies as Bodies
+    from dynid.papers.penalty import Constraint as Constraint
+    from dynid.papers.penalty import Penalised as Penalised
+    from dynid.papers.penalty import Rule as Rule
+    from dynid.papers.penalty import Search as Search
+    from dynid.papers.penalty import penalised_parameters as penalised_parameters
+    from dynid.papers.retrieve import Coefficients as Coefficients
+    from dynid.papers.retrieve import default_box as default_box
+    from dynid.papers.retrieve import feasible_by_penalty as feasible_by_penalty
+    from dynid.papers.retrieve import feasible_from_coefficients as feasible_from_coefficients
+    from dynid.papers.retrieve import read_box as read_box
+    from dynid.papers.retrieve import read_coefficients as read_coefficients
+    from dynid.papers.reveal import parameters_from_model as parameters_from_model
+    from dynid.papers.reveal import read_model_table as read_model_table
+    from dynid.papers.total import TLS as TLS
 
-__all__ = [
-    "CDKF",
-    "EKF",
-    "ML",
-    "TLS",
-    "UKF",
-    "Adaline",
-    "Annealing",
-    "Bodies",
-    "Box",
-    "Coefficients",
-    "Constraint",
-    "Hopfield",
-    "Penalised",
-    "Rule",
-    "Search",
-    "annealed_parameters",
-    "default_box",
-    "feasible_by_penalty",
-    "feasible_from_coefficients",
-    "parameters_from_model",
-    "penalised_parameters",
-    "read_box",
-    "read_coefficients",
-    "read_model_table",
-]
-
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "annealing": "Annealing Box annealed_parameters",

@@ -11,28 +11,22 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.recording.chunk import RawChunk, Trajectory, in_order, joined, pieces_of, taken, within
-    from dynid.recording.commands import Commands, delayed, servo_torque, slopes, speed_of_law
-    from dynid.recording.recording import Channels, Recording
+    from dynid.recording.chunk import RawChunk as RawChunk
+    from dynid.recording.chunk import Trajectory as Trajectory
+    from dynid.recording.chunk import in_order as in_order
+    from dynid.recording.chunk import joined as joined
+    from dynid.recording.chunk import pieces_of as pieces_of
+    from dynid.recording.chunk import taken as taken
+    from dynid.recording.chunk import within as within
+    from dynid.recording.commands import Commands as Commands
+    from dynid.recording.commands import delayed as delayed
+    from dynid.recording.commands import servo_torque as servo_torque
+    from dynid.recording.commands import slopes as slopes
+    from dynid.recording.commands import speed_of_law as speed_of_law
+    from dynid.recording.recording import Channels as Channels
+    from dynid.recording.recording import Recording as Recording
 
-__all__ = [
-    "Channels",
-    "Commands",
-    "RawChunk",
-    "Recording",
-    "Trajectory",
-    "delayed",
-    "in_order",
-    "joined",
-    "pieces_of",
-    "servo_torque",
-    "slopes",
-    "speed_of_law",
-    "taken",
-    "within",
-]
-
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "chunk": "RawChunk Trajectory in_order joined pieces_of taken within",

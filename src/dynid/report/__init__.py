@@ -8,72 +8,44 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.report.compare import comparison_html, write_comparison_page
-    from dynid.report.figures import (
-        BLUE,
-        CYCLE,
-        DASHES,
-        GREY,
-        INK,
-        PALE,
-        VERMILION,
-        Axis,
-        Figure,
-        Panel,
-        Trace,
-        band,
-        column_of,
-        dots,
-        labelled,
-        level_line,
-        line,
-        packed,
-        row_of,
-        time_line,
-    )
-    from dynid.report.html import Chapter, page_html, report_html, write_text
-    from dynid.report.section import Page, Section, render
-    from dynid.report.text import formula, interval, number, percent, short, symbol
+    from dynid.report.compare import comparison_html as comparison_html
+    from dynid.report.compare import write_comparison_page as write_comparison_page
+    from dynid.report.figures import BLUE as BLUE
+    from dynid.report.figures import CYCLE as CYCLE
+    from dynid.report.figures import DASHES as DASHES
+    from dynid.report.figures import GREY as GREY
+    from dynid.report.figures import INK as INK
+    from dynid.report.figures import PALE as PALE
+    from dynid.report.figures import VERMILION as VERMILION
+    from dynid.report.figures import Axis as Axis
+    from dynid.report.figures import Figure as Figure
+    from dynid.report.figures import Panel as Panel
+    from dynid.report.figures import Trace as Trace
+    from dynid.report.figures import band as band
+    from dynid.report.figures import bars as bars
+    from dynid.report.figures import column_of as column_of
+    from dynid.report.figures import dots as dots
+    from dynid.report.figures import labelled as labelled
+    from dynid.report.figures import level_line as level_line
+    from dynid.report.figures import line as line
+    from dynid.report.figures import packed as packed
+    from dynid.report.figures import row_of as row_of
+    from dynid.report.figures import time_line as time_line
+    from dynid.report.html import Chapter as Chapter
+    from dynid.report.html import page_html as page_html
+    from dynid.report.html import report_html as report_html
+    from dynid.report.html import write_text as write_text
+    from dynid.report.section import Page as Page
+    from dynid.report.section import Section as Section
+    from dynid.report.section import render as render
+    from dynid.report.text import formula as formula
+    from dynid.report.text import interval as interval
+    from dynid.report.text import number as number
+    from dynid.report.text import percent as percent
+    from dynid.report.text import plain_number as plain_number
+    from dynid.report.text import short as short
+    from dynid.report.text import symbol as symbol
     from dynid.run.result import Identification
-
-__all__ = [
-    "BLUE",
-    "CYCLE",
-    "DASHES",
-    "GREY",
-    "INK",
-    "PALE",
-    "VERMILION",
-    "Axis",
-    "Chapter",
-    "Figure",
-    "Page",
-    "Panel",
-    "Section",
-    "Trace",
-    "band",
-    "column_of",
-    "comparison_html",
-    "dots",
-    "formula",
-    "interval",
-    "labelled",
-    "level_line",
-    "line",
-    "number",
-    "packed",
-    "page_html",
-    "percent",
-    "render",
-    "report_html",
-    "row_of",
-    "short",
-    "symbol",
-    "time_line",
-    "write_comparison_page",
-    "write_report",
-    "write_text",
-]
 
 
 def write_report(identification: Identification, path: str | Path) -> None:
@@ -98,16 +70,17 @@ def write_report(identification: Identification, path: str | Path) -> None:
     write_text(Path(path), report_html(identification))
 
 
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "compare": "comparison_html write_comparison_page",
         "figures": (
-            "Axis BLUE CYCLE DASHES Figure GREY INK PALE Panel Trace VERMILION band column_of dots "
+            "Axis BLUE CYCLE DASHES Figure GREY INK PALE Panel Trace VERMILION band bars column_of dots "
             "labelled level_line line packed row_of time_line"
         ),
         "html": "Chapter page_html report_html write_text",
         "section": "Page Section render",
-        "text": "formula interval number percent short symbol",
+        "text": "formula interval number percent plain_number short symbol",
     },
 )
+__all__ += ["write_report"]

@@ -7,98 +7,60 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.robot.drive import Drive, FourBar, Servo, TorqueSide
-    from dynid.robot.formats import RobotFile, named_as_robot
-    from dynid.robot.links import (
-        FREE,
-        GRAVITY,
-        MOVING,
-        Link,
-        LinkInertial,
-        LinkJoint,
-        LinkTree,
-        Mimic,
-        check_size,
-        checked_tree,
-        children_of,
-        held_still,
-        model_of_links,
-        nearest,
-    )
-    from dynid.robot.load import load_example, load_robot, lock_joints, read_robot
-    from dynid.robot.meshes import mesh_points, mesh_triangles, note_absent_meshes
-    from dynid.robot.mjcf import compiled, load_mujoco
-    from dynid.robot.model import JointType, Limits, Mounting, RobotModel
-    from dynid.robot.options import Reading, ServoSettings
-    from dynid.robot.serial import describe, robot_from_dict, robot_to_dict
-    from dynid.robot.shapes import (
-        DescribedShape,
-        Geometry,
-        Kind,
-        Shape,
-        by_link,
-        described_shapes,
-        spread_directions,
-    )
-    from dynid.robot.urdf import duplicate, lint, unit_axis
-    from dynid.robot.xml import MAX_BYTES, Element, numbers, parse
+    from dynid.robot.drive import Drive as Drive
+    from dynid.robot.drive import FourBar as FourBar
+    from dynid.robot.drive import Servo as Servo
+    from dynid.robot.drive import TorqueSide as TorqueSide
+    from dynid.robot.formats import RobotFile as RobotFile
+    from dynid.robot.formats import named_as_robot as named_as_robot
+    from dynid.robot.links import FREE as FREE
+    from dynid.robot.links import GRAVITY as GRAVITY
+    from dynid.robot.links import MOVING as MOVING
+    from dynid.robot.links import Link as Link
+    from dynid.robot.links import LinkInertial as LinkInertial
+    from dynid.robot.links import LinkJoint as LinkJoint
+    from dynid.robot.links import LinkTree as LinkTree
+    from dynid.robot.links import Mimic as Mimic
+    from dynid.robot.links import check_size as check_size
+    from dynid.robot.links import checked_tree as checked_tree
+    from dynid.robot.links import children_of as children_of
+    from dynid.robot.links import held_still as held_still
+    from dynid.robot.links import model_of_links as model_of_links
+    from dynid.robot.links import nearest as nearest
+    from dynid.robot.load import load_example as load_example
+    from dynid.robot.load import load_robot as load_robot
+    from dynid.robot.load import lock_joints as lock_joints
+    from dynid.robot.load import read_robot as read_robot
+    from dynid.robot.meshes import mesh_points as mesh_points
+    from dynid.robot.meshes import mesh_triangles as mesh_triangles
+    from dynid.robot.meshes import note_absent_meshes as note_absent_meshes
+    from dynid.robot.mjcf import compiled as compiled
+    from dynid.robot.mjcf import load_mujoco as load_mujoco
+    from dynid.robot.model import JointType as JointType
+    from dynid.robot.model import Limits as Limits
+    from dynid.robot.model import Mounting as Mounting
+    from dynid.robot.model import RobotModel as RobotModel
+    from dynid.robot.options import Reading as Reading
+    from dynid.robot.options import ServoSettings as ServoSettings
+    from dynid.robot.serial import describe as describe
+    from dynid.robot.serial import robot_from_dict as robot_from_dict
+    from dynid.robot.serial import robot_to_dict as robot_to_dict
+    from dynid.robot.shapes import DescribedShape as DescribedShape
+    from dynid.robot.shapes import Geometry as Geometry
+    from dynid.robot.shapes import Kind as Kind
+    from dynid.robot.shapes import Shape as Shape
+    from dynid.robot.shapes import by_link as by_link
+    from dynid.robot.shapes import described_shapes as described_shapes
+    from dynid.robot.shapes import spread_directions as spread_directions
+    from dynid.robot.urdf import duplicate as duplicate
+    from dynid.robot.urdf import lint as lint
+    from dynid.robot.urdf import unit_axis as unit_axis
+    from dynid.robot.xml import MAX_BYTES as MAX_BYTES
+    from dynid.robot.xml import Element as Element
+    from dynid.robot.xml import numbers as numbers
+    from dynid.robot.xml import parse as parse
 
-__all__ = [
-    "FREE",
-    "GRAVITY",
-    "MAX_BYTES",
-    "MOVING",
-    "DescribedShape",
-    "Drive",
-    "Element",
-    "FourBar",
-    "Geometry",
-    "JointType",
-    "Kind",
-    "Limits",
-    "Link",
-    "LinkInertial",
-    "LinkJoint",
-    "LinkTree",
-    "Mimic",
-    "Mounting",
-    "Reading",
-    "RobotFile",
-    "RobotModel",
-    "Servo",
-    "ServoSettings",
-    "Shape",
-    "TorqueSide",
-    "by_link",
-    "check_size",
-    "checked_tree",
-    "children_of",
-    "compiled",
-    "describe",
-    "described_shapes",
-    "duplicate",
-    "held_still",
-    "lint",
-    "load_example",
-    "load_mujoco",
-    "load_robot",
-    "lock_joints",
-    "mesh_points",
-    "mesh_triangles",
-    "model_of_links",
-    "named_as_robot",
-    "nearest",
-    "note_absent_meshes",
-    "numbers",
-    "parse",
-    "read_robot",
-    "robot_from_dict",
-    "robot_to_dict",
-    "spread_directions",
-    "unit_axis",
-]
-
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "drive": "Drive FourBar Servo TorqueSide",

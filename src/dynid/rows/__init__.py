@@ -7,43 +7,32 @@ from typing import TYPE_CHECKING
 from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
-    from dynid.rows.automatic import AutomaticRows, RowsChoice, choose_rows
-    from dynid.rows.catalogue import CATALOGUE, rows_from_spec, rows_to_spec
-    from dynid.rows.elastic import ElasticMomentumRows, ElasticRows
-    from dynid.rows.energy import EnergyRows, FilteredPowerRows, PowerRows
-    from dynid.rows.inertia import GRAVITY_TORQUE, MASS_MATRIX, InertiaRows, check_mass_matrices
-    from dynid.rows.momentum import CausalFilter, MomentumRows
-    from dynid.rows.rows import Equations, Rows, group_joints, two_encoders
-    from dynid.rows.torque import MotorRows, StaticRows, TorqueRows
+    from dynid.rows.automatic import AutomaticRows as AutomaticRows
+    from dynid.rows.automatic import RowsChoice as RowsChoice
+    from dynid.rows.automatic import choose_rows as choose_rows
+    from dynid.rows.catalogue import CATALOGUE as CATALOGUE
+    from dynid.rows.catalogue import rows_from_spec as rows_from_spec
+    from dynid.rows.catalogue import rows_to_spec as rows_to_spec
+    from dynid.rows.elastic import ElasticMomentumRows as ElasticMomentumRows
+    from dynid.rows.elastic import ElasticRows as ElasticRows
+    from dynid.rows.energy import EnergyRows as EnergyRows
+    from dynid.rows.energy import FilteredPowerRows as FilteredPowerRows
+    from dynid.rows.energy import PowerRows as PowerRows
+    from dynid.rows.inertia import GRAVITY_TORQUE as GRAVITY_TORQUE
+    from dynid.rows.inertia import MASS_MATRIX as MASS_MATRIX
+    from dynid.rows.inertia import InertiaRows as InertiaRows
+    from dynid.rows.inertia import check_mass_matrices as check_mass_matrices
+    from dynid.rows.momentum import CausalFilter as CausalFilter
+    from dynid.rows.momentum import MomentumRows as MomentumRows
+    from dynid.rows.rows import Equations as Equations
+    from dynid.rows.rows import Rows as Rows
+    from dynid.rows.rows import group_joints as group_joints
+    from dynid.rows.rows import two_encoders as two_encoders
+    from dynid.rows.torque import MotorRows as MotorRows
+    from dynid.rows.torque import StaticRows as StaticRows
+    from dynid.rows.torque import TorqueRows as TorqueRows
 
-__all__ = [
-    "CATALOGUE",
-    "GRAVITY_TORQUE",
-    "MASS_MATRIX",
-    "AutomaticRows",
-    "CausalFilter",
-    "ElasticMomentumRows",
-    "ElasticRows",
-    "EnergyRows",
-    "Equations",
-    "FilteredPowerRows",
-    "InertiaRows",
-    "MomentumRows",
-    "MotorRows",
-    "PowerRows",
-    "Rows",
-    "RowsChoice",
-    "StaticRows",
-    "TorqueRows",
-    "check_mass_matrices",
-    "choose_rows",
-    "group_joints",
-    "rows_from_spec",
-    "rows_to_spec",
-    "two_encoders",
-]
-
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "automatic": "AutomaticRows RowsChoice choose_rows",
