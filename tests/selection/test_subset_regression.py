@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear, nnls
 
-from dynid.choose.subset_regression import STRENGTHS, BlockRows, SubsetRegression, fold_triangles, nonnegative
+from dynid.choose.subset_regression import BlockRows, Prior, SubsetRegression, fold_triangles, nonnegative
 from dynid.factor import Block, Factor, Factors, stack
+from dynid.factor.folds import Fold
 from dynid.kernel import qr_panel
 from dynid.robot import RobotModel
 from dynid.signals import Samples
@@ -44,7 +45,7 @@ def of_triangles(
     """Of triangles over all columns."""
     total = qr_panel(np.ascontiguousarray(triangles.reshape(-1, triangles.shape[-1]).T))
     return SubsetRegression(
-        NAMES, BlockRows.of_triangles(triangles), folds, total, np.full(len(triangles), count)
+        NAMES, BlockRows.of_triangles(triangles), folds, total, total, np.full(len(triangles), count)
     )
 
 
@@ -140,59 +141,38 @@ def squares_of(one: SubsetRegression, left_out: np.ndarray, x: np.ndarray) -> np
     return np.sum(np.einsum("wmr,w->mr", one.blocks.lines[0][:, left_out], x) ** 2, axis=1)
 
 
-def known(values: np.ndarray) -> np.ndarray:
-    """Equations of standard deviation one that say what the columns are."""
-    return np.column_stack([np.eye(5), values])
-
-
-def barely_told() -> SubsetRegression:
-    """Forty blocks of three rows, and trainings of nine rows that hardly tell five columns; the target is 2 a + e."""
-    rng = np.random.default_rng(7)
-    blocks = []
-    for _ in range(40):
-        X = rng.normal(0, 1, (3, 5))
-        y = 2.0 * X[:, 0] + X[:, 4] + rng.normal(0, 1, 3)
-        blocks.append(qr_panel(np.ascontiguousarray(np.column_stack([X, y]).T)))
-    every, triangles = np.arange(40), np.array(blocks)
-    folds = tuple(
-        (
-            qr_panel(np.ascontiguousarray(triangles[every % 5 != f][:3].reshape(-1, 6).T)),
-            every[every % 5 == f],
+def test_a_prior_joins_every_training_and_no_error() -> None:
+    """Against least squares of the weighted equations and the prior, stacked; errors have weights of their own."""
+    factors, columns, weights = grouped()
+    rng = np.random.default_rng(5)
+    prior = Prior(np.array([0.3, 4.0]), rng.normal(0, 1, (2, 6)))
+    first, last = np.arange(2), np.arange(2, 6)
+    folds = [Fold(last, first), Fold(first, last)]
+    whole = SubsetRegression.of(factors, NAMES, columns, weights, folds, prior=prior)
+    expected = np.zeros(6)
+    for fold in folds:
+        rows = np.concatenate(
+            [
+                *(stack(factors.blocks[m].groups, columns, prior.weights) for m in fold.training),
+                prior.equations,
+            ]
         )
-        for f in range(5)
-    )
-    return of_triangles(triangles, folds, 3.0)
+        x = np.append(np.linalg.lstsq(rows[:, :5], rows[:, 5], rcond=None)[0], -1.0)
+        for m in fold.held_out:
+            expected[m] = np.sum((stack(factors.blocks[m].groups, columns, weights) @ x) ** 2)
+    np.testing.assert_allclose(whole.squares(NAMES), expected, rtol=1e-9)
+    beside = whole.residualised(NAMES[:2]).squares_of([whole.index(NAMES[2:])])[0]
+    np.testing.assert_allclose(beside, expected, rtol=1e-9)
 
 
-def test_what_is_known_joins_every_training_where_it_gains() -> None:
-    """Against least squares of the training's equations and what is known, stacked."""
-    truth = np.array([2.0, 0.0, 0.0, 0.0, 1.0])
-    one = replace(barely_told(), known=known(truth))
-    drawn = one.drawn(NAMES)
-    assert drawn is not one
-    assert drawn.squares(NAMES).sum() < 0.7 * one.squares(NAMES).sum()
-    found = []
-    for strength in STRENGTHS:
-        squares = np.zeros(40)
-        for training, left_out in one.folds:
-            rows = np.concatenate([training, np.sqrt(strength) * known(truth)])
-            x = np.append(np.linalg.lstsq(rows[:, :5], rows[:, 5], rcond=None)[0], -1.0)
-            squares[left_out] = squares_of(one, left_out, x)
-        found.append(squares)
-    assert min(np.abs(drawn.squares(NAMES) / own - 1.0).max() for own in found[1:]) < 1e-9
-    best = drawn.squares_at_best([NAMES])[0]
-    np.testing.assert_allclose(best.sum(), min(own.sum() for own in found), rtol=1e-9)
-    np.testing.assert_allclose(
-        list(drawn.values(NAMES).values()), list(one.values(NAMES).values()), rtol=1e-12
-    )
-
-
-def test_what_is_known_wrongly_or_gains_by_chance_counts_for_nothing() -> None:
-    wrong = replace(barely_told(), known=known(np.array([-40.0, 9.0, 9.0, 9.0, 70.0])))
-    assert wrong.drawn(NAMES) is wrong
-    idle = replace(regression(), known=known(np.array([2.0, 0.0, 0.0, -3.0, 0.0])))
-    assert idle.drawn(NAMES) is idle
-    np.testing.assert_array_equal(idle.squares_at_best([NAMES]), idle.squares_of([NAMES]))
+def test_a_prior_adds_no_parameter_that_the_data_do_not_tell() -> None:
+    """Columns that depend on others count once, and have values all the same."""
+    told = regression(dependent=True)
+    prior = np.column_stack([np.eye(5), np.zeros(5)])
+    together = replace(told, total=qr_panel(np.ascontiguousarray(np.concatenate([told.total, prior]).T)))
+    assert together.rank(("a", "b", "e")) == told.rank(("a", "b", "e")) == 2
+    assert np.count_nonzero(list(told.values(("a", "b", "e")).values())) == 2
+    assert np.count_nonzero(list(together.values(("a", "b", "e")).values())) == 3
 
 
 class TestPositionWaves(TermContract):

@@ -23,6 +23,7 @@ from dynid.choose.wide_model import (
     effect_name,
     found_effects,
     kept_terms,
+    most_probable,
     nominal_model,
     plain_effects,
     wide_model,
@@ -386,8 +387,8 @@ class _WideFit:
         fitted: Fitted, kept: Terms, search: Search, plain: Fitted, motion: tuple[JointMotion, ...]
     ) -> _WideFit:
         """About a fit whose terms begin with the kept ones.    plain: the first fit.    motion: of the joints."""
-        robot = search.robot
-        nominal = nominal_model(robot, fitted.estimate)
+        robot, probable = search.robot, most_probable(fitted)
+        nominal = nominal_model(robot, probable)
         log = LogFacts(
             nominal.inertia,
             nominal.drives,
@@ -399,7 +400,7 @@ class _WideFit:
             search.slowness,
         )
         wide = wide_model(robot, kept, log)
-        factors, regression = wide_regression(wide, fitted, search)
+        factors, regression = wide_regression(wide, fitted, probable, search)
         return _WideFit(fitted, nominal, factors, ModelComparison(regression, wide, wide.members[KEPT]))
 
     def linearised(self, labels: Sequence[Label]) -> list[Label]:

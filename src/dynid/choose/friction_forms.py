@@ -13,7 +13,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.records import dataclass
 from dynid.choose.comparison import NEGLIGIBLE, ModelComparison
 from dynid.choose.search import Choice, Fitted, FormScore, NonlinearFit, Search, is_open, merged, nominal
-from dynid.choose.wide_model import KEPT, Label, Labelled, WideModel, wide_regression
+from dynid.choose.wide_model import KEPT, Label, Labelled, WideModel, most_probable, wide_regression
 from dynid.factor.folds import Candidate, Comparison, compare, gain
 from dynid.signals.samples import Samples
 from dynid.terms.curve import (
@@ -357,7 +357,7 @@ class _Shelf:
         return tuple(self.label[term] for term in model)
 
     def comparison(self, fitted: Fitted, search: Search) -> ModelComparison:
-        _, regression = wide_regression(self.wide, fitted, search)
+        _, regression = wide_regression(self.wide, fitted, most_probable(fitted), search)
         return ModelComparison(regression, self.wide, self.wide.members[KEPT])
 
 

@@ -335,13 +335,15 @@ class SubsetRegression:
     """A wide model's equations, all groups at their weights: rows by block, a triangle a training fold.
 
     names: (c,) of the columns, the wide model's order.    blocks: M of them.
-    folds: per fold its training triangle and the numbers of the blocks it leaves out.    total: triangle of all blocks.
+    folds: per fold its training triangle and the numbers of the blocks it leaves out.
+    data, total: triangles of all blocks without and with what is known beforehand.
     bounded: names of columns whose coefficients are not negative by nature.
     """
 
     names: tuple[str, ...]
     blocks: BlockRows
     folds: tuple[tuple[Float, Int], ...]
+    data: Float
     total: Float
     counts: Float
     bounded: frozenset[str] = frozenset()
@@ -370,6 +372,7 @@ class SubsetRegression:
             names=tuple(names[i] for i in columns),
             blocks=BlockRows.of(seen, columns, weights),
             folds=tuple((R, fold.held_out) for R, fold in zip(training, folds, strict=True)),
+            data=_merged(np.concatenate(own), c),
             total=_merged(np.concatenate([training[0], own[0]]), c),
             counts=block_counts(seen),
             bounded=frozenset(bounded),
@@ -417,12 +420,12 @@ class SubsetRegression:
     def values(self, names: Iterable[str]) -> dict[str, float]:
         """Coefficients of the model with these columns, fitted on all blocks."""
         index = self.index(names)
-        x = self._solved(self.total, index)
+        x = least_squares(self.total, index)
         return {self.names[i]: float(x[i]) for i in index}
 
     def rank(self, names: Iterable[str]) -> int:
-        """Number of independent columns among some."""
-        return int(np.count_nonzero(self._solved(self.total, self.index(names))))
+        """Number of columns among some that the data tell apart."""
+        return int(np.count_nonzero(least_squares(self.data, self.index(names))))
 
     def residualised(self, names: Iterable[str]) -> Residualised:
         """What all other columns could add to the model with these."""
@@ -439,10 +442,6 @@ class SubsetRegression:
             size = np.linalg.norm(training[:, behind], axis=0)
             parts.append(Share(R[k:, k:], size, held_out, left_out))
         return Residualised({int(c): i for i, c in enumerate(rest)}, tuple(parts), len(self.blocks))
-
-    def _solved(self, triangle: Float, index: Int) -> Float:
-        """(c,) least-squares coefficients of some columns, zero elsewhere; one that depends on others is left out."""
-        return least_squares(triangle, index)
 
 
 def _shared(indices: Sequence[Int]) -> tuple[Int, Int]:

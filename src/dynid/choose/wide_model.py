@@ -198,8 +198,18 @@ def wide_model(robot: RobotModel, kept: Terms, log: LogFacts) -> WideModel:
 # One pass over a log for every column of a wide model, and regressions on subsets of them.
 
 
-def wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Factors, SubsetRegression]:
+def most_probable(fitted: Fitted) -> Estimate:
+    """Estimate of a fit with the prior of the final one; the same without links."""
+    has_links = any(column.of is Of.BODY for column in fitted.regression.columns)
+    return MAP().around(fitted.regression, fitted.estimate) if has_links else fitted.estimate
+
+
+def wide_regression(
+    wide: WideModel, fitted: Fitted, probable: Estimate, search: Search
+) -> tuple[Factors, SubsetRegression]:
     """Factors of the wide model, and regressions on subsets of their columns.
+
+    probable: the most probable estimate of the fit, about which the prior is linearised.
 
     Of the columns that every candidate has those stay that any motion can determine; the others are few, and which of
     them depend on which is a matter of the log: random states would not show what has a memory.
@@ -215,12 +225,15 @@ def wide_regression(wide: WideModel, fitted: Fitted, search: Search) -> tuple[Fa
     names = [column.name for column in wide.terms.columns(robot)]
     columns, folds = np.flatnonzero(wanted), folds_of(factors, search.folds)
     bounded = bounded_columns(wide.terms.columns(robot), fitted.estimate)
-    weights, prior = np.asarray(fitted.estimate.weights), _prior_of(fitted, [names[i] for i in columns])
+    weights, prior = (
+        np.asarray(fitted.estimate.weights),
+        _prior_of(fitted, probable, [names[i] for i in columns]),
+    )
     return factors, SubsetRegression.of(factors, names, columns, weights, folds, bounded, prior)
 
 
-def _prior_of(fitted: Fitted, names: Sequence[str]) -> Prior | None:
-    """Prior of the links as the final fit has it, about the fit of a model; None for a model without links."""
+def _prior_of(fitted: Fitted, probable: Estimate, names: Sequence[str]) -> Prior | None:
+    """Prior of the links as the final fit has it; None for a model without links."""
     regression, base = fitted.regression, fitted.regression.base
     place = {name: i for i, name in enumerate(names)}
     rows = np.array(
@@ -234,8 +247,7 @@ def _prior_of(fitted: Fitted, names: Sequence[str]) -> Prior | None:
     if not len(rows):
         return None
     known = np.zeros((len(rows), len(names) + 1))
-    estimate = MAP().around(regression, fitted.estimate)
-    equations = link_equations(estimate, regression, rows)
+    equations = link_equations(probable, regression, rows)
     known[:, [place[regression.columns[base.independent[k]].name] for k in rows]] = equations[:, :-1]
     known[:, -1] = equations[:, -1]
-    return Prior(np.asarray(estimate.weights), known)
+    return Prior(np.asarray(probable.weights), known)

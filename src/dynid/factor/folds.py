@@ -299,7 +299,8 @@ def compare(
 ) -> Comparison:
     """Simplest candidate whose held-out squared error is that of the best one within its standard error.
 
-    Of equally simple candidates the one with the smallest error is chosen, then the first.
+    Of equally simple candidates the first is chosen whose error is the best one's but for a negligible share, else the
+    one with the smallest error.
 
     Parameters
     ----------
@@ -335,9 +336,10 @@ def compare(
     within = excess <= np.maximum(chance, negligible * total[best])
     within[best] = True
     # Errors count to six digits, so that rounding decides nothing.
-    chosen = min(
-        np.flatnonzero(within).tolist(), key=lambda i: (candidates[i].parameters, float(f"{total[i]:.6g}"), i)
-    )
+    error = [
+        0.0 if excess[i] <= negligible * total[best] else float(f"{total[i]:.6g}") for i in range(len(total))
+    ]
+    chosen = min(np.flatnonzero(within).tolist(), key=lambda i: (candidates[i].parameters, error[i], i))
     return Comparison(tuple(candidates), best, chosen, excess, spread, within)
 
 
