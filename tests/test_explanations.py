@@ -136,7 +136,6 @@ NUMBERS = [
     ("from-description", percent(verdict.PRIOR_MANY)),
     ("little-data", f"{verdict.VALUES_FEW:g}"),
     ("mass-not-said", f"{links.IMPLAUSIBLE:g} times"),
-    ("mass-not-said", percent(links.DATAS)),
     ("negative-stiffness", f"{verdict.FRICTION_SIGNIFICANCE:g} standard deviations"),
     ("held-in-part", f"{effort_at_rest.MISSED:g} times"),
     ("held-in-part", f"{effort_at_rest.FRICTION:g} times"),

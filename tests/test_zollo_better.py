@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
+from dynid.estimate import WLS
 from dynid.identification import Settings, identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.rows import ElasticMomentumRows
@@ -41,7 +42,8 @@ def logged(arm: Arm, motion: Motion, folder: Path, noise: float = 0.0) -> Log:
 def identified(arm: Arm, log: Log, terms: Terms, cutoff: float, chain: Preparation) -> Identification:
     # Blocks too few to compare forms of friction on: that is not what is tested.
     rows = ElasticMomentumRows(cutoff=cutoff)
-    settings = Settings(terms=terms, rows=rows, preparation=chain, block_seconds=1.0)
+    # The paper's estimates know nothing beforehand.
+    settings = Settings(terms=terms, rows=rows, preparation=chain, block_seconds=1.0, estimator=WLS())
     return identify(arm.robot, log, settings, diagnostics=Diagnostics())
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.base import Float
+from dynid.estimate import WLS
 from dynid.excitation import (
     Bounds,
     Criterion,
@@ -99,7 +100,8 @@ def found_from(task: Task, motion: BasisTrajectory, folder: Path, seed: int) -> 
     moved = Setup(plant, ControllerFile(kind="ideal")).motion(motion, rig.rate)
     t, columns = rig.measure(robot, moved, (seed, 0))
     log = read_log(write_log(folder / f"{seed}.parquet", t, columns), robot)
-    estimate = identify(robot, log, Settings(terms=TERMS)).estimate
+    # Without a prior, which would make up for what a motion does not tell.
+    estimate = identify(robot, log, Settings(terms=TERMS, estimator=WLS())).estimate
     assert estimate.base.rank == 36 + 18
     return dict(zip(estimate.base.formulas(), np.sqrt(np.diag(estimate.covariance)), strict=True))
 

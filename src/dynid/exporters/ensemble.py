@@ -446,8 +446,10 @@ def closest_consistent(run: Identification) -> tuple[Float, Float]:
     from dynid.estimate.posterior import MAP
 
     estimate = run.estimate
-    theta = estimate.parameters if estimate.method == MAP().name else estimate.consistent
-    if not len(theta):
+    theta = estimate.consistent
+    if not len(theta) and estimate.method == MAP().name:
+        theta = estimate.parameters
+    elif not len(theta):
         regression = replace(run.regression, value_only=True)
         fit = replace(_constrained(run), inner=WLS(), strength=_PRIOR_WEIGHT, weights="joint")
         theta = fit.around(regression, estimate).parameters
