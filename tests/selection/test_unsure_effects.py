@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from dynid.base import Diagnostics
-from dynid.choose import Chosen, MeasurementEffect, Selection
+from dynid.base import Diagnostics, Float
+from dynid.choose import Chosen, MeasurementEffect
 from dynid.estimate import Estimate
 from dynid.run import Identification
 from dynid.terms import Kind, Terms
@@ -40,15 +42,13 @@ def test_a_sure_effect_stays(late: Path) -> None:
 
 def test_an_unsure_effect_goes_and_the_run_says_so(late: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Constraints that move an effect widen its interval, as here by decree."""
-    as_estimated = Chosen.as_estimated
+    half_width = Estimate.half_width
 
-    def widened(self: Chosen, estimate: Estimate) -> Chosen:
-        found = as_estimated(self, estimate)
-        assert found.selection is not None
-        wide = tuple(replace(one, half_width=2 * DELAY) for one in found.selection.measurement_effects)
-        return replace(found, selection=replace(found.selection, measurement_effects=wide))
+    def widened(self: Estimate) -> Float:
+        late_ones = [self.columns[i].name.startswith("delay") for i in self.base.independent]
+        return np.where(late_ones, 2 * DELAY, half_width(self))
 
-    monkeypatch.setattr(Chosen, "as_estimated", widened)
+    monkeypatch.setattr(Estimate, "half_width", widened)
     found = chosen(late)
     assert not held(found)
     assert not any(term.traits.kind is Kind.LOG for term in found.terms)
@@ -57,35 +57,20 @@ def test_an_unsure_effect_goes_and_the_run_says_so(late: Path, monkeypatch: pyte
     assert len(notes(found, "model")) == 1
 
 
-def effect(kind: str, joint: str, value: float, half: float, **of: bool) -> MeasurementEffect:
-    options = {"adopted": True, "fault": True} | of
-    return MeasurementEffect(f"{kind}{joint}{value}", kind, joint, "1", value, half, **options)
+def test_only_added_effects_whose_intervals_all_hold_zero_go(late: Path) -> None:
+    estimate = chosen(late).estimate
+    names = [estimate.columns[i].name for i in estimate.base.independent]
+    sure, unsure = np.zeros(len(names)), np.zeros(len(names))
+    sure[:2], unsure[:2] = 2.0, (2.0, 0.5)
+    asked: list[set[tuple[str, int]]] = []
 
-
-@pytest.mark.parametrize(
-    ("effects", "gone"),
-    [
-        ((effect("gain", "j1", 0.4, 1.0), effect("gain", "j2", 0.4, 0.1)), {("gain", "j1")}),
-        # A lean about one axis is a lean.
-        ((effect("tilt", "", 0.01, 0.02), effect("tilt", "", 0.1, 0.02)), None),
-        ((effect("tilt", "", 0.01, 0.02), effect("tilt", "", 0.01, 0.03)), {("tilt", "")}),
-        (
-            (effect("gain", "j1", 0.4, 1.0, adopted=False), effect("offset", "j1", 0.4, 1.0, fault=False)),
-            None,
-        ),
-    ],
-)
-def test_only_effects_of_the_log_in_the_model_whose_intervals_hold_zero_go(
-    effects: tuple[MeasurementEffect, ...], gone: set[tuple[str, str]] | None
-) -> None:
-    asked: list[set[tuple[str, str]]] = []
-
-    def again(places: object) -> Chosen:
-        asked.append(set(places))  # type: ignore[call-overload]
+    def again(labels: Collection[tuple[str, int]]) -> Chosen:
+        asked.append(set(labels))
         return Chosen(Terms(()))
 
-    selection = Selection((), (), 0, 5, (), (), effects)
-    model = Chosen(Terms(()), selection=selection, among_others=again)
-    found = model.without_unsure(Diagnostics())
-    assert (found is None) == (gone is None)
-    assert asked == ([] if gone is None else [gone])
+    with_both = {("both", 0): tuple(names[:2]), ("second", 1): (names[1],), ("nothing", 2): ()}
+    model = Chosen(Terms(()), added=with_both, among_others=again)
+    certain = replace(estimate, covariance=np.eye(len(names)) / estimate.quantile() ** 2)
+    assert model.without_unsure(replace(certain, value=sure), Diagnostics()) is None
+    assert model.without_unsure(replace(certain, value=unsure), Diagnostics()) is not None
+    assert asked == [{("second", 1)}]

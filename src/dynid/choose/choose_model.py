@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -83,8 +83,6 @@ def within_extent(terms: Terms, robot: RobotModel, batches: Iterable[Samples]) -
 # What the log adds to the robot, estimated beside the chosen model with intervals from blocks of time.
 
 DEPENDENT = 1e-6
-# The kind of an effect of the log and its joint, "" = of the whole log.
-EffectPlace = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,11 +152,6 @@ def as_estimated(found: Sequence[MeasurementEffect], estimate: Estimate) -> tupl
         else one
         for one in found
     )
-
-
-def place_of(robot: RobotModel, label: Label) -> EffectPlace:
-    """Kind and joint of an effect."""
-    return label[0], _joint(robot, label)
 
 
 def _joint(robot: RobotModel, label: Label) -> str:
@@ -258,15 +251,16 @@ class Chosen:
     """The model that was chosen and the comparison.
 
     terms: with open shapes where such a form of friction won.    start: the same terms at the best shapes tried.
-    nominal: that its small effects are linearised about.
-    among_others: the choice once more without some effects of the log; None where there was no choice.
+    nominal: that its small effects are linearised about.    added: columns that each effect adds to a plain model.
+    among_others: the choice once more without some effects; None where there was no choice.
     """
 
     terms: Terms
     start: Terms | None = None
     selection: Selection | None = None
     nominal: Nominal | None = None
-    among_others: Callable[[Collection[EffectPlace]], Chosen] | None = None
+    added: Mapping[Label, tuple[str, ...]] = field(default_factory=dict)
+    among_others: Callable[[Collection[Label]], Chosen] | None = None
 
     def as_estimated(self, estimate: Estimate) -> Chosen:
         """With what the model holds of the log as its final fit has it."""
@@ -275,22 +269,25 @@ class Chosen:
         measurement_effects = as_estimated(self.selection.measurement_effects, estimate)
         return replace(self, selection=replace(self.selection, measurement_effects=measurement_effects))
 
-    def without_unsure(self, diagnostics: Diagnostics) -> Chosen | None:
-        """The choice without effects of the log whose 95 % intervals hold zero in the final fit; None = all are sure.
+    def without_unsure(self, estimate: Estimate, diagnostics: Diagnostics) -> Chosen | None:
+        """The choice without effects whose 95 % intervals hold zero in the final fit; None = all are sure.
 
-        Such an effect gained its place on held-out blocks, beside bodies that need not be physically consistent, in
-        place of something else that the model lacks.
+        Such an effect gained its place on held-out blocks in place of something else that the model holds now.
         """
-        gone: dict[EffectPlace, list[MeasurementEffect]] = {}
-        for one in () if self.selection is None else self.selection.measurement_effects:
-            if one.adopted and one.fault:
-                gone.setdefault((one.kind, one.joint), []).append(one)
+        limits = {
+            estimate.columns[i].name: (float(value), float(half), estimate.columns[i].unit)
+            for i, value, half in zip(
+                estimate.base.independent, estimate.value, estimate.half_width(), strict=True
+            )
+        }
         gone = {
-            place: own for place, own in gone.items() if all(abs(one.value) <= one.half_width for one in own)
+            label: [(name, *limits[name]) for name in names]
+            for label, names in self.added.items()
+            if names and all(name in limits and abs(limits[name][0]) <= limits[name][1] for name in names)
         }
         if not gone or self.among_others is None:
             return None
-        diagnostics.note("effects-left-out", effects_left_out([one for own in gone.values() for one in own]))
+        diagnostics.note("effects-left-out", effects_left_out(gone))
         return self.among_others(gone)
 
     def report(self, diagnostics: Diagnostics) -> None:
@@ -344,24 +341,29 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     comparison = wide_fit.comparison
     base = (*plain_labels, *(label for label in shown if comparison.wide.role(label) is Role.LOG))
     base, forms = _friction_beside_faults(comparison, base, search)
-    friction = _joint_forms(comparison, base, forms)
 
-    def among(shown: Sequence[Label]) -> Chosen:
-        trial, selection = comparison.best(_axes(comparison.wide, forms, (*plain_labels, *shown)))
+    def among(shown: Sequence[Label], forms: dict[int, Option]) -> Chosen:
+        wide = comparison.wide
+        trial, selection = comparison.best(_axes(wide, forms, (*plain_labels, *shown)))
         chosen = [label for option in trial.options for label in option.labels]
         effects = estimate_effects(robot, comparison, wide_fit.factors, wide_fit.fitted, chosen)
+        friction = _joint_forms(comparison, base, forms)
         return Chosen(
-            terms_of(kept, chosen, comparison.wide),
-            None if is_open(kept) else terms_of(kept, chosen, comparison.wide, started=True),
+            terms_of(kept, chosen, wide),
+            None if is_open(kept) else terms_of(kept, chosen, wide, started=True),
             replace(selection, friction=friction, measurement_effects=effects),
             wide_fit.nominal,
-            lambda gone: among([label for label in shown if not is_gone(label, gone)]),
+            {label: wide.adds(label) for label in chosen if label not in plain_labels},
+            lambda gone: among([label for label in shown if label not in gone], _without(wide, forms, gone)),
         )
 
-    def is_gone(label: Label, gone: Collection[EffectPlace]) -> bool:
-        return comparison.wide.role(label) is Role.LOG and place_of(robot, label) in gone
+    return among(shown, forms)
 
-    return among(shown)
+
+def _without(wide: WideModel, forms: Mapping[int, Option], gone: Collection[Label]) -> dict[int, Option]:
+    """Forms of friction by joint without some effects; joints of plain friction are left out."""
+    kept = {joint: [label for label in form.labels if label not in gone] for joint, form in forms.items()}
+    return {joint: _option(wide, labels, joint) for joint, labels in kept.items() if labels}
 
 
 def _too_short(blocks: int) -> str:
@@ -507,13 +509,14 @@ def _worthwhile(
 
 def _without_one(wide: WideModel, form: Option, joint: int) -> list[Option]:
     """A joint's forms of friction without one of them each."""
-    found = []
-    for gone in form.labels:
-        labels = tuple(label for label in form.labels if label != gone)
-        held = [wide.proposal(label) for label in labels]
-        name = " + ".join(one.label for one in held) if held else "plain"
-        found.append(Option(name, labels, sum(wide.shape(one, 0, joint).size for one in held)))
-    return found
+    return [_option(wide, [label for label in form.labels if label != gone], joint) for gone in form.labels]
+
+
+def _option(wide: WideModel, labels: Sequence[Label], joint: int) -> Option:
+    """Forms of friction of a joint together; plain friction for none."""
+    held = [wide.proposal(label) for label in labels]
+    name = " + ".join(form.label for form in held) if held else "plain"
+    return Option(name, tuple(labels), sum(wide.shape(form, 0, joint).size for form in held))
 
 
 def _forms_of_joint(comparison: ModelComparison, base: Sequence[Label], joint: int) -> Option:

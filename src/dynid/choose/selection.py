@@ -130,12 +130,24 @@ def selection_findings(selection: Selection | None) -> list[Finding]:
     return [Finding(Level.GOOD, "model-chosen", text, title=title)]
 
 
-def effects_left_out(effects: Sequence[MeasurementEffect]) -> str:
-    """That effects of the log were taken out of the model again, and why."""
+def effects_left_out(effects: Mapping[tuple[str, int], Sequence[tuple[str, float, float, str]]]) -> str:
+    """That effects were taken out of the model again, and why.
+
+    effects: by label the name, value, half width and unit of each of its parameters.
+    """
+    parts = [
+        f"{label.split('@')[0]} ({', '.join(_limits_in_words(*limits) for limits in parameters)})"
+        for (label, _), parameters in effects.items()
+    ]
     return (
-        f"{', '.join(_in_words(one) for one in effects)}: predicts held-out blocks better, but the interval in the "
-        "final fit holds zero; left out of the model"
+        f"{', '.join(parts)}: predicts held-out blocks better, but the interval in the final fit holds zero; left out "
+        "of the model"
     )
+
+
+def _limits_in_words(name: str, value: float, half_width: float, unit: str) -> str:
+    factor, unit = _LOUD.get(unit, (1.0, unit))
+    return f"{name} = {with_interval(factor * value, factor * half_width)} {unit}"
 
 
 def _in_words(one: MeasurementEffect) -> str:

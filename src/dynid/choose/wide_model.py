@@ -114,6 +114,13 @@ class WideModel:
             if self.proposal((name, label[1])).question == self.proposal(label).question
         )
 
+    def adds(self, label: Label) -> tuple[str, ...]:
+        """Names in a model of the columns that an effect adds to those in whose place it stands."""
+        proposal, replaced = self.proposal(label), self.names(self.replaced([label]))
+        gone = {*(name.split(":", 1)[1] for name in replaced), *proposal.auxiliary}
+        names = (name.split(":", 1)[1] for name in self.members[label])
+        return tuple(name for name in names if name not in gone)
+
     def tried(self, proposal: Proposal, labels: Collection[Label]) -> Iterator[tuple[int, int]]:
         """Place and number of the variant of those labels that are of a proposal."""
         for variant in range(len(proposal.variants)):

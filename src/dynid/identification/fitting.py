@@ -557,7 +557,7 @@ def _fit(call: Call, data: Data) -> ModelFit:
         # Discard the diagnostics of a rejected fit.
         attempt = replace(call, diagnostics=Diagnostics(accepting=call.diagnostics.accepting))
         model_fit = _fit_chosen(attempt, data, search, trial, model)
-        others = model_fit.model.without_unsure(call.diagnostics)
+        others = model_fit.model.without_unsure(model_fit.estimate, call.diagnostics)
         if others is None:
             model_fit.model.report(call.diagnostics)
             call.diagnostics.extend(attempt.diagnostics)
