@@ -15,16 +15,8 @@ from dynid.diagnosis.masking import Bursts, Saturation
 from dynid.diagnosis.proof import EffectTest
 from dynid.diagnosis.resonance import GearRipple, Resonance
 from dynid.robot import RobotModel
-from dynid.terms import (
-    FRICTION_FORM,
-    LATE_TORQUE,
-    Drift,
-    FeatureGroup,
-    Nominal,
-    PositionWaves,
-    Term,
-    ZeroOffset,
-)
+from dynid.terms import FRICTION_FORM, LATE_TORQUE, Drift, FeatureGroup, Nominal, PositionWaves, Term
+from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import DiagnosisContract, TrueMotion, analysis_of, small_arm
 from dynid.testing.lab import RATE
 from tests.selection.arm import arm

@@ -30,7 +30,6 @@ from dynid.terms import (
     Presliding,
     RigidBody,
     RotorInertia,
-    SaturatingViscous,
     Sigmoid,
     SmoothCoulomb,
     Stribeck,
@@ -38,10 +37,11 @@ from dynid.terms import (
     TorqueDelay,
     TorsionSpring,
     Viscous,
-    ZeroOffset,
     ZolloFriction,
     without_memory,
 )
+from dynid.terms.friction_curves import SaturatingViscous
+from dynid.terms.zero_offset import ZeroOffset
 from dynid.trajectories import FourierBasis
 
 ROBOT = load_example("arm7")

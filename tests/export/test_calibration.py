@@ -11,7 +11,8 @@ from dynid.base import Diagnostics, UsageError
 from dynid.exporters.formats import Request, files_of
 from dynid.log import LogSection, MotorCalibration, moved, read_calibration
 from dynid.robot import Reading, RobotModel, load_robot
-from dynid.terms import RigidBody, Terms, ZeroOffset
+from dynid.terms import RigidBody, Terms
+from dynid.terms.zero_offset import ZeroOffset
 from tests.log.test_calibration import MOTORS, section
 
 TABLE = {name: one.model_dump() for name, one in MOTORS.items()}

@@ -25,7 +25,6 @@ from dynid.terms import (
     Presliding,
     RigidBody,
     RotorInertia,
-    SaturatingViscous,
     Sigmoid,
     SmoothCoulomb,
     Stribeck,
@@ -33,6 +32,7 @@ from dynid.terms import (
     Viscous,
     ZolloFriction,
 )
+from dynid.terms.friction_curves import SaturatingViscous
 from dynid.testing import random_robot
 from tests.export.models import compiled, model_of, states
 from tests.export.test_c_code import call, library

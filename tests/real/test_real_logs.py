@@ -85,7 +85,8 @@ def test_panda_agrees_with_published_least_squares(panda: Identification, data_d
 def test_panda_held_out_third(data_dir: Path) -> None:
     with not_examined():
         result = run("panda_gaz", "panda_gaz_split", data_dir / "panda_gaz" / "data.parquet")
-    assert (held_out_percent(result) <= [7.0, 1.3, 2.2, 1.1, 7.0, 2.5, 17.0]).all()
+    # Joint 6 pays for guessed links that can exist: 2.5 % with links that cannot.
+    assert (held_out_percent(result) <= [7.0, 1.3, 2.2, 1.2, 7.0, 3.2, 17.0]).all()
 
 
 def test_panda_needs_its_time_stamps(data_dir: Path, tmp_path: Path) -> None:

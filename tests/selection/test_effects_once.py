@@ -71,15 +71,18 @@ def test_the_choice_finds_the_friction_and_its_bend(bent: Identification) -> Non
 
 
 def test_an_experiment_that_names_forms_compares_them_alike(bent: Identification, tmp_path: Path) -> None:
-    """The forms of `{ term = "friction" }` are judged by the same errors as those that the log chooses by itself."""
+    """The forms of `{ term = "friction" }` are judged as those that the log chooses by itself.
+
+    The two comparisons hold the prior at the effective samples of a plain fit of their own.
+    """
     terms = RigidBody() + RotorInertia() + FrictionChoice(("saturating", "presliding", "stribeck"))
     named = chosen(tmp_path, saturating, settings=Settings(terms=terms, preparation=Preparation(cutoff=6.0)))
     assert bent.selection is not None
     (own,) = [one for one in bent.selection.friction if one.joint == "joint2"]
     (choice,) = [one for one in named.choices if one.joint == "joint2"]
     assert (choice.chosen, own.form) == ("saturating", "saturating")
-    assert choice.winner.gain == pytest.approx(own.gain, rel=1e-3)
-    assert choice.winner.gain_std == pytest.approx(own.gain_std, rel=1e-2)
+    assert choice.winner.gain == pytest.approx(own.gain, rel=0.03)
+    assert choice.winner.gain_std == pytest.approx(own.gain_std, rel=0.03)
 
 
 def test_the_report_names_it(bent: Identification, askew: Identification) -> None:

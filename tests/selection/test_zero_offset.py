@@ -13,7 +13,8 @@ from dynid.exporters import ExportModel, export, new_mjcf
 from dynid.robot import RobotModel
 from dynid.run import Identification
 from dynid.signals import Samples
-from dynid.terms import FittedEffect, Nominal, RigidBody, Term, ZeroOffset, torque_of
+from dynid.terms import FittedEffect, Nominal, RigidBody, Term, torque_of
+from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import TermContract, random_inertia, random_robot
 from tests.selection.arm import identified, torque
 

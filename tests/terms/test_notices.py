@@ -21,11 +21,11 @@ from dynid.terms import (
     RigidBody,
     Terms,
     TorqueDelay,
-    ZeroOffset,
     find_long_lag,
 )
 from dynid.terms.payload import find_load
 from dynid.terms.torque_delay import lag_in_words
+from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import random_inertia, random_robot
 
 

@@ -41,7 +41,6 @@ from dynid.terms import (
     RigidBody,
     RotorCompensation,
     RotorInertia,
-    SaturatingViscous,
     Sigmoid,
     SmoothCoulomb,
     SpinningRotor,
@@ -55,12 +54,13 @@ from dynid.terms import (
     TorsionSpring,
     Triangle,
     Viscous,
-    ZeroOffset,
     ZolloFriction,
     known_torque,
     terms_from_spec,
     terms_to_spec,
 )
+from dynid.terms.friction_curves import SaturatingViscous
+from dynid.terms.zero_offset import ZeroOffset
 from dynid.testing import random_inertia, random_robot, smooth_samples
 
 LOAD = tuple(float(x) for x in random_inertia(7, 1)[0])

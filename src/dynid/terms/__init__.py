@@ -75,7 +75,6 @@ if TYPE_CHECKING:
     from dynid.terms.friction_curves import AsymmetricCoulomb as AsymmetricCoulomb
     from dynid.terms.friction_curves import LoadFriction as LoadFriction
     from dynid.terms.friction_curves import PolynomialFriction as PolynomialFriction
-    from dynid.terms.friction_curves import SaturatingViscous as SaturatingViscous
     from dynid.terms.friction_curves import TemperatureViscous as TemperatureViscous
     from dynid.terms.friction_shapes import PositionFriction as PositionFriction
     from dynid.terms.friction_shapes import Presliding as Presliding
@@ -131,7 +130,6 @@ if TYPE_CHECKING:
     from dynid.terms.transmission import MotorInertia as MotorInertia
     from dynid.terms.transmission import OnMotor as OnMotor
     from dynid.terms.transmission import placed_at as placed_at
-    from dynid.terms.zero_offset import ZeroOffset as ZeroOffset
 
 __getattr__, __dir__, __all__ = lazily(
     __name__,
@@ -154,9 +152,7 @@ __getattr__, __dir__, __all__ = lazily(
             "motor_regressor torque_of without_memory"
         ),
         "friction": "Coulomb HALF Offset Viscous WIDTH direction dry_friction",
-        "friction_curves": (
-            "AsymmetricCoulomb LoadFriction PolynomialFriction SaturatingViscous TemperatureViscous"
-        ),
+        "friction_curves": ("AsymmetricCoulomb LoadFriction PolynomialFriction TemperatureViscous"),
         "friction_shapes": "PositionFriction Presliding Sigmoid SmoothCoulomb Stribeck ZolloFriction",
         "gain": "DriveGain GainError",
         "gravity_tilt": "GravityTilt Lean",
@@ -176,6 +172,5 @@ __getattr__, __dir__, __all__ = lazily(
         "term": "Column JointTerm Selection Term Terms empty_panels joint_indices narrowed sharpened states",
         "torque_delay": "LATE_TORQUE TorqueDelay find_long_lag",
         "transmission": "JointCoupling MotorInertia OnMotor placed_at",
-        "zero_offset": "ZeroOffset",
     },
 )
