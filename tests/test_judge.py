@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base import Diagnostics, Evidence, Finding, Place, Verdict
+from dynid.base import Diagnostics, Evidence, Finding, Level, Place, Verdict
 from dynid.diagnosis.input_checks import DrivenJoint, driven_joints
 from dynid.estimate import WLS, Estimate, Origin, Regression, Residuals, Scores, Sums, unphysical
 from dynid.factor import BaseMap
@@ -106,11 +106,13 @@ def scored(origin: Origin, *noise: float) -> Validation:
     return Validation(Sums.of_arrays(measured, predicted).scores(origin, JOINTS[: len(noise)], ["a"]))
 
 
-def reported(*validations: Validation, diagnostics: Diagnostics | None = None) -> Verdict:
+def reported(*validations: Validation, diagnostics: Diagnostics | None = None, **options: Any) -> Verdict:
     case = synthetic_regression(1)
     estimate = WLS().fit(case.regression)
     training = scored(Origin.TRAINING, 0.1, 0.1)
-    return judge(estimate, case.regression.base, training, validations, diagnostics or Diagnostics())
+    return judge(
+        estimate, case.regression.base, training, validations, diagnostics or Diagnostics(), **options
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,15 +208,63 @@ def test_warnings_of_the_log_become_findings() -> None:
     assert [(f.title, f.text) for f in log] == [("Log: saturated", "joint 'elbow' saturates")]
 
 
-@pytest.mark.parametrize(("size", "little"), [(1e-2, True), (0.5, False)])
-def test_a_joint_of_little_torque_may_be_mostly_noise(size: float, little: bool) -> None:
+def two_joints(size: float, share: float = 0.7) -> Validation:
+    """Joints of torque 1 and `size`, of which the second misses `share` of its own."""
     rng = np.random.default_rng(1)
     measured = rng.normal(0, 1, (4000, 2)) * [1.0, size]
-    predicted = measured + np.array([0.01, 0.7 * size]) * rng.normal(0, 1, measured.shape)
-    scores = Sums.of_arrays(measured, predicted).scores(Origin.HELD_OUT_LOG, JOINTS, ["a"])
-    (poor,) = [one for one in reported(Validation(scores)).findings if one.code == "poor-joint"]
-    assert ("sensor noise and drift" in poor.advice) == little
-    assert ("friction model" in poor.advice) != little
+    predicted = measured + np.array([0.01, share * size]) * rng.normal(0, 1, measured.shape)
+    return Validation(Sums.of_arrays(measured, predicted).scores(Origin.HELD_OUT_LOG, JOINTS, ["a"]))
+
+
+@pytest.mark.parametrize(
+    ("size", "limit", "little"),
+    [
+        (1e-2, np.inf, True),  # 0.7 % of the largest torque
+        (0.1, np.inf, False),
+        (0.1, 10.0, True),  # 0.7 % of its effort limit
+        (0.1, 5.0, False),
+        (1e-2, 0.1, False),  # 7 % of it
+    ],
+)
+def test_errors_count_by_what_the_joint_can_give(size: float, limit: float, little: bool) -> None:
+    verdict = reported(two_joints(size), effort_limit=np.array([np.inf, limit]))
+    codes = {finding.code for finding in verdict.findings}
+    assert ("small-error" in codes) == little
+    assert ("poor-joint" in codes) != little
+    assert verdict.level == ("good" if little else "poor")
+    (advice,) = [finding.advice for finding in verdict.findings if finding.code == "poor-joint"] or [""]
+    assert ("state the limit in the robot file" in advice) == (not little and np.isinf(limit))
+
+
+@pytest.mark.parametrize(("share", "level"), [(0.05, "good"), (0.15, "usable"), (0.3, "poor")])
+def test_the_share_of_all_torque_that_is_missed_limits_the_verdict(share: float, level: str) -> None:
+    verdict = reported(scored(Origin.HELD_OUT_LOG, share, share))
+    assert verdict.level == level
+    levels = {"usable": "warning", "poor": "problem"}
+    said = [finding.level for finding in verdict.findings if finding.code == "large-error"]
+    assert said == ([levels[level]] if level in levels else [])
+
+
+def test_uses_agree_with_the_findings() -> None:
+    good = scored(Origin.HELD_OUT_LOG, 0.05, 0.05)
+    far = Finding(Level.WARNING, "mass-not-said", "upper arm 14 kg (robot file: 4)")
+    for validation, masses, faults, determined, expected in (
+        (good, (), (), (2, 2), ("yes", "yes", "yes")),
+        (good, (), (), (1, 2), ("yes", "yes", "with limits")),
+        (good, (), (), (0, 2), ("yes", "yes", "no")),
+        (good, (far,), (), (2, 2), ("yes", "yes", "with limits")),
+        (good, (), ("link 'a'",), (2, 2), ("yes", "with limits", "yes")),
+        (good, (), (), None, ("yes",)),
+        (scored(Origin.HELD_OUT_LOG, 0.15, 0.15), (), (), (2, 2), ("with limits",) * 3),
+        (scored(Origin.HELD_OUT_LOG, 0.3, 0.3), (), (), (2, 2), ("no",) * 3),
+    ):
+        verdict = reported(validation, masses=masses, faults=faults, masses_determined=determined)
+        assert tuple(use.answer for use in verdict.uses) == expected
+        codes = {finding.code for finding in verdict.findings}
+        for use in verdict.uses[:2]:
+            assert (use.reason == "") == (use.answer == "yes")
+            assert set(use.reason.split(", ")) - {""} <= codes
+        assert verdict.level != "good" or {use.answer for use in verdict.uses[:2]} == {"yes"}
 
 
 def test_a_poor_joint_whose_effort_may_be_a_supply_current_is_told_so() -> None:

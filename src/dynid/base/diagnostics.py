@@ -364,6 +364,30 @@ LEVELS = ("good", "usable", "doubtful", "poor")
 
 
 @dataclass(frozen=True)
+class Use:
+    """Whether a model serves a purpose.
+
+    Parameters
+    ----------
+    purpose : str
+        What it is used for.
+    answer : {"yes", "with limits", "no"}
+        Whether it serves.
+    reason : str
+        The limits, or why not; "" for yes.
+
+    """
+
+    purpose: str
+    answer: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """One line."""
+        return f"{self.purpose}: {self.answer}" + (f" ({self.reason})" if self.reason else "")
+
+
+@dataclass(frozen=True)
 class Verdict:
     """Verdict on a model: whether it can be trusted, what is weak, what to do next.
 
@@ -377,6 +401,8 @@ class Verdict:
         What it is based on.
     accepted : tuple of str
         Codes of doubts that the user accepted.
+    uses : tuple of Use
+        What the model serves.
 
     """
 
@@ -384,6 +410,7 @@ class Verdict:
     headline: str
     findings: tuple[Finding, ...] = ()
     accepted: tuple[str, ...] = ()
+    uses: tuple[Use, ...] = ()
 
     @property
     def word(self) -> str:

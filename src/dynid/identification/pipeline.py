@@ -44,7 +44,7 @@ from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows
 from dynid.rows.momentum import MomentumRows
 from dynid.rows.torque import MotorRows, TorqueRows
-from dynid.run.links import mass_findings
+from dynid.run.links import mass_findings, masses_determined
 from dynid.run.result import Identification, Validation, provenance
 from dynid.run.validation import note_same_motion, origin_of, score_log
 from dynid.run.verdict import MOTION_REPEATS, MOVES_IN_STEP, PARTS_HELD_OUT, judge
@@ -361,6 +361,8 @@ def identify(
             data.prepared.bandwidth,
             unphysical(robot, model_fit.estimate),
             mass_findings(robot, model_fit.estimate, fitted.regression),
+            robot.limits.effort,
+            masses_determined(model_fit.estimate, fitted.regression),
         ),
         diagnostics=call.diagnostics,
         preparation=data.prepared.describe() | {"rows": replace(data.choice, rows=data.rows).describe()},

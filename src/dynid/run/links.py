@@ -234,6 +234,19 @@ def mass_findings(robot: RobotModel, estimate: Estimate, regression: Regression)
     )
 
 
+def masses_determined(estimate: Estimate, regression: Regression) -> tuple[int, int] | None:
+    """Number of links whose mass the log determines, and of all; None for a model without links."""
+    bodies, theta = body_columns(estimate.columns), exported_parameters(estimate)
+    if not len(bodies):
+        return None
+    uncertainty = _Uncertainty.of(estimate, regression)
+    known = [
+        np.isfinite(uncertainty.value(np.eye(len(theta))[index], float(theta[index]), np.nan).half)
+        for index in bodies[:, 0]
+    ]
+    return int(sum(known)), len(known)
+
+
 _FAR = (
     "The robot file is that of another robot or load, or these masses stand for an effect that the model lacks, such "
     "as a counterbalance or a wrong drive gain."

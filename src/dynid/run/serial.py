@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float, finite_or_none, of_size
-from dynid.base.diagnostics import Diagnostics, Finding, Verdict
+from dynid.base.diagnostics import Diagnostics, Finding, Use, Verdict
 from dynid.base.errors import InputError, Place
 from dynid.base.records import plain
 from dynid.choose.search import Choice, FormScore, ShapeEstimate
@@ -247,6 +247,7 @@ def run_to_dict(identification: Identification) -> dict[str, Any]:
             "headline": identification.verdict.headline,
             "findings": verdict_findings(identification.verdict),
             "accepted": list(identification.verdict.accepted),
+            "uses": [vars(use) for use in identification.verdict.uses],
         },
         "scores": [scores_to_dict(v.scores) for v in every],
         "residuals": {
@@ -285,7 +286,8 @@ def verdict_findings(verdict: Verdict) -> list[dict[str, str]]:
 def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:
     """Read the verdict of a run from plain data."""
     findings = tuple(Finding(**{"code": "", **entry}) for entry in data["findings"])
-    return Verdict(data["level"], data["headline"], findings, tuple(data.get("accepted", ())))
+    uses = tuple(Use(**entry) for entry in data.get("uses", ()))
+    return Verdict(data["level"], data["headline"], findings, tuple(data.get("accepted", ())), uses)
 
 
 def diagnostics_from_list(data: list[Mapping[str, Any]]) -> Diagnostics:

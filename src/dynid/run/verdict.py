@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import LEVELS, Diagnostics, Finding, Level, Verdict, plain
+from dynid.base.arrays import Bool, Float
+from dynid.base.diagnostics import LEVELS, Diagnostics, Finding, Level, Use, Verdict, plain
 from dynid.base.records import dataclass
 from dynid.choose.consistency_cause import NAMED
 from dynid.choose.search import Choice
@@ -29,8 +29,14 @@ from dynid.terms.term import CATALOGUE, Term
 GOOD_R2, USABLE_R2 = 0.95, 0.80
 # Held-out error over training error above which the model counts as overfitted.
 OVERFIT_RATIO = 1.5
-# Share of the largest joint torque below which an error may be sensor noise and drift, which are similar on all joints.
+# Share of a joint's effort limit, or of the largest joint torque if that is unknown, below which an error is of no
+# account: sensors and current loops of drives are no more exact.
 LITTLE = 0.01
+# Torque errors over all joints from which on a model is only usable, and from which on it is not: the usual errors of
+# fits to real logs end at the first (docs/is-my-model-good.md), and a model with an error of a quarter is no
+# better than gravity and friction by hand.
+USABLE_ERROR, POOR_ERROR = 0.10, 0.25
+TORQUE, SIMULATION, MASSES = "torque feed-forward and observers", "simulation", "link masses"
 # Condition number above which intervals are wide, and above which the parameters are hardly identifiable.
 CONDITION_HIGH, CONDITION_BAD = 300.0, 1e4
 # Share of base parameters that the prior alone may determine; fewest independent values per parameter.
@@ -55,8 +61,8 @@ SPOILING = (
 CAUSES = ("undeclared-coupling",)
 # Standard deviations below zero from which a negative stiffness is beyond doubt.
 FRICTION_SIGNIFICANCE = 4.0
-# Causes of a model that cannot be exported that are listed in its finding.
-FAULTS_SHOWN = 3
+# Causes of a model that cannot be exported that are listed in its finding; and findings named as limits of a use.
+FAULTS_SHOWN, NAMED_LIMITS = 3, 3
 
 
 def check_negative_springs(estimate: Estimate, diagnostics: Diagnostics) -> None:
@@ -91,6 +97,8 @@ def judge(
     bandwidth: float | None = None,
     faults: Sequence[str] = (),
     masses: Sequence[Finding] = (),
+    effort_limit: Float | None = None,
+    masses_determined: tuple[int, int] | None = None,
 ) -> Verdict:
     """Judge a model by held-out scores, identifiability, model choices, residuals and diagnostics of the log.
 
@@ -118,6 +126,10 @@ def judge(
         Violations of physical consistency.
     masses : sequence of Finding
         Findings about single masses; a warning caps the verdict at usable.
+    effort_limit : ndarray, shape (n,), N m (N), optional
+        Effort limits of the joints; None or inf = unknown.
+    masses_determined : tuple of two int, optional
+        Number of links whose mass the log determines, and of all.
 
     Returns
     -------
@@ -128,9 +140,16 @@ def judge(
     held_out_sets = [v for v in validations if v.scores.origin is not Origin.TRAINING]
     level = "good"
     one_sided = {item.place.joint: item.text for item in diagnostics if item.code == ONE_SIDED}
-    headline_scores = min((_worst(v.scores.judged_r2) for v in held_out_sets), default=float("nan"))
-    for validation in held_out_sets:
-        level = _worse(level, _score_findings(validation, training, one_sided, findings))
+    slight = [_of_no_account(v.scores, effort_limit) for v in held_out_sets]
+    headline_scores = min(
+        (
+            _worst(np.where(small, np.nan, v.scores.judged_r2))
+            for v, small in zip(held_out_sets, slight, strict=True)
+        ),
+        default=float("nan"),
+    )
+    for validation, small in zip(held_out_sets, slight, strict=True):
+        level = _worse(level, _score_findings(validation, training, one_sided, small, effort_limit, findings))
     if not held_out_sets:
         level = "usable"
         _add(
@@ -148,14 +167,9 @@ def judge(
         # A model that the data hardly determine must prove on held-out data that it predicts.
         level = _worse(level, "usable" if held_out_sets else "poor")
         findings += thin
-    if faults:
-        # Simulators reject a physically inconsistent model, however well it predicts.
-        level = _worse(level, "usable")
     if faults or any(column.of is Of.BODY for column in estimate.columns):
         findings.append(_export_finding(faults, estimate, held_out_sets))
     findings += masses
-    if any(finding.level == Level.WARNING for finding in masses):
-        level = _worse(level, "usable")
     findings += selection_findings(selection)
     findings += choice_findings(choices)
     for finding in residual_findings:
@@ -177,13 +191,71 @@ def judge(
     for doubt in diagnostics.doubts:
         level = _worse(level, "doubtful")
         _add(findings, Level.DOUBT, doubt.code, f"Doubt: {doubt.code}", doubt.placed)
+    of_torque = level
+    # Simulators reject a physically inconsistent model, however well it predicts.
+    if faults or any(finding.level == Level.WARNING for finding in masses):
+        level = _worse(level, "usable")
     held_out = "held-out blocks of a motion that repeats" if repeated else "held-out data"
     if any(note.code == SAME_MOTION for note in repeated):
         held_out = "a repetition of the training motion"
     held_out = "held-out blocks of strongly correlated joint motions" if in_step else held_out
     causes = [item for item in diagnostics.warnings if level == "poor" and item.code in CAUSES]
     headline = _headline(level, held_out_sets, held_out, headline_scores, diagnostics.doubts or causes)
-    return Verdict(level, headline, tuple(findings), diagnostics.accepted)
+    uses = _uses(of_torque, findings, bool(faults), masses, masses_determined)
+    return Verdict(level, headline, tuple(findings), diagnostics.accepted, uses)
+
+
+def _uses(
+    of_torque: str,
+    findings: Sequence[Finding],
+    inconsistent: bool,
+    masses: Sequence[Finding],
+    determined: tuple[int, int] | None,
+) -> tuple[Use, ...]:
+    """Answers by purpose.
+
+    of_torque: level of the prediction of torque.    inconsistent: whether exports contain another model.
+    determined: number of links whose mass the log determines, and of all; None = there are none.
+    """
+    answer = {"good": "yes", "poor": "no"}.get(of_torque, "with limits")
+    weak = [
+        finding.code
+        for level in (Level.DOUBT, Level.PROBLEM, Level.WARNING)
+        for finding in findings
+        if finding.level is level and finding not in masses and finding.code != "not-exportable"
+    ]
+    why = "" if answer == "yes" else ", ".join(list(dict.fromkeys(weak))[:NAMED_LIMITS])
+    uses = [Use(TORQUE, answer, why)]
+    if determined is None:
+        return tuple(uses)
+    if inconsistent and answer != "no":
+        uses.append(Use(SIMULATION, "with limits", "not-exportable"))
+    else:
+        uses.append(Use(SIMULATION, answer, why))
+    known, links = determined
+    doubted = [finding.code for finding in masses if finding.level is Level.WARNING]
+    text = f"the log determines {known} of {links}" + "".join(f", {code}" for code in doubted)
+    if answer == "no" or not known:
+        uses.append(Use(MASSES, "no", text))
+    elif known < links or doubted or answer != "yes":
+        uses.append(Use(MASSES, "with limits", text))
+    else:
+        uses.append(Use(MASSES, "yes"))
+    return tuple(uses)
+
+
+def _judged_error(scores: Scores) -> float:
+    """Relative torque error over the joints that are judged."""
+    judged = np.isfinite(scores.judged_r2)
+    error, torque = (np.sum(scores.count[judged] * x[judged] ** 2) for x in (scores.rms, scores.torque_rms))
+    return float(np.sqrt(error / torque)) if torque > 0 else 0.0
+
+
+def _of_no_account(scores: Scores, effort_limit: Float | None) -> Bool:
+    """Whether the error of a joint is small beside its effort limit, or the largest joint torque if that is unknown."""
+    largest = np.nanmax(scores.torque_rms, initial=0.0)
+    limit = np.full(len(scores.rms), np.nan) if effort_limit is None else np.asarray(effort_limit)
+    return np.asarray(scores.rms <= LITTLE * np.where(np.isfinite(limit), limit, largest))
 
 
 def _add(findings: list[Finding], level: Level, code: str, title: str, text: str, advice: str = "") -> None:
@@ -219,7 +291,7 @@ def _headline(
         text += f", {100 * whole:.2g} % including samples left out ({', '.join(worst.left_out)})"
     if worst.exported is not None:
         text += f", {100 * worst.exported:.2g} % for the exported model"
-    text += f"; worst joint R² = {worst_r2:.4f}."
+    text += f"; worst joint R² = {worst_r2:.4f}." if np.isfinite(worst_r2) else "."
     return {
         "good": f"This model can be trusted on motions like the recorded ones. {text}",
         "usable": f"This model is usable, with weak spots named below. {text}",
@@ -234,11 +306,36 @@ def _score_findings(
     validation: Validation,
     training: Validation,
     one_sided: Mapping[str | None, str],
+    small: Bool,
+    effort_limit: Float | None,
     findings: list[Finding],
 ) -> str:
-    """Add the findings about the score of each joint; one_sided: doubtful efforts, by joint."""
+    """Add the findings about the score of each joint.
+
+    one_sided: doubtful efforts, by joint.    small: (n,) joints whose error is of no account.
+    effort_limit: (n,) of the joints; None or inf = unknown.
+    """
     scores = validation.scores
     level = "good"
+    unknown = [True] * len(scores.rms) if effort_limit is None else np.isinf(effort_limit)
+    state_limit = [
+        f" If {rms:.2g} r.m.s. is little beside its effort limit, state the limit in the robot file."
+        if open_
+        else ""
+        for rms, open_ in zip(scores.rms, unknown, strict=True)
+    ]
+    error = _judged_error(scores)
+    if error > USABLE_ERROR:
+        poor = error > POOR_ERROR
+        level = "poor" if poor else "usable"
+        _add(
+            findings,
+            Level.PROBLEM if poor else Level.WARNING,
+            "large-error",
+            f"Torque error of {100 * error:.2g} % on {scores.origin}",
+            f"Errors of fits to real logs are usually below {100 * USABLE_ERROR:.0f} %.",
+            "See the residual plots for what is missing, and the findings below for its cause.",
+        )
     for j, name in enumerate(scores.joint_names):
         r2 = scores.r2[j]
         if name in scores.unmeasured:
@@ -268,33 +365,28 @@ def _score_findings(
             _add(findings, Level.WARNING, "unscored-joint", f"{name}: no torque variation", text)
             continue
         text = f"relative error {100 * scores.relative[j]:.3g} %, R² = {r2:.3f} on {scores.origin}."
-        if name in scores.useless:
+        if small[j]:
+            if name in scores.useless or r2 < GOOD_R2:
+                text += (
+                    f" But {scores.rms[j]:.2g} r.m.s. is at most {100 * LITTLE:.0f} % of its effort limit (of the "
+                    "largest joint torque where that is unknown), so it does not count."
+                )
+                _add(findings, Level.NOTE, "small-error", f"{name}: an error of no account", text)
+        elif name in scores.useless:
             level = "poor"
             text += " Predicting a constant torque gives a significantly smaller error."
             advice = (
                 "Do not use the model of this joint, or inspect its residuals over velocity and position."
             )
             advice = _advice_on_supply_current(one_sided.get(name)) or advice
-            _add(
-                findings,
-                Level.PROBLEM,
-                "useless-joint",
-                f"{name}: worse than a constant torque",
-                text,
-                advice,
-            )
+            title = f"{name}: worse than a constant torque"
+            _add(findings, Level.PROBLEM, "useless-joint", title, text, advice + state_limit[j])
         elif r2 < USABLE_R2:
             level = "poor"
-            largest = float(np.nanmax(scores.torque_rms))
             advice = "Inspect its residuals over velocity and position; try another friction model."
-            if scores.rms[j] < LITTLE * largest:
-                advice = (
-                    f"Its RMS error, {scores.rms[j]:.2g}, is only {100 * scores.rms[j] / largest:.2g} % of the largest "
-                    "joint torque: it may be sensor noise and drift. Judge the joint by its RMS error, or move it "
-                    "faster or with a load."
-                )
             advice = _advice_on_supply_current(one_sided.get(name)) or advice
-            _add(findings, Level.PROBLEM, "poor-joint", f"{name}: poorly predicted", text, advice)
+            title = f"{name}: poorly predicted"
+            _add(findings, Level.PROBLEM, "poor-joint", title, text, advice + state_limit[j])
         elif r2 < GOOD_R2:
             level = _worse(level, "usable")
             advice = (

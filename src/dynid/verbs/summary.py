@@ -165,7 +165,7 @@ _SHOWN_OF_A_KIND, _AFTER_JOINT = 2, ": "
 def identification_lines(result: Identification) -> list[str]:
     """Lines of text: verdict, findings, links, joints, parameters and scores."""
     marks = {"good": "+", "warning": "!", "doubt": "?", "problem": "x"}
-    lines = [f"{result.verdict.word}: {result.verdict.headline}", ""]
+    lines = [f"{result.verdict.word}: {result.verdict.headline}", *map(str, result.verdict.uses), ""]
     for of_a_kind in _by_kind(result.verdict.findings):
         finding = of_a_kind[0]
         advice = f" {finding.advice}" if finding.advice else ""
@@ -432,6 +432,7 @@ def identification_data(result: Identification) -> dict[str, Any]:
             "headline": verdict.headline,
             "findings": verdict_findings(verdict),
             "accepted": verdict.accepted,
+            "uses": [vars(use) for use in verdict.uses],
         },
         "scores": [scores_to_dict(entry.scores) for entry in (result.training, *result.validations)],
         "links": [

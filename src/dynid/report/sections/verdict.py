@@ -30,6 +30,7 @@ class VerdictSection:
                 "level": verdict.level if verdict.level in LEVELS else "usable",
                 "word": verdict.word.replace(verdict.level.upper(), verdict.level),
                 "headline": verdict.headline,
+                "uses": [vars(use) for use in verdict.uses],
                 "cards": _cards(identification),
             },
         )
