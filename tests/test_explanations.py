@@ -11,7 +11,6 @@ import pytest
 
 from dynid.base import PAGES, Explanation, Page, explanations_in, has_more, page
 from dynid.base.diagnostics import plain
-from dynid.choose import consistency_cause
 from dynid.diagnosis import changes, masking, proof, resonance, wiring_checks
 from dynid.diagnosis import changes as base_motion
 from dynid.diagnosis import input_checks as guidance
@@ -73,9 +72,6 @@ def percent(share: float) -> str:
 
 # What the pages say of the numbers in use.
 NUMBERS = [
-    ("likely-cause", percent(consistency_cause.MOST)),
-    ("likely-cause", f"{consistency_cause.AHEAD:g} times"),
-    ("likely-cause", f"{consistency_cause.SURE:g} standard errors"),
     ("moving-base", percent(proof.PROOF_LEAST_SHARE)),
     ("moving-base", f"{base_motion.LEAST_JOINTS} joints"),
     ("bursts", f"{bursts.LEAST_HEIGHT:g} times"),

@@ -183,7 +183,6 @@ def test_efforts_that_are_all_turned_are_one_doubt(run: Run, robot_file: Path, t
     assert doubts_in(done.err) == ["torque-sign"]
     assert all(f"{joint} = -1" in done.err for joint in load_robot(robot_file).joint_names)
     assert "negative-friction" not in done.err
-    assert "likely-cause" not in done.err
 
 
 def test_a_mended_log_is_good_and_an_accepted_one_says_so(run: Run, robot_file: Path, tmp_path: Path) -> None:

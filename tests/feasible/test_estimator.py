@@ -22,7 +22,7 @@ from dynid.estimate import (
     inertia_known,
 )
 from dynid.feasible import least_eigenvalues
-from dynid.identification import Experiment, fitting, identify, open_log, settings_to_experiment
+from dynid.identification import Experiment, identify, open_log, settings_to_experiment
 from dynid.log import Selection
 from dynid.robot import load_robot
 from dynid.run import Identification
@@ -52,10 +52,7 @@ def half(estimator: Estimator, log: Path, first: bool) -> Identification:
         open_log(experiment, [log], robot, [Selection(part=part)], Diagnostics())
         for part in (parts if first else parts[::-1])
     )
-    with not_examined(), pytest.MonkeyPatch.context() as patch:
-        # What may have caused the cost is looked for by fits of every candidate: half the time, and not asked here.
-        patch.setattr(fitting, "likely_causes", lambda *anything: None)
-        patch.setattr(fitting, "cause_text", lambda found: "")
+    with not_examined():
         return identify(
             robot, training, replace(experiment.settings(), estimator=estimator), validation=unseen
         )

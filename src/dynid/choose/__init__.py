@@ -8,7 +8,6 @@ from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
     from dynid.choose.choose_model import Chosen as Chosen
-    from dynid.choose.consistency_cause import cause_text as cause_text
     from dynid.choose.search import ShapeEstimate as ShapeEstimate
     from dynid.choose.selection import MeasurementEffect as MeasurementEffect
     from dynid.choose.selection import Model as Model
@@ -18,7 +17,6 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "choose_model": "Chosen",
-        "consistency_cause": "cause_text",
         "search": "ShapeEstimate",
         "selection": "MeasurementEffect Model Selection",
     },

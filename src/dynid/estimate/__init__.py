@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from dynid.estimate.output_error import CLIE as CLIE
     from dynid.estimate.output_error import CLOE as CLOE
     from dynid.estimate.output_error import OE as OE
-    from dynid.estimate.physical import LIKELY_CAUSE as LIKELY_CAUSE
     from dynid.estimate.physical import Posterior as Posterior
     from dynid.estimate.physical import project_to_physical as project_to_physical
     from dynid.estimate.physical import unconstrained as unconstrained
@@ -107,9 +106,7 @@ __getattr__, __dir__, __all__ = lazily(
         "kalman": "FILTERS JointFilter KalmanNoise diverged seconds_a_step",
         "least_squares": "Given OLS Ridge WLS completed residual_sigma solve",
         "output_error": "CLIE CLOE OE",
-        "physical": (
-            "LIKELY_CAUSE Posterior project_to_physical unconstrained unphysical warn_of_descriptions"
-        ),
+        "physical": ("Posterior project_to_physical unconstrained unphysical warn_of_descriptions"),
         "posterior": "MAP Uncertainty",
         "prior": "REACH_DESCRIBED inertia_known parameter_spread regression_of typical_length",
         "recursive": "Forgetting ParameterTrajectory RecursiveLeastSquares TrajectoryRecorder",

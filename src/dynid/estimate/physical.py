@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -53,7 +52,6 @@ def project_to_physical(
     regression: Regression,
     free: Estimate,
     diagnostics: Diagnostics,
-    cause: Callable[[FeasibleFit], str] = lambda fit: "",
 ) -> tuple[Estimate, Estimator]:
     """Physically consistent estimate, if one is wanted, and the estimator that it came from, with fixed strength.
 
@@ -68,8 +66,6 @@ def project_to_physical(
     diagnostics : Diagnostics
         Receives warnings: of consistency, constraints or a prior with which a joint is fitted much worse, and of
         descriptions that the log contradicts.
-    cause : callable
-        Cause of the greater error of a consistent fit, in words; "" = unknown.
 
     Returns
     -------
@@ -86,15 +82,12 @@ def project_to_physical(
     """
     if isinstance(wanted, MAP):
         estimate = with_further(wanted.around(regression, free), wanted.unconstrained.fit(regression), free)
-        why = cause(FeasibleFit(strength=1.0)) if much_worse(estimate, free) else ""
-        if why:
-            diagnostics.warn(LIKELY_CAUSE, why)
         if much_worse(estimate, free):
             ratio, group = _worst(estimate, free)
             diagnostics.warn(
                 "consistency-costs",
-                f"links that can exist miss {100 * (ratio - 1):.2g} % more torque of '{group}' than links that cannot"
-                + ("" if why else f"; {_ADD}"),
+                f"links that can exist miss {100 * (ratio - 1):.2g} % more torque of '{group}' than links that cannot; "
+                f"{_ADD}",
             )
         return estimate, wanted
     if not isinstance(wanted, FeasibleFit):
@@ -104,13 +97,9 @@ def project_to_physical(
     if much_worse(real, free):
         loose = _without_pull(fit, regression, free)
         if loose is None or much_worse(loose, free):
-            why = cause(fit)
-            if why:
-                diagnostics.warn(LIKELY_CAUSE, why)
             diagnostics.warn(
                 "constraints-cost",
-                f"{_cost_text(fit, real, answer, free)}. Relax your constraints or prior"
-                + ("" if why else f", or {_ADD}"),
+                f"{_cost_text(fit, real, answer, free)}. Relax your constraints or prior, or {_ADD}",
             )
         elif not isinstance(wanted.strength, str):
             # A strength chosen by held-out blocks is not the cause: it predicts better than it fits.
@@ -118,8 +107,6 @@ def project_to_physical(
     return real, fit
 
 
-# Warning that names why consistent links predict worse.
-LIKELY_CAUSE = "likely-cause"
 _ADD = "check for a missing rotor or load, a wrong drive gain, or a tilted base"
 
 

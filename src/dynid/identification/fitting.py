@@ -14,14 +14,12 @@ from dynid.base.errors import Place, UsageError
 from dynid.base.parallel import Progress
 from dynid.base.records import dataclass
 from dynid.choose.choose_model import Chosen, choose_model, relinearised, within_extent
-from dynid.choose.consistency_cause import cause_text, likely_causes
 from dynid.choose.fit_nonlinear import fit_nonlinear
 from dynid.choose.search import SPARE, Fitted, LatestKept, NonlinearFit, Search, ShapeEstimate
 from dynid.choose.shape_intervals import with_shape_uncertainty
 from dynid.diagnosis.masking import spoilt_times, without_times
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, first_torque
 from dynid.estimate.estimator import Estimate, Estimator
-from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.physical import much_worse, project_to_physical, unconstrained, warn_of_descriptions
 from dynid.estimate.prior import regression_of
 from dynid.estimate.scores import LeftOut, Origin
@@ -32,7 +30,6 @@ from dynid.factor.assemble import Assembly
 from dynid.factor.base import structural_base
 from dynid.factor.blocking import Blocking, thinned
 from dynid.identification.settings import Settings
-from dynid.log.prior_check import all_turned
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary, switches_of
 from dynid.recording import Channels
@@ -577,17 +574,7 @@ def _fit_chosen(call: Call, data: Data, search: Search, trial: Search, model: Ch
     check_negative_stiffness(robot, free, call.diagnostics)
     check_negative_springs(free, call.diagnostics)
 
-    def cause(consistent: FeasibleFit) -> str:
-        if all_turned(call.diagnostics):
-            return ""  # links that such a torque requires cannot exist
-        # Causes are compared on the same share of the log as models, so that the prior weighs less by the same share.
-        there = fitted if trial.share == 1.0 else trial.fit(nonlinear.terms)
-        weaker = replace(consistent, strength=float(consistent.strength) * trial.share)
-        return cause_text(likely_causes(robot, there, free, weaker, trial.fit))
-
-    estimate, estimator = project_to_physical(
-        settings.estimator, fitted.regression, free, call.diagnostics, cause
-    )
+    estimate, estimator = project_to_physical(settings.estimator, fitted.regression, free, call.diagnostics)
     # Links that miss much more torque lack an effect, which may look like a wrong link.
     if not much_worse(estimate, free):
         warn_of_descriptions(robot, estimate, call.diagnostics)

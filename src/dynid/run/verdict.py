@@ -10,12 +10,10 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import LEVELS, Diagnostics, Finding, Level, Use, Verdict, plain
 from dynid.base.records import dataclass
-from dynid.choose.consistency_cause import NAMED
 from dynid.choose.search import Choice
 from dynid.choose.selection import Selection, selection_findings
 from dynid.diagnosis.proof import feature_groups
 from dynid.estimate.estimator import PRIOR_DECIDES, Estimate
-from dynid.estimate.physical import LIKELY_CAUSE
 from dynid.estimate.scores import RANGE_MARGIN, Origin, Scores
 from dynid.factor.base import BaseMap, Category
 from dynid.log.recording_faults import ONE_SIDED
@@ -51,6 +49,8 @@ MOVES_IN_STEP = "moves-in-step"
 SPOILING = (
     "large-misfit",
     "constraints-cost",
+    "consistency-costs",
+    "description-contradicted",
     "negative-friction",
     "undeclared-coupling",
     "zero-offset",
@@ -185,9 +185,7 @@ def judge(
         _add(findings, Level.NOTE, note.code, "Held-out motion repeats the training motion", note.text)
     for warning in diagnostics.warnings:
         level = _worse(level, "usable" if warning.code in SPOILING else "good")
-        likely = warning.code == LIKELY_CAUSE
-        title = "Likely cause of physically inconsistent links" if likely else f"Log: {warning.code}"
-        _add(findings, Level.WARNING, warning.code, title, warning.placed)
+        _add(findings, Level.WARNING, warning.code, f"Log: {warning.code}", warning.placed)
     for doubt in diagnostics.doubts:
         level = _worse(level, "doubtful")
         _add(findings, Level.DOUBT, doubt.code, f"Doubt: {doubt.code}", doubt.placed)
@@ -650,14 +648,8 @@ def _settle_doubts(identification: Identification) -> Iterable[Step]:
 def _declare_causes(identification: Identification) -> Iterable[Step]:
     # An effect missing in the whole model causes errors of single joints.
     for warning in identification.diagnostics.warnings:
-        if _names_a_cause(warning):
-            yield Step(warning.text)  # its text begins with the cause
-        elif warning.code in CAUSES:
+        if warning.code in CAUSES:
             yield Step(f"{warning.code}: {warning.text}")
-
-
-def _names_a_cause(warning: Finding) -> bool:
-    return warning.code == LIKELY_CAUSE and warning.text.startswith(NAMED)
 
 
 def _again(files: Mapping[str, object], *further: str) -> tuple[str, ...]:

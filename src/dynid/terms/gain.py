@@ -423,8 +423,6 @@ class GainError(NominalTerm):
     words = TermWords(
         symbols=(Symbol("dg", "δg", "", "deviation of the drive gain from the first joint's"),),
         notices=_gain_notices,
-        cause="the drive gain of '{joint}'",
-        cause_of_kind="the drive gains of {joints} (drives of {effort})",
     )
 
     def acting(self, robot: RobotModel) -> tuple[int, ...]:

@@ -89,7 +89,6 @@ class GravityTilt(NominalTerm):
         ),
         against_description=_tilt_against_file,
         notices=_tilt_notices,
-        cause="a tilt of the base",
     )
 
     traits = replace(NominalTerm.traits, hides_wiring=True)

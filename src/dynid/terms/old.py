@@ -30,7 +30,7 @@ _TRAITS: Mapping[str, tuple[str, Any]] = {
     "exports_as": ("basis", None),
 } | {name: (name, None) for name in ("side", "scale", "linearised", "passive", "either_side", "hides_wiring")}
 # Old members that are now fields of the words or of the selection.
-_WORDS = {"as_cause": "cause", "as_cause_of_kind": "cause_of_kind"} | {
+_WORDS = {
     name: name
     for name in (
         *("symbols", "group", "explanations"),

@@ -525,10 +525,6 @@ class TermWords:
         Notices from the difference between a fit and the robot file, from a `FitAnalysis`.
     notices : callable
         Notices about its size in a fitted model, from the term and a `FittedEffect`.
-    cause : str
-        Its absence as the cause of links that are not physically consistent; with {joint}, on single joints.
-    cause_of_kind : str
-        The same on all joints with one kind of drive, that is, with the same effort limit.
     explanations : tuple of Explanation
         Explanations of a plug-in's codes; those of built-in codes are in docs/findings.
 
@@ -540,6 +536,4 @@ class TermWords:
     lacking: Callable[[FitAnalysis], Iterable[Finding | Hypothesis]] = nothing
     against_description: Callable[[FitAnalysis], Iterable[Finding | Hypothesis]] = nothing
     notices: Callable[[Any, FittedEffect], Iterable[Finding | Hypothesis]] = nothing
-    cause: str = ""
-    cause_of_kind: str = ""
     explanations: tuple[Explanation, ...] = ()

@@ -27,7 +27,6 @@ class RotorInertia(JointTerm):
     symbol = "Ia"
     words = TermWords(
         symbols=(Symbol("Ia", "I", "a", "rotor inertia seen at the joint"),),
-        cause="rotors missing from the model",
     )
     unit_revolute = "kg m^2"
     unit_prismatic = "kg"

@@ -159,7 +159,7 @@ class Term(ABC):
 # Members of the interface of dynid 0.1, listed here so that dynid.terms.old is imported only if one is used.
 OLD_MEMBERS = frozenset(
     (
-        *("against_description", "alive", "alternatives", "as_cause", "as_cause_of_kind", "balances"),
+        *("against_description", "alive", "alternatives", "balances"),
         *("c_texts", "channels", "clock", "covers", "described", "either_side", "energy_form"),
         *("explanations", "exported", "exports_as", "features", "filtered_regressor", "followed"),
         *("group", "hides_wiring", "is_friction", "is_open", "known_energy", "known_momentum"),
