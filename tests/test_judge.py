@@ -248,7 +248,9 @@ def test_the_share_of_all_torque_that_is_missed_limits_the_verdict(share: float,
 def test_uses_agree_with_the_findings() -> None:
     good = scored(Origin.HELD_OUT_LOG, 0.05, 0.05)
     far = Finding(Level.WARNING, "mass-not-said", "upper arm 14 kg (robot file: 4)")
+    contradicted = Finding(Level.WARNING, "description-contradicted", "link 'arm'")
     for validation, masses, faults, determined, expected in (
+        (good, (contradicted,), (), (2, 2), ("yes", "yes", "with limits")),
         (good, (), (), (2, 2), ("yes", "yes", "yes")),
         (good, (), (), (1, 2), ("yes", "yes", "with limits")),
         (good, (), (), (0, 2), ("yes", "yes", "no")),

@@ -9,6 +9,7 @@ import pytest
 
 from dynid.base import Diagnostics, Float
 from dynid.estimate import MAP, WLS, Estimate, Uncertainty, warn_of_descriptions
+from dynid.estimate.physical import without_contradicted
 from dynid.estimate.posterior import Prior
 from dynid.feasible import body_columns, least_eigenvalues
 from dynid.robot import load_robot
@@ -124,3 +125,6 @@ def test_a_link_whose_values_were_left_out_is_not_reported_twice(tmp_path: Path)
     assert [warning.code for warning in sink.warnings] == ["description-contradicted"]
     assert "'l1'" in sink.warnings[0].text
     assert "mass-not-said" not in {finding.code for finding in mass_findings(robot, estimate, given)}
+    # Nor is it evidence for a scale of the torque.
+    left = np.isfinite(without_contradicted(robot, estimate).inertia_prior).all(axis=1)
+    assert left.tolist() == [True, False, True, True]

@@ -127,6 +127,14 @@ def left_out_descriptions(estimate: Estimate) -> Bool:
     )
 
 
+def without_contradicted(robot: RobotModel, estimate: Estimate) -> RobotModel:
+    """Robot without the descriptions of links that the log contradicts."""
+    prior = np.array(robot.inertia_prior)
+    for ten in body_columns(estimate.columns)[left_out_descriptions(estimate)]:
+        prior[estimate.columns[ten[0]].owner] = np.nan
+    return replace(robot, inertia_prior=prior)
+
+
 def warn_of_descriptions(robot: RobotModel, estimate: Estimate, diagnostics: Diagnostics) -> None:
     """Warn of links whose description was left out, with the mass described and estimated."""
     for ten in body_columns(estimate.columns)[left_out_descriptions(estimate)]:

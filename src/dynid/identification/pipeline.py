@@ -30,7 +30,7 @@ from dynid.diagnosis.input_checks import (
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate.estimator import Estimator
-from dynid.estimate.physical import unphysical
+from dynid.estimate.physical import unphysical, without_contradicted
 from dynid.estimate.scores import cross_validate
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, why_none_held_out
@@ -98,7 +98,9 @@ def examine(
     check_link_lengths(analysis, diagnostics)
     # Equations with noisy accelerations bias the links, which would then differ from the model file without cause.
     if data.choice.trusted or isinstance(data.rows, MomentumRows):
-        compare_with_description(analysis, diagnostics)
+        # A link that is named as contradicted is no evidence for the scale of the torque.
+        believed = without_contradicted(call.robot, model_fit.estimate)
+        compare_with_description(replace(analysis, robot=believed), diagnostics)
     return diagnosed
 
 

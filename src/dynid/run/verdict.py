@@ -50,13 +50,14 @@ SPOILING = (
     "large-misfit",
     "constraints-cost",
     "consistency-costs",
-    "description-contradicted",
     "negative-friction",
     "undeclared-coupling",
     "zero-offset",
     "joint-at-rest",
     MOVES_IN_STEP,
 )
+# Of links, which cap the verdict at usable, but not the answer for torque.
+OF_LINKS = ("mass-not-said", "description-contradicted")
 # Those that name the cause of a bias in the whole model and its remedy.
 CAUSES = ("undeclared-coupling",)
 # Standard deviations below zero from which a negative stiffness is beyond doubt.
@@ -125,7 +126,7 @@ def judge(
     faults : sequence of str
         Violations of physical consistency.
     masses : sequence of Finding
-        Findings about single masses; a warning caps the verdict at usable.
+        Findings about single masses.
     effort_limit : ndarray, shape (n,), N m (N), optional
         Effort limits of the joints; None or inf = unknown.
     masses_determined : tuple of two int, optional
@@ -191,7 +192,7 @@ def judge(
         _add(findings, Level.DOUBT, doubt.code, f"Doubt: {doubt.code}", doubt.placed)
     of_torque = level
     # Simulators reject a physically inconsistent model, however well it predicts.
-    if faults or any(finding.level == Level.WARNING for finding in masses):
+    if faults or any(finding.code in OF_LINKS for finding in findings):
         level = _worse(level, "usable")
     held_out = "held-out blocks of a motion that repeats" if repeated else "held-out data"
     if any(note.code == SAME_MOTION for note in repeated):
@@ -199,7 +200,7 @@ def judge(
     held_out = "held-out blocks of strongly correlated joint motions" if in_step else held_out
     causes = [item for item in diagnostics.warnings if level == "poor" and item.code in CAUSES]
     headline = _headline(level, held_out_sets, held_out, headline_scores, diagnostics.doubts or causes)
-    uses = _uses(of_torque, findings, bool(faults), masses, masses_determined)
+    uses = _uses(of_torque, findings, bool(faults), masses_determined)
     return Verdict(level, headline, tuple(findings), diagnostics.accepted, uses)
 
 
@@ -207,7 +208,6 @@ def _uses(
     of_torque: str,
     findings: Sequence[Finding],
     inconsistent: bool,
-    masses: Sequence[Finding],
     determined: tuple[int, int] | None,
 ) -> tuple[Use, ...]:
     """Answers by purpose.
@@ -220,7 +220,7 @@ def _uses(
         finding.code
         for level in (Level.DOUBT, Level.PROBLEM, Level.WARNING)
         for finding in findings
-        if finding.level is level and finding not in masses and finding.code != "not-exportable"
+        if finding.level is level and finding.code not in (*OF_LINKS, "not-exportable")
     ]
     why = "" if answer == "yes" else ", ".join(list(dict.fromkeys(weak))[:NAMED_LIMITS])
     uses = [Use(TORQUE, answer, why)]
@@ -231,7 +231,7 @@ def _uses(
     else:
         uses.append(Use(SIMULATION, answer, why))
     known, links = determined
-    doubted = [finding.code for finding in masses if finding.level is Level.WARNING]
+    doubted = dict.fromkeys(finding.code for finding in findings if finding.code in OF_LINKS)
     text = f"the log determines {known} of {links}" + "".join(f", {code}" for code in doubted)
     if answer == "no" or not known:
         uses.append(Use(MASSES, "no", text))
