@@ -357,7 +357,8 @@ def prior_share(
 # Plausible distance of a centre of mass from its prior.
 
 # Reach of a centre of mass in typical link lengths, from a known prior and from a guess.
-REACH_DESCRIBED, REACH_GUESSED = 1.0, 2.0
+REACH_DESCRIBED = 1.0
+REACH_GUESSED = 2.0
 _AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 _INSIDE = 1e-6
 
