@@ -12,7 +12,7 @@ import pytest
 
 from dynid.base import Diagnostics, Float
 from dynid.choose import Selection
-from dynid.estimate import WLS
+from dynid.estimate import WLS, Estimator
 from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import RobotModel
@@ -65,10 +65,9 @@ def write(path: Path, terms: Terms, theta: Float, robot: RobotModel = ROBOT, del
     return write_log(path, t, canonical_columns(robot.joint_names, motion()[0], tau=tau))
 
 
-def chosen(path: Path, examined: bool = False) -> Identification:
-    """The log identified with a model chosen by the data."""
-    # The consistent bodies that are looked for afterwards are a third of the time.
-    settings = Settings(automatic=True, estimator=WLS(), preparation=Preparation(cutoff=6.0))
+def chosen(path: Path, examined: bool = False, estimator: Estimator | None = None) -> Identification:
+    """The log identified with a model chosen by the data; without a prior in the final fit, unless it is given."""
+    settings = Settings(automatic=True, estimator=estimator or WLS(), preparation=Preparation(cutoff=6.0))
     with nullcontext() if examined else not_examined():
         return identify(ROBOT, read_log(path, ROBOT), settings, threads=1, diagnostics=Diagnostics())
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.choose import Chosen, MeasurementEffect
-from dynid.estimate import Estimate
+from dynid.choose import Chosen, MeasurementEffect, choose_model, wide_model
+from dynid.choose.search import Fitted
+from dynid.estimate import MAP, WLS, Estimate
 from dynid.run import Identification
 from dynid.terms import Kind, Terms
 from tests.selection.test_choice import PLAIN, chosen, truth, write
@@ -55,6 +56,22 @@ def test_an_unsure_effect_goes_and_the_run_says_so(late: Path, monkeypatch: pyte
     (text,) = notes(found, "effects-left-out")
     assert "delay" in text
     assert len(notes(found, "model")) == 1
+
+
+def test_the_choice_has_the_prior_of_the_final_fit(late: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Widths that the user sets serve from the first comparison on; a method without a prior has the default one."""
+    priors: list[MAP] = []
+    probable = wide_model.most_probable
+
+    def noted(fitted: Fitted, prior: MAP) -> Estimate:
+        priors.append(prior)
+        return probable(fitted, prior)
+
+    monkeypatch.setattr(choose_model, "most_probable", noted)
+    for estimator, expected in ((MAP(mass=0.05), MAP(mass=0.05)), (WLS(), MAP())):
+        priors.clear()
+        chosen(late, estimator=estimator)
+        assert set(priors) == {expected}
 
 
 def test_only_added_effects_whose_intervals_all_hold_zero_go(late: Path) -> None:

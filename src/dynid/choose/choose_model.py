@@ -389,7 +389,7 @@ class _WideFit:
         fitted: Fitted, kept: Terms, search: Search, plain: Fitted, motion: tuple[JointMotion, ...]
     ) -> _WideFit:
         """About a fit whose terms begin with the kept ones.    plain: the first fit.    motion: of the joints."""
-        robot, probable = search.robot, most_probable(fitted)
+        robot, probable = search.robot, most_probable(fitted, search.prior)
         nominal = nominal_model(robot, probable)
         log = LogFacts(
             nominal.inertia,
@@ -513,7 +513,7 @@ def _without_one(wide: WideModel, form: Option, joint: int) -> list[Option]:
 
 
 def _option(wide: WideModel, labels: Sequence[Label], joint: int) -> Option:
-    """Forms of friction of a joint together; plain friction for none."""
+    """Option that combines forms of friction of a joint; plain friction if there are none."""
     held = [wide.proposal(label) for label in labels]
     name = " + ".join(form.label for form in held) if held else "plain"
     return Option(name, tuple(labels), sum(wide.shape(form, 0, joint).size for form in held))

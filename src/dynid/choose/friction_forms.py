@@ -357,7 +357,7 @@ class _Shelf:
         return tuple(self.label[term] for term in model)
 
     def comparison(self, fitted: Fitted, search: Search) -> ModelComparison:
-        _, regression = wide_regression(self.wide, fitted, most_probable(fitted), search)
+        _, regression = wide_regression(self.wide, fitted, most_probable(fitted, search.prior), search)
         return ModelComparison(regression, self.wide, self.wide.members[KEPT])
 
 

@@ -12,6 +12,7 @@ from dynid.base.arrays import Bool
 from dynid.base.records import dataclass
 from dynid.choose.separable import SeparableProblem
 from dynid.estimate.estimator import Estimate, Regression
+from dynid.estimate.posterior import MAP
 from dynid.factor.assemble import Assembly
 from dynid.factor.base import BaseMap
 from dynid.factor.blocking import thinned
@@ -199,6 +200,7 @@ class Search:
 
     moved: (n,) which joints moved: the others keep typical shapes.    folds: how many are wanted.
     share: of the log's time that the batches hold, `thinned`.    slowness: of the log, see `Prepared`.
+    prior: of the final fit, or the default one where that has none.
     """
 
     robot: RobotModel
@@ -210,6 +212,7 @@ class Search:
     threads: int
     share: float = 1.0
     slowness: float = 1.0
+    prior: MAP = MAP()
 
     def separable(self, fitted: Fitted) -> SeparableProblem:
         """The samples to try shapes on, with the weights and base columns of a fit."""

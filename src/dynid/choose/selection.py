@@ -131,7 +131,7 @@ def selection_findings(selection: Selection | None) -> list[Finding]:
 
 
 def effects_left_out(effects: Mapping[tuple[str, int], Sequence[tuple[str, float, float, str]]]) -> str:
-    """That effects were taken out of the model again, and why.
+    """Note on effects that were removed from the model, with the reason.
 
     effects: by label the name, value, half width and unit of each of its parameters.
     """

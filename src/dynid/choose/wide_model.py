@@ -205,10 +205,10 @@ def wide_model(robot: RobotModel, kept: Terms, log: LogFacts) -> WideModel:
 # One pass over a log for every column of a wide model, and regressions on subsets of them.
 
 
-def most_probable(fitted: Fitted) -> Estimate:
-    """Estimate of a fit with the prior of the final one; the same without links."""
+def most_probable(fitted: Fitted, prior: MAP) -> Estimate:
+    """Estimate of a fit under the prior of the final one; unchanged for a model without links."""
     has_links = any(column.of is Of.BODY for column in fitted.regression.columns)
-    return MAP().around(fitted.regression, fitted.estimate) if has_links else fitted.estimate
+    return prior.around(fitted.regression, fitted.estimate) if has_links else fitted.estimate
 
 
 def wide_regression(
@@ -232,10 +232,8 @@ def wide_regression(
     names = [column.name for column in wide.terms.columns(robot)]
     columns, folds = np.flatnonzero(wanted), folds_of(factors, search.folds)
     bounded = bounded_columns(wide.terms.columns(robot), fitted.estimate)
-    weights, prior = (
-        np.asarray(fitted.estimate.weights),
-        _prior_of(fitted, probable, [names[i] for i in columns]),
-    )
+    weights = np.asarray(fitted.estimate.weights)
+    prior = _prior_of(fitted, probable, [names[i] for i in columns])
     return factors, SubsetRegression.of(factors, names, columns, weights, folds, bounded, prior)
 
 

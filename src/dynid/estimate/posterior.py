@@ -563,7 +563,7 @@ def _estimate(
 
 
 def link_equations(estimate: Estimate, regression: Regression, rows: Int) -> Float:
-    """Equations of standard deviation one that the prior of the links gives for base parameters, about an estimate.
+    """Prior of the links as equations of base parameters with unit standard deviation, linearised at an estimate.
 
     Parameters
     ----------
@@ -572,7 +572,7 @@ def link_equations(estimate: Estimate, regression: Regression, rows: Int) -> Flo
     regression : Regression
         Its equations.
     rows : ndarray of int, shape (k,)
-        Numbers of the base parameters, those of links.
+        Numbers of the base parameters that belong to links.
 
     Returns
     -------

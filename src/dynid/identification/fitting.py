@@ -21,6 +21,7 @@ from dynid.diagnosis.masking import spoilt_times, without_times
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, first_torque
 from dynid.estimate.estimator import Estimate, Estimator
 from dynid.estimate.physical import much_worse, project_to_physical, unconstrained, warn_of_descriptions
+from dynid.estimate.posterior import MAP
 from dynid.estimate.prior import regression_of
 from dynid.estimate.scores import LeftOut, Origin
 from dynid.estimate.servo_error import of_late_feedback
@@ -544,6 +545,7 @@ def _fit(call: Call, data: Data) -> ModelFit:
         settings.seed,
         call.threads,
         slowness=data.prepared.slowness,
+        prior=settings.estimator if isinstance(settings.estimator, MAP) else MAP(),
     )
     trial = _trial(search, fit_on, data)
     first = settings.model

@@ -318,7 +318,7 @@ class _Uncertainty:
         after = max(float(direction @ self.covariance.posterior @ direction), 0.0)
         data = float(np.clip(1.0 - after / before, 0.0, 1.0)) if before > 0 else 0.0
         if direction[self.guessed].any() and not self._of_base(direction):
-            data = min(data, DATAS)  # the rest is a guess, and so is an interval
+            data = min(data, DATAS)  # An interval would be that of the guess.
         half = self.quantile * math.sqrt(after)
         return Value(value, half if data > DATAS else np.nan, data, described, half)
 

@@ -250,7 +250,7 @@ def _judged_error(scores: Scores) -> float:
 
 
 def _of_no_account(scores: Scores, effort_limit: Float | None) -> Bool:
-    """Whether the error of a joint is small beside its effort limit, or the largest joint torque if that is unknown."""
+    """Joints (n,) with a small error relative to their effort limit, or to the largest joint torque without one."""
     largest = np.nanmax(scores.torque_rms, initial=0.0)
     limit = np.full(len(scores.rms), np.nan) if effort_limit is None else np.asarray(effort_limit)
     return np.asarray(scores.rms <= LITTLE * np.where(np.isfinite(limit), limit, largest))
@@ -332,7 +332,7 @@ def _score_findings(
             "large-error",
             f"Torque error of {100 * error:.2g} % on {scores.origin}",
             f"Errors of fits to real logs are usually below {100 * USABLE_ERROR:.0f} %.",
-            "See the residual plots for what is missing, and the findings below for its cause.",
+            "Look for missing effects in the residual plots and among the other findings.",
         )
     for j, name in enumerate(scores.joint_names):
         r2 = scores.r2[j]
@@ -365,9 +365,10 @@ def _score_findings(
         text = f"relative error {100 * scores.relative[j]:.3g} %, R² = {r2:.3f} on {scores.origin}."
         if small[j]:
             if name in scores.useless or r2 < GOOD_R2:
+                reference = "the largest joint torque" if unknown[j] else "its effort limit"
                 text += (
-                    f" But {scores.rms[j]:.2g} r.m.s. is at most {100 * LITTLE:.0f} % of its effort limit (of the "
-                    "largest joint torque where that is unknown), so it does not count."
+                    f" Its r.m.s. error of {scores.rms[j]:.2g} does not count: it is at most {100 * LITTLE:.0f} % of "
+                    f"{reference}."
                 )
                 _add(findings, Level.NOTE, "small-error", f"{name}: an error of no account", text)
         elif name in scores.useless:
