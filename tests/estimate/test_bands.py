@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dynid.estimate import Bands, Estimate
-from dynid.estimate.scores import POINTS
+from dynid.estimate.prediction import POINTS
 from dynid.identification import Settings, identify
 from dynid.log import read_log
 from dynid.robot import RobotModel

@@ -388,6 +388,29 @@ class Use:
 
 
 @dataclass(frozen=True)
+class ExpectedError:
+    """Torque error to be expected on a motion that was not recorded.
+
+    Parameters
+    ----------
+    kind : {"paths", "slower", "faster", "positions", "dwells"}
+        Kind of motion.
+    motion : str
+        The same in words, with its preposition.
+    error : float
+        Expected ||e|| / ||tau|| over all joints, which nine of ten such motions stay below.
+    served : bool
+        Whether the log shows that the model serves it: the error is hardly larger than the held-out one.
+
+    """
+
+    kind: str
+    motion: str
+    error: float
+    served: bool
+
+
+@dataclass(frozen=True)
 class Verdict:
     """Verdict on a model: whether it can be trusted, what is weak, what to do next.
 
@@ -403,6 +426,8 @@ class Verdict:
         Codes of doubts that the user accepted.
     uses : tuple of Use
         What the model serves.
+    expected : tuple of ExpectedError
+        Errors to be expected on other motions.
 
     """
 
@@ -411,6 +436,7 @@ class Verdict:
     findings: tuple[Finding, ...] = ()
     accepted: tuple[str, ...] = ()
     uses: tuple[Use, ...] = ()
+    expected: tuple[ExpectedError, ...] = ()
 
     @property
     def word(self) -> str:

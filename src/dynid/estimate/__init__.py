@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from dynid.estimate.physical import warn_of_descriptions as warn_of_descriptions
     from dynid.estimate.posterior import MAP as MAP
     from dynid.estimate.posterior import Uncertainty as Uncertainty
+    from dynid.estimate.prediction import Bands as Bands
+    from dynid.estimate.prediction import ErrorProfile as ErrorProfile
+    from dynid.estimate.prediction import expected_errors as expected_errors
     from dynid.estimate.prior import REACH_DESCRIBED as REACH_DESCRIBED
     from dynid.estimate.prior import inertia_known as inertia_known
     from dynid.estimate.prior import parameter_spread as parameter_spread
@@ -56,7 +59,6 @@ if TYPE_CHECKING:
     from dynid.estimate.recursive import RecursiveLeastSquares as RecursiveLeastSquares
     from dynid.estimate.recursive import TrajectoryRecorder as TrajectoryRecorder
     from dynid.estimate.robust import IRLS as IRLS
-    from dynid.estimate.scores import Bands as Bands
     from dynid.estimate.scores import LeftOut as LeftOut
     from dynid.estimate.scores import MotionRange as MotionRange
     from dynid.estimate.scores import Origin as Origin
@@ -108,11 +110,12 @@ __getattr__, __dir__, __all__ = lazily(
         "output_error": "CLIE CLOE OE",
         "physical": ("Posterior project_to_physical unconstrained unphysical warn_of_descriptions"),
         "posterior": "MAP Uncertainty",
+        "prediction": "Bands ErrorProfile expected_errors",
         "prior": "REACH_DESCRIBED inertia_known parameter_spread regression_of typical_length",
         "recursive": "Forgetting ParameterTrajectory RecursiveLeastSquares TrajectoryRecorder",
         "robust": "IRLS",
         "scores": (
-            "Bands LeftOut MotionRange Origin Residuals Scores StopSums Sums autocorrelation beyond_noise "
+            "LeftOut MotionRange Origin Residuals Scores StopSums Sums autocorrelation beyond_noise "
             "cross_validate noise_rows_a_sample rows_a_sample rows_alike rows_alike_of"
         ),
         "servo_error": "ServoOE ServoTiming",

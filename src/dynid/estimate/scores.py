@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from enum import StrEnum
-from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
@@ -14,16 +12,10 @@ from dynid.base.arrays import Bool, Float, Int, locked, locked_bool, locked_int,
 from dynid.base.errors import UnfitDataError
 from dynid.base.numerics import student_cumulative
 from dynid.base.records import Overview, dataclass, listed
-from dynid.estimate.estimator import Estimate, Estimator, Regression
+from dynid.estimate.estimator import Estimator, Regression
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, judged_equations, moved_once, too_few_blocks
-from dynid.robot.model import RobotModel
-from dynid.signals.samples import Samples
-from dynid.terms.exports import Reads
-from dynid.terms.forms import seen_by
 from dynid.terms.friction import HALF
-from dynid.terms.nominal import NominalTerm
-from dynid.terms.term import Term, Terms
 
 # Residual torque of a model.
 
@@ -748,93 +740,3 @@ def _stop_sums_of_joint(e: Float, x: Float, index: Int, rate: float) -> tuple[fl
     w = N * x_mean**2
     sums = (x, x**2, e * x, w, w**2, N * e_mean * x_mean, N * e_mean**2)
     return tuple(float(values.sum()) for values in sums)
-
-
-# Uncertainty of predicted torque, from the covariance of the parameters.
-
-# Most samples at which it is computed; it is interpolated between them.
-POINTS = 400
-
-
-@dataclass(frozen=True, eq=False)
-class Bands:
-    """Standard deviation of predicted torque, sqrt(y Cov y') for a line y of the regressor, from an estimate.
-
-    Estimated nonlinear parameters count only as far as they increased the covariance of the linear ones.
-    """
-
-    robot: RobotModel
-    terms: Terms
-    estimate: Estimate
-
-    @cached_property
-    def _covariance(self) -> Float:
-        """Covariance (p, p) of all columns, zero where they are not independent."""
-        whole = np.zeros((len(self.estimate.columns), len(self.estimate.columns)))
-        independent = self.estimate.base.independent
-        whole[np.ix_(independent, independent)] = self.estimate.covariance
-        return whole
-
-    @cached_property
-    def _spans(self) -> tuple[slice, ...]:
-        """Columns of each term."""
-        edges = np.cumsum([0, *(len(term.columns(self.robot)) for term in self.terms)])
-        return tuple(slice(int(a), int(b)) for a, b in pairwise(edges))
-
-    @cached_property
-    def _roots(self) -> dict[bytes, Float]:
-        return {}
-
-    def _root(self, columns: Int) -> Float:
-        """Upper triangle (w, w) with root' root the covariance of some columns; the same for every batch."""
-        key = columns.tobytes()
-        if key not in self._roots:
-            values, vectors = np.linalg.eigh(self._covariance[np.ix_(columns, columns)])
-            scaled = vectors * np.sqrt(np.maximum(values, 0.0))
-            self._roots[key] = np.asarray(np.linalg.qr(scaled.T, mode="r"))
-        return self._roots[key]
-
-    def std(self, samples: Samples, index: Int) -> Float:
-        """Standard deviations (len(index), n) at some samples, computed at POINTS of them at most.
-
-        They are interpolated between those, since they change with the motion and not with the noise.
-        """
-        if not len(index) or not np.isfinite(self.estimate.covariance).all():
-            return np.full((len(index), self.robot.n), np.nan)
-        few = index[:: max(-(-len(index) // POINTS), 1)]
-        part = _selected(samples, few)
-        n = self.robot.n
-        columns: list[list[Int]] = [[] for _ in range(n)]
-        lines: list[list[Float]] = [[] for _ in range(n)]
-        independent = np.diag(self._covariance) > 0
-        for term, span in zip(self.terms, self._spans, strict=True):
-            if not independent[span].any():
-                continue
-            whole = _needs_time(term)
-            panels = term.torque_regressor(
-                self.robot, seen_by(term, samples if whole else part), independent[span]
-            )
-            for j in range(n):
-                columns[j].append(panels.columns[j] + span.start)
-                lines[j].append(panels.values[j][:, few] if whole else panels.values[j])
-        deviations = np.zeros((n, len(few)))
-        for j in range(n):
-            if columns[j]:
-                spread = self._root(np.concatenate(columns[j])) @ np.concatenate(lines[j])
-                deviations[j] = np.sqrt(np.einsum("wt,wt->t", spread, spread))
-        if len(few) == len(index):
-            return np.ascontiguousarray(deviations.T)
-        return np.column_stack([np.interp(index, few, line) for line in deviations])
-
-
-def _needs_time(term: Term) -> bool:
-    """Whether a term reads its samples as a sequence in time."""
-    return Reads.PAST in term.traits.reads or isinstance(term, NominalTerm)
-
-
-def _selected(samples: Samples, index: Int) -> Samples:
-    """Some samples as a batch, for terms that read each sample independently."""
-    names = ("t", "q", "dq", "ddq", "tau", "keep", "theta", "dtheta", "ddtheta", "temperature", "gate")
-    values = {name: getattr(samples, name)[index] for name in names if getattr(samples, name) is not None}
-    extra = {name: channel[index] for name, channel in samples.extra.items()}
-    return replace(samples, **values, extra=extra, past=None)

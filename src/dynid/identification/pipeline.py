@@ -31,6 +31,7 @@ from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.physical import unphysical, without_contradicted
+from dynid.estimate.prediction import expected_errors
 from dynid.estimate.scores import cross_validate
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, why_none_held_out
@@ -365,6 +366,14 @@ def identify(
             mass_findings(robot, model_fit.estimate, fitted.regression),
             robot.limits.effort,
             masses_determined(model_fit.estimate, fitted.regression),
+            expected_errors(
+                robot,
+                nonlinear.terms,
+                model_fit.estimate,
+                training.residuals,
+                training.scores,
+                validations[-1].scores,
+            ),
         ),
         diagnostics=call.diagnostics,
         preparation=data.prepared.describe() | {"rows": replace(data.choice, rows=data.rows).describe()},

@@ -12,7 +12,8 @@ from dynid.base.errors import UnfitDataError
 from dynid.base.parallel import ordered_map
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
-from dynid.estimate.scores import Bands, LeftOut, MotionRange, Origin, Residuals, StopSums, Sums
+from dynid.estimate.prediction import Bands
+from dynid.estimate.scores import LeftOut, MotionRange, Origin, Residuals, StopSums, Sums
 from dynid.factor.assemble import Assembly
 from dynid.factor.blocking import Stretches
 from dynid.kernel import release_memory

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float, finite_or_none, of_size
-from dynid.base.diagnostics import Diagnostics, Finding, Use, Verdict
+from dynid.base.diagnostics import Diagnostics, ExpectedError, Finding, Use, Verdict
 from dynid.base.errors import InputError, Place
 from dynid.base.records import plain
 from dynid.choose.search import Choice, FormScore, ShapeEstimate
@@ -248,6 +248,7 @@ def run_to_dict(identification: Identification) -> dict[str, Any]:
             "findings": verdict_findings(identification.verdict),
             "accepted": list(identification.verdict.accepted),
             "uses": [vars(use) for use in identification.verdict.uses],
+            "expected": [vars(motion) for motion in identification.verdict.expected],
         },
         "scores": [scores_to_dict(v.scores) for v in every],
         "residuals": {
@@ -287,7 +288,9 @@ def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:
     """Read the verdict of a run from plain data."""
     findings = tuple(Finding(**{"code": "", **entry}) for entry in data["findings"])
     uses = tuple(Use(**entry) for entry in data.get("uses", ()))
-    return Verdict(data["level"], data["headline"], findings, tuple(data.get("accepted", ())), uses)
+    expected = tuple(ExpectedError(**entry) for entry in data.get("expected", ()))
+    accepted = tuple(data.get("accepted", ()))
+    return Verdict(data["level"], data["headline"], findings, accepted, uses, expected)
 
 
 def diagnostics_from_list(data: list[Mapping[str, Any]]) -> Diagnostics:

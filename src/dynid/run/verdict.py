@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.diagnostics import LEVELS, Diagnostics, Finding, Level, Use, Verdict, plain
-from dynid.base.records import dataclass
+from dynid.base.diagnostics import LEVELS, Diagnostics, ExpectedError, Finding, Level, Use, Verdict, plain
+from dynid.base.records import dataclass, listed
 from dynid.choose.search import Choice
 from dynid.choose.selection import Selection, selection_findings
 from dynid.diagnosis.proof import feature_groups
@@ -100,6 +100,7 @@ def judge(
     masses: Sequence[Finding] = (),
     effort_limit: Float | None = None,
     masses_determined: tuple[int, int] | None = None,
+    expected: tuple[ExpectedError, ...] = (),
 ) -> Verdict:
     """Judge a model by held-out scores, identifiability, model choices, residuals and diagnostics of the log.
 
@@ -131,6 +132,8 @@ def judge(
         Effort limits of the joints; None or inf = unknown.
     masses_determined : tuple of two int, optional
         Number of links whose mass the log determines, and of all.
+    expected : tuple of ExpectedError
+        Errors to be expected on other motions.
 
     Returns
     -------
@@ -200,8 +203,21 @@ def judge(
     held_out = "held-out blocks of strongly correlated joint motions" if in_step else held_out
     causes = [item for item in diagnostics.warnings if level == "poor" and item.code in CAUSES]
     headline = _headline(level, held_out_sets, held_out, headline_scores, diagnostics.doubts or causes)
+    if level != "poor":
+        headline += _other_motions(expected)
     uses = _uses(of_torque, findings, bool(faults), masses_determined)
-    return Verdict(level, headline, tuple(findings), diagnostics.accepted, uses)
+    return Verdict(level, headline, tuple(findings), diagnostics.accepted, uses, expected)
+
+
+def _other_motions(expected: Sequence[ExpectedError]) -> str:
+    """Sentence on the motions that a model serves, and those for which the log does not show it."""
+    shown, others = (
+        [f"{item.motion} ({100 * item.error:.2g} %)" for item in expected if item.served == served]
+        for served in (True, False)
+    )
+    parts = [f"shown {listed(shown)}"] if shown else []
+    parts += [f"not shown {listed(others)}"] if others else []
+    return f" Other motions, with the expected error: {'; '.join(parts)}." if parts else ""
 
 
 def _uses(

@@ -324,6 +324,7 @@ def record(
     stops: Sequence[Stop] = (),
     moves: bool = False,
     standing: float = 0.0,
+    largest: Float | None = None,
 ) -> Recorded:
     """Measure a random motion of a plant.
 
@@ -347,6 +348,9 @@ def record(
         Moves from pose to pose in place of a Fourier series.
     standing : float
         Probability that a joint keeps its position in such a move.
+    largest : ndarray, shape (n,), N m, optional
+        Largest torque of each joint of the machine, to which deflection, saturation, noise and resolution refer; its
+        offsets are then the machine's, too. None: that of this log, whose offsets are its own.
 
     Returns
     -------
@@ -364,13 +368,13 @@ def record(
     t = np.arange(0.0, seconds, 1.0 / (FINE * arm.rate))
     q, dq, ddq = _stopped(motion, t, stops) if stops else motion.motion(t)
     link = _link_torque(_changed(arm.model, lacks.lean, load, rng), q, dq, ddq)
-    peak = np.abs(link).max(axis=0)
+    peak = np.abs(link).max(axis=0) if largest is None else largest
     theta = q + lacks.flexibility * link / peak
     dtheta = np.gradient(theta, t, axis=0)
     tau = link + arm.rotor * np.gradient(dtheta, t, axis=0)
     tau += _friction(arm, lacks, t, theta, dtheta, machine, rng)
     tau += lacks.loaded * np.abs(link) * np.tanh(dtheta / (5e-3 * arm.speed))
-    tau += 0.01 * arm.scale * rng.uniform(-1.0, 1.0, n)  # offsets
+    tau += 0.01 * arm.scale * (rng if largest is None else machine).uniform(-1.0, 1.0, n)  # offsets
     if lacks.ripple:
         tau += (
             lacks.ripple
@@ -382,8 +386,8 @@ def record(
             lacks.cable * arm.scale * (0.5 * theta + 0.5 * np.sin(2.0 * theta + machine.uniform(0, 6.28, n)))
         )
     if lacks.current:
-        tau -= lacks.current * tau * np.abs(tau) / np.abs(tau).max(axis=0)
-    log = _measured(arm, lacks, rng, t[::FINE], theta[::FINE], dtheta[::FINE], tau[::FINE])
+        tau -= lacks.current * tau * np.abs(tau) / (np.abs(tau).max(axis=0) if largest is None else largest)
+    log = _measured(arm, lacks, rng, t[::FINE], theta[::FINE], dtheta[::FINE], tau[::FINE], largest)
     return _braked(arm, log, stops) if stops else log
 
 
@@ -448,9 +452,17 @@ def _braked(arm: Plant, log: Recorded, stops: Sequence[Stop]) -> Recorded:
 
 
 def _measured(
-    arm: Plant, lacks: Unmodelled, rng: np.random.Generator, t: Float, q: Float, dq: Float, tau: Float
+    arm: Plant,
+    lacks: Unmodelled,
+    rng: np.random.Generator,
+    t: Float,
+    q: Float,
+    dq: Float,
+    tau: Float,
+    largest: Float | None,
 ) -> Recorded:
-    peak, step = np.abs(tau).max(axis=0), 2.0 * np.pi / lacks.encoder
+    peak = np.abs(tau).max(axis=0) if largest is None else largest
+    step = 2.0 * np.pi / lacks.encoder
     read_tau = tau + 0.005 * peak * rng.normal(size=tau.shape)
     if lacks.torque_step:
         read_tau = np.round(read_tau / (lacks.torque_step * peak)) * (lacks.torque_step * peak)

@@ -433,6 +433,7 @@ def identification_data(result: Identification) -> dict[str, Any]:
             "findings": verdict_findings(verdict),
             "accepted": verdict.accepted,
             "uses": [vars(use) for use in verdict.uses],
+            "expected": [vars(motion) for motion in verdict.expected],
         },
         "scores": [scores_to_dict(entry.scores) for entry in (result.training, *result.validations)],
         "links": [
