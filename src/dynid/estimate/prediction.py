@@ -177,13 +177,17 @@ class ErrorProfile:
 
 
 def _at_rest(*scores: Scores) -> Float:
-    """Mean square of the error at rest (n,), from samples that only the figures of all samples hold; nan = none."""
+    """Mean square of the error at rest (n,), from samples that only the figures of all samples hold.
+
+    nan = fewer than the slowest class of speed has.
+    """
     for known in scores:
         whole = known.all_samples
         if whole is not None and known.kept_at_rest is not None and not np.all(known.kept_at_rest == HALF):
             count = whole.count - known.count
             total = whole.mse * whole.count - np.where(known.count > 0, known.mse * known.count, 0.0)
-            return np.where(count > 0, np.maximum(total, 0.0) / np.maximum(count, 1), np.nan)
+            enough = count > SPEEDS[0] * known.count
+            return np.where(enough, np.maximum(total, 0.0) / np.maximum(count, 1), np.nan)
     return np.full(len(scores[0].joint_names), np.nan)
 
 
