@@ -73,11 +73,11 @@ def test_on_the_recorded_motion_the_profile_is_the_held_out_error(wide: Identifi
     )
 
 
-def test_a_joint_at_rest_keeps_an_unknown_share_of_its_dry_friction(wide: Identification) -> None:
+def test_a_joint_at_rest_has_any_friction_up_to_its_dry_friction(wide: Identification) -> None:
     profile = ErrorProfile.of(residuals_of(wide), wide.training.scores, wide.validations[0].scores)
     dry = np.array([1.0, 2.0, 0.0])
     unknown = profile.of_motion(np.zeros((1, 3)), np.ones((1, 3), dtype=np.bool_), dry)[0]
-    share = np.random.default_rng(0).uniform(size=200_000)
+    share = np.random.default_rng(0).uniform(-1.0, 1.0, 200_000)
     np.testing.assert_allclose(
         unknown - profile.mean_square[:, 0], dry**2 * np.mean((share - 0.5) ** 2), rtol=0.01
     )

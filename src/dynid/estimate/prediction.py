@@ -13,11 +13,11 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import ExpectedError
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
-from dynid.estimate.scores import RANGE_MARGIN, VARIANCE, Residuals, Scores
+from dynid.estimate.scores import RANGE_MARGIN, Residuals, Scores
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Reads
-from dynid.terms.forms import seen_by
+from dynid.terms.forms import seen_by, torque_of
 from dynid.terms.friction import HALF, dry_friction
 from dynid.terms.nominal import NominalTerm
 from dynid.terms.term import Term, Terms
@@ -117,6 +117,9 @@ SPEEDS = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 # Speeds of slower and of faster motion over the recorded ones.
 SLOWER, FASTER = 1 / 3, 2.0
 DWELLS = "dwells"
+# Mean square of dry friction at rest about its prediction, over its square: any value up to its limit to either side,
+# uniformly, while half of it in the direction of the last motion is predicted.
+AT_REST = 1.0 / 3.0 + HALF**2
 # A model serves a motion if its expected error is at most this multiple of the held-out error.
 SERVES = 1.5
 # Samples of the recorded motion from which others are made.
@@ -167,12 +170,12 @@ class ErrorProfile:
     def of_motion(self, dq: Float, resting: Bool, dry: Float) -> Float:
         """Mean squares (T, n) at speeds dq (T, n).
 
-        A joint at rest keeps an unknown share of its dry friction (n,), uniform from 0 to 1, unless the log has rest.
+        A joint at rest has any friction up to its dry friction (n,) to either side, unless the log has rest.
         """
         squares = np.empty(dq.shape)
         for j in range(dq.shape[1]):
             squares[:, j] = self.mean_square[j][np.searchsorted(self.speeds[j], np.abs(dq[:, j]))]
-        unknown = self.mean_square[:, 0] + VARIANCE * dry**2
+        unknown = self.mean_square[:, 0] + AT_REST * dry**2
         return np.where(resting, np.where(np.isfinite(self.at_rest), self.at_rest, unknown), squares)
 
 
@@ -234,8 +237,8 @@ def expected_errors(
     errors: dict[tuple[str, str], list[float]] = {}
     for kind, motion, samples, resting in _other_motions(robot, _motion(residuals)):
         torque = terms.torque(robot, samples, estimate.parameters)
-        dry, _ = dry_friction(robot, terms, samples, estimate.parameters, np.ones(samples.q.shape))
-        square = profile.of_motion(samples.dq, resting, np.abs(dry).mean(axis=0))
+        dry = _dry_friction(robot, terms, estimate.parameters, samples)
+        square = profile.of_motion(samples.dq, resting, dry)
         square += bands.std(samples, np.arange(len(samples))) ** 2
         relative = np.sqrt(square[:, judged].sum() / np.sum(torque[:, judged] ** 2))
         errors.setdefault((kind, motion), []).append(float(relative))
@@ -250,6 +253,16 @@ def expected_errors(
         )
         for (kind, motion), of_paths in errors.items()
     )
+
+
+def _dry_friction(robot: RobotModel, terms: Terms, parameters: Float, samples: Samples) -> Float:
+    """Dry friction of each joint in motion (n,), N m or N."""
+    stopped, _ = dry_friction(robot, terms, samples, parameters, np.ones(samples.q.shape))
+    # Friction with a memory of reversals has no value at an instant, but reaches its level in motion.
+    for term, values in terms.with_values(robot, parameters):
+        if Reads.PAST in term.traits.reads and values.any():
+            stopped += np.abs(torque_of(term, robot, seen_by(term, samples), values))
+    return np.asarray(np.abs(stopped).mean(axis=0))
 
 
 def _motion(residuals: Residuals) -> Samples:
