@@ -33,6 +33,7 @@ Claim = Literal[
     "constant-effort",
     "drive-gain",
     "encoders-exchanged",
+    "feet-on-ground",
     "gear-ratio-side",
     "gravity-compensated",
     "hand-guided",

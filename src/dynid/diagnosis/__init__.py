@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from dynid.diagnosis.diagnosis import report_missing_effects as report_missing_effects
     from dynid.diagnosis.finding import finding_from_dict as finding_from_dict
     from dynid.diagnosis.finding import finding_to_dict as finding_to_dict
+    from dynid.diagnosis.ground_contact import Stance as Stance
+    from dynid.diagnosis.ground_contact import require_free_legs as require_free_legs
+    from dynid.diagnosis.ground_contact import stance as stance
     from dynid.diagnosis.input_checks import check_guidance as check_guidance
     from dynid.diagnosis.input_checks import check_link_lengths as check_link_lengths
     from dynid.diagnosis.input_checks import check_negative_friction as check_negative_friction
@@ -33,6 +36,7 @@ __getattr__, __dir__, __all__ = lazily(
         "changes": "check_changes",
         "diagnosis": "Diagnosis compare_with_description diagnose every_diagnosis report_missing_effects",
         "finding": "finding_from_dict finding_to_dict",
+        "ground_contact": "Stance require_free_legs stance",
         "input_checks": "check_guidance check_link_lengths check_negative_friction",
         "masking": "AtPeak left_out spoilt_times without_times",
         "residual_analysis": "ResidualAnalysis first_torque",

@@ -17,6 +17,7 @@ from dynid.choose.choose_model import Chosen, choose_model, relinearised, within
 from dynid.choose.fit_nonlinear import fit_nonlinear
 from dynid.choose.search import SPARE, Fitted, LatestKept, NonlinearFit, Search, ShapeEstimate
 from dynid.choose.shape_intervals import with_shape_uncertainty
+from dynid.diagnosis.ground_contact import require_free_legs
 from dynid.diagnosis.masking import spoilt_times, without_times
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, first_torque
 from dynid.estimate.estimator import Estimate, Estimator
@@ -370,7 +371,7 @@ def read_data(call: Call) -> Data:
     UsageError
         If equations, terms and channels of the log do not go together.
     UnfitDataError
-        If the log has no usable sample.
+        If the log has no usable sample, or the robot stands on its feet.
 
     """
     robot, log, settings, diagnostics = call.robot, call.log, call.settings, call.diagnostics
@@ -393,6 +394,7 @@ def read_data(call: Call) -> Data:
         stage(call.progress, "reading"),
     )
     _warn_of_rest(summary.at_rest, diagnostics)
+    require_free_legs(robot, batches, diagnostics)
     repeating = repetitions(batches, {trajectory.name for trajectory in log.trajectories})
     gaps = sum(trajectory.gaps for trajectory in summary.trajectories)
     blocks = blocks_of(repeating, prepared, settings.block_seconds, rest.seconds, gaps)

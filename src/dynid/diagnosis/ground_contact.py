@@ -1,0 +1,169 @@
+"""Feet that stand on the ground: legs whose ends keep their distances from one another while the joints move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Claim, Diagnostics
+from dynid.base.errors import UnfitDataError
+from dynid.base.records import dataclass, listed
+from dynid.dynamics import Dynamics
+from dynid.robot.model import RobotModel, path_to_base
+from dynid.signals.samples import Samples
+
+CODE: Claim = "feet-on-ground"
+# Fewest feet whose distances say something: a plane has three points.
+FEET = 3
+# Poses that are compared: distances change slowly.
+POSES = 100
+# Change of the distances over the travel of the feet below which they stand. A foot that is not a point rolls over a
+# few per cent of its travel; feet in the air change their distances by as much as they travel.
+STANDS = 0.05
+# Share of the measured torque that the links' own weight must leave unexplained: a trunk weighs more than its legs.
+FOREIGN = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Stance:
+    """Feet on the ground.
+
+    Attributes
+    ----------
+    links : tuple of str
+        Last links of the legs.
+    travel, change : float, m
+        Least root mean square of the travel of a foot relative to the base, and that of the distances between feet
+        about their means.
+
+    """
+
+    links: tuple[str, ...]
+    travel: float
+    change: float
+
+
+def stance(robot: RobotModel, q: Float) -> Stance | None:
+    """Points of the legs' last links whose distances from one another do not change.
+
+    Minimises the changes of all distances ||x_i - x_j||, x_i = R_i p_i + o_i, over the points p_i of the links.
+    Legs are chains of their own from the base; if one of more than FEET moves freely, the others may stand.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot, with a fixed base.
+    q : ndarray, shape (T, n), rad (m)
+        Poses.
+
+    Returns
+    -------
+    Stance or None
+        None: there are fewer than FEET legs, or their ends move relative to one another.
+
+    """
+    ends = _ends_of_chains(robot)
+    if len(ends) < FEET or not len(q):
+        return None
+    few = q[np.linspace(0, len(q) - 1, min(POSES, len(q))).astype(np.intp)]
+    poses = _described(robot).forward_kinematics(few)
+    fewest = max(FEET, len(ends) - 1)
+    for count in range(len(ends), fewest - 1, -1):
+        for feet in combinations(ends, count):
+            standing = _stance_of(robot, poses[:, feet], feet)
+            if standing is not None:
+                return standing
+    return None
+
+
+def _described(robot: RobotModel) -> Dynamics:
+    """Dynamics of the described robot; links of unknown inertia weigh nothing."""
+    return Dynamics.of_description(replace(robot, inertia_prior=np.nan_to_num(robot.inertia_prior)))
+
+
+def _ends_of_chains(robot: RobotModel) -> list[int]:
+    """Last bodies of branches of the base that branch no further."""
+    roots: dict[int, list[int]] = {}
+    for body in range(robot.n_bodies):
+        if body not in robot.parent:
+            roots.setdefault(path_to_base(robot, body)[-1], []).append(body)
+    return [ends[0] for ends in roots.values() if len(ends) == 1 and robot.parent[ends[0]] >= 0]
+
+
+def _stance_of(robot: RobotModel, poses: Float, ends: Sequence[int]) -> Stance | None:
+    """The feet on some links, from their poses (T, k, 4, 4)."""
+    bodies = list(ends)
+    first, second = np.array(list(combinations(range(len(bodies)), 2))).T
+
+    def positions(points: Float) -> Float:
+        turned = np.einsum("tkab,kb->tka", poses[..., :3, :3], points.reshape(-1, 3))
+        return np.asarray(poses[..., :3, 3] + turned)
+
+    def changes(points: Float) -> Float:
+        x = positions(points)
+        distances = np.linalg.norm(x[:, first] - x[:, second], axis=-1)
+        return np.asarray(distances - distances.mean(axis=0)).ravel()
+
+    # A foot is on its link: no further from its joint than twice the way to that joint.
+    way = np.linalg.norm(robot.T_parent_joint[bodies, :3, 3], axis=1)
+    reach = np.repeat(np.where(way > 0, 2.0 * way, 1.0), 3)
+    mass = robot.inertia_prior[bodies, :1]
+    centre = np.divide(robot.inertia_prior[bodies, 1:4], mass, out=np.zeros((len(bodies), 3)), where=mass > 0)
+    start = np.clip(2.0 * centre.ravel(), -0.9 * reach, 0.9 * reach)
+    points = least_squares(changes, start, bounds=(-reach, reach)).x
+    x = positions(points)
+    travel = float(np.sqrt(np.sum((x - x.mean(axis=0)) ** 2, axis=2).mean(axis=0).min()))
+    change = float(np.sqrt(np.mean(changes(points) ** 2)))
+    if not change < STANDS * travel:
+        return None
+    return Stance(tuple(robot.body_names[body] for body in bodies), travel, change)
+
+
+def require_free_legs(robot: RobotModel, batches: Iterable[Samples], diagnostics: Diagnostics) -> None:
+    """Refuse a log of a robot that stands on its feet, unless the user accepts it.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    batches : iterable of Samples
+        Prepared samples.
+    diagnostics : Diagnostics
+        Collects the doubt if it is accepted.
+
+    Raises
+    ------
+    UnfitDataError
+        If the feet keep their distances, and the efforts are not those of the legs' own weight.
+
+    """
+    if len(_ends_of_chains(robot)) < FEET:
+        return
+    poses, efforts = [np.zeros((0, robot.n))], [np.zeros((0, robot.n))]
+    for samples in batches:
+        kept = np.flatnonzero(samples.keep)
+        few = kept[:: max(len(kept) // POSES, 1)]
+        poses.append(samples.q[few])
+        efforts.append(samples.tau[few])
+    q, tau = np.concatenate(poses), np.concatenate(efforts)
+    standing = stance(robot, q)
+    if standing is None:
+        return
+    weight = _described(robot).gravity(q)
+    if np.sum((tau - weight) ** 2) < FOREIGN**2 * np.sum(tau**2):
+        return
+    found = (
+        f"'{listed(standing.links)}' keep their distances to {1e3 * standing.change:.2g} mm while they travel "
+        f"{1e3 * standing.travel:.2g} mm relative to the base, and the efforts are not those of their own weight"
+    )
+    expected = "legs that move freely, on a base that is fixed: forces of the ground are torque from outside"
+    do = "hang the robot up or fix its trunk, and move its legs in the air"
+    if CODE in diagnostics.accepting:
+        diagnostics.claim(CODE, found=found, expected=expected, do=do)
+        return
+    raise UnfitDataError(CODE, found=found, expected=expected, do=f"{do}; or accept it: --accept {CODE}")
