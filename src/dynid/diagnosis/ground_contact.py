@@ -14,6 +14,7 @@ from dynid.base.diagnostics import Claim, Diagnostics
 from dynid.base.errors import UnfitDataError
 from dynid.base.records import dataclass, listed
 from dynid.dynamics import Dynamics
+from dynid.log.joints import STILL
 from dynid.robot.model import RobotModel, path_to_base
 from dynid.signals.samples import Samples
 
@@ -119,7 +120,7 @@ def _stance_of(robot: RobotModel, poses: Float, ends: Sequence[int]) -> Stance |
     x = positions(points)
     travel = float(np.sqrt(np.sum((x - x.mean(axis=0)) ** 2, axis=2).mean(axis=0).min()))
     change = float(np.sqrt(np.mean(changes(points) ** 2)))
-    if not change < STANDS * travel:
+    if travel <= STILL * reach.max() or change >= STANDS * travel:
         return None
     return Stance(tuple(robot.body_names[body] for body in bodies), travel, change)
 
