@@ -212,12 +212,12 @@ def judge(
 def _other_motions(expected: Sequence[ExpectedError]) -> str:
     """Sentence on the motions that a model serves, and those for which the log does not show it."""
     shown, others = (
-        [f"{item.motion} ({100 * item.error:.2g} %)" for item in expected if item.served == served]
+        [f"{100 * item.error:.2g} % {item.motion}" for item in expected if item.served == served]
         for served in (True, False)
     )
-    parts = [f"shown {listed(shown)}"] if shown else []
-    parts += [f"not shown {listed(others)}"] if others else []
-    return f" Other motions, with the expected error: {'; '.join(parts)}." if parts else ""
+    parts = [listed(shown)] if shown else []
+    parts += [f"not shown by the log: {listed(others)}"] if others else []
+    return f" Expected on other motions: {'; '.join(parts)}." if parts else ""
 
 
 def _uses(
