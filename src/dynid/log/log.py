@@ -184,6 +184,26 @@ class Channel:
 
 
 @dataclass(frozen=True)
+class WrenchChannels:
+    """Columns of a force/torque sensor.
+
+    Parameters
+    ----------
+    link : str
+        Link at whose frame it measures.
+    frame : str, optional
+        "sensor", "base" or a link, whose axes the components have; None = unknown.
+    channels : tuple of Channel
+        Of fx, fy, fz, tx, ty, tz.
+
+    """
+
+    link: str
+    frame: str | None
+    channels: tuple[Channel, ...]
+
+
+@dataclass(frozen=True)
 class ChannelMap:
     """Columns of a log by signal and joint, with declared units.
 
@@ -198,6 +218,8 @@ class ChannelMap:
         By joint; may cover some joints only.
     command_position, command_velocity, command_effort : mapping of str to Channel
         By joint.
+    wrench : mapping of str to WrenchChannels
+        Force/torque sensors by name.
     extra : mapping of str to Channel
         Further channels by name (a counterbalance torque, a vendor's model), SI factor 1 unless declared.
     clocks : mapping of str to Channel
@@ -238,6 +260,7 @@ class ChannelMap:
     command_position: Mapping[str, Channel] = field(default_factory=dict)
     command_velocity: Mapping[str, Channel] = field(default_factory=dict)
     command_effort: Mapping[str, Channel] = field(default_factory=dict)
+    wrench: Mapping[str, WrenchChannels] = field(default_factory=dict)
     extra: Mapping[str, Channel] = field(default_factory=dict)
     clocks: Mapping[str, Channel] = field(default_factory=dict)
     trajectory: str | None = None
@@ -282,6 +305,7 @@ class ChannelMap:
             command_position=frozenset(self.command_position if commanded else ()),
             command_velocity=frozenset(self.command_velocity if commanded else ()),
             command_effort=frozenset(self.command_effort if commanded else ()),
+            wrench=tuple(self.wrench),
             extra=tuple(self.extra),
         )
 
@@ -294,6 +318,7 @@ class ChannelMap:
             [self.command_position, self.command_velocity, self.command_effort] if self.commanded else []
         )
         names = [self.time.column, *(channel.column for group in groups for channel in group.values())]
+        names += [channel.column for sensor in self.wrench.values() for channel in sensor.channels]
         return tuple(dict.fromkeys(names))
 
 

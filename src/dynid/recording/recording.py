@@ -26,6 +26,8 @@ class Channels:
         Names of joints.
     command_position, command_velocity, command_effort : frozenset of str
         Names of joints; empty where the torque was measured, so that commands are not needed.
+    wrench : tuple of str
+        Names of force/torque sensors.
     extra : tuple of str
         Further channels that terms of a model read.
 
@@ -39,6 +41,7 @@ class Channels:
     command_position: frozenset[str] = frozenset()
     command_velocity: frozenset[str] = frozenset()
     command_effort: frozenset[str] = frozenset()
+    wrench: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
 
     @property
@@ -131,7 +134,7 @@ def of_columns(chunk: RawChunk, columns: list[int], joint_count: int) -> RawChun
 
 def _arrays_of(chunk: RawChunk) -> Iterator[Float]:
     fields: Mapping[str, object] = vars(chunk)
-    for value in (*fields.values(), *chunk.extra.values()):
+    for value in (*fields.values(), *chunk.wrench.values(), *chunk.extra.values()):
         if isinstance(value, np.ndarray):
             yield value
 

@@ -1,0 +1,628 @@
+"""Payload of a force/torque sensor from positions or poses: mass, centre and inertia without joint torque."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.base.arrays import Bool, Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import InputError, Place, UnfitDataError, UsageError
+from dynid.base.records import dataclass
+from dynid.base.units import with_interval
+from dynid.log.files import open_table
+from dynid.log.log import Text
+from dynid.log.mapping import wrench_groups
+from dynid.log.read import Log
+from dynid.robot.links import GRAVITY
+from dynid.rows.wrench import WrenchTree, load_regressor
+from dynid.signals.filter import (
+    at_times,
+    first_difference,
+    low_passed,
+    second_difference,
+    sensible_rate,
+)
+from dynid.verbs.payload import OPEN, RigidLoad, load_data, load_lines
+from dynid.verbs.wrench_fit import FORCES, GAIN, TORQUES, TURN, WrenchData, WrenchFit, fit_wrench, held_out
+
+AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
+# Hz: motion of a hand lies below, noise of sensors and of accelerations above; at most this share of the sampling rate.
+CUTOFF, HIGHEST_SHARE, ORDER = 4.0, 0.2, 4
+# Samples per period of the cutoff frequency, and most samples of a fit, which are spread over longer logs.
+OVERSAMPLING, MOST_SAMPLES = 4, 6000
+# Gaps of more steps, and segments of fewer seconds or samples, separate segments or are left out.
+GAP, SHORTEST, FEWEST = 4.0, 1.0, 10
+# rad/s: slower sensors are at rest, after so many seconds.
+STILL, SETTLE = 0.02, 0.3
+# Fewest static poses: the force of one pose cannot be distinguished from a bias.
+FEWEST_POSES = 3
+# Least share of the greatest spread of gravity's directions in the least one, for axes that can be compared.
+SPANNED = 0.1
+# Times by which the error of the declared axes must exceed that of others to be doubted.
+CLEARLY = 2.0
+# Standard deviations of a nuisance beyond which its prior does not hold.
+BEYOND = 3.0
+# Samples in a row at one extreme value, and times the longest run at another value, that are a sensor at its limit.
+STUCK, UNLIKE = 8, 3.0
+_NAMES = {"sensor": "the axes of the link", "base": "the axes of the base"}
+
+
+@dataclass(frozen=True, eq=False)
+class WrenchPayload(RigidLoad):
+    """A load on a force/torque sensor, with 95 % intervals, and the sensor's errors.
+
+    Attributes
+    ----------
+    sensor : str
+        Name of the sensor.
+    frame : str
+        Axes of its components: "sensor", "base" or a link.
+    sign : int
+        1: the sensor reports the wrench on the load; -1: that of the load.
+    fit : WrenchFit
+        The fit, with biases, drift, mounting rotation, tilt of the base and gains.
+    error : ndarray, shape (6,), N, N m
+        Held-out error of each axis, root mean square.
+    rivals : mapping of str to float
+        Held-out error of the forces, as a share of their variation, by the axes that they were assumed to have.
+    directions : int
+        Number of independent directions of gravity in the sensor's axes.
+    samples : int
+
+    """
+
+    sensor: str
+    frame: str
+    sign: int
+    fit: WrenchFit
+    error: Float
+    rivals: Mapping[str, float]
+    directions: int
+    samples: int
+
+    def __repr__(self) -> str:
+        return "\n".join(wrench_payload_lines(self))
+
+    @property
+    def bias(self) -> Float:
+        """Mean bias of each axis, (6,), as the log counts it; N, N m."""
+        return np.asarray(self.sign * self.fit.bias.mean(axis=0))
+
+    @property
+    def bias_half_width(self) -> Float:
+        """95 % half widths of `bias`, (6,)."""
+        return np.asarray(1.96 * self.fit.bias_std)
+
+    def force_error(self) -> float:
+        """Held-out error of the forces, root mean square, N."""
+        return float(np.sqrt(np.mean(self.error[FORCES] ** 2)))
+
+    def torque_error(self) -> float:
+        """Held-out error of the torques, root mean square, N m."""
+        return float(np.sqrt(np.mean(self.error[TORQUES] ** 2)))
+
+    def missing(self) -> list[str]:
+        """Motions that would determine what these data do not; () if nothing is missing."""
+        known, advice = self.determined, []
+        if not known[:4].all():
+            advice.append(
+                f"gravity has {self.directions} of 3 directions in the sensor's axes: turn the sensor about two "
+                "horizontal axes, to six poses or more"
+            )
+        axes = [axis for axis, k in zip("xyz", (4, 6, 9), strict=True) if not known[k]]
+        if axes:
+            advice.append(
+                f"turn the sensor to and fro about {', '.join(axes)}, at 1 rad/s or more, for the inertia"
+            )
+        return advice
+
+
+def wrench_payload_lines(result: WrenchPayload, expected: float | None = None) -> list[str]:
+    """The load in words, one line per value, then the sensor's errors; expected: a mass to compare with, kg."""
+    fit, known = result.fit, result.determined
+    lines = load_lines(result, "frame")
+    for name, axes, unit in (("force", FORCES, "N"), ("torque", TORQUES, "N m")):
+        values = ", ".join(
+            with_interval(value, half)
+            for value, half in zip(result.bias[axes], result.bias_half_width[axes], strict=True)
+        )
+        spread = np.ptp(fit.bias[:, axes], axis=0).max()
+        lines.append(f"bias of the {name}: {values} {unit}; it drifts by up to {spread:.2g} {unit}")
+    turn = float(np.degrees(np.linalg.norm(fit.turn)))
+    lines.append(
+        f"sensor turned by {turn:.2g} deg against its link, gains "
+        + ", ".join(f"{100 * gain:+.1f}" for gain in fit.gain)
+        + f" % (each known to {100 * GAIN:g} % before)"
+    )
+    of = "on the load" if result.sign > 0 else "of the load"
+    others = ", ".join(
+        f"{_NAMES.get(frame, frame)} {100 * error:.2g} %" for frame, error in result.rivals.items()
+    )
+    lines.append(
+        f"components in {_NAMES.get(result.frame, f'the axes of {result.frame}')}, wrench {of}"
+        + (f"; held-out force error with {others}" if others else "")
+    )
+    lines.append(
+        f"held-out error {result.force_error():.2g} N and {1e3 * result.torque_error():.2g} mN m, "
+        f"{result.samples} samples"
+    )
+    lines += result.missing()
+    if expected is not None and known[0]:
+        factor, least, most = result.explaining(expected)
+        lines.append(
+            f"expected {expected:g} kg: this would need forces {factor:.3g} ({least:.3g} to {most:.3g}) times as large"
+        )
+    elif expected is not None:
+        lines.append(f"expected {expected:g} kg: cannot be compared, because the mass is {OPEN}")
+    return lines
+
+
+def wrench_payload_data(result: WrenchPayload, expected: float | None = None) -> dict[str, Any]:
+    """The load as plain data; `ten_parameters` are the options of the term `known_payload`."""
+    fit = result.fit
+
+    def by_axis(values: Float) -> dict[str, float]:
+        return dict(zip(AXES, np.asarray(values).tolist(), strict=True))
+
+    data = load_data(result) | {
+        "sensor": {
+            "name": result.sensor,
+            "frame": result.frame,
+            "sign": result.sign,
+            "bias": by_axis(result.bias),
+            "bias_half_width95": by_axis(result.bias_half_width),
+            "drift": by_axis(np.ptp(fit.bias, axis=0)),
+            "turn": fit.turn.tolist(),
+            "tilt": fit.tilt.tolist(),
+            "gain": by_axis(fit.gain),
+            "held_out_error": by_axis(result.error),
+            "frames": dict(result.rivals),
+        },
+        "samples": result.samples,
+        "missing": result.missing(),
+    }
+    if expected is not None:
+        factor, least, most = result.explaining(expected) if result.determined[0] else (None,) * 3
+        upper = most if most is not None and np.isfinite(most) else None
+        data["expected"] = {"mass": expected, "force_factor": factor, "from": least, "to": upper}
+    return data
+
+
+# Data: a log of a robot, or a table of poses.
+
+
+@dataclass(frozen=True, eq=False)
+class _Segment:
+    # Uniform in time.    lines: wrench (6, T).    motion: (rows (T, 6, 10), rotation (T, 3, 3)).    keep: (T,).
+    t: Float
+    wrench: Float
+    rows: Float
+    rotation: Float
+    keep: Bool
+    rate: float
+
+
+def data_of_log(log: Log, name: str, diagnostics: Diagnostics) -> tuple[WrenchData, Float]:
+    """Wrench and motion of a sensor in a log, and the wrench turned from the base's or a link's axes; filtered alike.
+
+    Raises UsageError for a sensor that carries joints, and UnfitDataError for too short a log.
+    """
+    sensor = log.mapping.wrench[name]
+    tree = WrenchTree.of(log.robot, sensor.link)
+    if tree.carried:
+        raise UsageError(
+            "wrench-link",
+            found=f"sensor '{name}' at link '{sensor.link}', which carries {len(tree.carried)} moving links",
+            expected="a link that no joint follows",
+            do="lock the joints beyond it with --lock, or name the last link",
+        )
+    other = None if sensor.frame in (None, "sensor", "base") else WrenchTree.of(log.robot, str(sensor.frame))
+    segments = []
+    for trajectory in log.trajectories:
+        chunk = log.read(trajectory)
+        lines = np.concatenate([chunk.wrench[name].T, chunk.q.T])
+        saturated = _saturated(lines[:6], name, diagnostics)
+        for t, part, keep, rate in _uniform(chunk.t, lines, saturated):
+            cutoff = min(CUTOFF, HIGHEST_SHARE * rate)
+            q = low_passed(part[6:], [cutoff] * len(part[6:]), ORDER, rate)
+            motion = [x.T for x in (q, first_difference(q, rate), second_difference(q, rate))]
+            moved = log.robot.tree_motion(*motion)
+            rotation = _rotation(tree, moved[0])
+            axes = None if other is None else rotation.transpose(0, 2, 1) @ _rotation(other, moved[0])
+            segments.append(_Segment(t, part[:6], tree.rows(*moved), rotation, keep, rate))
+            if axes is not None:
+                segments[-1] = replace(segments[-1], wrench=_turned(axes, part[:6].T).T)
+    return _joined(segments, log.robot.gravity)
+
+
+def data_of_table(
+    path: str | Path, diagnostics: Diagnostics, gravity: Float | None = None
+) -> tuple[WrenchData, Float]:
+    """Wrench and motion of a sensor in a table of poses, in SI units.
+
+    Columns qx, qy, qz, qw (sensor in the base frame), fx to tz or other names of a wrench, and optionally the time t
+    and px, py, pz. Without time, each row is a pose at rest. With time but without positions, only rest is used.
+
+    Raises InputError for missing columns and rows with missing numbers, and UnfitDataError for too few poses.
+    """
+    path, g = Path(path), np.array(GRAVITY) if gravity is None else gravity
+    table = open_table(path)
+    names = {name.lower(): name for name in table.column_names}
+    groups = wrench_groups(table.column_names)
+    quaternion = [names.get(f"q{axis}") for axis in "wxyz"]
+    if not groups or None in quaternion:
+        raise InputError(
+            "missing-column",
+            found=f"columns {', '.join(table.column_names[:20])}",
+            expected="qx, qy, qz, qw (sensor in the base frame) and fx, fy, fz, tx, ty, tz; optionally t, px, py, pz",
+            do="rename the columns",
+            place=Place(file=str(path)),
+        )
+    wanted = [*next(iter(groups.values())), *(str(name) for name in quaternion)]
+    time = next((names[name] for name in ("t", "time") if name in names), None)
+    position = [names[f"p{axis}"] for axis in "xyz"] if {"px", "py", "pz"} <= set(names) else []
+    values = _columns(table, (*wanted, *position, *([time] if time else [])))
+    lines = np.array([values[name] for name in wanted])
+    bad = ~np.isfinite(lines).all(axis=0)
+    if bad.any():
+        raise InputError(
+            "wrong-pose",
+            found="a pose with a missing number",
+            expected="a wrench and a quaternion",
+            place=Place(file=str(path), row=int(np.argmax(bad))),
+        )
+    norm = np.linalg.norm(lines[6:], axis=0)
+    if lines.shape[1] and np.abs(norm - 1.0).max() > 0.05:
+        raise InputError(
+            "wrong-pose",
+            found=f"a quaternion of length {norm[np.argmax(np.abs(norm - 1.0))]:.3g}",
+            expected="length 1",
+            place=Place(file=str(path), row=int(np.argmax(np.abs(norm - 1.0)))),
+        )
+    if time is None:
+        rotation = _rotations((lines[6:] / norm).T)
+        if len(rotation) < FEWEST_POSES:
+            raise _too_few(len(rotation))
+        still = np.zeros((len(rotation), 3))
+        rows = load_regressor(still, still, -(g @ rotation))
+        number = np.arange(len(rotation))
+        data = WrenchData(rows, rotation, lines[:6].T, number.astype(np.float64), np.zeros_like(number), g)
+        return data, _turned(rotation.transpose(0, 2, 1), data.wrench)
+    flips = np.where(np.einsum("ij,ij->j", lines[6:, 1:], lines[6:, :-1]) < 0, -1.0, 1.0)
+    lines[6:, 1:] *= np.cumprod(flips)
+    lines = np.concatenate([lines, *(values[name][None] for name in position)])
+    segments = []
+    for t, part, counts, rate in _uniform(values[time], lines, _saturated(lines[:6], path.name, diagnostics)):
+        cutoff = min(CUTOFF, HIGHEST_SHARE * rate)
+        smooth = low_passed(part[6:], [cutoff] * len(part[6:]), ORDER, rate)
+        unit = smooth[:4] / np.linalg.norm(smooth[:4], axis=0)
+        rotation = _rotations(unit.T)
+        omega, alpha = (
+            2.0 * _local(unit, rate_of(unit, rate)) for rate_of in (first_difference, second_difference)
+        )
+        if position:
+            moved, keep = second_difference(smooth[4:], rate).T, counts
+        else:
+            moved, keep = np.zeros_like(omega), counts & _resting(omega, rate)
+        specific = np.einsum("tji,tj->ti", rotation, moved - g)
+        segments.append(_Segment(t, part[:6], load_regressor(omega, alpha, specific), rotation, keep, rate))
+    return _joined(segments, g)
+
+
+def _columns(table: Any, names: tuple[str, ...]) -> dict[str, Float]:
+    parts: dict[str, list[Float]] = {name: [] for name in names}
+    for batch in table.batches(names, 65536):
+        for name in names:
+            if isinstance(batch[name], Text):
+                raise InputError(
+                    "text-cell",
+                    found=f"text in column '{name}'",
+                    expected="numbers",
+                    place=Place(file=str(table.path)),
+                )
+            parts[name].append(batch[name])
+    return {name: np.concatenate(values) if values else np.zeros(0) for name, values in parts.items()}
+
+
+def _too_few(count: int) -> UnfitDataError:
+    return UnfitDataError(
+        "too-few-poses",
+        found=f"{count} pose{'' if count == 1 else 's'}",
+        expected=f"at least {FEWEST_POSES}, better ten: the weight in one pose cannot be distinguished from a bias",
+        do="turn the sensor to poses in which gravity points along different axes of it",
+    )
+
+
+def _uniform(t: Float, lines: Float, bad: Bool) -> Iterator[tuple[Float, Float, Bool, float]]:
+    """Segments without gaps on a uniform grid: times, lines, samples that count, and the rate."""
+    fine = np.isfinite(lines).all(axis=0) & np.isfinite(t)
+    t, lines, bad = t[fine], lines[:, fine], bad[fine]
+    forward = (
+        np.concatenate([[True], np.diff(np.maximum.accumulate(t)) > 0])
+        if len(t)
+        else np.zeros(0, dtype=np.bool_)
+    )
+    t, lines, bad = t[forward], lines[:, forward], bad[forward]
+    if len(t) < FEWEST:
+        return
+    step = float(np.median(np.diff(t)))
+    rate = sensible_rate(step)
+    for piece in np.split(np.arange(len(t)), np.flatnonzero(np.diff(t) > GAP * step) + 1):
+        if len(piece) < FEWEST or np.ptp(t[piece]) < SHORTEST:
+            continue
+        grid = np.arange(t[piece[0]], t[piece[-1]], 1.0 / rate)
+        nearest = np.clip(np.searchsorted(t[piece], grid), 0, len(piece) - 1)
+        yield grid, at_times(t[piece], lines[:, piece], grid), ~bad[piece][nearest], rate
+
+
+def _joined(segments: list[_Segment], gravity: Float) -> tuple[WrenchData, Float]:
+    parts: list[list[Float]] = [[] for _ in range(6)]
+    count = sum(len(segment.t) * min(1.0, OVERSAMPLING * CUTOFF / segment.rate) for segment in segments)
+    for number, segment in enumerate(segments):
+        rate = segment.rate
+        cutoff = min(CUTOFF, HIGHEST_SHARE * rate)
+        step = max(1, round(rate / (OVERSAMPLING * cutoff) * max(count / MOST_SAMPLES, 1.0)))
+        edge = round(rate / cutoff)
+        T = len(segment.t)
+        turned = _turned(segment.rotation.transpose(0, 2, 1), segment.wrench.T).T
+        lines = np.concatenate([segment.wrench, turned, segment.rows.reshape(T, 60).T])
+        filtered = low_passed(lines, [cutoff] * len(lines), ORDER, rate)
+        reach = np.convolve(~segment.keep, np.ones(2 * edge + 1), "same") > 0.5
+        index = np.arange(0, T, step)
+        index = index[(index >= edge) & (index < T - edge) & ~reach[index]]
+        if not len(index):
+            continue
+        columns = (
+            filtered[12:, index].T.reshape(-1, 6, 10),
+            segment.rotation[index],
+            filtered[:6, index].T,
+            segment.t[index],
+            np.full(len(index), number),
+            filtered[6:12, index].T,
+        )
+        for part, column in zip(parts, columns, strict=True):
+            part.append(column)
+    if sum(map(len, parts[3])) < FEWEST:
+        raise UnfitDataError(
+            "too-short",
+            found=f"{sum(map(len, parts[3]))} samples with positions and wrench",
+            expected=f"at least {SHORTEST:g} s, without gaps",
+            do="record longer",
+        )
+    rows, rotation, wrench, time, segment_number, other = (np.concatenate(part) for part in parts)
+    return WrenchData(rows, rotation, wrench, time, segment_number.astype(np.int64), gravity), other
+
+
+def _saturated(wrench: Float, name: str, diagnostics: Diagnostics) -> Bool:
+    """Samples (T,) in which an axis of the wrench (6, T) is at its limit, with a warning."""
+    bad = np.zeros(wrench.shape[1], dtype=np.bool_)
+    for axis, values in zip(AXES, wrench, strict=True):
+        change = np.flatnonzero(np.diff(values) != 0)
+        starts, ends = np.concatenate([[0], change + 1]), np.concatenate([change + 1, [len(values)]])
+        for limit in (values.max(initial=-np.inf), values.min(initial=np.inf)):
+            at = values[starts] == limit if len(values) else np.zeros(0, dtype=np.bool_)
+            length = ends - starts
+            longest, other = length[at].max(initial=0), length[~at].max(initial=1)
+            if longest >= STUCK and longest > UNLIKE * other:
+                share = float(np.mean(values == limit))
+                bad |= values == limit
+                diagnostics.warn(
+                    "wrench-saturated",
+                    f"{axis} of '{name}' stays at {limit:.4g} in {100 * share:.2g} % of the samples: the sensor is at "
+                    "its limit there, and these samples are left out",
+                )
+    return bad
+
+
+def _turned(R: Float, wrench: Float) -> Float:
+    # Forces and torques (T, 6) turned by rotations (T, 3, 3).
+    return np.concatenate([np.einsum("tij,tj->ti", R, wrench[:, axes]) for axes in (FORCES, TORQUES)], axis=1)
+
+
+def _rotation(tree: WrenchTree, q: Float) -> Float:
+    """Axes of the sensor (T, 3, 3) in the base frame: the force on a mass at rest points against gravity."""
+    rest = np.zeros_like(q)
+    pulls = [replace(tree, tree=replace(tree.tree, gravity=unit)).rows(q, rest, rest) for unit in np.eye(3)]
+    return -np.stack([rows[:, :3, 0] for rows in pulls], axis=1)
+
+
+def _rotations(wxyz: Float) -> Float:
+    w, x, y, z = wxyz.T
+    entries = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.moveaxis(np.array(entries), -1, 0)
+
+
+def _local(unit: Float, change: Float) -> Float:
+    """Vector part (T, 3) of the conjugate of quaternions (4, T) times their derivative: half the rate in local axes."""
+    w, v, dw, dv = unit[0], unit[1:], change[0], change[1:]
+    return np.asarray((w * dv - dw * v - np.cross(v, dv, axis=0)).T)
+
+
+def _resting(omega: Float, rate: float) -> Bool:
+    moving = np.linalg.norm(omega, axis=1) > STILL
+    return np.asarray(np.convolve(moving, np.ones(2 * round(SETTLE * rate) + 1), "same") < 0.5)
+
+
+# The axes that the components have.
+
+
+def _axes(data: WrenchData) -> tuple[Float, float, Float, Float] | None:
+    """Rotation vector and sign of a wrench against the sensor's axes, held-out force error, and scales of the axes.
+
+    Forces are a free matrix times the specific force, whose polar factors are the rotation and the scales. None if
+    gravity does not span the axes.
+    """
+    felt = data.rows[:, FORCES, 0]
+    spread = np.linalg.svd(felt - felt.mean(axis=0), compute_uv=False)
+    if len(felt) < 8 or not spread[-1] > SPANNED * spread[0]:
+        return None
+    X = np.column_stack([felt, data.segment[:, None] == np.unique(data.segment)])
+
+    def solved(rows: Any, axes: slice) -> Float:
+        return np.asarray(np.linalg.lstsq(X[rows], data.wrench[rows, axes], rcond=None)[0])
+
+    everything = np.arange(len(X))
+    error = 0.0
+    for fold in np.array_split(everything, 5):
+        kept = np.setdiff1d(everything, fold)
+        error += float(np.sum((data.wrench[fold, FORCES] - X[fold] @ solved(kept, FORCES)) ** 2))
+    varied = float(np.sum((data.wrench[:, FORCES] - data.wrench[:, FORCES].mean(axis=0)) ** 2))
+    A = solved(everything, FORCES)[:3].T
+    U, _, V = np.linalg.svd(A)
+    sign = float(np.sign(np.linalg.det(A)))
+    R = sign * U @ V
+    torque = np.linalg.svd(solved(everything, TORQUES)[:3], compute_uv=False)
+    force = np.linalg.svd(A, compute_uv=False)
+    ends = np.array([force[-1] / force[0], torque[-1] / torque[0]])
+    return _vector(R), sign, np.sqrt(error / max(varied, 1e-300)), ends
+
+
+def _vector(R: Float) -> Float:
+    """Rotation vector of a rotation, also near half a turn."""
+    vectors = np.linalg.eigh(0.5 * (R + R.T))[1]
+    axis = vectors[:, -1]
+    sine = 0.5 * float(axis @ [R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    return np.asarray(axis * np.arctan2(sine, 0.5 * (np.trace(R) - 1.0)))
+
+
+def _estimate(
+    name: str, link: str, declared: str | None, data: WrenchData, based: Float, diagnostics: Diagnostics
+) -> WrenchPayload:
+    """Estimate in the axes that are declared, or else in those with the smaller held-out error."""
+    candidates = {"sensor": data, "base": replace(data, wrench=based)}
+    if declared not in (None, "sensor", "base"):
+        candidates = {str(declared): data}
+    axes = {frame: _axes(candidate) for frame, candidate in candidates.items()}
+    rivals = {frame: float(known[2]) for frame, known in axes.items() if known is not None}
+    best = min(rivals, key=rivals.__getitem__, default="sensor")
+    frame = best if declared is None else declared
+    if declared is not None and rivals and rivals[frame] > CLEARLY * rivals[best]:
+        diagnostics.warn(
+            "wrench-frame",
+            f"forces of '{name}' fit {_NAMES[best]} to {100 * rivals[best]:.2g} %, {_NAMES[frame]} to "
+            f'{100 * rivals[frame]:.2g} % (held out): set frame = "{best}" under [log.wrench.{name}] (--frame {best})',
+        )
+    chosen, known = candidates[frame], axes[frame]
+    if known is None:
+        felt, force = (x - x.mean(axis=0) for x in (chosen.rows[:, FORCES, 0], chosen.wrench[:, FORCES]))
+        sign, start = float(np.sign(np.sum(felt * force)) or 1.0), np.zeros(3)
+    else:
+        start, sign, _, ends = known
+        if ends[1] > SPANNED and ends[0] < SPANNED:
+            diagnostics.warn(
+                "wrench-exchanged",
+                f"torques of '{name}' follow gravity as forces do, and its forces do not: exchange the columns of "
+                "forces and torques",
+            )
+    chosen = replace(chosen, wrench=sign * chosen.wrench)
+    fit = fit_wrench(chosen, start)
+    uncalibrated = [k for k in range(6) if abs(fit.gain[k]) > BEYOND * GAIN]
+    if uncalibrated:
+        listed = ", ".join(f"{AXES[k]} {100 * fit.gain[k]:+.2g} %" for k in uncalibrated)
+        diagnostics.warn(
+            "wrench-scales",
+            f"axes of '{name}' have different scales ({listed}): the sensor is not calibrated, and the mass is only as "
+            "exact as their mean; calibrate it with a known weight along each axis",
+        )
+        fit = fit_wrench(chosen, fit.turn, gain=float(np.sqrt(np.mean(fit.gain[FORCES] ** 2))) + GAIN)
+    turn = float(np.linalg.norm(fit.turn))
+    if turn > BEYOND * TURN:
+        axis = ", ".join(f"{x:.2f}" for x in fit.turn / turn)
+        diagnostics.warn(
+            "wrench-turned",
+            f"the axes of '{name}' are turned by {np.degrees(turn):.3g} deg about ({axis}) against link '{link}', in "
+            "whose axes the load is given: declare the link in whose axes the sensor measures",
+        )
+    felt = chosen.rows[:, FORCES, 0]
+    spread = np.linalg.svd(felt - felt.mean(axis=0), compute_uv=False)
+    error = held_out(chosen, fit) if len(chosen.time) >= FEWEST else fit.residual
+    result = WrenchPayload(
+        body=link,
+        parameters=fit.parameters,
+        covariance=fit.covariance,
+        noise=fit.covariance,
+        blocks=max(int(np.sum(len(chosen.time) / fit.effect)) - 21, 2),
+        before=fit.before,
+        sensor=name,
+        frame=frame,
+        sign=int(sign),
+        fit=fit,
+        error=np.sqrt(np.mean(error**2, axis=0)),
+        rivals=rivals,
+        directions=int(np.sum(spread > SPANNED * np.sqrt(len(felt)) * np.linalg.norm(data.gravity))),
+        samples=len(chosen.time),
+    )
+    if not result.determined[:4].all():
+        diagnostics.warn(
+            "wrench-poses", f"these poses do not determine mass and centre of the load: {result.missing()[0]}"
+        )
+    return result
+
+
+def payload_from_wrench(
+    log: Any,
+    sensor: str | None = None,
+    *,
+    frame: str | None = None,
+    gravity: Any = None,
+    diagnostics: Diagnostics | None = None,
+) -> WrenchPayload:
+    """Identify the load of a force/torque sensor: everything that it carries.
+
+    Parameters
+    ----------
+    log : Log, str or Path
+        A log with a sensor under [log.wrench], or a table of sensor poses and wrenches (`data_of_table`).
+    sensor : str, optional
+        Name of the sensor; None = the only one of the log.
+    frame : {"sensor", "base"}, optional
+        Whose axes the components have, instead of the declared ones; None = as declared, else by held-out error.
+    gravity : array_like, shape (3,), m/s^2, optional
+        In the base frame of a table; a log has that of its robot.
+    diagnostics : Diagnostics, optional
+        Collects warnings and notes.
+
+    Returns
+    -------
+    WrenchPayload
+        In the frame of the sensor's link.
+
+    Raises
+    ------
+    UsageError
+        For an unknown sensor, or one that carries joints.
+    InputError
+        For columns that are missing or not numbers.
+    UnfitDataError
+        For too few poses or samples.
+
+    """
+    sink = diagnostics if diagnostics is not None else Diagnostics()
+    if frame not in (None, "sensor", "base"):
+        raise UsageError("wrench-frame", found=f"frame '{frame}'", expected="sensor or base")
+    if not isinstance(log, Log):
+        data, based = data_of_table(
+            log, sink, None if gravity is None else np.asarray(gravity, dtype=np.float64)
+        )
+        return _estimate(sensor or Path(log).name, sensor or "sensor", frame, data, based, sink)
+    sensors = log.mapping.wrench
+    name = sensor if sensor is not None else next(iter(sensors), "")
+    if name not in sensors or (sensor is None and len(sensors) != 1):
+        raise UsageError(
+            "no-wrench",
+            found=f"no sensor '{name}' in the log" if sensor else f"{len(sensors)} sensors in the log",
+            expected="one of " + (", ".join(sensors) or "the sensors under [log.wrench]"),
+        )
+    if not np.linalg.norm(log.robot.gravity) > 0:
+        raise UsageError("no-gravity", found="a robot without gravity", expected="gravity in the base frame")
+    data, based = data_of_log(log, name, sink)
+    return _estimate(name, sensors[name].link, frame or sensors[name].frame, data, based, sink)
