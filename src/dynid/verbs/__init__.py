@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from dynid.verbs.summary import identification_lines as identification_lines
     from dynid.verbs.summary import score_lines as score_lines
     from dynid.verbs.summary import write_scores as write_scores
+    from dynid.verbs.wrench_payload import payload_from_wrench as payload_from_wrench
+    from dynid.verbs.wrench_payload import wrench_payload_data as wrench_payload_data
+    from dynid.verbs.wrench_payload import wrench_payload_lines as wrench_payload_lines
 
 __getattr__, __dir__, __all__ = lazily(
     __name__,
@@ -50,5 +53,6 @@ __getattr__, __dir__, __all__ = lazily(
             "agreement_data agreement_lines comparison_lines describe_base difference_lines "
             "identification_lines score_lines write_scores"
         ),
+        "wrench_payload": "payload_from_wrench wrench_payload_data wrench_payload_lines",
     },
 )

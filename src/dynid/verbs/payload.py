@@ -137,7 +137,7 @@ class RigidLoad:
         A centre of mass is determined only if the mass is, and an inertia only if the centre of mass is. Values that
         are not determined are set as for a small body at the centre of mass.
         """
-        J = _slopes(self.parameters)
+        J = slopes_of_properties(self.parameters)
         before = np.where(J == 0.0, 0.0, J**2 * self.before).sum(axis=1)
         known = np.einsum("ij,jk,ik->i", J, self.covariance, J) < (1.0 - UNDETERMINED) * before
         known[1:4] &= known[0]
@@ -152,7 +152,7 @@ class RigidLoad:
 
     def half_width(self, level: float = 0.95) -> Float:
         """Half widths of `properties`, shape (10,), linearised; Student's t with freedom by Satterthwaite."""
-        return self._half_width(_slopes(self.parameters), level)
+        return self._half_width(slopes_of_properties(self.parameters), level)
 
     def _half_width(self, J: Float, level: float) -> Float:
         # Half widths (k,) of the k sums J @ parameters.
@@ -456,8 +456,8 @@ def _properties(pi: Float) -> Float:
     return np.concatenate([[m], c, six(inertia)])
 
 
-def _slopes(pi: Float) -> Float:
-    # Jacobian (10, 10) of the properties, by central differences.
+def slopes_of_properties(pi: Float) -> Float:
+    """Jacobian (10, 10) of mass, centre and inertia about it by the ten parameters, by central differences."""
     J = np.empty((10, 10))
     for k in range(10):
         step = np.zeros(10)

@@ -13,14 +13,14 @@ from dynid.rows.wrench import load_regressor
 from dynid.spatial.algebra import rotation_about, skew
 
 FORCES, TORQUES = slice(0, 3), slice(3, 6)
-# Radius of gyration (m) in the middle of the prior of a load, and standard deviations of the logarithm of its mass, of its
-# centre (m) and of the logarithm of its inertia: cameras of 0.1 kg and welding guns of 100 kg lie within two of them.
+# Radius of gyration (m) in the middle of the prior of a load, and standard deviations of the logarithm of its mass, of
+# its centre (m) and of the logarithm of its inertia: cameras of 0.1 kg and welding guns of 100 kg lie within two.
 GYRATION, MASS_WIDTH, CENTRE_WIDTH, INERTIA_WIDTH = 0.06, 2.0, 0.2, 1.5
 # Standard deviations of the mounting rotation and of a tilt of the base, rad, and of the gain of an axis.
 TURN, TILT, GAIN = np.radians(1.0), np.radians(0.5), 0.01
 # s, or poses of a table: the bias is linear between knots that are so far apart, as are most of a long log.
 KNOT, MOST_KNOTS = 5.0, 120
-# Standard deviation of the first bias, in root mean squares of the axis: free.
+# Standard deviation of the first bias, in greatest values of the axis: free.
 FREE = 100.0
 # Rounds of the weights, relative change at their end, and steps of one solution.
 ROUNDS, CHANGED, STEPS = 40, 0.01, 12
@@ -106,8 +106,11 @@ class WrenchFit:
         Noise of the axes.
     effect : ndarray, shape (6,)
         Number of correlated samples that count as one.
-    residual : ndarray, shape (T, 6)
+    load, residual : ndarray, shape (T, 6)
+        Fitted wrench without bias, and what is left over.
     blocks : int
+    mounted : ndarray, shape (3, 3)
+        Rotation of the sensor against its link, without `turn`.
     prior : Prior
     x : ndarray, shape (22,)
         Coordinates of the prior.
@@ -128,8 +131,10 @@ class WrenchFit:
     drift: Float
     sigma: Float
     effect: Float
+    load: Float
     residual: Float
     blocks: int
+    mounted: Float
     prior: Prior
     x: Float
 
@@ -209,30 +214,32 @@ class _Drift:
         return float(np.sum(step**2 / self.gap)), float(known.sum())
 
 
-def _rotation(turn: Float) -> Float:
+def rotation_of(turn: Float) -> Float:
+    """Rotation matrix (3, 3) of a rotation vector."""
     angle = float(np.linalg.norm(turn))
     return rotation_about(turn / angle, angle) if angle > 0 else np.eye(3)
 
 
 class _Problem:
-    def __init__(self, data: WrenchData) -> None:
-        self.data, self.drift = data, _Drift.of(data)
+    def __init__(self, data: WrenchData, mounted: Float) -> None:
+        self.data, self.drift, self.mounted = data, _Drift.of(data), mounted
         self.tilted = data.tilted()
         self.rms = np.maximum(np.std(data.wrench, axis=0), 1e-9)
+        self.reach = np.maximum(np.abs(data.wrench).max(axis=0), 1e-9)
         self.HH = self.drift.H.T @ self.drift.H
 
     def predicted(self, theta: Float) -> tuple[Float, Float]:
         """Wrench (T, 6) without bias, and its slopes (T, 6, 21) by load and nuisances."""
         turn, tilt, gain = (theta[_AT[part]] for part in PARTS)
         rows = self.data.rows + np.tensordot(tilt, self.tilted, 1)
-        R = _rotation(turn)
+        R = rotation_of(turn) @ self.mounted
         turned = np.concatenate([R @ rows[:, FORCES], R @ rows[:, TORQUES]], axis=1)
         pi, scale = theta[:10], (1.0 + gain)[None, :]
         load = turned @ pi
         slopes = np.zeros((*load.shape, 21))
         slopes[:, :, :10] = scale[:, :, None] * turned
         for k in range(3):
-            # The derivative of a rotation vector about its own axis; exact at 0, where the prior is.
+            # Exact at 0, near which the turn stays: larger ones are in `mounted`.
             S = skew(np.eye(3)[k])
             slopes[:, FORCES, 10 + k] = scale[:, FORCES] * (load[:, FORCES] @ S.T)
             slopes[:, TORQUES, 10 + k] = scale[:, TORQUES] * (load[:, TORQUES] @ S.T)
@@ -270,7 +277,7 @@ def _state(problem: _Problem, prior: Prior, x: Float, weights: Float, drift: Flo
     free, spread = np.zeros_like(J), np.zeros((6, H.shape[1], H.shape[1]))
     pull = np.zeros((6, H.shape[1], count))
     for i in range(6):
-        P = problem.drift.precision(drift[i], FREE * problem.rms[i])
+        P = problem.drift.precision(drift[i], FREE * problem.reach[i])
         factor = cho_factor(weights[i] * problem.HH + P)
         bias[:, i] = cho_solve(factor, weights[i] * (H.T @ off[:, i]))
         residual[:, i] = off[:, i] - H @ bias[:, i]
@@ -329,7 +336,7 @@ def correlated(residual: Float, segment: Int) -> Float:
     return effects
 
 
-def fit_wrench(data: WrenchData, start: Float | None = None, gain: float = GAIN) -> WrenchFit:
+def fit_wrench(data: WrenchData, mounted: Float | None = None, gain: float = GAIN) -> WrenchFit:
     """Most probable load among those that can exist, with the sensor's nuisances.
 
     Reading of axis i = (1 + gain_i) [R(turn) (Y + tilt Y') pi]_i + bias_i(t) + noise_i, with the load pi = theta(x) of
@@ -341,8 +348,8 @@ def fit_wrench(data: WrenchData, start: Float | None = None, gain: float = GAIN)
     ----------
     data : WrenchData
         Wrenches and motion.
-    start : ndarray, shape (3,), optional
-        Rotation vector of the sensor against its link from which the search starts, rad.
+    mounted : ndarray, shape (3, 3), optional
+        Rotation of the sensor against its link, from the link's axes to the sensor's; the fit adds a small turn.
     gain : float
         Prior standard deviation of the gains.
 
@@ -355,11 +362,9 @@ def fit_wrench(data: WrenchData, start: Float | None = None, gain: float = GAIN)
     Rucker and Wensing 2022 (coordinates); MacKay 1992 (evidence of the widths).
 
     """
-    problem, prior = _Problem(data), load_prior(data, gain)
+    problem, prior = _Problem(data, np.eye(3) if mounted is None else mounted), load_prior(data, gain)
     drifting = problem.drift
     x = np.zeros(prior.count)
-    if start is not None:
-        x[11:14] = start / TURN
     sigma = 0.3 * problem.rms
     effect = np.ones(6)
     drift = np.maximum(LEAST_DRIFT * sigma, 0.1 * sigma)
@@ -443,8 +448,10 @@ def _summary(
         drift=drift,
         sigma=sigma,
         effect=effect,
+        load=problem.predicted(theta)[0],
         residual=state.residual,
         blocks=len(blocks),
+        mounted=problem.mounted,
         prior=prior,
         x=x,
     )
@@ -467,10 +474,10 @@ def held_out(data: WrenchData, fit: WrenchFit, folds: int = 10) -> Float:
     error, weights = np.zeros_like(data.wrench), 1.0 / (fit.sigma**2 * fit.effect)
     for index in _blocks(data, folds):
         kept = data.taken(np.setdiff1d(np.arange(len(data.time)), index))
-        problem, prior = _Problem(kept), fit.prior
+        problem, prior = _Problem(kept, fit.mounted), fit.prior
         x, state = _solved(problem, prior, fit.x, weights, fit.drift)
         fold = data.taken(index)
-        value = _Problem(fold).predicted(prior.parameters(x)[0])[0]
+        value = _Problem(fold, fit.mounted).predicted(prior.parameters(x)[0])[0]
         bias = [np.interp(fold.time, problem.drift.knots, column) for column in state.bias.T]
         error[index] = fold.wrench - value - np.column_stack(bias)
     return error

@@ -27,8 +27,18 @@ from dynid.signals.filter import (
     second_difference,
     sensible_rate,
 )
-from dynid.verbs.payload import OPEN, RigidLoad, load_data, load_lines
-from dynid.verbs.wrench_fit import FORCES, GAIN, TORQUES, TURN, WrenchData, WrenchFit, fit_wrench, held_out
+from dynid.verbs.payload import OPEN, UNDETERMINED, RigidLoad, load_data, load_lines, slopes_of_properties
+from dynid.verbs.wrench_fit import (
+    FORCES,
+    GAIN,
+    TORQUES,
+    TURN,
+    WrenchData,
+    WrenchFit,
+    fit_wrench,
+    held_out,
+    rotation_of,
+)
 
 AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
 # Hz: motion of a hand lies below, noise of sensors and of accelerations above; at most this share of the sampling rate.
@@ -47,6 +57,8 @@ SPANNED = 0.1
 CLEARLY = 2.0
 # Standard deviations of a nuisance beyond which its prior does not hold.
 BEYOND = 3.0
+# Standard errors from which an axis responds to another one.
+SURE = 4.0
 # Samples in a row at one extreme value, and times the longest run at another value, that are a sensor at its limit.
 STUCK, UNLIKE = 8, 3.0
 _NAMES = {"sensor": "the axes of the link", "base": "the axes of the base"}
@@ -106,8 +118,18 @@ class WrenchPayload(RigidLoad):
         """Held-out error of the torques, root mean square, N m."""
         return float(np.sqrt(np.mean(self.error[TORQUES] ** 2)))
 
+    @property
+    def determined(self) -> Bool:
+        """Which of `properties` the data determine, (10,); an inertia only if they tell more than the mass does."""
+        known = RigidLoad.determined.fget(self)  # type: ignore[attr-defined]  # a property
+        J = slopes_of_properties(self.parameters)
+        shape = J[4:] @ self.fit.prior.parameters(self.fit.x)[1][:10, 4:10]
+        after = np.einsum("ij,jk,ik->i", J, self.covariance, J)[4:]
+        known[4:] &= after < (1.0 - UNDETERMINED) * np.sum(shape**2, axis=1)
+        return np.asarray(known)
+
     def missing(self) -> list[str]:
-        """Motions that would determine what these data do not; () if nothing is missing."""
+        """Motions that would determine what these data do not; empty if nothing is missing."""
         known, advice = self.determined, []
         if not known[:4].all():
             advice.append(
@@ -131,9 +153,11 @@ def wrench_payload_lines(result: WrenchPayload, expected: float | None = None) -
             with_interval(value, half)
             for value, half in zip(result.bias[axes], result.bias_half_width[axes], strict=True)
         )
-        spread = np.ptp(fit.bias[:, axes], axis=0).max()
-        lines.append(f"bias of the {name}: {values} {unit}; it drifts by up to {spread:.2g} {unit}")
-    turn = float(np.degrees(np.linalg.norm(fit.turn)))
+        spread = np.ptp(fit.bias[:, axes], axis=0)
+        drifts = f"drifts by up to {spread.max():.2g} {unit}"
+        steady = (spread < result.bias_half_width[axes]).all()
+        lines.append(f"bias of the {name}: {values} {unit}; it {'is constant' if steady else drifts}")
+    turn = float(np.degrees(np.linalg.norm(_vector(rotation_of(fit.turn) @ fit.mounted))))
     lines.append(
         f"sensor turned by {turn:.2g} deg against its link, gains "
         + ", ".join(f"{100 * gain:+.1f}" for gain in fit.gain)
@@ -308,7 +332,8 @@ def data_of_table(
         if position:
             moved, keep = second_difference(smooth[4:], rate).T, counts
         else:
-            moved, keep = np.zeros_like(omega), counts & _resting(omega, rate)
+            keep = counts & _resting(omega, rate)
+            omega, alpha, moved = np.zeros((3, *omega.shape))
         specific = np.einsum("tji,tj->ti", rotation, moved - g)
         segments.append(_Segment(t, part[:6], load_regressor(omega, alpha, specific), rotation, keep, rate))
     return _joined(segments, g)
@@ -455,8 +480,10 @@ def _resting(omega: Float, rate: float) -> Bool:
 # The axes that the components have.
 
 
-def _axes(data: WrenchData) -> tuple[Float, float, Float, Float] | None:
-    """Rotation vector and sign of a wrench against the sensor's axes, held-out force error, and scales of the axes.
+def _axes(data: WrenchData) -> tuple[Float, float, Float, Float, Float] | None:
+    """Rotation (3, 3) and sign of a wrench against the sensor's axes, held-out force error, and scales of the axes.
+
+    Last come the least over the greatest singular value of forces and torques, and the relative scales of the forces.
 
     Forces are a free matrix times the specific force, whose polar factors are the rotation and the scales. None if
     gravity does not span the axes.
@@ -483,7 +510,26 @@ def _axes(data: WrenchData) -> tuple[Float, float, Float, Float] | None:
     torque = np.linalg.svd(solved(everything, TORQUES)[:3], compute_uv=False)
     force = np.linalg.svd(A, compute_uv=False)
     ends = np.array([force[-1] / force[0], torque[-1] / torque[0]])
-    return _vector(R), sign, np.sqrt(error / max(varied, 1e-300)), ends
+    size = np.linalg.norm(A, axis=1)
+    return R, sign, np.sqrt(error / max(varied, 1e-300)), ends, size / np.median(size) - 1.0
+
+
+def _held_out(data: WrenchData, fit: WrenchFit) -> Float:
+    return held_out(data, fit) if len(data.time) >= FEWEST else fit.residual
+
+
+def _cross_talk(fit: WrenchFit) -> list[tuple[int, int, float]]:
+    """Axis, other axis of the same kind and its share in what is left over, of shares that count."""
+    found = []
+    for axes in (FORCES, TORQUES):
+        load = fit.load[:, axes] - fit.load[:, axes].mean(axis=0)
+        inverse = np.linalg.pinv(load.T @ load)
+        shares = inverse @ (load.T @ fit.residual[:, axes])
+        error = np.sqrt(np.outer(np.diag(inverse), fit.sigma[axes] ** 2 * fit.effect[axes]))
+        counts = (np.abs(shares) > GAIN) & (np.abs(shares) > SURE * error) & ~np.eye(3, dtype=np.bool_)
+        first = axes.start
+        found += [(first + int(i), first + int(j), float(shares[j, i])) for j, i in np.argwhere(counts)]
+    return found
 
 
 def _vector(R: Float) -> Float:
@@ -505,18 +551,21 @@ def _estimate(
     rivals = {frame: float(known[2]) for frame, known in axes.items() if known is not None}
     best = min(rivals, key=rivals.__getitem__, default="sensor")
     frame = best if declared is None else declared
-    if declared is not None and rivals and rivals[frame] > CLEARLY * rivals[best]:
+    doubted = declared is not None and bool(rivals) and rivals[frame] > CLEARLY * rivals[best]
+    if doubted:
         diagnostics.warn(
             "wrench-frame",
             f"forces of '{name}' fit {_NAMES[best]} to {100 * rivals[best]:.2g} %, {_NAMES[frame]} to "
-            f'{100 * rivals[frame]:.2g} % (held out): set frame = "{best}" under [log.wrench.{name}] (--frame {best})',
+            f"{100 * rivals[frame]:.2g} % (held out): use --frame {best}, or frame in the mapping",
         )
     chosen, known = candidates[frame], axes[frame]
     if known is None:
         felt, force = (x - x.mean(axis=0) for x in (chosen.rows[:, FORCES, 0], chosen.wrench[:, FORCES]))
-        sign, start = float(np.sign(np.sum(felt * force)) or 1.0), np.zeros(3)
+        sign, mounted, scales = float(np.sign(np.sum(felt * force)) or 1.0), np.eye(3), np.zeros(3)
     else:
-        start, sign, _, ends = known
+        mounted, sign, _, ends, scales = known
+        if np.linalg.norm(_vector(mounted)) < BEYOND * TURN:
+            mounted = np.eye(3)
         if ends[1] > SPANNED and ends[0] < SPANNED:
             diagnostics.warn(
                 "wrench-exchanged",
@@ -524,19 +573,31 @@ def _estimate(
                 "forces and torques",
             )
     chosen = replace(chosen, wrench=sign * chosen.wrench)
-    fit = fit_wrench(chosen, start)
-    uncalibrated = [k for k in range(6) if abs(fit.gain[k]) > BEYOND * GAIN]
-    if uncalibrated:
-        listed = ", ".join(f"{AXES[k]} {100 * fit.gain[k]:+.2g} %" for k in uncalibrated)
+    fit = fit_wrench(chosen, mounted)
+    error = _held_out(chosen, fit)
+    if np.abs(scales).max() > BEYOND * GAIN:
+        # Drift imitates wrong scales, so that a fit that believes in the scales does not reveal them.
+        free = fit_wrench(chosen, mounted, gain=float(np.sqrt(np.mean(scales**2))) + GAIN)
+        free_error = _held_out(chosen, free)
+        if np.sum(error[:, FORCES] ** 2) > CLEARLY**2 * np.sum(free_error[:, FORCES] ** 2):
+            fit, error = free, free_error
+    if np.abs(fit.gain).max() > BEYOND * GAIN:
+        listed = ", ".join(f"{axis} {100 * gain:+.2g} %" for axis, gain in zip(AXES, fit.gain, strict=True))
         diagnostics.warn(
             "wrench-scales",
             f"axes of '{name}' have different scales ({listed}): the sensor is not calibrated, and the mass is only as "
-            "exact as their mean; calibrate it with a known weight along each axis",
+            "exact as their mean; calibrate it with a known weight",
         )
-        fit = fit_wrench(chosen, fit.turn, gain=float(np.sqrt(np.mean(fit.gain[FORCES] ** 2))) + GAIN)
-    turn = float(np.linalg.norm(fit.turn))
-    if turn > BEYOND * TURN:
-        axis = ", ".join(f"{x:.2f}" for x in fit.turn / turn)
+    vector = _vector(rotation_of(fit.turn) @ fit.mounted)
+    for sensed, other, share in _cross_talk(fit):
+        diagnostics.warn(
+            "wrench-cross-talk",
+            f"{AXES[sensed]} of '{name}' responds to {AXES[other]} by {100 * share:.2g} %: check the sensor's "
+            "calibration matrix",
+        )
+    turn = float(np.linalg.norm(vector))
+    if turn > BEYOND * TURN and not doubted:
+        axis = ", ".join(f"{x:.2f}" for x in vector / turn)
         diagnostics.warn(
             "wrench-turned",
             f"the axes of '{name}' are turned by {np.degrees(turn):.3g} deg about ({axis}) against link '{link}', in "
@@ -544,7 +605,6 @@ def _estimate(
         )
     felt = chosen.rows[:, FORCES, 0]
     spread = np.linalg.svd(felt - felt.mean(axis=0), compute_uv=False)
-    error = held_out(chosen, fit) if len(chosen.time) >= FEWEST else fit.residual
     result = WrenchPayload(
         body=link,
         parameters=fit.parameters,
