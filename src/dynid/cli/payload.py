@@ -215,6 +215,13 @@ def _from_wrench(
         return payload_from_wrench(poses, frame=frame, gravity=gravity, diagnostics=diagnostics)
     experiment = Experiment.read(config).with_topics(topic).with_robot(robot_options)
     model = experiment.robot(robot, diagnostics)
+    if experiment.content.log is None:
+        from dynid.layouts.propose import found_tables
+
+        answers = {"log.effort.columns": "none"}
+        tables, remark = found_tables(model, robot, [log], answers, None, with_effort=False)
+        diagnostics.note(remark.code, remark.text, remark.place)
+        experiment = experiment.with_robot(tables.pop("robot", {})).with_values(tables)
     opened = open_log(experiment, [log], model, [trajectory], diagnostics, wrench=wrench)
     return payload_from_wrench(opened, wrench, frame=frame, diagnostics=diagnostics)
 

@@ -821,7 +821,7 @@ def wrench_groups(columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
             found.setdefault(match["stem"], {}).setdefault((kind, match["axis"].lower()), column)
     places = [(kind, axis) for kind in "ft" for axis in "xyz"]
     return {
-        stem.strip(" ._/-") or "wrench": tuple(group[place] for place in places)
+        re.sub(r"\W+", "_", stem).strip("_") or "wrench": tuple(group[place] for place in places)
         for stem, group in found.items()
         if all(place in group for place in places)
     }
