@@ -13,6 +13,7 @@ import pytest
 
 from dynid.base import Diagnostics, Float, UnfitDataError, UsageError
 from dynid.log import Log
+from dynid.log.mapping import wrench_groups
 from dynid.robot import RobotModel, load_robot
 from dynid.rows import wrench_regressor
 from dynid.spatial import from_com, rotation_about, rotation_rpy
@@ -325,3 +326,61 @@ def test_too_few_poses_and_missing_columns_are_refused(tmp_path: Path, run: Run)
     outcome = run("payload", "--poses", str(table))
     assert "error[missing-column]" in (outcome.out + outcome.err)
     assert "error[payload-inputs]" in run("payload").err
+
+
+# Columns that are named like a wrench.
+
+
+@pytest.mark.parametrize(
+    ("names", "sensor"),
+    [
+        (("wrench.force.{}", "wrench.torque.{}"), "wrench"),
+        (("ft_f{}", "ft_t{}"), "ft"),
+        (("F{}", "M{}"), "wrench"),
+        (("/hand/ft:wrench.force.{}", "/hand/ft:wrench.torque.{}"), "hand_ft_wrench"),
+        (("wrist force_{}", "wrist moment_{}"), "wrist"),
+    ],
+)
+def test_columns_named_like_a_wrench_are_one(names: tuple[str, str], sensor: str) -> None:
+    columns = tuple(name.format(axis) for name in names for axis in "xyz")
+    assert wrench_groups(("t", *reversed(columns))) == {sensor: columns}
+    assert not wrench_groups(columns[:5])
+    assert not wrench_groups(("shift_x", "shift_y", "drift_z", "position_x"))
+
+
+def test_init_writes_the_sensor_of_a_bag_that_payload_reads(
+    robot: RobotModel, run: Run, tmp_path: Path
+) -> None:
+    rosbag2, typesys = pytest.importorskip("rosbags.rosbag2"), pytest.importorskip("rosbags.typesys")
+    store = typesys.get_typestore(typesys.Stores.ROS2_HUMBLE)
+    make = store.types
+    t, q, wrench = exact(robot)
+    names = list(robot.joint_names)
+    with rosbag2.Writer(tmp_path / "bag", version=9) as writer:
+        topics = {
+            kind: writer.add_connection(topic, kind, typestore=store)
+            for topic, kind in (
+                ("/joint_states", "sensor_msgs/msg/JointState"),
+                ("/wrist", "geometry_msgs/msg/WrenchStamped"),
+            )
+        }
+        for time, position, reading in zip(t, q, wrench, strict=True):
+            ns = round((time + 100.0) * 1e9)
+            stamp = make["builtin_interfaces/msg/Time"](sec=ns // 10**9, nanosec=ns % 10**9)
+            header = make["std_msgs/msg/Header"](stamp=stamp, frame_id="")
+            state = make["sensor_msgs/msg/JointState"](header, names, position, np.zeros(0), np.zeros(0))
+            vectors = [
+                make["geometry_msgs/msg/Vector3"](*reading[axes]) for axes in (slice(0, 3), slice(3, 6))
+            ]
+            sensed = make["geometry_msgs/msg/WrenchStamped"](
+                header, make["geometry_msgs/msg/Wrench"](*vectors)
+            )
+            for kind, message in zip(topics, (state, sensed), strict=True):
+                writer.write(topics[kind], ns, store.serialize_cdr(message, kind))
+    config = tmp_path / "experiment.toml"
+    assert run("init", robot.source, tmp_path / "bag", "--out", config).code == 0
+    assert "[log.wrench.wrist_wrench]" in config.read_text()
+    config.write_text(config.read_text().replace('link = "link5"', 'link = "ft"'))
+    outcome = run("payload", robot.source, tmp_path / "bag", "--wrench", "wrist_wrench", "--config", config)
+    assert outcome.code == 0, outcome.err
+    assert "mass            1.3" in outcome.out
