@@ -14,7 +14,7 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import UnfitDataError
 from dynid.base.records import dataclass
 from dynid.kernel import line_moments
-from dynid.recording import Channels, RawChunk
+from dynid.recording import Channels, RawChunk, WrenchSensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,17 +189,13 @@ class WrenchChannels:
 
     Parameters
     ----------
-    link : str
-        Link at whose frame it measures.
-    frame : str, optional
-        "sensor", "base" or a link, whose axes the components have; None = unknown.
+    sensor : WrenchSensor
     channels : tuple of Channel
         Of fx, fy, fz, tx, ty, tz.
 
     """
 
-    link: str
-    frame: str | None
+    sensor: WrenchSensor
     channels: tuple[Channel, ...]
 
 
@@ -305,7 +301,7 @@ class ChannelMap:
             command_position=frozenset(self.command_position if commanded else ()),
             command_velocity=frozenset(self.command_velocity if commanded else ()),
             command_effort=frozenset(self.command_effort if commanded else ()),
-            wrench=tuple(self.wrench),
+            wrench=tuple(channels.sensor for channels in self.wrench.values()),
             extra=tuple(self.extra),
         )
 

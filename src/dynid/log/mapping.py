@@ -19,6 +19,7 @@ from dynid.base.files import read_bytes
 from dynid.base.toml import Key, Strict, key, line_of, validate
 from dynid.base.units import factor
 from dynid.log.log import Channel, ChannelMap, WrenchChannels
+from dynid.recording import WrenchSensor
 from dynid.robot.model import RobotModel
 
 # LeRobot's calibration files: the range of each motor's encoder.
@@ -601,7 +602,7 @@ class _Resolver:
         for k, (quantity, unit) in enumerate(zip(_QUANTITIES, units, strict=True)):
             scale = self.factor(unit, (quantity,), "wrench", name, "unit")
             channels += [Channel(column, unit, scale) for column in columns[3 * k : 3 * k + 3]]
-        return WrenchChannels(entry.link, entry.frame, tuple(channels))
+        return WrenchChannels(WrenchSensor(name, entry.link, entry.frame), tuple(channels))
 
     def clock(self, entry: TimeEntry, *key: Key) -> Channel:
         return Channel(entry.column, entry.unit, self.factor(entry.unit, ("time",), *key, "time"))
@@ -813,15 +814,15 @@ def wrench_groups(columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
     Names end in force or f, and in torque, moment, t or m, with the axis: wrench.force.x, ft_fx, Fx, force_x.
     """
-    found: dict[str, dict[tuple[str, str], str]] = {}
+    by_stem: dict[str, dict[tuple[str, str], str]] = {}
     for column in columns:
         match = _WRENCH.fullmatch(column)
         if match is not None:
             kind = "f" if match["kind"].lower().startswith("f") else "t"
-            found.setdefault(match["stem"], {}).setdefault((kind, match["axis"].lower()), column)
+            by_stem.setdefault(match["stem"], {}).setdefault((kind, match["axis"].lower()), column)
     places = [(kind, axis) for kind in "ft" for axis in "xyz"]
     return {
         re.sub(r"\W+", "_", stem).strip("_") or "wrench": tuple(group[place] for place in places)
-        for stem, group in found.items()
+        for stem, group in by_stem.items()
         if all(place in group for place in places)
     }

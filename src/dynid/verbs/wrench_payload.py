@@ -236,7 +236,7 @@ def data_of_log(log: Log, name: str, diagnostics: Diagnostics) -> tuple[WrenchDa
 
     Raises UsageError for a sensor that carries joints, and UnfitDataError for too short a log.
     """
-    sensor = log.mapping.wrench[name]
+    sensor = next(sensor for sensor in log.channels.wrench if sensor.name == name)
     tree = WrenchTree.of(log.robot, sensor.link)
     if tree.carried:
         raise UsageError(
@@ -520,7 +520,7 @@ def _held_out(data: WrenchData, fit: WrenchFit) -> Float:
 
 def _cross_talk(fit: WrenchFit) -> list[tuple[int, int, float]]:
     """Axis, other axis of the same kind and its share in what is left over, of shares that count."""
-    found = []
+    shares_that_count = []
     for axes in (FORCES, TORQUES):
         load = fit.load[:, axes] - fit.load[:, axes].mean(axis=0)
         inverse = np.linalg.pinv(load.T @ load)
@@ -528,8 +528,10 @@ def _cross_talk(fit: WrenchFit) -> list[tuple[int, int, float]]:
         error = np.sqrt(np.outer(np.diag(inverse), fit.sigma[axes] ** 2 * fit.effect[axes]))
         counts = (np.abs(shares) > GAIN) & (np.abs(shares) > SURE * error) & ~np.eye(3, dtype=np.bool_)
         first = axes.start
-        found += [(first + int(i), first + int(j), float(shares[j, i])) for j, i in np.argwhere(counts)]
-    return found
+        shares_that_count += [
+            (first + int(i), first + int(j), float(shares[j, i])) for j, i in np.argwhere(counts)
+        ]
+    return shares_that_count
 
 
 def _vector(R: Float) -> Float:
@@ -674,7 +676,7 @@ def payload_from_wrench(
             log, sink, None if gravity is None else np.asarray(gravity, dtype=np.float64)
         )
         return _estimate(sensor or Path(log).name, sensor or "sensor", frame, data, based, sink)
-    sensors = log.mapping.wrench
+    sensors = {known.name: known for known in log.channels.wrench}
     name = sensor if sensor is not None else next(iter(sensors), "")
     if name not in sensors or (sensor is None and len(sensors) != 1):
         raise UsageError(
