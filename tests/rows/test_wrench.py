@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid import regressor
 from dynid.base import Float, InputError
-from dynid.robot import RobotModel
+from dynid.robot import RobotModel, load_example
 from dynid.rows import load_regressor, wrench_regressor
 from dynid.testing import random_motion, random_robot
 
@@ -75,3 +76,22 @@ def test_an_unknown_link_is_named_with_the_nearest_one() -> None:
     state = np.zeros((1, 3))
     with pytest.raises(InputError, match=r"unknown link 'sensr'.*did you mean 'sensor'"):
         wrench_regressor(robot, "sensr", state, state, state)
+
+
+def rank(columns: Float) -> int:
+    rows = columns.reshape(-1, columns.shape[-1])
+    size = np.linalg.norm(rows, axis=0)
+    return int(np.linalg.matrix_rank(rows / np.where(size > 1e-9, size, 1.0), tol=1e-9 * len(rows) ** 0.5))
+
+
+def test_a_plate_under_a_panda_determines_more_than_its_joints() -> None:
+    """43 base parameters from joint torques; 48 from the wrench under the base, 47 if its six biases are unknown."""
+    robot = load_example("panda")
+    q, dq, ddq = random_motion(0, 400, robot.n)
+    plate = wrench_regressor(robot, "base", q, dq, ddq)[:, :, 10:]
+    joints = regressor(robot, q, dq, ddq).Y
+    bias = np.tile(np.eye(6), (len(q), 1, 1))
+    assert rank(joints) == 43
+    assert rank(plate) == 48
+    assert rank(np.concatenate([plate, bias], axis=2)) - 6 == 47
+    assert rank(np.concatenate([plate, joints], axis=1)) == 48

@@ -324,6 +324,8 @@ class RobotModel:
             return body, np.array(frame)
         if link in self.body_names:
             return self.body_names.index(link), np.eye(4)
+        if link == "base":  # not every format names it
+            return -1, np.eye(4)
         known = [*self.body_names, *self.frames]
         near = get_close_matches(link, known, n=1, cutoff=0.4)
         raise InputError(
