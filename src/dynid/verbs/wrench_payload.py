@@ -47,6 +47,8 @@ CUTOFF, HIGHEST_SHARE, ORDER = 4.0, 0.2, 4
 OVERSAMPLING, MOST_SAMPLES = 4, 6000
 # Gaps of more steps, and segments of fewer seconds or samples, separate segments or are left out.
 GAP, SHORTEST, FEWEST = 4.0, 1.0, 10
+# Samples of a window, so that the memory of a long log stays at some 100 MB.
+LONGEST = 50_000
 # rad/s: slower sensors are at rest, after so many seconds.
 STILL, SETTLE = 0.02, 0.3
 # Fewest static poses: the force of one pose cannot be distinguished from a bias.
@@ -221,8 +223,10 @@ def wrench_payload_data(result: WrenchPayload, expected: float | None = None) ->
 
 
 @dataclass(frozen=True, eq=False)
-class _Segment:
-    # Uniform in time.    lines: wrench (6, T).    motion: (rows (T, 6, 10), rotation (T, 3, 3)).    keep: (T,).
+class _Window:
+    # Uniform in time.    wrench: (6, T).    rows: (T, 6, 10).    rotation: (T, 3, 3).    keep: (T,) samples that count.
+    # number: of the recording.
+    number: int
     t: Float
     wrench: Float
     rows: Float
@@ -246,22 +250,23 @@ def data_of_log(log: Log, name: str, diagnostics: Diagnostics) -> tuple[WrenchDa
             do="lock the joints beyond it with --lock, or name the last link",
         )
     other = None if sensor.frame in (None, "sensor", "base") else WrenchTree.of(log.robot, str(sensor.frame))
-    segments = []
-    for trajectory in log.trajectories:
-        chunk = log.read(trajectory)
-        lines = np.concatenate([chunk.wrench[name].T, chunk.q.T])
-        saturated = _saturated(lines[:6], name, diagnostics)
-        for t, part, keep, rate in _uniform(chunk.t, lines, saturated):
-            cutoff = min(CUTOFF, HIGHEST_SHARE * rate)
-            q = low_passed(part[6:], [cutoff] * len(part[6:]), ORDER, rate)
-            motion = [x.T for x in (q, first_difference(q, rate), second_difference(q, rate))]
-            moved = log.robot.tree_motion(*motion)
-            rotation = _rotation(tree, moved[0])
-            axes = None if other is None else rotation.transpose(0, 2, 1) @ _rotation(other, moved[0])
-            segments.append(_Segment(t, part[:6], tree.rows(*moved), rotation, keep, rate))
-            if axes is not None:
-                segments[-1] = replace(segments[-1], wrench=_turned(axes, part[:6].T).T)
-    return _joined(segments, log.robot.gravity)
+
+    def windows() -> Iterator[_Window]:
+        for number, trajectory in enumerate(log.trajectories):
+            chunk = log.read(trajectory)
+            lines = np.concatenate([chunk.wrench[name].T, chunk.q.T])
+            saturated = _saturated(lines[:6], name, diagnostics)
+            for t, part, keep, rate in _uniform(chunk.t, lines, saturated):
+                cutoff = min(CUTOFF, HIGHEST_SHARE * rate)
+                q = low_passed(part[6:], [cutoff] * len(part[6:]), ORDER, rate)
+                motion = [x.T for x in (q, first_difference(q, rate), second_difference(q, rate))]
+                moved = log.robot.tree_motion(*motion)
+                rotation, wrench = _rotation(tree, moved[0]), part[:6]
+                if other is not None:
+                    wrench = _turned(rotation.transpose(0, 2, 1) @ _rotation(other, moved[0]), wrench.T).T
+                yield _Window(number, t, wrench, tree.rows(*moved), rotation, keep, rate)
+
+    return _joined(windows(), log.duration, log.robot.gravity)
 
 
 def data_of_table(
@@ -320,23 +325,26 @@ def data_of_table(
     flips = np.where(np.einsum("ij,ij->j", lines[6:, 1:], lines[6:, :-1]) < 0, -1.0, 1.0)
     lines[6:, 1:] *= np.cumprod(flips)
     lines = np.concatenate([lines, *(values[name][None] for name in position)])
-    segments = []
-    for t, part, counts, rate in _uniform(values[time], lines, _saturated(lines[:6], path.name, diagnostics)):
-        cutoff = min(CUTOFF, HIGHEST_SHARE * rate)
-        smooth = low_passed(part[6:], [cutoff] * len(part[6:]), ORDER, rate)
-        unit = smooth[:4] / np.linalg.norm(smooth[:4], axis=0)
-        rotation = _rotations(unit.T)
-        omega, alpha = (
-            2.0 * _local(unit, rate_of(unit, rate)) for rate_of in (first_difference, second_difference)
-        )
-        if position:
-            moved, keep = second_difference(smooth[4:], rate).T, counts
-        else:
-            keep = counts & _resting(omega, rate)
-            omega, alpha, moved = np.zeros((3, *omega.shape))
-        specific = np.einsum("tji,tj->ti", rotation, moved - g)
-        segments.append(_Segment(t, part[:6], load_regressor(omega, alpha, specific), rotation, keep, rate))
-    return _joined(segments, g)
+
+    def windows() -> Iterator[_Window]:
+        saturated = _saturated(lines[:6], path.name, diagnostics)
+        for t, part, counts, rate in _uniform(values[time], lines, saturated):
+            cutoff = min(CUTOFF, HIGHEST_SHARE * rate)
+            smooth = low_passed(part[6:], [cutoff] * len(part[6:]), ORDER, rate)
+            unit = smooth[:4] / np.linalg.norm(smooth[:4], axis=0)
+            rotation = _rotations(unit.T)
+            omega, alpha = (
+                2.0 * _local(unit, slope(unit, rate)) for slope in (first_difference, second_difference)
+            )
+            if position:
+                moved, keep = second_difference(smooth[4:], rate).T, counts
+            else:
+                keep = counts & _resting(omega, rate)
+                omega, alpha, moved = np.zeros((3, *omega.shape))
+            specific = np.einsum("tji,tj->ti", rotation, moved - g)
+            yield _Window(0, t, part[:6], load_regressor(omega, alpha, specific), rotation, keep, rate)
+
+    return _joined(windows(), float(np.nanmax(values[time]) - np.nanmin(values[time])), g)
 
 
 def _columns(table: Any, names: tuple[str, ...]) -> dict[str, Float]:
@@ -364,7 +372,7 @@ def _too_few(count: int) -> UnfitDataError:
 
 
 def _uniform(t: Float, lines: Float, bad: Bool) -> Iterator[tuple[Float, Float, Bool, float]]:
-    """Segments without gaps on a uniform grid: times, lines, samples that count, and the rate."""
+    """Windows without gaps on a uniform grid: times, lines, samples that count, and the rate."""
     fine = np.isfinite(lines).all(axis=0) & np.isfinite(t)
     t, lines, bad = t[fine], lines[:, fine], bad[fine]
     forward = (
@@ -377,50 +385,49 @@ def _uniform(t: Float, lines: Float, bad: Bool) -> Iterator[tuple[Float, Float, 
         return
     step = float(np.median(np.diff(t)))
     rate = sensible_rate(step)
-    for piece in np.split(np.arange(len(t)), np.flatnonzero(np.diff(t) > GAP * step) + 1):
-        if len(piece) < FEWEST or np.ptp(t[piece]) < SHORTEST:
-            continue
-        grid = np.arange(t[piece[0]], t[piece[-1]], 1.0 / rate)
-        nearest = np.clip(np.searchsorted(t[piece], grid), 0, len(piece) - 1)
-        yield grid, at_times(t[piece], lines[:, piece], grid), ~bad[piece][nearest], rate
+    for whole in np.split(np.arange(len(t)), np.flatnonzero(np.diff(t) > GAP * step) + 1):
+        for piece in np.array_split(whole, max(-(-len(whole) // LONGEST), 1)):
+            if len(piece) < FEWEST or np.ptp(t[piece]) < SHORTEST:
+                continue
+            grid = np.arange(t[piece[0]], t[piece[-1]], 1.0 / rate)
+            nearest = np.clip(np.searchsorted(t[piece], grid), 0, len(piece) - 1)
+            yield grid, at_times(t[piece], lines[:, piece], grid), ~bad[piece][nearest], rate
 
 
-def _joined(segments: list[_Segment], gravity: Float) -> tuple[WrenchData, Float]:
+def _joined(windows: Iterator[_Window], seconds: float, gravity: Float) -> tuple[WrenchData, Float]:
+    """Filtered samples of windows, and the wrench turned from the base's axes; a longer log has fewer per second."""
     parts: list[list[Float]] = [[] for _ in range(6)]
-    count = sum(len(segment.t) * min(1.0, OVERSAMPLING * CUTOFF / segment.rate) for segment in segments)
-    for number, segment in enumerate(segments):
-        rate = segment.rate
+    thinning = max(seconds * OVERSAMPLING * CUTOFF / MOST_SAMPLES, 1.0)
+    for window in windows:
+        rate, T = window.rate, len(window.t)
         cutoff = min(CUTOFF, HIGHEST_SHARE * rate)
-        step = max(1, round(rate / (OVERSAMPLING * cutoff) * max(count / MOST_SAMPLES, 1.0)))
-        edge = round(rate / cutoff)
-        T = len(segment.t)
-        turned = _turned(segment.rotation.transpose(0, 2, 1), segment.wrench.T).T
-        lines = np.concatenate([segment.wrench, turned, segment.rows.reshape(T, 60).T])
+        step, edge = max(1, round(rate / (OVERSAMPLING * cutoff) * thinning)), round(rate / cutoff)
+        turned = _turned(window.rotation.transpose(0, 2, 1), window.wrench.T).T
+        lines = np.concatenate([window.wrench, turned, window.rows.reshape(T, 60).T])
         filtered = low_passed(lines, [cutoff] * len(lines), ORDER, rate)
-        reach = np.convolve(~segment.keep, np.ones(2 * edge + 1), "same") > 0.5
-        index = np.arange(0, T, step)
-        index = index[(index >= edge) & (index < T - edge) & ~reach[index]]
-        if not len(index):
-            continue
+        near = np.convolve(~window.keep, np.ones(2 * edge + 1), "same") > 0.5
+        index = np.arange(edge, T - edge, step)
+        index = index[~near[index]]
         columns = (
             filtered[12:, index].T.reshape(-1, 6, 10),
-            segment.rotation[index],
+            window.rotation[index],
             filtered[:6, index].T,
-            segment.t[index],
-            np.full(len(index), number),
+            window.t[index],
+            np.full(len(index), window.number),
             filtered[6:12, index].T,
         )
         for part, column in zip(parts, columns, strict=True):
             part.append(column)
-    if sum(map(len, parts[3])) < FEWEST:
+    count = sum(map(len, parts[3]))
+    if count < FEWEST:
         raise UnfitDataError(
             "too-short",
-            found=f"{sum(map(len, parts[3]))} samples with positions and wrench",
-            expected=f"at least {SHORTEST:g} s, without gaps",
+            found=f"{count} samples with positions and wrench",
+            expected=f"at least {FEWEST}, from {SHORTEST:g} s or more without gaps",
             do="record longer",
         )
-    rows, rotation, wrench, time, segment_number, other = (np.concatenate(part) for part in parts)
-    return WrenchData(rows, rotation, wrench, time, segment_number.astype(np.int64), gravity), other
+    rows, rotation, wrench, time, number, other = (np.concatenate(part) for part in parts)
+    return WrenchData(rows, rotation, wrench, time, number.astype(np.int64), gravity), other
 
 
 def _saturated(wrench: Float, name: str, diagnostics: Diagnostics) -> Bool:
@@ -685,6 +692,6 @@ def payload_from_wrench(
             expected="one of " + (", ".join(sensors) or "the sensors under [log.wrench]"),
         )
     if not np.linalg.norm(log.robot.gravity) > 0:
-        raise UsageError("no-gravity", found="a robot without gravity", expected="gravity in the base frame")
+        raise UsageError("wrench-link", found="a robot without gravity", expected="gravity in the base frame")
     data, based = data_of_log(log, name, sink)
     return _estimate(name, sensors[name].link, frame or sensors[name].frame, data, based, sink)
