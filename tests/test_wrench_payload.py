@@ -343,7 +343,11 @@ def test_too_few_poses_and_missing_columns_are_refused(tmp_path: Path, run: Run)
 )
 def test_columns_named_like_a_wrench_are_one(names: tuple[str, str], sensor: str) -> None:
     columns = tuple(name.format(axis) for name in names for axis in "xyz")
-    assert wrench_groups(("t", *reversed(columns))) == {sensor: columns}
+    numbered = tuple(f"actual_TCP_force_{k}" for k in range(6))
+    assert wrench_groups(("t", *reversed(columns), *numbered)) == {
+        sensor: columns,
+        "actual_TCP_force": numbered,
+    }
     assert not wrench_groups(columns[:5])
     assert not wrench_groups(("shift_x", "shift_y", "drift_z", "position_x"))
 

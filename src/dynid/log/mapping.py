@@ -807,12 +807,17 @@ _WRENCH = re.compile(
     r"(?P<stem>.*?)(?P<kind>force|torque|moment|(?<![A-Za-z])[ftm])[ ._/\[-]?(?P<axis>[xyz])\]?",
     re.IGNORECASE,
 )
+# Or they are numbered, as the force on the tool of Universal Robots: actual_TCP_force_0.
+_NUMBERED_WRENCH = re.compile(
+    r"(?P<stem>.*?(tcp[_ ]?force|wrench|(?<![A-Za-z])ft))[ ._/\[-]?(?P<number>[0-5])\]?", re.I
+)
 
 
 def wrench_groups(columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Columns fx, fy, fz, tx, ty, tz of each wrench, by the common start of their names ("wrench" if it is empty).
 
-    Names end in force or f, and in torque, moment, t or m, with the axis: wrench.force.x, ft_fx, Fx, force_x.
+    Names end in force or f, and in torque, moment, t or m, with the axis: wrench.force.x, ft_fx, Fx, force_x; or in a
+    number from 0 to 5.
     """
     by_stem: dict[str, dict[tuple[str, str], str]] = {}
     for column in columns:
@@ -820,6 +825,10 @@ def wrench_groups(columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
         if match is not None:
             kind = "f" if match["kind"].lower().startswith("f") else "t"
             by_stem.setdefault(match["stem"], {}).setdefault((kind, match["axis"].lower()), column)
+        numbered = _NUMBERED_WRENCH.fullmatch(column)
+        if numbered is not None:
+            kind, axis = divmod(int(numbered["number"]), 3)
+            by_stem.setdefault(numbered["stem"], {}).setdefault(("ft"[kind], "xyz"[axis]), column)
     places = [(kind, axis) for kind in "ft" for axis in "xyz"]
     return {
         re.sub(r"\W+", "_", stem).strip("_") or "wrench": tuple(group[place] for place in places)
