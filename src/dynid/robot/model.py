@@ -155,9 +155,11 @@ class RobotModel:
             ("spring_prior", (n, 2)),
         ):
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
+        number_of = dict(zip(self.body_names, range(nb), strict=True))
         frames = {
             name: (int(body), tuple(tuple(row) for row in np.asarray(frame).tolist()))
             for name, (body, frame) in self.frames.items()
+            if number_of.get(name) != body or not np.array_equal(frame, np.eye(4))
         }
         object.__setattr__(self, "frames", frames)
         if not self.merged:

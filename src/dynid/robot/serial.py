@@ -51,7 +51,7 @@ def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
             name: _plain(getattr(robot.limits, name)) for name in ("lower", "upper", "velocity", "effort")
         },
         "locked": dict(robot.locked),
-        "frames": {name: [body, frame] for name, (body, frame) in robot.frames.items()},
+        **({"frames": {name: list(place) for name, place in robot.frames.items()}} if robot.frames else {}),
         "reading": asdict(robot.reading),
         "drive": {
             "transmission": robot.drive.transmission.tolist(),
