@@ -12,6 +12,7 @@ from dynid.base import Float, InputError
 from dynid.robot import RobotModel, load_example
 from dynid.rows import load_regressor, wrench_regressor
 from dynid.testing import random_motion, random_robot
+from dynid.verbs import wrench_base
 
 pin = pytest.importorskip("pinocchio")
 STATES = 12
@@ -78,20 +79,16 @@ def test_an_unknown_link_is_named_with_the_nearest_one() -> None:
         wrench_regressor(robot, "sensr", state, state, state)
 
 
-def rank(columns: Float) -> int:
-    rows = columns.reshape(-1, columns.shape[-1])
-    size = np.linalg.norm(rows, axis=0)
-    return int(np.linalg.matrix_rank(rows / np.where(size > 1e-9, size, 1.0), tol=1e-9 * len(rows) ** 0.5))
-
-
 def test_a_plate_under_a_panda_determines_more_than_its_joints() -> None:
     """43 base parameters from joint torques; 48 from the wrench under the base, 47 if its six biases are unknown."""
     robot = load_example("panda")
-    q, dq, ddq = random_motion(0, 400, robot.n)
-    plate = wrench_regressor(robot, "base", q, dq, ddq)[:, :, 10:]
-    joints = regressor(robot, q, dq, ddq).Y
-    bias = np.tile(np.eye(6), (len(q), 1, 1))
-    assert rank(joints) == 43
-    assert rank(plate) == 48
-    assert rank(np.concatenate([plate, bias], axis=2)) - 6 == 47
-    assert rank(np.concatenate([plate, joints], axis=1)) == 48
+    state = np.zeros((1, robot.n))
+    assert regressor(robot, state, state, state).base.rank == 43
+    assert wrench_base(robot, biases=False).rank == 48
+    assert wrench_base(robot).rank - 6 == 47
+    assert wrench_base(robot, biases=False, torque=True).rank == 48
+    assert wrench_base(robot, torque=True).rank - 6 == 47
+    assert wrench_base(robot).names[:7] == (
+        *(f"bias {axis}" for axis in ("fx", "fy", "fz", "tx", "ty", "tz")),
+        "m1",
+    )

@@ -12,7 +12,8 @@ from dynid.robot.model import RobotModel
 # Massless joints at the sensor, whose torques are the wrench: prismatic along x, y, z, then revolute about z, y, x.
 _AXES = np.eye(3)[[0, 1, 2, 2, 1, 0]]
 _SLIDES = np.arange(6) < 3
-# Number of the virtual joint of each component of the wrench: fx, fy, fz, tx, ty, tz.
+AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
+# Number of the virtual joint of each component of the wrench.
 _COMPONENTS = (0, 1, 2, 5, 4, 3)
 # Samples per call of the kernel, which returns the rows of all joints: 2 MB for an arm of seven joints.
 _BATCH = 512

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dynid.verbs.payload import payload_data as payload_data
     from dynid.verbs.payload import payload_lines as payload_lines
     from dynid.verbs.payload import tool_text as tool_text
+    from dynid.verbs.regressor import wrench_base as wrench_base
     from dynid.verbs.schemes import compare_schemes as compare_schemes
     from dynid.verbs.schemes import scheme_lines as scheme_lines
     from dynid.verbs.spring_search import search_geometry as search_geometry
@@ -44,6 +45,7 @@ __getattr__, __dir__, __all__ = lazily(
         "demo": "run_demo save",
         "external_torque": "thresholds",
         "payload": "payload_data payload_lines tool_text",
+        "regressor": "wrench_base",
         "schemes": "compare_schemes scheme_lines",
         "spring_search": "search_geometry",
         "statics": (

@@ -19,7 +19,7 @@ from dynid.log.log import Text
 from dynid.log.mapping import wrench_groups
 from dynid.log.read import Log
 from dynid.robot.links import GRAVITY
-from dynid.rows.wrench import WrenchTree, load_regressor
+from dynid.rows.wrench import AXES, WrenchTree, load_regressor
 from dynid.signals.filter import (
     at_times,
     first_difference,
@@ -40,7 +40,6 @@ from dynid.verbs.wrench_fit import (
     rotation_of,
 )
 
-AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
 # Hz: motion of a hand lies below, noise of sensors and of accelerations above; at most this share of the sampling rate.
 CUTOFF, HIGHEST_SHARE, ORDER = 4.0, 0.2, 4
 # Samples per period of the cutoff frequency, and most samples of a fit, which are spread over longer logs.
