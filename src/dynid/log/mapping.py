@@ -819,6 +819,7 @@ def wrench_groups(columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
     Names end in force or f, and in torque, moment, t or m, with the axis: wrench.force.x, ft_fx, Fx, force_x; or in a
     number from 0 to 5.
     """
+    places = [(kind, axis) for kind in "ft" for axis in "xyz"]
     by_stem: dict[str, dict[tuple[str, str], str]] = {}
     for column in columns:
         match = _WRENCH.fullmatch(column)
@@ -827,9 +828,8 @@ def wrench_groups(columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
             by_stem.setdefault(match["stem"], {}).setdefault((kind, match["axis"].lower()), column)
         numbered = _NUMBERED_WRENCH.fullmatch(column)
         if numbered is not None:
-            kind, axis = divmod(int(numbered["number"]), 3)
-            by_stem.setdefault(numbered["stem"], {}).setdefault(("ft"[kind], "xyz"[axis]), column)
-    places = [(kind, axis) for kind in "ft" for axis in "xyz"]
+            place = places[int(numbered["number"])]
+            by_stem.setdefault(numbered["stem"], {}).setdefault(place, column)
     return {
         re.sub(r"\W+", "_", stem).strip("_") or "wrench": tuple(group[place] for place in places)
         for stem, group in by_stem.items()
