@@ -33,6 +33,7 @@ EXPERIMENT_TABLES: Mapping[str, type[BaseModel]] = {
     "`[log.velocity]`": section.TimedEntry,
     "`[log.motor_position]`": section.MotorEntry,
     "`[log.effort]`": section.EffortEntry,
+    "`[log.wrench.NAME]`": section.WrenchEntry,
     "`[log.extra]`": section.ExtraEntry,
     "`[data]`": schema.DataSection,
     "Selections": schema.SelectionEntry,

@@ -44,6 +44,7 @@ from dynid.terms import (
 )
 from dynid.terms import gain as gain_error
 from dynid.terms import gain as torque_scale
+from dynid.verbs import wrench_fit, wrench_payload
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "findings"
 ENTRY = """# A page
@@ -159,6 +160,11 @@ NUMBERS = [
     ("tilted-base", f"{gravity_tilt.DOUBT:g} degree"),
     ("tilted-base", f"{mounting.TURNED:g} degrees"),
     ("payload", percent(payload.LOAD_EXPLAINED)),
+    ("wrench-frame", f"{wrench_payload.CLEARLY:g} times"),
+    ("wrench-turned", f"{wrench_payload.BEYOND:g} times"),
+    ("wrench-turned", f"{np.degrees(wrench_fit.TURN):g} degree"),
+    ("wrench-scales", percent(wrench_fit.GAIN)),
+    ("wrench-cross-talk", f"{wrench_payload.SURE:g} standard errors"),
     ("torque-lag", f"{torque_delay.WARN_SAMPLES:g} sample"),
     ("torque-lag", f"{torque_delay.DOUBT_SAMPLES:g}"),
     ("zero-offset", f"{np.degrees(zero_offset.WARN):g} degrees"),

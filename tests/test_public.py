@@ -48,6 +48,7 @@ NAMES = [
     "load",
     "load_robot",
     "payload",
+    "payload_from_wrench",
     "read_log",
     "regressor",
     "save",

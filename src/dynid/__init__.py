@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dynid.verbs.demo import save
     from dynid.verbs.payload import payload
     from dynid.verbs.regressor import regressor
+    from dynid.verbs.wrench_payload import payload_from_wrench
 
 from dynid.base.registry import __version__
 
@@ -41,6 +42,7 @@ __all__ = [
     "load",
     "load_robot",
     "payload",
+    "payload_from_wrench",
     "read_log",
     "regressor",
     "save",
@@ -64,6 +66,7 @@ _HOMES = {
     "simulate": "dynid.lab.simulate",
     "export": "dynid.exporters.export",
     "payload": "dynid.verbs.payload",
+    "payload_from_wrench": "dynid.verbs.wrench_payload",
     "regressor": "dynid.verbs.regressor",
     "DynidError": "dynid.base.errors",
 }

@@ -1,9 +1,9 @@
-"""dynid payload: identify a payload from a run and a log with the payload mounted."""
+"""dynid payload: identify a payload from a run and a log with it mounted, or from a force/torque sensor alone."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,13 +16,48 @@ from dynid.cli.common import (
     say,
     set_results,
 )
+from dynid.cli.options import RobotOptions, with_robot
+
+if TYPE_CHECKING:
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.verbs.wrench_payload import WrenchPayload
 
 
+@with_robot
 def command(
     run: Annotated[
-        Path, typer.Argument(help="Run folder of dynid identify, without payload.", metavar="RUN")
-    ],
-    log: Annotated[Path, typer.Argument(help="Log with the payload mounted.", metavar="LOG")],
+        Path | None,
+        typer.Argument(
+            help="Run folder of dynid identify, without payload; with --wrench the robot file.",
+            metavar="[RUN|ROBOT]",
+            show_default=False,
+        ),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Argument(help="Log with the payload mounted.", metavar="[LOG]", show_default=False),
+    ] = None,
+    wrench: Annotated[
+        str | None,
+        typer.Option(
+            "--wrench",
+            help="Force/torque sensor of the log, by its name under [log.wrench]: needs no run and no torque.",
+        ),
+    ] = None,
+    poses: Annotated[
+        Path | None,
+        typer.Option(
+            "--poses",
+            help="Instead of RUN and LOG: table of sensor poses qx, qy, qz, qw and wrenches fx to tz, in SI units.",
+        ),
+    ] = None,
+    frame: Annotated[
+        str | None,
+        typer.Option(
+            "--frame",
+            help="Axes of the wrench's components, sensor or base; by default as declared, or by held-out error.",
+        ),
+    ] = None,
     trajectory: Annotated[
         str, typer.Option("--trajectory", help="Trajectory of the log, by name or pattern.")
     ] = "*",
@@ -71,16 +106,16 @@ def command(
     topic: TopicOption = None,
     accept: AcceptOption = None,
     threads: ThreadsOption = None,
+    *,
+    robot_options: RobotOptions,
 ) -> None:
     """Identify mass, centre of mass and inertia of a payload, with intervals."""
-    import json
-
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
-    from dynid.exporters.export import check_targets, write_files
+    from dynid.exporters.export import check_targets
     from dynid.identification.experiment import Experiment, open_log
     from dynid.run.store import load
-    from dynid.verbs.payload import FORMS, payload, payload_data, payload_lines, tool_text
+    from dynid.verbs.payload import FORMS, payload
 
     if tool is not None and tool not in FORMS:
         raise UsageError("payload-tool", found=f"form '{tool}'", expected="one of " + ", ".join(FORMS))
@@ -102,8 +137,40 @@ def command(
             found=f"--flange {flange}",
             expected="six numbers: x, y, z in m, roll, pitch, yaw in rad",
         )
+    if frame is not None and wrench is None and poses is None:
+        raise UsageError("wrench-frame", found="--frame alone", expected="it with --wrench or --poses")
+    if poses is not None and (run is not None or log is not None or wrench is not None):
+        raise UsageError("payload-poses", found="--poses with a robot or --wrench", expected="--poses alone")
+    if poses is None and (run is None or log is None):
+        raise UsageError(
+            "payload-inputs",
+            found="no log" if run is not None else "neither a run nor a robot",
+            expected="RUN LOG, ROBOT LOG --wrench NAME, or --poses TABLE",
+        )
+    if poses is not None or wrench is not None:
+        given = {"--without": without, "--scale": scale, "--reference": reference}
+        for name in (name for name, value in given.items() if value is not None):
+            raise UsageError(
+                "payload-wrench", found=f"{name} with a force/torque sensor", expected="it with a run only"
+            )
     if out is not None:
-        check_targets([out], [log], force=None)
+        check_targets([out], [path for path in (log, poses) if path is not None], force=None)
+    if poses is not None or wrench is not None:
+        diagnostics = Diagnostics()
+        sensed = _from_wrench(
+            run, log, poses, wrench, frame, trajectory, config, topic, robot_options, diagnostics
+        )
+        _report(sensed, "wrench", expected, tool, place, out, diagnostics)
+        return
+    if run is None or log is None:
+        return
+    if robot_options:
+        raise UsageError(
+            "payload-robot",
+            found="options of a robot with a run",
+            expected="them with --wrench",
+            do="leave them out",
+        )
     stored = load(run)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config) if config else Experiment.from_dict(stored.experiment)
@@ -125,13 +192,65 @@ def command(
         diagnostics=diagnostics,
         accept=accept or (),
     )
+    _report(result, "run", expected, tool, place, out, diagnostics)
+
+
+def _from_wrench(
+    robot: Path | None,
+    log: Path | None,
+    poses: Path | None,
+    wrench: str | None,
+    frame: str | None,
+    trajectory: str,
+    config: Path | None,
+    topic: list[str] | None,
+    robot_options: RobotOptions,
+    diagnostics: Diagnostics,
+) -> WrenchPayload:
+    from dynid.identification.experiment import Experiment, open_log
+    from dynid.verbs.wrench_payload import payload_from_wrench
+
+    if poses is not None or robot is None or log is None:
+        gravity = robot_options.get("gravity")
+        return payload_from_wrench(poses, frame=frame, gravity=gravity, diagnostics=diagnostics)
+    experiment = Experiment.read(config).with_topics(topic).with_robot(robot_options)
+    model = experiment.robot(robot, diagnostics)
+    if experiment.content.log is None:
+        from dynid.layouts.propose import found_tables
+
+        answers = {"log.effort.columns": "none"}
+        tables, remark = found_tables(model, robot, [log], answers, None, with_effort=False)
+        diagnostics.note(remark.code, remark.text, remark.place)
+        experiment = experiment.with_robot(tables.pop("robot", {})).with_values(tables)
+    opened = open_log(experiment, [log], model, [trajectory], diagnostics, wrench=wrench)
+    return payload_from_wrench(opened, wrench, frame=frame, diagnostics=diagnostics)
+
+
+def _report(
+    result: Any,
+    source: str,
+    expected: float | None,
+    tool: str | None,
+    place: list[float],
+    out: Path | None,
+    diagnostics: Diagnostics,
+) -> None:
+    import json
+
+    from dynid.exporters.export import write_files
+    from dynid.verbs.payload import payload_data, payload_lines, tool_text
+    from dynid.verbs.wrench_payload import wrench_payload_data, wrench_payload_lines
+
+    of_run = source == "run"
+    data = (payload_data if of_run else wrench_payload_data)(result, expected)
     if out is not None:
-        write_files({out: (json.dumps(payload_data(result, expected), indent=1) + "\n").encode()})
+        write_files({out: (json.dumps(data, indent=1) + "\n").encode()})
     print_diagnostics(diagnostics)
-    set_results(lambda: payload_data(result, expected))
-    for line in payload_lines(result, expected):
+    set_results(lambda: data)
+    for line in (payload_lines if of_run else wrench_payload_lines)(result, expected):
         say(line)
     if tool is not None:
-        where = "the last joint's frame" if not any(place) else "the flange's frame"
+        frame = "the last joint's frame" if of_run else "the sensor's frame"
+        where = "the flange's frame" if any(place) else frame
         say(f"for the controller ({tool}), centre and axes in {where}:")
         say(tool_text(result, tool, place).rstrip("\n"))

@@ -29,6 +29,7 @@ from dynid.identification.settings import (
     needs_of,
 )
 from dynid.log.clocks import Selection
+from dynid.log.log import Channel
 from dynid.log.mapping import channel_map, read_calibration
 from dynid.log.read import Log, read_log
 from dynid.robot.load import read_robot
@@ -698,6 +699,7 @@ def open_log(
     robot: RobotModel,
     selection: Sequence[str | Selection],
     diagnostics: Diagnostics,
+    wrench: str | None = None,
 ) -> Log:
     """Open logs with the mapping of an experiment and a selection of trajectories.
 
@@ -713,6 +715,8 @@ def open_log(
         Trajectories, by name, pattern or window; empty for all.
     diagnostics : Diagnostics
         Sink of notes and warnings.
+    wrench : str, optional
+        Force/torque sensor to read; its log needs positions, but no efforts.
 
     Returns
     -------
@@ -722,7 +726,7 @@ def open_log(
     Raises
     ------
     InputError
-        For missing files, columns, efforts, or extra channels that a term reads.
+        For missing files, columns, efforts, an undeclared sensor, or extra channels that a term reads.
 
     """
     section = experiment.content.log
@@ -733,8 +737,36 @@ def open_log(
         mapping = channel_map(section, robot, experiment.file, experiment.lines)
         # Extra channels that no term reads are not read, since their gaps would cost rows.
         mapping = replace(
-            mapping, extra={name: mapping.extra[name] for name in channels if name in mapping.extra}
+            mapping,
+            extra={name: mapping.extra[name] for name in channels if name in mapping.extra},
+            wrench={},
         )
+    if wrench is not None:
+        if section is None or wrench not in section.wrench:
+            sensors = ", ".join(section.wrench) if section is not None else ""
+            raise InputError(
+                "no-wrench",
+                found=f"no sensor '{wrench}' under [log.wrench]",
+                expected=f"one of {sensors}" if sensors else "its link, columns and unit",
+                do=f'add [log.wrench.{wrench}] with link = "...", columns = [...], unit = "N" to the file of --config',
+                place=Place(file=experiment.file or None),
+            )
+        declared = channel_map(section, robot, experiment.file, experiment.lines)
+        mapping = replace(
+            declared,
+            position=declared.position or {j: Channel(f"q_{j}", "rad", 1.0) for j in robot.joint_names},
+            wrench={wrench: declared.wrench[wrench]},
+            effort={},
+            motor_position={},
+            motor_velocity={},
+            temperature={},
+            command_position={},
+            command_velocity={},
+            command_effort={},
+            extra={},
+            own_names=False,
+        )
+        return read_log(list(paths), robot, mapping, list(selection) or [Selection()])
     log = read_log(list(paths), robot, mapping, list(selection) or [Selection()], channels)
     if not log.has_effort:
         remarks = [

@@ -64,6 +64,7 @@ from dynid.layouts.proposal import (
 from dynid.layouts.units import time_unit
 from dynid.layouts.write import answer_option, columns_in_words, experiment_text, files_of, question_lines
 from dynid.log.clocks import ROW
+from dynid.log.mapping import wrench_groups
 from dynid.log.readers.csv import refuse_unlike
 from dynid.log.readers.parts import may_be_parts, recordings
 from dynid.robot.model import RobotModel
@@ -164,10 +165,15 @@ def propose(
         groups,
         dict(effort.values) if effort is not None else {},
         {one.key.removeprefix(LOCK): float(one.value) for one in held if one.value is not None},
-        tuple(name for name in look.names if name not in used),
+        tuple(name for name in dict.fromkeys((*look.names, *_of_sensors(look))) if name not in used),
         {one.said(entry.source): one.title for one in known for entry in one.channel},
         standstill(look, chosen, motion),
     )
+
+
+def _of_sensors(look: Excerpt) -> list[str]:
+    """Columns of force/torque sensors, which are on topics of their own in bags."""
+    return [name for columns in wrench_groups(look.contents.table.column_names).values() for name in columns]
 
 
 def _clock(look: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: Answers) -> Clock:

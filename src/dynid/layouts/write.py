@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from glob import escape
@@ -16,6 +17,8 @@ from dynid.layouts.joints import LOCK
 from dynid.layouts.physics import OFFSET, answered_offsets
 from dynid.layouts.presets import UNKNOWN
 from dynid.layouts.proposal import Decision, Group, Proposal
+from dynid.log.mapping import wrench_groups
+from dynid.robot.model import RobotModel
 
 WIDTH = 116
 
@@ -59,13 +62,40 @@ def experiment_text(
         *_channel(p, "effort"),
     ]
     lines += _commands(p)
-    if p.unused:
-        lines += ["", *_comment(f"not used: {', '.join(p.unused)}")]
+    sensors = wrench_groups(p.unused)
+    of_sensors = {column for columns in sensors.values() for column in columns}
+    unused = [column for column in p.unused if column not in of_sensors]
+    if unused:
+        lines += ["", *_comment(f"not used: {', '.join(unused)}")]
+    lines += _wrenches(p, sensors)
     lines += _drive(p)
     data = [("train", train), ("validate", held_out)]
     chosen = [f"{key} = [{', '.join(_quoted(escape(one)) for one in names)}]" for key, names in data if names]
     lines += ["", "[data]", *chosen] if chosen else []
     return "\n".join(lines) + "\n"
+
+
+def _wrenches(p: Proposal, sensors: Mapping[str, Sequence[str]]) -> list[str]:
+    """Force/torque sensors, at a fixed link of the last body that is named after one, else at the last link."""
+    lines: list[str] = []
+    for name, columns in sensors.items():
+        listed = ", ".join(_quoted(column) for column in columns)
+        lines += [
+            "",
+            *_comment("wrench (likely): the names of six columns; for dynid payload --wrench, not needed"),
+        ]
+        lines += _comment("else. Check the link at whose frame the sensor measures, and the unit.")
+        lines += [f"[log.wrench.{name}]", f"link = {_quoted(sensor_link(p.robot))}", f"columns = [{listed}]"]
+        lines += ['unit = "N"']
+    return lines
+
+
+def sensor_link(robot: RobotModel) -> str:
+    """The link of the last body that is named after a force/torque sensor, else the last link."""
+    last = robot.n_bodies - 1
+    fixed = [name for name, (body, _) in robot.frames.items() if body == last]
+    named = [name for name in fixed if re.search(r"(^|[^a-z])ft|force|wrench|sensor", name.lower())]
+    return named[0] if named else robot.body_names[last]
 
 
 def open_questions(text: str) -> tuple[str, ...]:
@@ -144,6 +174,8 @@ def summary_lines(proposal: Proposal) -> list[str]:
         ]
         for why in dict.fromkeys(reasons):
             lines += _wrapped(_cited_once(why, p.cited, seen), " " * 12)
+    for name, columns in wrench_groups(p.unused).items():
+        lines.append(f"{'wrench':<10}{f'{name}: {columns[0]} ... {columns[-1]} N':<44} likely")
     for key in GAINS_OF_DRIVES:
         if p[key].value is not None:
             lines.append(f"{key.removeprefix('drive.'):<10}{p[key].value:<44} {p[key].grade}")

@@ -72,14 +72,20 @@ class Conversion:
             theta=theta,
             dtheta=dtheta,
             temperature=self._stack(data, m.temperature),
-            extra={
-                name: _without_unphysical_values(data[c.column] * c.factor) for name, c in m.extra.items()
-            },
+            extra={name: self._scaled(data, channel) for name, channel in m.extra.items()},
             commands=self._commands(data) if m.commanded else None,
+            wrench={
+                name: np.stack([self._scaled(data, channel) for channel in sensor.channels], axis=1)
+                for name, sensor in m.wrench.items()
+            },
         )
 
     def _time(self, data: Mapping[str, Float]) -> Float:
-        return _without_unphysical_values(data[self.mapping.time.column] * self.mapping.time.factor)
+        return self._scaled(data, self.mapping.time)
+
+    @staticmethod
+    def _scaled(data: Mapping[str, Float], channel: Channel) -> Float:
+        return _without_unphysical_values(data[channel.column] * channel.factor)
 
     def _commands(self, data: Mapping[str, Float]) -> Float:
         """Commanded positions, velocities and feed-forward torques (T, 3 n) of the joints; zero if not given."""

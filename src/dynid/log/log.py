@@ -14,7 +14,7 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import UnfitDataError
 from dynid.base.records import dataclass
 from dynid.kernel import line_moments
-from dynid.recording import Channels, RawChunk
+from dynid.recording import Channels, RawChunk, WrenchSensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +184,22 @@ class Channel:
 
 
 @dataclass(frozen=True)
+class WrenchChannels:
+    """Columns of a force/torque sensor.
+
+    Parameters
+    ----------
+    sensor : WrenchSensor
+    channels : tuple of Channel
+        Of fx, fy, fz, tx, ty, tz.
+
+    """
+
+    sensor: WrenchSensor
+    channels: tuple[Channel, ...]
+
+
+@dataclass(frozen=True)
 class ChannelMap:
     """Columns of a log by signal and joint, with declared units.
 
@@ -198,6 +214,8 @@ class ChannelMap:
         By joint; may cover some joints only.
     command_position, command_velocity, command_effort : mapping of str to Channel
         By joint.
+    wrench : mapping of str to WrenchChannels
+        Force/torque sensors by name.
     extra : mapping of str to Channel
         Further channels by name (a counterbalance torque, a vendor's model), SI factor 1 unless declared.
     clocks : mapping of str to Channel
@@ -238,6 +256,7 @@ class ChannelMap:
     command_position: Mapping[str, Channel] = field(default_factory=dict)
     command_velocity: Mapping[str, Channel] = field(default_factory=dict)
     command_effort: Mapping[str, Channel] = field(default_factory=dict)
+    wrench: Mapping[str, WrenchChannels] = field(default_factory=dict)
     extra: Mapping[str, Channel] = field(default_factory=dict)
     clocks: Mapping[str, Channel] = field(default_factory=dict)
     trajectory: str | None = None
@@ -282,6 +301,7 @@ class ChannelMap:
             command_position=frozenset(self.command_position if commanded else ()),
             command_velocity=frozenset(self.command_velocity if commanded else ()),
             command_effort=frozenset(self.command_effort if commanded else ()),
+            wrench=tuple(channels.sensor for channels in self.wrench.values()),
             extra=tuple(self.extra),
         )
 
@@ -294,6 +314,7 @@ class ChannelMap:
             [self.command_position, self.command_velocity, self.command_effort] if self.commanded else []
         )
         names = [self.time.column, *(channel.column for group in groups for channel in group.values())]
+        names += [channel.column for sensor in self.wrench.values() for channel in sensor.channels]
         return tuple(dict.fromkeys(names))
 
 

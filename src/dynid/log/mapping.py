@@ -18,7 +18,8 @@ from dynid.base.errors import DynidError, InputError, InputErrors, Place
 from dynid.base.files import read_bytes
 from dynid.base.toml import Key, Strict, key, line_of, validate
 from dynid.base.units import factor
-from dynid.log.log import Channel, ChannelMap
+from dynid.log.log import Channel, ChannelMap, WrenchChannels
+from dynid.recording import WrenchSensor
 from dynid.robot.model import RobotModel
 
 # LeRobot's calibration files: the range of each motor's encoder.
@@ -261,6 +262,28 @@ class ExtraEntry(Strict):
     time: TimeEntry | None = key(None, "time of this column, if it has a separate clock")
 
 
+class WrenchEntry(Strict):
+    """A force/torque sensor."""
+
+    link: str = key(doc="link at whose frame the sensor measures: torques about its origin")
+    columns: str | list[str] = key(
+        doc="fx, fy, fz, tx, ty, tz: a list of six, two templates with `{axis}` (x, y, z) for force and torque, or a "
+        "range such as `ft[0:6]`"
+    )
+    unit: str | dict[Literal["force", "torque"], str] = key(
+        doc='of the forces, with torques in N m; or `{ force = "N", torque = "mN m" }`',
+        kind="a unit of force, or a table",
+    )
+    frame: str | None = key(
+        None,
+        'whose axes the components have: `"sensor"` (those of `link`), `"base"` or a link; without it the log decides '
+        "between the first two",
+    )
+    time: TimeEntry | None = key(
+        None, "time of these columns, if they have [a separate clock](log-files.md#several-clocks)"
+    )
+
+
 class LogSection(Strict):
     """The [log] table; without columns of the positions, all missing entries take dynid's standard names."""
 
@@ -301,6 +324,9 @@ class LogSection(Strict):
     temperature: TimedEntry | None = key(
         None,
         "keys as `[log.velocity]`; used by the term `rotor_compensation` (`heat`) and to test friction for drift",
+    )
+    wrench: dict[str, WrenchEntry] = key(
+        doc="see `[log.wrench.NAME]`; force/torque sensors", kind="tables by name", default_factory=dict
     )
     extra: dict[str, ExtraEntry] = key(doc="see `[log.extra]`", kind="tables by name", default_factory=dict)
     trajectory: str | None = key(
@@ -364,6 +390,7 @@ _ANY = (
     "none",
 )
 
+_QUANTITIES: tuple[Literal["force", "torque"], ...] = ("force", "torque")
 OF_TURNS, OF_SLIDES = ("angle", "angular velocity", "torque"), ("length", "velocity", "force")
 
 
@@ -476,6 +503,7 @@ class _Resolver:
             motor_velocity=self.joints("motor_velocity", s.motor_velocity, ("angular velocity", "velocity")),
             temperature=temperature,
             **commands,
+            wrench=self.wrenches(),
             extra={
                 name: Channel(entry.column, entry.unit, self.factor(entry.unit, _ANY, "extra", name))
                 for name, entry in s.extra.items()
@@ -523,10 +551,58 @@ class _Resolver:
             if entry is not None and entry.time is not None:
                 clock = self.clock(entry.time, group)
                 clocks |= {channel.column: clock for channel in channels.values()}
+        for name, wrench in s.wrench.items():
+            if wrench.time is not None:
+                clock = self.clock(wrench.time, "wrench", name)
+                clocks |= {channel.column: clock for channel in resolved.wrench[name].channels}
         for name, extra in s.extra.items():
             if extra.time is not None:
                 clocks[extra.column] = self.clock(extra.time, "extra", name)
         return clocks
+
+    def wrenches(self) -> dict[str, WrenchChannels]:
+        """Columns of each sensor with its link, which has to exist."""
+        return {name: self.wrench(name, entry) for name, entry in self.section.wrench.items()}
+
+    def wrench(self, name: str, entry: WrenchEntry) -> WrenchChannels:
+        frames = [entry.link] + ([] if entry.frame in (None, "sensor", "base") else [str(entry.frame)])
+        for k, link in enumerate(frames):
+            try:
+                self.robot.link_frame(link)
+            except InputError as error:
+                place = self.place("wrench", name, ("link", "frame")[k])
+                self.errors.append(
+                    InputError(
+                        "unknown-link", found=error.found, expected=error.expected, do=error.do, place=place
+                    )
+                )
+        templates = [entry.columns] if isinstance(entry.columns, str) else entry.columns
+        columns = [
+            column.replace("{axis}", axis)
+            for template in templates
+            for column in (columns_of(template, "x" * 6) if _RUN.fullmatch(template) else [template])
+            for axis in ("xyz" if "{axis}" in column else "x")
+        ]
+        if len(set(columns)) != 6:
+            self.errors.append(
+                InputError(
+                    "template",
+                    found=f"columns = {_shown(entry.columns)}, which names {len(set(columns))} column(s)",
+                    expected='six, fx to tz: a list, ["force_{axis}", "torque_{axis}"], or a range such as ft[0:6]',
+                    place=self.place("wrench", name, "columns"),
+                )
+            )
+            columns = [*columns, *[""] * 6][:6]
+        units = (
+            [entry.unit, "N m"]
+            if isinstance(entry.unit, str)
+            else [entry.unit.get(q, "") for q in _QUANTITIES]
+        )
+        channels = []
+        for k, (quantity, unit) in enumerate(zip(_QUANTITIES, units, strict=True)):
+            scale = self.factor(unit, (quantity,), "wrench", name, "unit")
+            channels += [Channel(column, unit, scale) for column in columns[3 * k : 3 * k + 3]]
+        return WrenchChannels(WrenchSensor(name, entry.link, entry.frame), tuple(channels))
 
     def clock(self, entry: TimeEntry, *key: Key) -> Channel:
         return Channel(entry.column, entry.unit, self.factor(entry.unit, ("time",), *key, "time"))
@@ -723,3 +799,39 @@ class _Resolver:
                 continue
             scales[joint] = rad_per_percent(motor, motors[motor])
         return scales
+
+
+# Groups of columns that are a wrench, by their names.
+
+_WRENCH = re.compile(
+    r"(?P<stem>.*?)(?P<kind>force|torque|moment|(?<![A-Za-z])[ftm])[ ._/\[-]?(?P<axis>[xyz])\]?",
+    re.IGNORECASE,
+)
+# Or they are numbered, as the force on the tool of Universal Robots: actual_TCP_force_0.
+_NUMBERED_WRENCH = re.compile(
+    r"(?P<stem>.*?(tcp[_ ]?force|wrench|(?<![A-Za-z])ft))[ ._/\[-]?(?P<number>[0-5])\]?", re.I
+)
+
+
+def wrench_groups(columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Columns fx, fy, fz, tx, ty, tz of each wrench, by the common start of their names ("wrench" if it is empty).
+
+    Names end in force or f, and in torque, moment, t or m, with the axis: wrench.force.x, ft_fx, Fx, force_x; or in a
+    number from 0 to 5.
+    """
+    places = [(kind, axis) for kind in "ft" for axis in "xyz"]
+    by_stem: dict[str, dict[tuple[str, str], str]] = {}
+    for column in columns:
+        match = _WRENCH.fullmatch(column)
+        if match is not None:
+            kind = "f" if match["kind"].lower().startswith("f") else "t"
+            by_stem.setdefault(match["stem"], {}).setdefault((kind, match["axis"].lower()), column)
+        numbered = _NUMBERED_WRENCH.fullmatch(column)
+        if numbered is not None:
+            place = places[int(numbered["number"])]
+            by_stem.setdefault(numbered["stem"], {}).setdefault(place, column)
+    return {
+        re.sub(r"\W+", "_", stem).strip("_") or "wrench": tuple(group[place] for place in places)
+        for stem, group in by_stem.items()
+        if all(place in group for place in places)
+    }

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from dynid.recording.commands import speed_of_law as speed_of_law
     from dynid.recording.recording import Channels as Channels
     from dynid.recording.recording import Recording as Recording
+    from dynid.recording.recording import WrenchSensor as WrenchSensor
 
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "chunk": "RawChunk Trajectory in_order joined pieces_of taken within",
         "commands": "Commands delayed servo_torque slopes speed_of_law",
-        "recording": "Channels Recording",
+        "recording": "Channels Recording WrenchSensor",
     },
 )

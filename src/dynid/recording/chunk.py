@@ -63,6 +63,8 @@ class RawChunk:
     extra : mapping of str to ndarray, shape (n_samples,)
     commands : ndarray, shape (n_samples, 3 n_joints), optional
         Commanded positions, velocities and feed-forward torques.
+    wrench : mapping of str to ndarray, shape (n_samples, 6), N, N m
+        fx, fy, fz, tx, ty, tz of each force/torque sensor, in the axes of the log.
     empty : ndarray, s
         Times of rows that are left out because they have nothing but a time.
     spread : ndarray, s
@@ -81,6 +83,7 @@ class RawChunk:
     temperature: Float | None
     extra: Mapping[str, Float]
     commands: Float | None = None
+    wrench: Mapping[str, Float] = field(default_factory=dict)
     empty: Float = field(default_factory=lambda: np.zeros(0))
     spread: Float = field(default_factory=lambda: np.zeros(0))
 
@@ -145,6 +148,7 @@ def taken(chunk: RawChunk, index: Any) -> RawChunk:
         dtheta=take(chunk.dtheta),
         temperature=take(chunk.temperature),
         commands=take(chunk.commands),
+        wrench={name: values[index] for name, values in chunk.wrench.items()},
         extra={name: values[index] for name, values in chunk.extra.items()},
     )
 
@@ -229,6 +233,7 @@ def joined(chunks: list[RawChunk]) -> RawChunk:
         dtheta=join([chunk.dtheta for chunk in chunks]),
         temperature=join([chunk.temperature for chunk in chunks]),
         commands=join([chunk.commands for chunk in chunks]),
+        wrench={name: np.concatenate([chunk.wrench[name] for chunk in chunks]) for name in first.wrench},
         extra={name: np.concatenate([chunk.extra[name] for chunk in chunks]) for name in first.extra},
         empty=np.concatenate([chunk.empty for chunk in chunks]),
         spread=np.concatenate([chunk.spread for chunk in chunks]),

@@ -17,6 +17,25 @@ IN_MEMORY = 64_000_000
 
 
 @dataclass(frozen=True)
+class WrenchSensor:
+    """A force/torque sensor of a recording.
+
+    Parameters
+    ----------
+    name : str
+    link : str
+        Link at whose frame it measures.
+    frame : str, optional
+        "sensor", "base" or a link, whose axes the components have; None = unknown.
+
+    """
+
+    name: str
+    link: str
+    frame: str | None = None
+
+
+@dataclass(frozen=True)
 class Channels:
     """Joints of each recorded signal, and names of further channels.
 
@@ -26,6 +45,8 @@ class Channels:
         Names of joints.
     command_position, command_velocity, command_effort : frozenset of str
         Names of joints; empty where the torque was measured, so that commands are not needed.
+    wrench : tuple of WrenchSensor
+        Force/torque sensors.
     extra : tuple of str
         Further channels that terms of a model read.
 
@@ -39,6 +60,7 @@ class Channels:
     command_position: frozenset[str] = frozenset()
     command_velocity: frozenset[str] = frozenset()
     command_effort: frozenset[str] = frozenset()
+    wrench: tuple[WrenchSensor, ...] = ()
     extra: tuple[str, ...] = ()
 
     @property
@@ -131,7 +153,7 @@ def of_columns(chunk: RawChunk, columns: list[int], joint_count: int) -> RawChun
 
 def _arrays_of(chunk: RawChunk) -> Iterator[Float]:
     fields: Mapping[str, object] = vars(chunk)
-    for value in (*fields.values(), *chunk.extra.values()):
+    for value in (*fields.values(), *chunk.wrench.values(), *chunk.extra.values()):
         if isinstance(value, np.ndarray):
             yield value
 

@@ -719,7 +719,7 @@ def model_of_links(
     RobotModel
 
     """
-    bodies = _merge(tree)
+    bodies, frames = _merge(tree)
     joints = [body.joint for body in bodies]
     independent = [joint for joint in joints if joint.mimic is None]
     projection, offset = _projection(tree, joints, independent)
@@ -750,6 +750,7 @@ def model_of_links(
         spring_prior=_springs(joints, projection, offset),
         merged=tuple(tuple(body.links) for body in bodies),
         locked={joint.name: 0.0 for joint in tree.joints.values() if joint.kind in FREE},
+        frames=frames,
     )
 
 
@@ -768,10 +769,12 @@ class _Body:
         return self.inertia if self.known and self.inertia[0] > 0 else np.full(10, np.nan)
 
 
-def _merge(tree: LinkTree) -> list[_Body]:
+def _merge(tree: LinkTree) -> tuple[list[_Body], dict[str, tuple[int, Float]]]:
+    # Bodies, and the bodies that carry the links of fixed joints with the frames of these links.
     # Not recursive: a chain of fixed joints may exceed Python's recursion limit.
     children = children_of(tree.joints)
     bodies: list[_Body] = []
+    frames = {tree.root: (-1, np.eye(4))}
     stack = [(joint, -1, np.eye(4)) for joint in reversed(children.get(tree.root, []))]
     while stack:
         joint, carrier, frame = stack.pop()
@@ -779,10 +782,12 @@ def _merge(tree: LinkTree) -> list[_Body]:
         if joint.moves:
             bodies.append(_Body(joint, carrier, here))
             carrier, here = len(bodies) - 1, np.eye(4)
+        else:
+            frames[joint.child] = (carrier, here)
         if carrier >= 0:
             _carry(bodies[carrier], joint.child, tree, here)
         stack += [(next_joint, carrier, here) for next_joint in reversed(children.get(joint.child, []))]
-    return bodies
+    return bodies, frames
 
 
 def _carry(body: _Body, link: str, tree: LinkTree, frame: Float) -> None:

@@ -117,12 +117,22 @@ def lock_joints(robot: RobotModel, values: Mapping[str, float]) -> Locked:
         friction_prior=robot.friction_prior[free],
         spring_prior=robot.spring_prior[free],
         merged=tuple(map(tuple, merged)),
+        frames=_frames_on(robot, carrier, frames),
         locked={
             **robot.locked,
             **dict(zip([robot.joint_names[j] for j in locked_joints], q.tolist(), strict=True)),
         },
     )
     return Locked(reduced, carrier, frames)
+
+
+def _frames_on(robot: RobotModel, carrier: Int, placed: Float) -> dict[str, tuple[int, Float]]:
+    """Frames of links on the bodies that carry them when joints are locked."""
+    named = {name: robot.link_frame(name) for names in (robot.body_names, robot.frames) for name in names}
+    return {
+        name: (int(carrier[body]), placed[body] @ frame) if body >= 0 else (body, frame)
+        for name, (body, frame) in named.items()
+    }
 
 
 def own_motors(robot: RobotModel) -> Bool:

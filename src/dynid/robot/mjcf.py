@@ -563,7 +563,20 @@ class _Reader:
             spring_prior=self._springs(joints),
             merged=tuple((body.name, *body.merged) for body in self.bodies),
             locked=self.held,
+            frames=self._frames(),
         )
+
+    def _frames(self) -> dict[str, tuple[int, Float]]:
+        # Of bodies, whose frame may differ from that of their joint, and of sites, where MuJoCo's sensors are.
+        m = self.model
+        frames = {self.names["body"][body]: place for body, place in self.carrier.items()}
+        for site in range(m.nsite):
+            name = self.mujoco.mj_id2name(m, self.mujoco.mjtObj.mjOBJ_SITE, site)
+            carrier = self.carrier.get(int(m.site_bodyid[site]))
+            if name and carrier is not None and name not in frames:
+                placed = placement(rotation_quaternion(m.site_quat[site]), m.site_pos[site])
+                frames[name] = (carrier[0], carrier[1] @ placed)
+        return frames
 
     def _servo(self, joints: list[int]) -> Servo | None:
         names = [self.names["joint"][j] for j in joints]

@@ -108,7 +108,7 @@ _NUMERIC = {
 _FOLDERS = {"mesh": "meshdir", "texture": "texturedir", "hfield": "meshdir", "skin": "meshdir"}
 _DROPPED = {
     "asset", "visual", "sensor", "contact", "keyframe", "tendon", "equality", "deformable",
-    "custom", "extension", "statistic", "camera", "light", "site", "skin", "flexcomp", "composite", "plugin",
+    "custom", "extension", "statistic", "camera", "light", "skin", "flexcomp", "composite", "plugin",
     "size",
 }  # fmt: skip
 _LEFT_OUT = {"tendon", "equality", "deformable"}
@@ -342,7 +342,7 @@ def _remove_unused(root: Element, diagnostics: Diagnostics) -> None:
                 for child in element.children
                 if child.tag in _CONTROLLERS and "joint" in child.attributes
             ]
-        for unwanted in ("material", "hfield") if element.tag == "geom" else ():
+        for unwanted in ("material", "hfield") if element.tag in ("geom", "site") else ():
             element.attributes.pop(unwanted, None)
         for unwanted in ("meshdir", "texturedir", "assetdir") if element.tag == "compiler" else ():
             element.attributes.pop(unwanted, None)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from difflib import get_close_matches
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int, locked, locked_int
-from dynid.base.errors import UsageError
+from dynid.base.errors import InputError, UsageError
 from dynid.base.records import Overview, counted, dataclass, listed
 from dynid.base.registry import meant
 from dynid.kernel.tree import Tree
@@ -98,6 +100,9 @@ class RobotModel:
         Options with which the file was read.
     spring_prior : ndarray, shape (n, 2), N m/rad (N/m) and N m (N)
         Stiffness k and preload c of a spring k q + c in the robot file; nan = no spring.
+    frames : mapping of str to (int, array_like of shape (4, 4))
+        Body that carries a link (-1 = base) and the link's frame in the joint frame of that body, by the name of the
+        link; links that are absent have the joint frame of their body. Kept as tuples, see `link_frame`.
 
     Raises
     ------
@@ -126,6 +131,7 @@ class RobotModel:
     locked: Mapping[str, float] = field(default_factory=dict)
     reading: Reading = field(default_factory=Reading)
     spring_prior: Float = field(default_factory=lambda: np.zeros((0, 2)))
+    frames: Mapping[str, tuple[int, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         nb, n = len(self.body_names), len(self.joint_names)
@@ -149,6 +155,13 @@ class RobotModel:
             ("spring_prior", (n, 2)),
         ):
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
+        number_of = dict(zip(self.body_names, range(nb), strict=True))
+        frames = {
+            name: (int(body), tuple(tuple(row) for row in np.asarray(frame).tolist()))
+            for name, (body, frame) in self.frames.items()
+            if number_of.get(name) != body or not np.array_equal(frame, np.eye(4))
+        }
+        object.__setattr__(self, "frames", frames)
         if not self.merged:
             object.__setattr__(self, "merged", tuple((name,) for name in self.body_names))
         self._check()
@@ -302,6 +315,27 @@ class RobotModel:
         prior = np.array(self.friction_prior)
         prior[:, 0] = np.where(change != 0.0, np.nan_to_num(prior[:, 0]) + change, prior[:, 0])
         return replace(self, friction_prior=prior, drive=replace(self.drive, servo=made))
+
+    def link_frame(self, link: str) -> tuple[int, Float]:
+        """Body that carries a link (-1 = base), and the link's frame (4, 4) in the joint frame of that body.
+
+        Raises InputError for an unknown link.
+        """
+        if link in self.frames:
+            body, frame = self.frames[link]
+            return body, np.array(frame)
+        if link in self.body_names:
+            return self.body_names.index(link), np.eye(4)
+        if link == "base":  # not every format names it
+            return -1, np.eye(4)
+        known = [*self.body_names, *self.frames]
+        near = get_close_matches(link, known, n=1, cutoff=0.4)
+        raise InputError(
+            "unknown-link",
+            found=f"unknown link '{link}'",
+            expected="one of " + ", ".join(dict.fromkeys(known)),
+            do=f"did you mean '{near[0]}'?" if near else "",
+        )
 
     def tree_motion(self, q: Float, dq: Float, ddq: Float) -> tuple[Float, Float, Float]:
         """Map the motion of independent joints (T, n) to that of all tree joints (T, nb).

@@ -51,6 +51,7 @@ def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
             name: _plain(getattr(robot.limits, name)) for name in ("lower", "upper", "velocity", "effort")
         },
         "locked": dict(robot.locked),
+        **({"frames": {name: list(place) for name, place in robot.frames.items()}} if robot.frames else {}),
         "reading": asdict(robot.reading),
         "drive": {
             "transmission": robot.drive.transmission.tolist(),
@@ -111,6 +112,7 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
             effort=_array(limits["effort"], np.inf),
         ),
         locked=dict(data.get("locked", {})),
+        frames={name: (body, frame) for name, (body, frame) in data.get("frames", {}).items()},
         reading=_reading(data.get("reading", {})),
         drive=Drive(
             transmission=np.array(drive["transmission"], dtype=np.float64),

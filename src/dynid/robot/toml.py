@@ -281,7 +281,7 @@ class _Builder:
         self._check()
         parents = [self._parent(i) for i in range(n)]
         placements, axes, frames = self._kinematics(parents)
-        added, parts = bolted(d, self.names, self.bodies, frames, self.findings)
+        added, parts, placed = bolted(d, self.names, self.bodies, frames, self.findings)
         inertia = np.array([self._prior(i, frames[i]) for i in range(n)]).reshape(n, 10) + added
         kinds = tuple(JointType(joint.type or "revolute") for joint in d.joint)
         independent = [i for i, joint in enumerate(d.joint) if joint.follows is None]
@@ -309,6 +309,7 @@ class _Builder:
             projection_offset=offset,
             friction_prior=friction(d, free, np.full((len(independent), 2), np.nan)),
             merged=tuple((body, *some) for body, some in zip(self.bodies, parts, strict=True)),
+            frames={body: (i, frames[i]) for i, body in enumerate(self.bodies)} | placed,
         )
 
     def _check(self) -> None:
@@ -513,7 +514,7 @@ def _with_overrides(robot: RobotModel, d: Description, findings: Findings) -> Ro
     names = robot.joint_names
     kinds = [robot.joint_types[i] for i in robot.independent_bodies]
     frames = [np.eye(4)] * robot.n_bodies
-    added, parts = bolted(d, robot.tree_joint_names, robot.body_names, frames, findings)
+    added, parts, placed = bolted(d, robot.tree_joint_names, robot.body_names, frames, findings)
     limited = limits(d, names, kinds, robot.limits, findings)
     driven = drive(d, names, kinds, limited, robot.drive, findings)
     findings.stop()
@@ -533,4 +534,8 @@ def _with_overrides(robot: RobotModel, d: Description, findings: Findings) -> Ro
         friction_prior=friction(d, names, robot.friction_prior),
         drive=driven,
         merged=tuple((*links, *some) for links, some in zip(robot.merged, parts, strict=True)),
+        frames={
+            name: (body, base_placement(d) @ frame if body < 0 else frame)
+            for name, (body, frame) in {**robot.frames, **placed}.items()
+        },
     )

@@ -269,7 +269,7 @@ def bolted(
     bodies: Sequence[str],
     frames: Sequence[Float],
     findings: Findings,
-) -> tuple[Float, list[list[str]]]:
+) -> tuple[Float, list[list[str]], dict[str, tuple[int, Float]]]:
     """Add up the [[fixed]] parts of each body.
 
     Parameters
@@ -289,9 +289,11 @@ def bolted(
         Inertial parameters about the joint frame of each body.
     parts : list of list of str
         Names of the parts of each body.
+    placed : dict of str to (int, ndarray of shape (4, 4))
+        Body of each part, and the part's frame in the joint frame of that body.
 
     """
-    added = np.zeros((len(names), 10))
+    added, placed = np.zeros((len(names), 10)), dict[str, tuple[int, Float]]()
     parts: list[list[str]] = [[] for _ in names]
     for k, part in enumerate(description.fixed):
         if part.on not in names and part.on not in bodies:
@@ -301,9 +303,10 @@ def bolted(
         i = list(names).index(part.on) if part.on in names else list(bodies).index(part.on)
         part_parameters = parameters(part.inertial, f"part '{part.name}'", findings, "fixed", k, "inertial")
         rotation = rotation_rpy(np.array(part.rpy) * angle(description))
-        added[i] += transformed(part_parameters, frames[i] @ placement(rotation, np.array(part.xyz)))
+        placed[part.name] = (i, frames[i] @ placement(rotation, np.array(part.xyz)))
+        added[i] += transformed(part_parameters, placed[part.name][1])
         parts[i].append(part.name)
-    return added, parts
+    return added, parts, placed
 
 
 def limits(

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from dynid.rows.torque import MotorRows as MotorRows
     from dynid.rows.torque import StaticRows as StaticRows
     from dynid.rows.torque import TorqueRows as TorqueRows
+    from dynid.rows.wrench import WrenchTree as WrenchTree
+    from dynid.rows.wrench import load_regressor as load_regressor
+    from dynid.rows.wrench import wrench_regressor as wrench_regressor
 
 __getattr__, __dir__, __all__ = lazily(
     __name__,
@@ -43,5 +46,6 @@ __getattr__, __dir__, __all__ = lazily(
         "momentum": "CausalFilter MomentumRows",
         "rows": "Equations Rows group_joints two_encoders",
         "torque": "MotorRows StaticRows TorqueRows",
+        "wrench": "WrenchTree load_regressor wrench_regressor",
     },
 )

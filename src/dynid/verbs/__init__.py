@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dynid.verbs.payload import payload_data as payload_data
     from dynid.verbs.payload import payload_lines as payload_lines
     from dynid.verbs.payload import tool_text as tool_text
+    from dynid.verbs.regressor import wrench_base as wrench_base
     from dynid.verbs.schemes import compare_schemes as compare_schemes
     from dynid.verbs.schemes import scheme_lines as scheme_lines
     from dynid.verbs.spring_search import search_geometry as search_geometry
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from dynid.verbs.summary import identification_lines as identification_lines
     from dynid.verbs.summary import score_lines as score_lines
     from dynid.verbs.summary import write_scores as write_scores
+    from dynid.verbs.wrench_payload import payload_from_wrench as payload_from_wrench
+    from dynid.verbs.wrench_payload import wrench_payload_data as wrench_payload_data
+    from dynid.verbs.wrench_payload import wrench_payload_lines as wrench_payload_lines
 
 __getattr__, __dir__, __all__ = lazily(
     __name__,
@@ -41,6 +45,7 @@ __getattr__, __dir__, __all__ = lazily(
         "demo": "run_demo save",
         "external_torque": "thresholds",
         "payload": "payload_data payload_lines tool_text",
+        "regressor": "wrench_base",
         "schemes": "compare_schemes scheme_lines",
         "spring_search": "search_geometry",
         "statics": (
@@ -50,5 +55,6 @@ __getattr__, __dir__, __all__ = lazily(
             "agreement_data agreement_lines comparison_lines describe_base difference_lines "
             "identification_lines score_lines write_scores"
         ),
+        "wrench_payload": "payload_from_wrench wrench_payload_data wrench_payload_lines",
     },
 )

@@ -78,29 +78,21 @@ class TorqueScale:
 
 
 @dataclass(frozen=True, eq=False)
-class Payload:
-    """A physically consistent payload on the last link, with 95 % intervals.
+class RigidLoad:
+    """A physically consistent load at a link, with 95 % intervals.
 
     Attributes
     ----------
     body : str
-        Name of the last link.
+        Name of the link.
     parameters : ndarray, shape (10,)
-        m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the joint frame of `body`; kg, kg m, kg m^2.
+        m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the frame of `body`; kg, kg m, kg m^2.
     covariance : ndarray, shape (10, 10)
-        From the noise of the residuals, the torque scale, drift of gains, friction, base tilt, position-dependent
-        torque, and the change that physical consistency required.
-    noise, by_scale : ndarray, shape (10, 10)
-        Parts of the covariance from the noise and from the torque scale.
+        With all disturbances.
+    noise : ndarray, shape (10, 10)
+        Part of the covariance that is estimated from `blocks` blocks of time.
     blocks : int
-        Blocks of time in the loaded log.
-    standstills : int
-        Standstills that were used.
-    scale : TorqueScale
-    views : tuple of (View, float, float)
-        Mass, kg, and 95 % half width of each view.
-    relative, relative_without : float
-        Torque error of the loaded log with and without the payload in the model.
+        Independent parts of the data.
     before : ndarray, shape (10,)
         Prior variances of the parameters.
 
@@ -110,37 +102,13 @@ class Payload:
     parameters: Float
     covariance: Float
     noise: Float
-    by_scale: Float
     blocks: int
-    standstills: int
-    scale: TorqueScale
-    views: tuple[tuple[View, float, float], ...]
-    relative: float
-    relative_without: float
     before: Float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", locked(self.parameters, (10,), "parameters"))
-        for name in ("covariance", "noise", "by_scale"):
+        for name in ("covariance", "noise"):
             object.__setattr__(self, name, locked(getattr(self, name), (10, 10), name))
-
-    def __repr__(self) -> str:
-        return "\n".join(payload_lines(self))
-
-    def _repr_html_(self) -> str:
-        rows = tuple(
-            (name, f"{value:.4g}", f"{low:.4g}", f"{high:.4g}", unit) if known else (name, OPEN, "", "", unit)
-            for name, unit, value, _, (low, high), known in _property_rows(self)
-        )
-        return Overview(
-            f"Payload at link '{self.body}'",
-            (
-                ("torque scale", scale_text(self.scale)),
-                ("part of the torque scale", f"+- {self.scale_half_width():.2g} kg"),
-            ),
-            ("", "value", "from", "to", "unit"),
-            rows,
-        ).html()
 
     @property
     def mass(self) -> float:
@@ -169,7 +137,7 @@ class Payload:
         A centre of mass is determined only if the mass is, and an inertia only if the centre of mass is. Values that
         are not determined are set as for a small body at the centre of mass.
         """
-        J = _slopes(self.parameters)
+        J = slopes_of_properties(self.parameters)
         before = np.where(J == 0.0, 0.0, J**2 * self.before).sum(axis=1)
         known = np.einsum("ij,jk,ik->i", J, self.covariance, J) < (1.0 - UNDETERMINED) * before
         known[1:4] &= known[0]
@@ -184,7 +152,7 @@ class Payload:
 
     def half_width(self, level: float = 0.95) -> Float:
         """Half widths of `properties`, shape (10,), linearised; Student's t with freedom by Satterthwaite."""
-        return self._half_width(_slopes(self.parameters), level)
+        return self._half_width(slopes_of_properties(self.parameters), level)
 
     def _half_width(self, J: Float, level: float) -> Float:
         # Half widths (k,) of the k sums J @ parameters.
@@ -204,12 +172,8 @@ class Payload:
         """Intervals of `parameters`, shape (10, 2), as `interval`."""
         return _between(self.parameters, self.moment_half_width(level))
 
-    def scale_half_width(self) -> float:
-        """Half width of the mass due to the torque scale alone, kg."""
-        return float(stdtrit(np.inf, 0.975) * np.sqrt(self.by_scale[0, 0]))
-
     def explaining(self, mass: float) -> tuple[float, float, float]:
-        """Factor on all torques that would explain a payload of this mass (kg), and its 95 % interval.
+        """Factor on all torques, or forces of a wrench, that explains a payload of this mass (kg); its 95 % interval.
 
         Raises UsageError for a mass that is not positive.
         """
@@ -217,6 +181,69 @@ class Payload:
             raise UsageError("expected-mass", found=f"a mass of {mass} kg", expected="a mass > 0")
         low, high = self.interval()[0]
         return mass / self.mass, mass / high, mass / low if low > 0 else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Payload(RigidLoad):
+    """A physically consistent payload on the last link, with 95 % intervals.
+
+    Attributes
+    ----------
+    body : str
+        Name of the last link.
+    parameters : ndarray, shape (10,)
+        m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the joint frame of `body`; kg, kg m, kg m^2.
+    covariance : ndarray, shape (10, 10)
+        From the noise of the residuals, the torque scale, drift of gains, friction, base tilt, position-dependent
+        torque, and the change that physical consistency required.
+    noise, by_scale : ndarray, shape (10, 10)
+        Parts of the covariance from the noise and from the torque scale.
+    blocks : int
+        Blocks of time in the loaded log.
+    standstills : int
+        Standstills that were used.
+    scale : TorqueScale
+    views : tuple of (View, float, float)
+        Mass, kg, and 95 % half width of each view.
+    relative, relative_without : float
+        Torque error of the loaded log with and without the payload in the model.
+    before : ndarray, shape (10,)
+        Prior variances of the parameters.
+
+    """
+
+    by_scale: Float
+    standstills: int
+    scale: TorqueScale
+    views: tuple[tuple[View, float, float], ...]
+    relative: float
+    relative_without: float
+
+    def __post_init__(self) -> None:
+        RigidLoad.__post_init__(self)
+        object.__setattr__(self, "by_scale", locked(self.by_scale, (10, 10), "by_scale"))
+
+    def __repr__(self) -> str:
+        return "\n".join(payload_lines(self))
+
+    def _repr_html_(self) -> str:
+        rows = tuple(
+            (name, f"{value:.4g}", f"{low:.4g}", f"{high:.4g}", unit) if known else (name, OPEN, "", "", unit)
+            for name, unit, value, _, (low, high), known in _property_rows(self)
+        )
+        return Overview(
+            f"Payload at link '{self.body}'",
+            (
+                ("torque scale", scale_text(self.scale)),
+                ("part of the torque scale", f"+- {self.scale_half_width():.2g} kg"),
+            ),
+            ("", "value", "from", "to", "unit"),
+            rows,
+        ).html()
+
+    def scale_half_width(self) -> float:
+        """Half width of the mass due to the torque scale alone, kg."""
+        return float(stdtrit(np.inf, 0.975) * np.sqrt(self.by_scale[0, 0]))
 
     def calibrated(self, reference: Payload, mass: float) -> Payload:
         """Scale all torques such that a known payload gets its true mass.
@@ -290,17 +317,24 @@ def scale_text(scale: TorqueScale) -> str:
     return f"{RULES[scale.rule]}{deviation}; true over logged torque: {factors}"
 
 
-def payload_lines(result: Payload, expected: float | None = None) -> list[str]:
-    """The payload in words, one line per value with its 95 % interval; expected: a mass to compare with, kg."""
+def load_lines(result: RigidLoad, frame: str = "joint frame") -> list[str]:
+    """The ten values of a load, one line each with its 95 % interval; frame: the frame of its link, in words."""
     known = result.determined
     lines = [
-        f"payload at link '{result.body}' (centre in its joint frame, inertia about the centre, 95 % intervals):"
+        f"payload at link '{result.body}' (centre in its {frame}, inertia about the centre, 95 % intervals):"
     ]
     lines += [_line(row) for row in _property_rows(result)]
     if not known[0] and (moments := [_line(row) for row in _moment_rows(result) if row[-1]]):
-        lines += ["moments about the joint frame, which do not require the mass:", *moments]
+        lines += [f"moments about the {frame}, which do not require the mass:", *moments]
     if not known.all():
         lines.append("exports and --tool use the values of a small body for whatever is not determined")
+    return lines
+
+
+def payload_lines(result: Payload, expected: float | None = None) -> list[str]:
+    """The payload in words, one line per value with its 95 % interval; expected: a mass to compare with, kg."""
+    known = result.determined
+    lines = load_lines(result)
     if known[0]:
         scale, half_width = result.scale_half_width(), result.half_width()[0]
         lines.append(
@@ -332,13 +366,7 @@ def payload_lines(result: Payload, expected: float | None = None) -> list[str]:
 def payload_data(result: Payload, expected: float | None = None) -> dict[str, Any]:
     """The payload as plain data; `ten_parameters` are the options of the term `known_payload`."""
     scale, known = result.scale, result.determined
-    data: dict[str, Any] = {
-        "body": result.body,
-        "found": _data(_property_rows(result)),
-        "moments": _data(_moment_rows(result)),
-        "ten_parameters": result.parameters.tolist(),
-        "centre": result.centre.tolist(),
-        "inertia_about_centre": result.inertia.tolist(),
+    data: dict[str, Any] = load_data(result) | {
         "scale": {
             "rule": "reference" if np.isfinite(scale.reference) else scale.rule.value,
             "true_over_logged": dict(zip(scale.joint_names, scale.factor.tolist(), strict=True)),
@@ -363,7 +391,19 @@ def payload_data(result: Payload, expected: float | None = None) -> dict[str, An
     return data
 
 
-def _property_rows(result: Payload) -> list[_Row]:
+def load_data(result: RigidLoad) -> dict[str, Any]:
+    """The ten values of a load as plain data."""
+    return {
+        "body": result.body,
+        "found": _data(_property_rows(result)),
+        "moments": _data(_moment_rows(result)),
+        "ten_parameters": result.parameters.tolist(),
+        "centre": result.centre.tolist(),
+        "inertia_about_centre": result.inertia.tolist(),
+    }
+
+
+def _property_rows(result: RigidLoad) -> list[_Row]:
     return list(
         zip(
             NAMES,
@@ -377,7 +417,7 @@ def _property_rows(result: Payload) -> list[_Row]:
     )
 
 
-def _moment_rows(result: Payload) -> list[_Row]:
+def _moment_rows(result: RigidLoad) -> list[_Row]:
     half, interval, known = result.moment_half_width(), result.moment_interval(), result.moments_determined
     return list(zip(MOMENTS, MOMENT_UNITS, result.parameters, half, interval, known, strict=True))
 
@@ -416,8 +456,8 @@ def _properties(pi: Float) -> Float:
     return np.concatenate([[m], c, six(inertia)])
 
 
-def _slopes(pi: Float) -> Float:
-    # Jacobian (10, 10) of the properties, by central differences.
+def slopes_of_properties(pi: Float) -> Float:
+    """Jacobian (10, 10) of mass, centre and inertia about it by the ten parameters, by central differences."""
     J = np.empty((10, 10))
     for k in range(10):
         step = np.zeros(10)
@@ -429,12 +469,12 @@ def _slopes(pi: Float) -> Float:
 # A payload in the form of robot controllers: mass, centre of mass in the flange frame, inertia about the centre.
 
 
-def tool_text(result: Payload, form: str, flange: Sequence[float] = (0.0,) * 6) -> str:
+def tool_text(result: RigidLoad, form: str, flange: Sequence[float] = (0.0,) * 6) -> str:
     """The payload as a command or record of a robot controller.
 
     Parameters
     ----------
-    result : Payload
+    result : RigidLoad
         The payload.
     form : str
         A key of FORMS: ur, franka, abb or kuka.

@@ -11,9 +11,10 @@ import numpy.typing as npt
 from dynid.base.arrays import Float
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
-from dynid.factor.base import BaseMap, structural_base
+from dynid.factor.base import STRUCTURAL_TOLERANCE, BaseMap, base_of_matrix, random_states, structural_base
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
+from dynid.rows.wrench import AXES, WrenchTree
 from dynid.terms.exports import Reads
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Column, Term, Terms, states
@@ -125,6 +126,51 @@ def regressor(
     columns = model.columns(robot)
     Y = model.torque_regressor(robot, samples).dense(len(columns))
     return Regressor(robot, model, Y.reshape(*shape, len(columns)), columns)
+
+
+def wrench_base(
+    robot: RobotModel, link: str = "base", *, biases: bool = True, torque: bool = False, seed: int = 0
+) -> BaseMap:
+    """Base parameters of the links that a force/torque sensor carries, found from random states of the robot.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    link : str
+        Link at whose frame the sensor measures; "base" for a plate under the robot.
+    biases : bool
+        Whether the biases of the six axes are unknown, too; they come first, so that links are combined with them.
+    torque : bool
+        Whether the torques of the joints are measured as well.
+    seed : int
+        Seed of the random states.
+
+    Returns
+    -------
+    BaseMap
+        Map over the biases, if they are unknown, and the ten parameters of each link.
+
+    Raises
+    ------
+    InputError
+        For an unknown link.
+    UnfitDataError
+        If the sensor carries no link that moves.
+
+    """
+    tree, columns = WrenchTree.of(robot, link), RigidBody().columns(robot)
+    samples = random_states(robot, 10 * max(robot.n_bodies, 8), seed)
+    motion = (samples.q, samples.dq, samples.ddq)
+    Y = tree.rows(*robot.tree_motion(*motion))[:, :, 10:]
+    carried = [k for k, column in enumerate(columns) if column.owner in tree.carried]
+    if torque:
+        Y = np.concatenate([Y, regressor(robot, *motion).Y[:, :, carried]], axis=1)
+    names = [columns[k].name for k in carried]
+    if biases:
+        bias = np.tile(np.eye(Y.shape[1], 6), (len(Y), 1, 1))
+        Y, names = np.concatenate([bias, Y], axis=2), [*(f"bias {axis}" for axis in AXES), *names]
+    return base_of_matrix(Y.reshape(-1, len(names)), names, STRUCTURAL_TOLERANCE)
 
 
 def _few(names: tuple[str, ...]) -> str:
