@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dynid.estimate.estimator import full_verdicts as full_verdicts
     from dynid.estimate.estimator import how_well as how_well
     from dynid.estimate.estimator import require_enough as require_enough
-    from dynid.estimate.feasible import NEAR as NEAR
     from dynid.estimate.feasible import FeasibleFit as FeasibleFit
     from dynid.estimate.instrumental import DIDIM as DIDIM
     from dynid.estimate.instrumental import IV as IV
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from dynid.estimate.physical import warn_of_descriptions as warn_of_descriptions
     from dynid.estimate.posterior import MAP as MAP
     from dynid.estimate.posterior import Uncertainty as Uncertainty
-    from dynid.estimate.prior import REACH_DESCRIBED as REACH_DESCRIBED
     from dynid.estimate.prior import inertia_known as inertia_known
     from dynid.estimate.prior import parameter_spread as parameter_spread
     from dynid.estimate.prior import regression_of as regression_of
@@ -101,14 +99,14 @@ __getattr__, __dir__, __all__ = lazily(
             "Estimate Estimator Known Regression Standing Status Word base_verdicts full_verdicts "
             "how_well require_enough"
         ),
-        "feasible": "FeasibleFit NEAR",
+        "feasible": "FeasibleFit",
         "instrumental": "DIDIM IV",
         "kalman": "FILTERS JointFilter KalmanNoise diverged seconds_a_step",
         "least_squares": "Given OLS Ridge WLS completed residual_sigma solve",
         "output_error": "CLIE CLOE OE",
         "physical": ("Posterior project_to_physical unconstrained unphysical warn_of_descriptions"),
         "posterior": "MAP Uncertainty",
-        "prior": "REACH_DESCRIBED inertia_known parameter_spread regression_of typical_length",
+        "prior": "inertia_known parameter_spread regression_of typical_length",
         "recursive": "Forgetting ParameterTrajectory RecursiveLeastSquares TrajectoryRecorder",
         "robust": "IRLS",
         "scores": (

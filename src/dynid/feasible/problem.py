@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
@@ -204,9 +204,47 @@ def nearest(
     rows = _triangular(np.column_stack([A * spread, y]) * np.sqrt(PRIOR_WEIGHT / strength))
     task = Task(rows, setting, weight, distance, near if distance is Distance.ENTROPIC else None)
     theta, certificate = _optimum(task)
+    return _checked(A, y, theta, certificate, task, started)
+
+
+def least_squares_within(A: Float, y: Float, setting: Setting, optimum: Float | None = None) -> Feasible:
+    """Minimise ||A theta - y||^2 within a setting, for equations that determine every parameter of the robot.
+
+    Parameters
+    ----------
+    A : ndarray, shape (r, p)
+        Equations, zero for absent parameters.
+    y : ndarray, shape (r,)
+        Right side.
+    setting : Setting
+        Constraints and typical sizes.
+    optimum : ndarray, shape (p,), optional
+        The minimum over links and bounds alone; it is the answer if it fulfils the constraints.
+
+    Returns
+    -------
+    Feasible
+        Parameters.
+
+    """
+    started = time.perf_counter()
+    weight = setting.absent.astype(np.float64)
+    task = Task(_triangular(np.column_stack([A * setting.spread, y])), setting, weight, Distance.EUCLIDEAN)
+    if optimum is not None and not setting.violated(optimum):
+        theta, certificate = optimum, Certificate(0.0, 0.0, 0.0, 0)
+        task = replace(task, start=optimum)
+    else:
+        theta, certificate = _optimum(task)
+    return _checked(A, y, theta, certificate, task, started)
+
+
+def _checked(
+    A: Float, y: Float, theta: Float, certificate: Certificate, task: Task, started: float
+) -> Feasible:
+    setting = task.setting
     theta = np.where(setting.absent, 0.0, theta)
     # Rounding may leave a value just beyond its bound, which file formats may reject.
-    theta = np.where(np.abs(theta - setting.lower) < INSIDE * spread, setting.lower, theta)
+    theta = np.where(np.abs(theta - setting.lower) < INSIDE * setting.spread, setting.lower, theta)
     cost = float(np.sum((A @ theta - y) ** 2))
     return Feasible(theta, cost, certificate, time.perf_counter() - started, task)
 
@@ -454,168 +492,3 @@ def _residual_program(task: Task) -> tuple[Answer, Float]:
 def _in_unknowns(matrix: Float, T: Float) -> Float:
     p = len(T)
     return np.concatenate([matrix[:, :p] @ T, matrix[:, p:]], axis=1)
-
-
-# Strength of the prior, chosen by held-out data or by the L-curve.
-
-# Strengths tried, in variances of one equation.
-GRID = tuple(float(10.0**k) for k in range(-1, 6))
-
-
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """A strength and the figures it was chosen by.
-
-    Attributes
-    ----------
-    strength : float
-        Chosen strength.
-    strengths : ndarray, shape (k,)
-        Strengths tried, ascending.
-    judged : ndarray, shape (k,)
-        Squared held-out error, or depth below the chord of the L-curve; nan = not solved.
-    at_border : bool
-        Whether the first or last solved strength was chosen, so that a wider range may contain a better one.
-
-    """
-
-    strength: float
-    strengths: Float
-    judged: Float
-    at_border: bool
-
-    @property
-    def judgement(self) -> float:
-        """Figure of the chosen strength."""
-        return float(self.judged[self.strengths == self.strength][0])
-
-    def __post_init__(self) -> None:
-        for name in ("strengths", "judged"):
-            object.__setattr__(self, name, locked(getattr(self, name), (None,), name))
-
-
-def held_out_strength(
-    errors: Callable[[float], Float], strengths: Sequence[float] = GRID, deviations: float = 1.0
-) -> Chosen:
-    """Greatest strength whose held-out error is that of the best one within its standard error.
-
-    With d_f the difference of fold f to the strength of least total error, a strength is as good if
-    mean d <= deviations std(d) / sqrt(folds).
-
-    Parameters
-    ----------
-    errors : callable
-        Squared prediction errors (folds,) of a strength, each on the fold that was left out.
-    strengths : sequence of float
-        Strengths to try.
-    deviations : float
-        Number of standard errors.
-
-    Returns
-    -------
-    Chosen
-        Strength.
-
-    Raises
-    ------
-    SolverError
-        If no strength has a solution.
-
-    References
-    ----------
-    Hastie, Tibshirani and Friedman 2009, section 7.10, with paired differences.
-
-    """
-    order = np.sort(np.asarray(strengths, dtype=np.float64))
-    table = [_result_or_none(errors, float(s)) for s in order]
-    solved = _solved_strengths(table)
-    total = np.array([np.nan if fold_errors is None else float(np.sum(fold_errors)) for fold_errors in table])
-    best = int(np.nanargmin(total))
-    least = table[best]
-    chosen = best
-    for k in solved:
-        fold_errors = table[k]
-        if k <= best or fold_errors is None or least is None:
-            continue
-        d = fold_errors - least
-        if float(np.mean(d)) <= deviations * float(np.std(d, ddof=1)) / np.sqrt(len(d)):
-            chosen = k
-    return Chosen(float(order[chosen]), order, total, chosen in (solved[0], solved[-1]))
-
-
-def l_curve_strength(
-    solve: Callable[[float], tuple[float, float]], strengths: Sequence[float] = GRID
-) -> Chosen:
-    """Corner of the L-curve, log cost over log distance from the prior: the point farthest below the chord of its ends.
-
-    The logarithms are scaled to the unit square. The chord replaces the curvature, which noise in a few points would
-    move.
-
-    Parameters
-    ----------
-    solve : callable
-        Cost ||A theta - y||^2 and distance of a strength.
-    strengths : sequence of float
-        Strengths to try.
-
-    Returns
-    -------
-    Chosen
-        Strength.
-
-    Raises
-    ------
-    SolverError
-        If fewer than three strengths have a solution.
-    UsageError
-        If fewer than three strengths are given.
-
-    References
-    ----------
-    Hansen and O'Leary 1993.
-
-    """
-    if len(strengths) < 3:
-        raise UsageError("l-curve", found=f"{len(strengths)} strengths", expected="at least 3")
-    order = np.sort(np.asarray(strengths, dtype=np.float64))
-    table = [_result_or_none(solve, float(s)) for s in order]
-    solved = _solved_strengths(table)
-    if len(solved) < 3:
-        raise SolverError(
-            "l-curve",
-            found=f"solutions for {len(solved)} of {len(order)} strengths",
-            expected="at least 3 points of the curve",
-            do="set strength to a number",
-        )
-    curve = np.array([point for point in table if point is not None])
-    points = np.log(np.maximum(curve, np.finfo(np.float64).tiny))
-    span = np.ptp(points, axis=0)
-    x, y = ((points - points.min(axis=0)) / np.where(span > 0, span, 1.0)).T
-    # The scaled chord runs from (0, 1) to (1, 0): both ends lie on x + y = 1.
-    below = 1.0 - x - y
-    depth = np.full(len(order), np.nan)
-    depth[solved] = below
-    chosen = solved[int(np.argmax(below))]
-    return Chosen(float(order[chosen]), order, depth, chosen in (solved[0], solved[-1]))
-
-
-def _result_or_none(function: Callable[[float], object], strength: float) -> Float | None:
-    try:
-        return np.asarray(function(strength), dtype=np.float64)
-    except SolverError as error:
-        # Constraints without a solution have none for any strength.
-        if error.identifier == "constraints-in-conflict":
-            raise
-        return None
-
-
-def _solved_strengths(table: Sequence[Float | None]) -> list[int]:
-    solved = [k for k, result in enumerate(table) if result is not None]
-    if not solved:
-        raise SolverError(
-            "no-strength",
-            found=f"no solution for any of {len(table)} strengths",
-            expected="at least one",
-            do="widen the constraints, or set strength to a number",
-        )
-    return solved
