@@ -161,13 +161,19 @@ class FeasibleFit:
         weights = probable.fit.weights
         if self.weights == "equal":
             weights = np.full(len(weights), 1.0 / np.mean(1.0 / weights))
+        rows = weighted_rows(regression, regression.factors, weights)
+        usual = self.factor == 1.0 and self.weights == "joint"
+        near = probable if usual else probable.near(*rows, self.factor)
+        # With a weaker prior the estimate is no minimum.
+        optimum = near.parameters() if self.factor >= 1.0 else None
         for _ in range(WEIGHT_ROUNDS):
-            near, answer = self._within(probable, *weighted_rows(regression, regression.factors, weights))
+            answer = self._within(near, *rows, optimum)
             value = regression.base.reduce(answer.parameters)
             again = near.weights(residual_sigma(regression, value))
             if self.weights == "equal" or np.abs(again / weights - 1.0).max() < WEIGHTS_SETTLED:
                 break
-            weights = again
+            weights, optimum = again, None
+            rows = weighted_rows(regression, regression.factors, weights)
         near = replace(near, fit=replace(near.fit, weights=weights))
         estimate = near.estimate()
         moved = value - regression.base.reduce(answer.task.reference)
@@ -189,13 +195,16 @@ class FeasibleFit:
         """
         probable, R = MAP(intervals=self.intervals).probable(regression, free), _metric(free)
         A = R @ regression.base.B
-        return np.array([self._within(probable, A, R @ value)[1].parameters for value in values])
+        near = probable.near(A, R @ free.value, self.factor)
+        return np.array([self._within(near, A, R @ value).parameters for value in values])
 
     def _nearest_to_answer(self, probable: Probable, method: str) -> tuple[Estimate, Feasible]:
         """Physically consistent links nearest to an answer, in the metric of its textbook covariance."""
         regression, free = probable.regression, probable.free
         R = _metric(free)
-        near, answer = self._within(probable, R @ regression.base.B, R @ free.value)
+        A, y = R @ regression.base.B, R @ free.value
+        near = probable.near(A, y, self.factor)
+        answer = self._within(near, A, y)
         value = regression.base.reduce(answer.parameters)
         moved = value - free.value
         return replace(
@@ -211,16 +220,16 @@ class FeasibleFit:
             prior_strength=self.factor,
         ), answer
 
-    def _within(self, probable: Probable, A: Float, y: Float) -> tuple[Probable, Feasible]:
-        """Prior near the estimate for ||A theta - y||^2, and the parameters that fulfil the constraints."""
-        regression = probable.regression
-        near = probable.near(A, y, self.factor)
-        theta, prior = near.parameters(), near.prior_rows()
-        setting = Setting.of(regression.columns, self.constraints(), theta, regression.spread)
+    def _within(self, near: Probable, A: Float, y: Float, optimum: Float | None = None) -> Feasible:
+        """Least ||A theta - y||^2 with the prior near an estimate, under the constraints.
+
+        optimum: (p,) minimum without constraints, if it is known.
+        """
+        regression, prior = near.regression, near.prior_rows()
+        setting = Setting.of(regression.columns, self.constraints(), near.parameters(), regression.spread)
         rows = np.concatenate([A, prior[:, :-1]]), np.concatenate([y, prior[:, -1]])
-        # With a weaker prior the estimate is no minimum.
-        answer = least_squares_within(*rows, setting, theta if self.factor >= 1.0 else None)
-        return near, replace(answer, cost=float(np.sum((A @ answer.parameters - y) ** 2)))
+        answer = least_squares_within(*rows, setting, optimum)
+        return replace(answer, cost=float(np.sum((A @ answer.parameters - y) ** 2)))
 
 
 def _metric(estimate: Estimate) -> Float:
