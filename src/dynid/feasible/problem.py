@@ -29,6 +29,8 @@ from dynid.feasible.interior import Entropic, Whitened, entropic_optimum
 from dynid.feasible.region import INSIDE, Setting
 from dynid.terms.exports import Column
 
+# Weight of the barrier against the border of consistency, in variances of one equation: it may cost a hundredth of one.
+BARRIER_WEIGHT = 1e-2
 # Weight of the prior after scaling: far above the tolerance of the solver, far below one.
 PRIOR_WEIGHT = 1e-2
 # Distance from a constraint, in its size, at which it counts as active.
@@ -204,11 +206,18 @@ def nearest(
     rows = _triangular(np.column_stack([A * spread, y]) * np.sqrt(PRIOR_WEIGHT / strength))
     task = Task(rows, setting, weight, distance, near if distance is Distance.ENTROPIC else None)
     theta, certificate = _optimum(task)
-    return _checked(A, y, theta, certificate, task, started)
+    theta = np.where(setting.absent, 0.0, theta)
+    # Rounding may leave a value just beyond its bound, which file formats may reject.
+    theta = np.where(np.abs(theta - setting.lower) < INSIDE * spread, setting.lower, theta)
+    cost = float(np.sum((A @ theta - y) ** 2))
+    return Feasible(theta, cost, certificate, time.perf_counter() - started, task)
 
 
 def least_squares_within(A: Float, y: Float, setting: Setting, optimum: Float | None = None) -> Feasible:
     """Minimise ||A theta - y||^2 within a setting, for equations that determine every parameter of the robot.
+
+    A barrier of the weight BARRIER_WEIGHT keeps links off the border of consistency: the entropic distance from the
+    centre of the setting.
 
     Parameters
     ----------
@@ -227,26 +236,11 @@ def least_squares_within(A: Float, y: Float, setting: Setting, optimum: Float | 
         Parameters.
 
     """
-    started = time.perf_counter()
-    weight = setting.absent.astype(np.float64)
-    task = Task(_triangular(np.column_stack([A * setting.spread, y])), setting, weight, Distance.EUCLIDEAN)
-    if optimum is not None and not setting.violated(optimum):
-        theta, certificate = optimum, Certificate(0.0, 0.0, 0.0, 0)
-        task = replace(task, start=optimum)
-    else:
-        theta, certificate = _optimum(task)
-    return _checked(A, y, theta, certificate, task, started)
-
-
-def _checked(
-    A: Float, y: Float, theta: Float, certificate: Certificate, task: Task, started: float
-) -> Feasible:
-    setting = task.setting
-    theta = np.where(setting.absent, 0.0, theta)
-    # Rounding may leave a value just beyond its bound, which file formats may reject.
-    theta = np.where(np.abs(theta - setting.lower) < INSIDE * setting.spread, setting.lower, theta)
-    cost = float(np.sum((A @ theta - y) ** 2))
-    return Feasible(theta, cost, certificate, time.perf_counter() - started, task)
+    if optimum is None or setting.violated(optimum):
+        return nearest(A, y, setting, BARRIER_WEIGHT, Distance.ENTROPIC)
+    rows = np.column_stack([A * setting.spread, y])
+    task = Task(rows, setting, np.zeros(len(optimum)), Distance.EUCLIDEAN, optimum)
+    return Feasible(optimum, float(np.sum((A @ optimum - y) ** 2)), Certificate(0.0, 0.0, 0.0, 0), 0.0, task)
 
 
 @dataclass(frozen=True, eq=False)
