@@ -239,7 +239,7 @@ def least_squares_within(A: Float, y: Float, setting: Setting, optimum: Float | 
     if optimum is None or setting.violated(optimum):
         return nearest(A, y, setting, BARRIER_WEIGHT, Distance.ENTROPIC)
     rows = np.column_stack([A * setting.spread, y])
-    task = Task(rows, setting, np.zeros(len(optimum)), Distance.EUCLIDEAN, optimum)
+    task = Task(rows, setting, np.ones(len(optimum)), Distance.EUCLIDEAN, optimum)
     return Feasible(optimum, float(np.sum((A @ optimum - y) ** 2)), Certificate(0.0, 0.0, 0.0, 0), 0.0, task)
 
 
