@@ -20,7 +20,7 @@ from dynid.factor.factor import Factors, stack
 from dynid.feasible.bodies import DENSEST, UNLIMITED
 from dynid.feasible.constraints import ColumnBounds, Convex, DensityLimit, PhysicalBodies, TotalMass
 from dynid.feasible.limits import limits_of_body
-from dynid.feasible.problem import Distance, Feasible, least_squares_within
+from dynid.feasible.problem import Feasible, least_squares_within
 from dynid.feasible.region import Setting
 
 # Most rounds of re-weighting by the constrained fit, and relative change of weights at which they end.
@@ -49,8 +49,9 @@ class FeasibleFit:
     density : float, kg/m^3
         Greatest density of a link.
     prior : {"entropic", "euclidean", "geodesic"}
-        Distance from the prior where coefficients without a log are retrieved (dynid.papers.retrieve). The prior of a
-        fit to a log has no choice of distance.
+        Distance from the prior where coefficients without a log are retrieved (dynid.papers.retrieve); "geodesic" of
+        earlier versions counts as "entropic", which it equals to second order. The prior of a fit to a log has no
+        choice of distance.
     weights : {"joint", "equal"}
         Weights by the error of each joint, or the same for every equation.
     total_mass : tuple of two floats, kg, optional
@@ -90,8 +91,9 @@ class FeasibleFit:
     )
     prior: str = option(
         "entropic",
-        'feasible: distance from the prior in `dynid retrieve`, no effect on a fit to a log; default `"entropic"`',
-        choices=tuple(distance.value for distance in Distance),
+        'feasible: distance from the prior in `dynid retrieve`, no effect on a fit to a log; default `"entropic"`, as '
+        "which geodesic counts",
+        choices=("euclidean", "entropic", "geodesic"),
     )
     weights: str = option(
         "joint",

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from dynid.feasible.bodies import density as density
     from dynid.feasible.bodies import least_eigenvalues as least_eigenvalues
     from dynid.feasible.bodies import plausible as plausible
-    from dynid.feasible.bodies import thinness as thinness
     from dynid.feasible.catalogue import CATALOGUE as CATALOGUE
     from dynid.feasible.catalogue import RULES as RULES
     from dynid.feasible.cones import Block as Block
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "bodies": "DENSEST THINNEST UNLIMITED body_columns density least_eigenvalues plausible thinness",
+        "bodies": "DENSEST THINNEST UNLIMITED body_columns density least_eigenvalues plausible",
         "catalogue": "CATALOGUE RULES",
         "cones": "Block Cone slack triangle",
         "constraints": (

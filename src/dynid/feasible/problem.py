@@ -16,15 +16,7 @@ from dynid.base.records import dataclass
 from dynid.feasible.bodies import BARRIER, barrier, least_eigenvalues
 from dynid.feasible.cones import Answer, Block, Certificate, Cone, slack, solve_program
 from dynid.feasible.constraints import Convex, refuse_conflict
-from dynid.feasible.distance import (
-    divergence,
-    entropic_program,
-    geodesic,
-    linearised,
-    scalar_divergence,
-    scalar_geodesic,
-    scalar_linearised,
-)
+from dynid.feasible.distance import divergence, entropic_program
 from dynid.feasible.interior import Entropic, Whitened, entropic_optimum
 from dynid.feasible.region import INSIDE, Setting
 from dynid.terms.exports import Column
@@ -35,8 +27,6 @@ BARRIER_WEIGHT = 1e-2
 PRIOR_WEIGHT = 1e-2
 # Distance from a constraint, in its size, at which it counts as active.
 ACTIVE = 1e-5
-# Most convex steps of the geodesic distance, and the relative gain at which they end.
-_STEPS, _GAIN = 40, 1e-6
 # Factor and number of increases of the distance's weight if the cone solver stalls.
 _RAISED, _RAISES = 10.0, 6
 
@@ -45,15 +35,12 @@ class Distance(StrEnum):
     """Distance of parameters from their prior.
 
     euclidean: sum ((theta - prior) / spread)^2. entropic: for links sum tr(P0^-1 P) - log det(P0^-1 P) - 4, the Bregman
-    divergence of the pseudo-inertias, which is unbounded where a link stops being physical. geodesic: for links sum
-    ||log(P0^-1/2 P P0^-1/2)||^2 / 2, the Riemannian distance, which does not depend on frames and units either, and is
-    the same for a link too heavy or too light by one factor; it is solved by convex steps. Rotor inertias that the
-    setting names count as one-dimensional bodies: x - log x - 1 and log(x)^2 / 2 for x = I / I0.
+    divergence of the pseudo-inertias, which is unbounded where a link stops being physical, and does not depend on
+    frames and units.
     """
 
     EUCLIDEAN = "euclidean"
     ENTROPIC = "entropic"
-    GEODESIC = "geodesic"
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +121,8 @@ def feasible_parameters(
     distance : Distance
         Distance from the prior.
     pull : ndarray, shape (p,), optional
-        Weight > 0 of each parameter in the distance; None = 1. In the entropic and geodesic distance the weight of a
-        mass counts for its whole link.
+        Weight > 0 of each parameter in the distance; None = 1. In the entropic distance the weight of a mass
+        counts for its whole link.
 
     Returns
     -------
@@ -295,7 +282,6 @@ class Task:
         mask = np.ones(len(self.spread), dtype=np.bool_)
         if self.distance is not Distance.EUCLIDEAN:
             mask[self.bodies] = False
-            mask[self.setting.rotors] = False
         return mask
 
     @cached_property
@@ -309,16 +295,11 @@ class Task:
         squares = float(np.where(self.pulled, far, 0.0).sum())
         if self.distance is Distance.EUCLIDEAN:
             return squares
-        rotors = self.setting.rotors
-        measure = scalar_geodesic if self.distance is Distance.GEODESIC else scalar_divergence
-        squares += float(self.weight[rotors] @ measure(theta[rotors], self.centre[rotors]))
         return squares + sum(
             float(self.weight[ten[0]]) * self._measure(theta[ten], self.centre[ten]) for ten in self.bodies
         )
 
     def _measure(self, pi: Float, prior: Float) -> float:
-        if self.distance is Distance.GEODESIC:
-            return geodesic(pi, prior)
         compactness = self.setting.compactness
         if not compactness:
             return divergence(pi, prior)
@@ -341,7 +322,6 @@ class Task:
                 self.weight,
                 first,
                 self.setting.compactness,
-                self.setting.rotors,
             )
         n = len(linear)
         blocks += [c.around(self.reference, self.spread, n) for c in self.setting.conditions]
@@ -351,8 +331,6 @@ class Task:
 def _optimum(task: Task) -> tuple[Float, Certificate]:
     if task.distance is Distance.EUCLIDEAN and not task.setting.violated(task.reference):
         return task.reference, Certificate(0.0, 0.0, 0.0, 0)
-    if task.distance is Distance.GEODESIC:
-        return _geodesic(task)
     if task.distance is not Distance.ENTROPIC:
         return _solved(task)
     optimum = _interior(task)
@@ -382,52 +360,9 @@ def _further_inside(task: Task) -> tuple[Float, Certificate] | None:
 def _interior(task: Task) -> tuple[Float, Certificate] | None:
     """Entropic optimum by Newton's method; None if it stalls or violates conditions that it does not handle."""
     setting = task.setting
-    program = Entropic(
-        task.whitened, setting.bodies, setting.centre, task.weight, setting.compactness, setting.rotors
-    )
+    program = Entropic(task.whitened, setting.bodies, setting.centre, task.weight, setting.compactness)
     optimum = entropic_optimum(program, setting.region, task.start)
     return None if optimum is None or setting.violated(optimum[0]) else optimum
-
-
-def _geodesic(task: Task) -> tuple[Float, Certificate]:
-    # Gauss-Newton: each step is a convex program with the linearised logarithm, halved until the whole cost falls. The
-    # segment between two feasible points is feasible.
-    try:
-        start = _solved(replace(task, distance=Distance.ENTROPIC))
-    except SolverError:
-        start = _solved(replace(task, distance=Distance.EUCLIDEAN))
-        if not np.isfinite(task.value(start[0])):  # a link on the border has no logarithm
-            raise
-    theta, certificate = start
-    value = task.value(theta)
-    for _ in range(_STEPS):
-        aim, checked = _solved(_with_linearised_distance(task, theta))
-        step, gain = 1.0, 0.0
-        while step > 1e-3 and not (gain := value - task.value(theta + step * (aim - theta))) > 0:
-            step /= 2
-        if gain <= 0:
-            break
-        theta, value, certificate = theta + step * (aim - theta), value - gain, checked
-        if gain < _GAIN * value:
-            break
-    return theta, certificate
-
-
-def _with_linearised_distance(task: Task, theta: Float) -> Task:
-    # The linearised geodesic distance as further rows.
-    rotors = task.setting.rotors
-    further = np.zeros((10 * len(task.bodies) + len(rotors), len(task.spread) + 1))
-    for b, ten in enumerate(task.bodies):
-        J, r = linearised(theta[ten], task.centre[ten])
-        lines = slice(10 * b, 10 * b + 10)
-        root = np.sqrt(task.weight[ten[0]])
-        further[lines, ten], further[lines, -1] = root * J * task.spread[ten], root * r
-    last = 10 * len(task.bodies) + np.arange(len(rotors))
-    slope, aim = scalar_linearised(theta[rotors], task.centre[rotors])
-    further[last, rotors] = np.sqrt(task.weight[rotors]) * slope * task.spread[rotors]
-    further[last, -1] = np.sqrt(task.weight[rotors]) * aim
-    stacked = _triangular(np.concatenate([task.rows, further]))
-    return replace(task, rows=stacked, start=theta)
 
 
 def _triangular(rows: Float) -> Float:

@@ -142,10 +142,10 @@ def feasible_from_coefficients(
     A = coefficients.C / coefficients.std[:, None]
     y = coefficients.value / coefficients.std
 
+    distance = Distance.EUCLIDEAN if how.prior == "euclidean" else Distance.ENTROPIC
+
     def solved(strength: float) -> Feasible:
-        return feasible_parameters(
-            A, y, columns, how.constraints(), prior, spread, strength, Distance(how.prior)
-        )
+        return feasible_parameters(A, y, columns, how.constraints(), prior, spread, strength, distance)
 
     def point(strength: float) -> tuple[float, float]:
         trial = solved(strength)
