@@ -20,7 +20,7 @@ from dynid.factor.factor import Factors, stack
 from dynid.feasible.bodies import DENSEST, UNLIMITED
 from dynid.feasible.constraints import ColumnBounds, Convex, DensityLimit, PhysicalBodies, TotalMass
 from dynid.feasible.limits import limits_of_body
-from dynid.feasible.problem import Feasible, least_squares_within
+from dynid.feasible.problem import BARRIER_WEIGHT, Feasible, least_squares_within
 from dynid.feasible.region import Setting
 
 # Most rounds of re-weighting by the constrained fit, and relative change of weights at which they end.
@@ -230,7 +230,8 @@ class FeasibleFit:
         regression, prior = near.regression, near.prior_rows()
         setting = Setting.of(regression.columns, self.constraints(), near.parameters(), regression.spread)
         rows = np.concatenate([A, prior[:, :-1]]), np.concatenate([y, prior[:, -1]])
-        answer = least_squares_within(*rows, setting, optimum)
+        barrier = BARRIER_WEIGHT * min(self.factor, 1.0)
+        answer = least_squares_within(*rows, setting, optimum, barrier)
         return replace(answer, cost=float(np.sum((A @ answer.parameters - y) ** 2)))
 
 

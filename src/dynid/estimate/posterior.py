@@ -10,7 +10,7 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.base.options import check_options, option
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Regression, Status
-from dynid.estimate.least_squares import WLS, full_vector, residual_sigma
+from dynid.estimate.least_squares import WLS, full_vector, residual_sigma, weight_floor
 from dynid.estimate.uncertainty import BlockScores, covariance_of, interval_kind
 from dynid.factor.factor import Factors, group_scale, stack
 from dynid.feasible.bodies import body_columns, is_described
@@ -107,8 +107,11 @@ class MAP:
     def probable(self, regression: Regression, free: Estimate) -> Probable:
         """Most probable estimate with its prior, given the fit without one."""
         effects, mean_effects = design_effects(regression, free.value)
-        prior, fit = _solved(self, regression, free.sigma, effects)
-        return Probable(self, regression, free, prior, fit, mean_effects)
+        least = np.maximum(
+            weight_floor(free.weights, free.sigma), FLOOR / np.sqrt(group_scale(regression.factors.total))
+        )
+        prior, fit = _solved(self, regression, free.sigma, effects, least)
+        return Probable(self, regression, free, prior, fit, mean_effects, least)
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,20 +345,24 @@ class _Fit:
     strength: float = 1.0
 
 
-def _solved(wanted: MAP, regression: Regression, sigma: Float, effects: Float) -> tuple[Prior, _Fit]:
-    """Most probable coordinates, and their prior; errors of the equations begin at `sigma` (g,)."""
+def _solved(
+    wanted: MAP, regression: Regression, sigma: Float, effects: Float, least: Float
+) -> tuple[Prior, _Fit]:
+    """Most probable coordinates, and their prior.
+
+    sigma, least: (g,) residuals to begin with, and errors of the model that are added to them in squares.
+    """
     total, base, b = regression.factors.total, regression.base, regression.base.rank
-    least = FLOOR / np.sqrt(group_scale(total))
     contradicted: frozenset[int] = frozenset()
     prior = Prior.of(wanted, regression)
     x, widening = np.clip(np.zeros(prior.count), *prior.bounds()), np.ones(len(prior.bodies))
-    weights = 1.0 / (np.maximum(sigma, least) ** 2 * effects)
+    weights = 1.0 / (np.hypot(sigma, least) ** 2 * effects)
     for _ in range(ROUNDS):
         R = stack(total, base.independent, weights)
         A, y = R[:b, :b] @ base.B, R[:b, b]
         x, ok = _minimum(prior, A, y, prior.precision(widening), x)
         theta, slope = prior.parameters(x)
-        sigma = np.maximum(residual_sigma(regression, base.reduce(theta)), least)
+        sigma = np.hypot(residual_sigma(regression, base.reduce(theta)), least)
         before = np.concatenate([weights, widening])
         weights, widening = 1.0 / (sigma**2 * effects), _most_probable_widening(prior, A @ slope, x, widening)
         if not ok or np.abs(np.concatenate([weights, widening]) / before - 1.0).max() > CHANGED:
@@ -537,6 +544,9 @@ class Probable:
         Most probable coordinates.
     mean_effects : ndarray, shape (g,)
         Design effects for intervals.
+    least : ndarray, shape (g,)
+        Errors of the model that the fit without a prior adds in squares to the residuals, so that no joint loses its
+        weight.
 
     """
 
@@ -546,6 +556,7 @@ class Probable:
     prior: Prior
     fit: _Fit
     mean_effects: Float
+    least: Float
 
     @property
     def precision(self) -> Float:
@@ -554,8 +565,7 @@ class Probable:
 
     def weights(self, sigma: Float) -> Float:
         """Weights (g,) of the groups for residual standard deviations (g,)."""
-        least = FLOOR / np.sqrt(group_scale(self.regression.factors.total))
-        return np.asarray(1.0 / (np.maximum(sigma, least) ** 2 * self.fit.effects))
+        return np.asarray(1.0 / (np.hypot(sigma, self.least) ** 2 * self.fit.effects))
 
     def near(self, A: Float, y: Float, strength: float) -> Probable:
         """The same for other equations ||A theta - y||^2 and a prior of `strength` times the precision.

@@ -200,11 +200,12 @@ def nearest(
     return Feasible(theta, cost, certificate, time.perf_counter() - started, task)
 
 
-def least_squares_within(A: Float, y: Float, setting: Setting, optimum: Float | None = None) -> Feasible:
+def least_squares_within(
+    A: Float, y: Float, setting: Setting, optimum: Float | None = None, barrier: float = BARRIER_WEIGHT
+) -> Feasible:
     """Minimise ||A theta - y||^2 within a setting, for equations that determine every parameter of the robot.
 
-    A barrier of the weight BARRIER_WEIGHT keeps links off the border of consistency: the entropic distance from the
-    centre of the setting.
+    A barrier keeps links off the border of consistency: the entropic distance from the centre of the setting.
 
     Parameters
     ----------
@@ -216,6 +217,8 @@ def least_squares_within(A: Float, y: Float, setting: Setting, optimum: Float | 
         Constraints and typical sizes.
     optimum : ndarray, shape (p,), optional
         The minimum over links and bounds alone; it is the answer if it fulfils the constraints.
+    barrier : float
+        Weight of the barrier.
 
     Returns
     -------
@@ -224,7 +227,7 @@ def least_squares_within(A: Float, y: Float, setting: Setting, optimum: Float | 
 
     """
     if optimum is None or setting.violated(optimum):
-        return nearest(A, y, setting, BARRIER_WEIGHT, Distance.ENTROPIC)
+        return nearest(A, y, setting, barrier, Distance.ENTROPIC)
     rows = np.column_stack([A * setting.spread, y])
     task = Task(rows, setting, np.ones(len(optimum)), Distance.EUCLIDEAN, optimum)
     return Feasible(optimum, float(np.sum((A @ optimum - y) ** 2)), Certificate(0.0, 0.0, 0.0, 0), 0.0, task)
