@@ -107,9 +107,9 @@ class MAP:
     def probable(self, regression: Regression, free: Estimate) -> Probable:
         """Most probable estimate with its prior, given the fit without one."""
         effects, mean_effects = design_effects(regression, free.value)
-        least = np.maximum(
-            weight_floor(free.weights, free.sigma), FLOOR / np.sqrt(group_scale(regression.factors.total))
-        )
+        least = FLOOR / np.sqrt(group_scale(regression.factors.total))
+        if free.method == self.unconstrained.name:
+            least = np.maximum(weight_floor(free.weights, free.sigma), least)
         prior, fit = _solved(self, regression, free.sigma, effects, least)
         return Probable(self, regression, free, prior, fit, mean_effects, least)
 
@@ -545,7 +545,7 @@ class Probable:
     mean_effects : ndarray, shape (g,)
         Design effects for intervals.
     least : ndarray, shape (g,)
-        Errors of the model that the fit without a prior adds in squares to the residuals, so that no joint loses its
+        Errors of the model that weighted least squares add in squares to the residuals, so that no joint loses its
         weight.
 
     """
