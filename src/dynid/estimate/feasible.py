@@ -193,7 +193,7 @@ class FeasibleFit:
     def nearest(self, regression: Regression, free: Estimate, values: Float) -> Float:
         """Parameters (n, p) that fulfil the constraints, nearest to base parameters (n, b).
 
-        The metric is that of the textbook covariance of an estimate; the prior decides what it leaves open.
+        The metric is that of the textbook covariance of an estimate; the prior decides what it does not determine.
         """
         probable, R = MAP(intervals=self.intervals).probable(regression, free), _metric(free)
         A = R @ regression.base.B
