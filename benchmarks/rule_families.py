@@ -125,16 +125,8 @@ def _plain_estimate(fitted: Any, *_: Any, **__: Any) -> Any:
     return fitted.estimate, ()
 
 
-def _same_pull(known: Any, strength: float) -> Any:
-    return np.full(len(known), strength)
-
-
 def _priors_as_given(robot: Any, columns: Any, spread: Any) -> Any:
     return np.array([column.prior for column in columns])
-
-
-def _nothing_unmoved(self: Any, regression: Any, weights: Any, strength: Any, fit: Any, among: Any) -> Any:
-    return fit
 
 
 def _no_efforts_at_rest(robot: Any, *_: Any, **__: Any) -> Any:
@@ -292,34 +284,14 @@ FAMILIES: tuple[Family, ...] = (
            "Keeps an estimate without constraints where consistent links predict much worse.",
            {"kept": {"dynid.estimate.physical:MUCH_WORSE": np.inf}},
            ("estimate/physical.py",)),
-    Family("strength of the prior", Stage.PRIOR,
-           "Chooses the strength of the prior on a grid by held-out blocks.",
-           {"grid": {
-                "dynid.feasible.problem:GRID": (1.0,),
-                "dynid.feasible.problem:held_out_strength.__defaults__": ((1.0,), 1.0),
-            }},
-           ("feasible/problem.py",)),
-    Family("masses at their priors", Stage.PRIOR,
-           "Holds masses at their priors as strongly as the data do not mind, guessed ones less.",
-           {"shares": {"dynid.estimate.feasible:MASS_SHARES": ()},
-            "guessed ones": {"dynid.estimate.prior:GUESSED": 1.0}},
-           ("estimate/feasible.py:FeasibleFit._with_masses", "estimate/prior.py:mass_rows")),
-    Family("unknown directions", Stage.PRIOR,
-           "Limits the pull of unknown priors, and holds directions of which the data know little.",
-           {"faint": {"dynid.estimate.prior:prior_pull": _same_pull},
-            "free share": {"dynid.estimate.prior:FREE_SHARE": 1e-09}},
-           ("estimate/prior.py:prior_pull", "estimate/prior.py:Directions")),
     Family("likely links", Stage.FIT,
            "Takes rods of typical mass for links without a prior.",
-           {"rods": {"dynid.estimate.prior:likely_bodies": _priors_as_given}},
-           ("estimate/prior.py:likely_bodies",)),
+           {"rods": {"dynid.estimate.prior:guessed_links": _priors_as_given}},
+           ("estimate/prior.py:guessed_links",)),
     Family("bounds of links", Stage.PRIOR,
-           "Bounds densities, keeps centres of mass near the prior, and unidentified parameters at it.",
-           {"density": {"dynid.feasible.bodies:UNLIMITED": 0.0},
-            "reach": {"dynid.estimate.prior:centre_limits": _no_items},
-            "unmoved": {"dynid.estimate.feasible:FeasibleFit._unobserved_at_prior": _nothing_unmoved}},
-           ("feasible/bodies.py", "estimate/prior.py", "estimate/feasible.py:FeasibleFit._with_centre_limits",
-            "estimate/feasible.py:FeasibleFit._unobserved_at_prior", "estimate/feasible.py:FeasibleFit._at_prior")),
+           "Bounds densities.",
+           {"density": {"dynid.feasible.bodies:UNLIMITED": 0.0}},
+           ("feasible/bodies.py",)),
     Family("tests of residuals", Stage.JUDGE,
            "Looks for gear ripple, saturation, resonance and bursts in residuals.",
            {"ripple": {"dynid.diagnosis.resonance:GearRipple.look": _no_findings},

@@ -288,9 +288,7 @@ def time_feasible(given: argparse.Namespace) -> None:
 
     panda, constraints = Panda(given.data), [PhysicalBodies(1e-6), TotalMass(16.0, 20.0)]
     known = (panda.C, panda.y, panda.columns, constraints, panda.unknown, panda.spread)
-    for distance, strength in zip(
-        (Distance.EUCLIDEAN, Distance.ENTROPIC, Distance.GEODESIC), (1e-7, 5e-8, 5e-8), strict=True
-    ):
+    for distance, strength in zip((Distance.EUCLIDEAN, Distance.ENTROPIC), (1e-7, 5e-8), strict=True):
         results: list[Any] = []
 
         def retrieve(d: Any = distance, s: float = strength, results: list[Any] = results) -> None:

@@ -68,9 +68,10 @@ def test_a_joint_that_the_weights_let_go_is_held(seed: int, joint: int) -> None:
     first = residual_sigma(case, plain)
     let_go = _iterated(case, 30, 1e-4, None, first, np.zeros(len(first)))[0]
     assert missed(case, let_go)[joint] > 2.0 * missed(case, plain)[joint]
-    for estimator in (WLS(), FeasibleFit(prior="entropic"), IRLS()):
+    # Constrained fits also weigh by effective samples, by which a joint may lose as much again.
+    for estimator, growth in ((WLS(), GROWTH), (FeasibleFit(), GROWTH**2), (IRLS(), GROWTH)):
         found = estimator.fit(case)
-        assert (missed(case, found.value) <= 1.05 * GROWTH * np.maximum(missed(case, plain), 0.1)).all()
+        assert (missed(case, found.value) <= 1.05 * growth * np.maximum(missed(case, plain), 0.1)).all()
     status = WLS().fit(case).status
     assert status.ok
     assert "bounded by a model error" in status.text

@@ -130,15 +130,12 @@ class TestFeasible(EstimatorContract):
     def wrong_options(self) -> Options:
         return (
             {"strength": "much"}, {"prior": "wishful"}, {"weights": "none"},
-            {"inner": WLS(), "strength": "l-curve"}, {"inner": WLS(), "weights": "equal"},
+            {"inner": WLS(), "weights": "equal"},
         )  # fmt: skip
 
 
 class OnFactorsOfMotion(MotionEstimatorContract):
-    """Estimators of physically consistent bodies, on the factors of a robot in motion.
-
-    TestFeasible and TestEntropic choose how strong the prior is, which is dozens of solutions a fit; others are told.
-    """
+    """Estimators of physically consistent bodies, on the factors of a robot in motion."""
 
     draws = 6
 
@@ -148,22 +145,12 @@ class OnFactorsOfMotion(MotionEstimatorContract):
 
 class TestFeasibleBodies(OnFactorsOfMotion):
     def estimator(self) -> Estimator:
-        return FeasibleFit(density=ANY, strength=1.0)
-
-
-class TestEntropic(OnFactorsOfMotion):
-    def estimator(self) -> Estimator:
-        return FeasibleFit(density=ANY, prior="entropic")
-
-
-class TestGeodesic(OnFactorsOfMotion):
-    def estimator(self) -> Estimator:
-        return FeasibleFit(density=ANY, prior="geodesic", strength=1.0)
+        return FeasibleFit(density=ANY)
 
 
 class TestFeasibleIRLS(OnFactorsOfMotion):
     def estimator(self) -> Estimator:
-        return FeasibleFit(density=ANY, inner=IRLS(), strength=1.0)
+        return FeasibleFit(density=ANY, inner=IRLS())
 
     def unfinished(self) -> Estimator:
         return FeasibleFit(density=ANY, inner=IRLS(rounds=1, tolerance=1e-9), strength=1.0)
@@ -185,7 +172,7 @@ class TestElasticFeasible(OnFactorsOfMotion):
     elastic = True
 
     def estimator(self) -> Estimator:
-        return FeasibleFit(density=ANY, strength=1.0)
+        return FeasibleFit(density=ANY)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 from dynid.base import Float
 from dynid.estimate import parameter_spread, typical_length
-from dynid.estimate.prior import likely_bodies
+from dynid.estimate.prior import guessed_links
 from dynid.feasible import body_columns
 from dynid.robot import RobotModel
 from dynid.spatial import to_com
@@ -69,9 +69,9 @@ def test_a_body_of_unknown_inertia_reaches_halfway_to_the_next_joint() -> None:
     robot = with_mass(random_robot(3, 3, 0.0), [np.nan] * 3)
     columns = TERMS.columns(robot)
     size = parameter_spread(robot, columns, np.full(len(columns), 0.5))
-    likely = likely_bodies(robot, columns, size)
+    guessed = guessed_links(robot, columns, size)
     for i, ten in enumerate(body_columns(columns)):
-        mass, centre, inertia = to_com(likely[ten])
+        mass, centre, inertia = to_com(guessed[ten])
         assert mass == pytest.approx(size[ten[0]])
         end = robot.T_parent_joint[i + 1, :3, 3] if i < 2 else np.zeros(3)
         np.testing.assert_allclose(centre, end / 2, atol=1e-12)

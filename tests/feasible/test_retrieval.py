@@ -91,12 +91,11 @@ def test_panda_retrieval_beats_the_published_method(panda: Panda) -> None:
     assert mass_matrices_definite(found.parameters, 2000)
 
 
-@pytest.mark.parametrize(("distance", "cost"), [(Distance.ENTROPIC, 3.73e-4), (Distance.GEODESIC, 3.76e-4)])
-def test_retrieval_with_other_distances_stays_inside(panda: Panda, distance: Distance, cost: float) -> None:
+def test_retrieval_with_the_entropic_distance_stays_inside(panda: Panda) -> None:
     found = feasible_parameters(
-        panda.C, panda.y, panda.columns, WINDOW, panda.unknown, panda.spread, 5e-8, distance
+        panda.C, panda.y, panda.columns, WINDOW, panda.unknown, panda.spread, 5e-8, Distance.ENTROPIC
     )
-    assert found.cost <= cost
+    assert found.cost <= 3.73e-4
     assert found.least_eigenvalue.min() > 1.2e-6
     assert mass_matrices_definite(found.parameters, 2000)
 

@@ -84,8 +84,6 @@ def command(
 
     experiment = Experiment.read(config).with_robot(robot_options)
     fit = experiment.settings().estimator if config else FeasibleFit()
-    if isinstance(fit, FeasibleFit) and "strength" not in experiment.content.estimate.options:
-        fit = replace(fit, strength=1.0)  # coefficients have no blocks to choose it by
     if not isinstance(fit, FeasibleFit):
         raise UsageError(
             "retrieve-method", found=f"method '{fit.name}'", expected="[estimate] method = 'feasible'"

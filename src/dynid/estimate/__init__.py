@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dynid.estimate.estimator import full_verdicts as full_verdicts
     from dynid.estimate.estimator import how_well as how_well
     from dynid.estimate.estimator import require_enough as require_enough
-    from dynid.estimate.feasible import NEAR as NEAR
     from dynid.estimate.feasible import FeasibleFit as FeasibleFit
     from dynid.estimate.instrumental import DIDIM as DIDIM
     from dynid.estimate.instrumental import IV as IV
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from dynid.estimate.prediction import Bands as Bands
     from dynid.estimate.prediction import ErrorProfile as ErrorProfile
     from dynid.estimate.prediction import expected_errors as expected_errors
-    from dynid.estimate.prior import REACH_DESCRIBED as REACH_DESCRIBED
     from dynid.estimate.prior import inertia_known as inertia_known
     from dynid.estimate.prior import parameter_spread as parameter_spread
     from dynid.estimate.prior import regression_of as regression_of
@@ -103,7 +101,7 @@ __getattr__, __dir__, __all__ = lazily(
             "Estimate Estimator Known Regression Standing Status Word base_verdicts full_verdicts "
             "how_well require_enough"
         ),
-        "feasible": "FeasibleFit NEAR",
+        "feasible": "FeasibleFit",
         "instrumental": "DIDIM IV",
         "kalman": "FILTERS JointFilter KalmanNoise diverged seconds_a_step",
         "least_squares": "Given OLS Ridge WLS completed residual_sigma solve",
@@ -111,7 +109,7 @@ __getattr__, __dir__, __all__ = lazily(
         "physical": ("Posterior project_to_physical unconstrained unphysical warn_of_descriptions"),
         "posterior": "MAP Uncertainty",
         "prediction": "Bands ErrorProfile expected_errors",
-        "prior": "REACH_DESCRIBED inertia_known parameter_spread regression_of typical_length",
+        "prior": "inertia_known parameter_spread regression_of typical_length",
         "recursive": "Forgetting ParameterTrajectory RecursiveLeastSquares TrajectoryRecorder",
         "robust": "IRLS",
         "scores": (

@@ -89,10 +89,8 @@ class Regression:
     value_only : bool
         Whether only the value of the estimate is used, as for held-out blocks: its covariance may then be the textbook
         one, and its shares empty.
-    likely : ndarray, shape (p,), optional
-        Priors with likely values of unknown links; None = the priors of the columns.
     guessed : ndarray, shape (p,), optional
-        The same as if no link were described; None = `likely`.
+        Likely values of links without the robot file's; None = the priors of the columns.
     extent : ndarray, shape (n_bodies,), m, optional
         Extent of every link; None = the typical length of the robot.
 
@@ -104,16 +102,8 @@ class Regression:
     spread: Float
     source: Source | None = None
     value_only: bool = False
-    likely: Float | None = None
     guessed: Float | None = None
     extent: Float | None = None
-
-    @property
-    def guess(self) -> Float:
-        """`likely` (p,); nan where nothing is known."""
-        if self.likely is not None:
-            return self.likely
-        return np.array([column.prior for column in self.columns])
 
     @property
     def prior(self) -> Float:
@@ -167,9 +157,7 @@ class Estimate:
     prior_share : ndarray, shape (b,)
         Share of each value that the prior decides: 0 = the data only, 1 = the prior only.
     prior_strength : float
-        Strength of that prior, in variances of one equation.
-    mass_share : float
-        Weight of prior masses, see FeasibleFit.
+        Factor on the precision of that prior; of `ridge` and of runs before it had units, in variances of one equation.
     consistent : ndarray, shape (p,)
         Physically consistent parameters that predict best, if `parameters` are not consistent and predict much better;
         empty = `parameters` are these.
@@ -196,7 +184,6 @@ class Estimate:
     status: Status
     prior_share: Float = field(default_factory=lambda: np.zeros(0))
     prior_strength: float = 1.0
-    mass_share: float = 0.0
     consistent: Float = field(default_factory=lambda: np.zeros(0))
     link_widths: Float = field(default_factory=lambda: np.zeros((0, 4)))
 

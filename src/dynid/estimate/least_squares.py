@@ -12,7 +12,6 @@ from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.options import check_options
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Regression, Status, check_iteration, require_enough
-from dynid.estimate.prior import FAINT
 from dynid.estimate.uncertainty import (
     BlockScores,
     block_jackknife,
@@ -143,7 +142,7 @@ class Ridge:
 
     def _penalty(self, regression: Regression) -> Float:
         known = np.array([np.isfinite(column.prior) for column in regression.columns])
-        pull = np.where(known, self.strength, min(self.strength, FAINT))
+        pull = np.where(known, self.strength, min(self.strength, 1.0))
         BS = regression.base.B * regression.spread / np.sqrt(pull)
         L = np.linalg.cholesky(BS @ BS.T)
         rows = solve_triangular(L, np.eye(len(L)), lower=True)

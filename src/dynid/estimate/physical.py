@@ -15,7 +15,7 @@ from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Estimator, Regression
 from dynid.estimate.feasible import FeasibleFit
 from dynid.estimate.posterior import MAP, with_further
-from dynid.feasible.bodies import body_columns, is_described, plausible, thinness
+from dynid.feasible.bodies import body_columns, is_described, plausible
 from dynid.feasible.constraints import ColumnBounds, PhysicalBodies
 from dynid.feasible.problem import Feasible, feasible_parameters
 from dynid.feasible.refinement import Chart
@@ -24,13 +24,8 @@ from dynid.spatial.inertia import eigenvalues, is_physical, pseudo_inertia
 from dynid.terms.exports import Column
 from dynid.terms.spring import is_spring_stiffness
 
-# Factor by which consistent links may raise the error of a group of equations, or of held-out blocks.
+# Factor by which consistent links may raise the error of a group of equations.
 MUCH_WORSE = 1.2
-# Strength of a prior without noticeable pull.
-NO_PULL = 1e-3
-# Least over greatest second moment of a link that is kept only by the condition of consistency: a rod a hundred times
-# as long as thick has 1e-4, links 1e-2 and more.
-EDGE = 1e-4
 # Rounding of parameters on the border of consistency.
 BORDER = 1e-10
 # Joint parameters that are never negative.
@@ -53,7 +48,7 @@ def project_to_physical(
     free: Estimate,
     diagnostics: Diagnostics,
 ) -> tuple[Estimate, Estimator]:
-    """Physically consistent estimate, if one is wanted, and the estimator that it came from, with fixed strength.
+    """Physically consistent estimate, if one is wanted, and the estimator that it came from.
 
     Parameters
     ----------
@@ -80,8 +75,12 @@ def project_to_physical(
         If no consistent links are found.
 
     """
-    if isinstance(wanted, MAP):
-        estimate = with_further(wanted.around(regression, free), wanted.unconstrained.fit(regression), free)
+    if isinstance(wanted, FeasibleFit):
+        estimate, answer = wanted.solution(regression, free)
+        if much_worse(estimate, free):
+            diagnostics.warn("constraints-cost", _cost_text(wanted, estimate, answer, free))
+    elif isinstance(wanted, MAP):
+        estimate = wanted.around(regression, free)
         if much_worse(estimate, free):
             ratio, group = _worst(estimate, free)
             diagnostics.warn(
@@ -89,22 +88,11 @@ def project_to_physical(
                 f"links that can exist miss {100 * (ratio - 1):.2g} % more torque of '{group}' than links that cannot; "
                 f"{_ADD}",
             )
-        return estimate, wanted
-    if not isinstance(wanted, FeasibleFit):
+    else:
         return free, wanted
-    fit, reason = wanted.resolved(regression, free)
-    real, answer = fit.solution(regression, free, reason)
-    if much_worse(real, free):
-        loose = _without_pull(fit, regression, free)
-        if loose is None or much_worse(loose, free):
-            diagnostics.warn(
-                "constraints-cost",
-                f"{_cost_text(fit, real, answer, free)}. Relax your constraints or prior, or {_ADD}",
-            )
-        elif not isinstance(wanted.strength, str):
-            # A strength chosen by held-out blocks is not the cause: it predicts better than it fits.
-            diagnostics.warn("constraints-cost", _pull_text(fit, real, free))
-    return real, fit
+    if isinstance(wanted, MAP) or wanted.inner is None:
+        estimate = with_further(estimate, wanted.unconstrained.fit(regression), free)
+    return estimate, wanted
 
 
 _ADD = "check for a missing rotor or load, a wrong drive gain, or a tilted base"
@@ -183,35 +171,12 @@ def _worst(real: Estimate, free: Estimate) -> tuple[float, str]:
     return float(worse.max()), real.group_names[int(np.argmax(worse))]
 
 
-def _without_pull(fit: FeasibleFit, regression: Regression, free: Estimate) -> Estimate | None:
-    if not float(fit.strength) > NO_PULL:
-        return None
-    try:
-        return replace(fit, strength=NO_PULL).solution(regression, free)[0]
-    except SolverError:
-        return None
-
-
-def _pull_text(fit: FeasibleFit, real: Estimate, free: Estimate) -> str:
-    ratio, group = _worst(real, free)
-    return (
-        f"the pull of the prior (strength = {fit.strength:g}) raises the error of '{group}' by "
-        f"{100 * (ratio - 1):.2g} %; without it consistent links fit. Lower strength, or set it to 'held-out'"
-    )
-
-
 def _cost_text(fit: FeasibleFit, real: Estimate, answer: Feasible, free: Estimate) -> str:
     ratio, group = _worst(real, free)
     text = f"enforcing physical consistency raises the error of '{group}' by {100 * (ratio - 1):.2g} %"
-    thin = thinness(real.columns, real.parameters) < EDGE
-    bodies = sorted({real.columns[ten[0]].owner + 1 for ten in body_columns(real.columns)[thin]})
-    edge = (
-        [f"consistency of link{'' if len(bodies) == 1 else 's'} {', '.join(map(str, bodies))}"]
-        if bodies
-        else []
-    )
-    force = edge + [name for name in answer.active if not name.startswith("pseudo-inertia")]
-    return text + (f"; active constraints: {', '.join(force)}" if force else "") + _limits_text(fit)
+    active = f"; active constraints: {', '.join(answer.active)}" if answer.active else ""
+    strong = f" (strength = {fit.factor:g})" if fit.factor > 1.0 else ""
+    return f"{text}{active}{_limits_text(fit)}. Relax your constraints or prior{strong}, or {_ADD}"
 
 
 def _limits_text(fit: FeasibleFit) -> str:

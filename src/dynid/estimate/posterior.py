@@ -10,7 +10,7 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.base.options import check_options, option
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate, Regression, Status
-from dynid.estimate.least_squares import WLS, full_vector, residual_sigma
+from dynid.estimate.least_squares import WLS, full_vector, residual_sigma, weight_floor
 from dynid.estimate.uncertainty import BlockScores, covariance_of, interval_kind
 from dynid.factor.factor import Factors, group_scale, stack
 from dynid.feasible.bodies import body_columns, is_described
@@ -102,9 +102,16 @@ class MAP:
 
     def around(self, regression: Regression, free: Estimate) -> Estimate:
         """Most probable estimate, given the fit without a prior."""
+        return self.probable(regression, free).estimate()
+
+    def probable(self, regression: Regression, free: Estimate) -> Probable:
+        """Most probable estimate with its prior, given the fit without one."""
         effects, mean_effects = design_effects(regression, free.value)
-        prior, fit = _solved(self, regression, free.sigma, effects)
-        return _estimate(self, prior, regression, free, fit, mean_effects)
+        least = FLOOR / np.sqrt(group_scale(regression.factors.total))
+        if free.method == self.unconstrained.name:
+            least = np.maximum(weight_floor(free.weights, free.sigma), least)
+        prior, fit = _solved(self, regression, free.sigma, effects, least)
+        return Probable(self, regression, free, prior, fit, mean_effects, least)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +164,7 @@ class Prior:
         mass, centre, root, widths = np.zeros(len(bodies)), np.zeros((len(bodies), 3)), [], []
         described = np.array([is_described(given[ten]) for ten in bodies], dtype=np.bool_)
         described[list(contradicted)] = False
-        guess = np.asarray(regression.guess if regression.guessed is None else regression.guessed)
+        guess = given if regression.guessed is None else np.asarray(regression.guessed)
         for i, ten in enumerate(bodies):
             values = (given if described[i] else guess)[ten]
             mass[i], centre[i], link_root = _split(values, spread[ten], extent[i])
@@ -327,7 +334,7 @@ class _Fit:
     """Most probable coordinates.
 
     x: (count,).    weights, effects: (g,) of the groups.    widening: (nb,) factors u of the links' widths.
-    ok: whether the solution converged.
+    ok: whether the solution converged.    strength: factor on the precision of the prior.
     """
 
     x: Float
@@ -335,22 +342,27 @@ class _Fit:
     effects: Float
     widening: Float
     ok: bool
+    strength: float = 1.0
 
 
-def _solved(wanted: MAP, regression: Regression, sigma: Float, effects: Float) -> tuple[Prior, _Fit]:
-    """Most probable coordinates, and their prior; errors of the equations begin at `sigma` (g,)."""
+def _solved(
+    wanted: MAP, regression: Regression, sigma: Float, effects: Float, least: Float
+) -> tuple[Prior, _Fit]:
+    """Most probable coordinates, and their prior.
+
+    sigma, least: (g,) residuals to begin with, and errors of the model that are added to them in squares.
+    """
     total, base, b = regression.factors.total, regression.base, regression.base.rank
-    least = FLOOR / np.sqrt(group_scale(total))
     contradicted: frozenset[int] = frozenset()
     prior = Prior.of(wanted, regression)
     x, widening = np.clip(np.zeros(prior.count), *prior.bounds()), np.ones(len(prior.bodies))
-    weights = 1.0 / (np.maximum(sigma, least) ** 2 * effects)
+    weights = 1.0 / (np.hypot(sigma, least) ** 2 * effects)
     for _ in range(ROUNDS):
         R = stack(total, base.independent, weights)
         A, y = R[:b, :b] @ base.B, R[:b, b]
         x, ok = _minimum(prior, A, y, prior.precision(widening), x)
         theta, slope = prior.parameters(x)
-        sigma = np.maximum(residual_sigma(regression, base.reduce(theta)), least)
+        sigma = np.hypot(residual_sigma(regression, base.reduce(theta)), least)
         before = np.concatenate([weights, widening])
         weights, widening = 1.0 / (sigma**2 * effects), _most_probable_widening(prior, A @ slope, x, widening)
         if not ok or np.abs(np.concatenate([weights, widening]) / before - 1.0).max() > CHANGED:
@@ -514,52 +526,137 @@ def _curvature(prior: Prior, x: Float, force: Float) -> Float:
     return 0.5 * (H + H.T)
 
 
-def _estimate(
-    wanted: MAP, prior: Prior, regression: Regression, free: Estimate, fit: _Fit, effects: Float
-) -> Estimate:
-    base, factors = regression.base, regression.factors
-    theta, slope = prior.parameters(fit.x)
-    value = base.reduce(theta)
-    b = base.rank
-    D, precision = base.B @ slope, prior.precision(fit.widening)
+@dataclass(frozen=True, eq=False)
+class Probable:
+    """Most probable estimate with its prior, near which further constraints or equations are solved.
 
-    def curvature(weights: Float) -> Float:
-        R = stack(factors.total, base.independent, weights)[:b, :b]
-        J = R @ D
-        return _spread(J.T @ J + np.diag(precision), D)
+    Attributes
+    ----------
+    wanted : MAP
+        Method.
+    regression : Regression
+        Equations.
+    free : Estimate
+        Fit without a prior.
+    prior : Prior
+        Prior.
+    fit : _Fit
+        Most probable coordinates.
+    mean_effects : ndarray, shape (g,)
+        Design effects for intervals.
+    least : ndarray, shape (g,)
+        Errors of the model that weighted least squares add in squares to the residuals, so that no joint loses its
+        weight.
 
-    solved = curvature(fit.weights)
-    size = np.sqrt(np.diag(solved))
-    inverse = np.linalg.cholesky(solved / np.outer(size, size) + ROUNDING * np.eye(b)) * size[:, None]
-    blocks = BlockScores.of(factors, base.independent, full_vector(regression, value), inverse, fit.weights)
-    from_blocks = covariance_of(wanted.intervals, blocks.grouped(factors.independent()))
-    independent = fit.weights * fit.effects
-    covariance = curvature(independent / effects)
-    wider = np.sqrt(np.maximum(np.diag(from_blocks) / np.diag(covariance), 1.0))
-    spread = np.einsum("ij,ij->i", D / precision, D)
-    status = (
-        ("" if fit.ok else f"not converged after {ROUNDS} rounds; use 'feasible', or record longer; ")
-        + "most probable parameters: one sample of "
-        + ", ".join(
-            f"{effect:.0f} ({name})" for name, effect in zip(factors.group_names, fit.effects, strict=True)
+    """
+
+    wanted: MAP
+    regression: Regression
+    free: Estimate
+    prior: Prior
+    fit: _Fit
+    mean_effects: Float
+    least: Float
+
+    @property
+    def precision(self) -> Float:
+        """Weight (count,) of each squared coordinate."""
+        return self.fit.strength * self.prior.precision(self.fit.widening)
+
+    def weights(self, sigma: Float) -> Float:
+        """Weights (g,) of the groups for residual standard deviations (g,)."""
+        return np.asarray(1.0 / (np.hypot(sigma, self.least) ** 2 * self.fit.effects))
+
+    def near(self, A: Float, y: Float, strength: float) -> Probable:
+        """The same for other equations ||A theta - y||^2 and a prior of `strength` times the precision.
+
+        A prior weaker than this one is linearised where this one is: the maximum of a weak one lies at links that
+        hardly exist.
+        """
+        precision = max(strength, 1.0) * self.prior.precision(self.fit.widening)
+        x, ok = _minimum(self.prior, A, y, precision, self.fit.x)
+        return replace(self, fit=replace(self.fit, x=x, ok=self.fit.ok and ok, strength=strength))
+
+    def parameters(self) -> Float:
+        """Most probable parameters (p,)."""
+        return self.prior.parameters(self.fit.x)[0]
+
+    def prior_rows(self) -> Float:
+        """Prior as equations of unit deviation, linearised at the estimate: coefficients and target (q, p + 1).
+
+        Parameters that the robot does not have are in none of the q equations.
+        """
+        theta, slope = self.prior.parameters(self.fit.x)
+        common = 10 * len(self.prior.bodies)
+        present = slope.any(axis=1)
+        size = np.abs(slope[present]).max(axis=1)
+        inverse = np.linalg.inv(np.delete(slope[present], common, axis=1) / size[:, None]) / size
+        # The common scale changes the masses of guessed links together: it correlates their coordinates.
+        together = inverse @ slope[present, common]
+        weight = np.delete(self.precision, common)
+        covariance = np.diag(1.0 / weight) + np.outer(together, together) / self.precision[common]
+        root = _inverse_root(covariance)
+        rows = np.zeros((len(root), len(theta) + 1))
+        rows[:, :-1][:, present] = root @ inverse
+        x = np.delete(self.fit.x, common) + together * self.fit.x[common]
+        rows[:, -1] = root @ (inverse @ theta[present] - x)
+        return rows
+
+    def spread_of(self, R: Float | None = None) -> Float:
+        """Covariance (b, b) of the base parameters by the prior, and by equations with the triangle R (b, b)."""
+        D = self.regression.base.B @ self.prior.parameters(self.fit.x)[1]
+        H = np.diag(self.precision)
+        return _spread(H if R is None else H + (R @ D).T @ (R @ D), D)
+
+    def prior_share(self, R: Float) -> Float:
+        """Share (b,) of the variance of the prior that equations with the triangle R (b, b) leave."""
+        return np.clip(np.diag(self.spread_of(R)) / np.diag(self.spread_of()), 0.0, 1.0)
+
+    def estimate(self) -> Estimate:
+        """Estimate with its covariance: that of the curvature, or of blocks where it is wider."""
+        regression, fit, effects = self.regression, self.fit, self.mean_effects
+        base, factors = regression.base, regression.factors
+        theta = self.parameters()
+        value = base.reduce(theta)
+        b = base.rank
+
+        def curvature(weights: Float) -> Float:
+            return self.spread_of(stack(factors.total, base.independent, weights)[:b, :b])
+
+        solved = curvature(fit.weights)
+        size = np.sqrt(np.diag(solved))
+        inverse = np.linalg.cholesky(solved / np.outer(size, size) + ROUNDING * np.eye(b)) * size[:, None]
+        blocks = BlockScores.of(
+            factors, base.independent, full_vector(regression, value), inverse, fit.weights
         )
-        + " is independent"
-    )
-    return replace(
-        free,
-        method=wanted.name,
-        value=value,
-        covariance=covariance * np.outer(wider, wider),
-        textbook_covariance=curvature(independent),
-        sigma=residual_sigma(regression, value),
-        weights=fit.weights,
-        parameters=theta,
-        status=Status(fit.ok, status),
-        prior_share=np.clip(np.diag(covariance) / spread, 0.0, 1.0),
-        prior_strength=1.0,
-        link_widths=prior.widths
-        * np.append(np.repeat(fit.widening[:, None], 3, 1), np.ones((len(fit.widening), 1)), 1),
-    )
+        from_blocks = covariance_of(self.wanted.intervals, blocks.grouped(factors.independent()))
+        independent = fit.weights * fit.effects
+        covariance = curvature(independent / effects)
+        wider = np.sqrt(np.maximum(np.diag(from_blocks) / np.diag(covariance), 1.0))
+        status = (
+            ("" if fit.ok else f"not converged after {ROUNDS} rounds; use 'feasible', or record longer; ")
+            + "most probable parameters: one sample of "
+            + ", ".join(
+                f"{effect:.0f} ({name})"
+                for name, effect in zip(factors.group_names, fit.effects, strict=True)
+            )
+            + " is independent"
+        )
+        link_widths = self.prior.widened(fit.widening) / np.sqrt(fit.strength)
+        return replace(
+            self.free,
+            method=self.wanted.name,
+            value=value,
+            covariance=covariance * np.outer(wider, wider),
+            textbook_covariance=curvature(independent),
+            sigma=residual_sigma(regression, value),
+            weights=fit.weights,
+            parameters=theta,
+            status=Status(fit.ok, status),
+            prior_share=np.clip(np.diag(covariance) / np.diag(self.spread_of()), 0.0, 1.0),
+            prior_strength=fit.strength,
+            link_widths=link_widths,
+        )
 
 
 def link_equations(estimate: Estimate, regression: Regression, rows: Int) -> Float:

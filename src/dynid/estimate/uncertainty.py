@@ -784,7 +784,8 @@ def prior_strength(default: float | str) -> Any:
     """Option: weight of the prior."""
     return option(
         default,
-        'ridge, feasible: weight of the prior, or (feasible only) how to choose it; default 1, feasible: `"held-out"`',
+        'ridge: weight of the prior; feasible: factor on its precision; default 1. "held-out" and "l-curve" of earlier '
+        "versions count as 1; `dynid retrieve` chooses it by the L-curve",
         above=0,
         choices=("held-out", "l-curve"),
     )

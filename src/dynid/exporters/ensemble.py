@@ -13,7 +13,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.parallel import pass_threads
 from dynid.base.records import dataclass
-from dynid.estimate.prior import parameter_spread, rotors_known
+from dynid.estimate.prior import parameter_spread
 from dynid.estimate.uncertainty import block_jackknife
 from dynid.factor.base import influence
 from dynid.factor.factor import Factors, stack
@@ -39,8 +39,6 @@ MOST = 10_000
 _ENOUGH, _DRAWS = 32, 256
 # Maximum rounds of that search, and the relative error at which it ends.
 _ROUNDS, _FOUND = 60, 1e-3
-# Weight of the prior between links that fit a draw equally well.
-_PRIOR_WEIGHT = 1.0
 
 
 class Width(StrEnum):
@@ -302,7 +300,7 @@ def _estimator(run: Identification, consistent: bool) -> Estimator:
         estimate = run.estimate
         if len(estimate.consistent) and not consistent:
             return WLS()
-        return replace(fitted, strength=float(estimate.prior_strength), mass_share=float(estimate.mass_share))
+        return fitted
     return fitted if fitted.name in ON_FACTORS else WLS()
 
 
@@ -393,7 +391,7 @@ def _drawn_from_covariance(run: Identification, count: int, seed: int, feasible:
     nothing = np.zeros(len(estimate.columns))
     lifted = [estimate.base.lift(step, nothing, spread) for step in steps]
     drawn: Float = _model(run, feasible) + np.array(lifted)
-    return _projected(run, drawn, spread) if feasible else drawn
+    return _projected(run, drawn) if feasible else drawn
 
 
 def _covariance(run: Identification) -> Float:
@@ -426,8 +424,8 @@ def closest_consistent(run: Identification) -> tuple[Float, Float]:
     """Physically consistent parameters closest to the estimate, and the change of torque that they cause.
 
     These are the run's own links if it has consistent ones. Otherwise they minimise (B theta - beta)' C^-1 (B theta -
-    beta) + entropic distance from the prior, with C the textbook covariance of the estimate; for least squares the
-    first term is the fit of the data. Limits of a feasible run are kept.
+    beta) + the prior of the method `map`, with C the textbook covariance of the estimate; for least squares the first
+    term is the fit of the data. Limits of a feasible run are kept.
 
     Returns
     -------
@@ -451,31 +449,17 @@ def closest_consistent(run: Identification) -> tuple[Float, Float]:
         theta = estimate.parameters
     elif not len(theta):
         regression = replace(run.regression, value_only=True)
-        fit = replace(_constrained(run), inner=WLS(), strength=_PRIOR_WEIGHT, weights="joint")
+        fit = replace(_constrained(run), inner=WLS(), weights="joint")
         theta = fit.around(regression, estimate).parameters
     return theta, _fitted_spread(run, (theta @ estimate.base.B.T - estimate.value)[None])
 
 
-def _projected(run: Identification, drawn: Float, spread: Float) -> Float:
-    """The consistent parameters nearest to each draw in the metric of the textbook covariance, as in the fit itself.
+def _projected(run: Identification, drawn: Float) -> Float:
+    """The consistent parameters nearest to each draw in the metric of the textbook covariance, with the prior.
 
     The covariance of blocks cannot serve as metric: it has at most as many directions as there are blocks.
     """
-    # Imported here because they load the solver.
-    from dynid.estimate.feasible import SHARPEST
-    from dynid.feasible.problem import Distance, nearest
-    from dynid.feasible.region import Setting
-
-    estimate = run.estimate
-    columns, size = estimate.columns, estimate.textbook_std
-    values, vectors = np.linalg.eigh(estimate.textbook_covariance / np.outer(size, size))
-    whiten = (vectors / np.sqrt(np.maximum(values, SHARPEST * values[-1]))).T / size
-    prior = np.array([column.prior for column in columns])
-    A, constraints, rotors = whiten @ estimate.base.B, _constrained(run).constraints(), rotors_known(columns)
-    setting = Setting.of(columns, constraints, prior, spread, rotors)
-    return np.array(
-        [nearest(A, A @ theta, setting, _PRIOR_WEIGHT, Distance.ENTROPIC).parameters for theta in drawn]
-    )
+    return _constrained(run).nearest(run.regression, run.estimate, drawn @ run.estimate.base.B.T)
 
 
 def _constrained(run: Identification) -> FeasibleFit:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from dynid.feasible.bodies import density as density
     from dynid.feasible.bodies import least_eigenvalues as least_eigenvalues
     from dynid.feasible.bodies import plausible as plausible
-    from dynid.feasible.bodies import thinness as thinness
     from dynid.feasible.catalogue import CATALOGUE as CATALOGUE
     from dynid.feasible.catalogue import RULES as RULES
     from dynid.feasible.cones import Block as Block
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
     from dynid.feasible.problem import Distance as Distance
     from dynid.feasible.problem import Feasible as Feasible
     from dynid.feasible.problem import feasible_parameters as feasible_parameters
-    from dynid.feasible.problem import held_out_strength as held_out_strength
-    from dynid.feasible.problem import l_curve_strength as l_curve_strength
+    from dynid.feasible.problem import least_squares_within as least_squares_within
     from dynid.feasible.problem import nearest as nearest
     from dynid.feasible.refinement import FAR as FAR
     from dynid.feasible.refinement import Chart as Chart
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "bodies": "DENSEST THINNEST UNLIMITED body_columns density least_eigenvalues plausible thinness",
+        "bodies": "DENSEST THINNEST UNLIMITED body_columns density least_eigenvalues plausible",
         "catalogue": "CATALOGUE RULES",
         "cones": "Block Cone slack triangle",
         "constraints": (
@@ -65,11 +63,14 @@ __getattr__, __dir__, __all__ = lazily(
             "LinkLimits enclosing_points limits_from_description limits_of_body limits_of_robot "
             "limits_text mesh_points"
         ),
-        "problem": "Distance Feasible feasible_parameters held_out_strength l_curve_strength nearest",
+        "problem": "Distance Feasible feasible_parameters least_squares_within nearest",
         "refinement": "Chart FAR refine",
         "region": "Setting",
     },
     moved={
-        "dynid.papers": "Annealing Bodies Box Constraint Penalised Rule Search annealed_parameters penalised_parameters"
+        "dynid.papers": (
+            "Annealing Bodies Box Constraint Penalised Rule Search annealed_parameters l_curve_strength "
+            "penalised_parameters"
+        )
     },
 )

@@ -86,8 +86,6 @@ GYRATION = 0.3
 # Least over greatest second moment of a prior: a rod ten times as long as thick has 0.0075, links 0.01 to 1. A thinner
 # prior would resist data with a force that grows as the inverse square, beyond what any model file knows.
 THINNEST = 0.01
-# No rotor inertia is known.
-NO_ROTORS: Int = np.zeros(0, dtype=np.int64)
 TRIANGLE = np.array([triangle(pseudo_inertia(unit)) for unit in np.eye(10)]).T
 
 
@@ -105,19 +103,6 @@ def body_columns(columns: tuple[Column, ...]) -> Int:
 def least_eigenvalues(columns: tuple[Column, ...], theta: Float) -> Float:
     """Least eigenvalue (links,) of the pseudo-inertia of every link; mixed units kg m^2 and kg, as in papers."""
     return np.array([eigenvalues(theta[ten])[0] for ten in body_columns(columns)])
-
-
-def thinness(columns: tuple[Column, ...], theta: Float) -> Float:
-    """Least over greatest second moment about the centre of mass of every link, (links,); 0 without mass or extent."""
-    ratios = []
-    for ten in body_columns(columns):
-        if not theta[ten[0]] > 0:
-            ratios.append(0.0)
-            continue
-        inertia = to_com(theta[ten])[2]
-        values = np.linalg.eigvalsh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
-        ratios.append(float(values[0] / values[-1]) if values[-1] > 0 else 0.0)
-    return np.array(ratios)
 
 
 def plausible(columns: tuple[Column, ...], prior: Float, spread: Float, densest: float = np.inf) -> Float:

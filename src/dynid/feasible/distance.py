@@ -1,4 +1,4 @@
-"""Entropic and geodesic distances of links from their priors."""
+"""Entropic distance of links from their priors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from dynid.base.arrays import Float, Int
 from dynid.base.numerics import generalised_eigenvalues
-from dynid.feasible.bodies import BARRIER, NO_ROTORS, TRIANGLE, slack
+from dynid.feasible.bodies import BARRIER, TRIANGLE, slack
 from dynid.feasible.cones import (
     LOWER,
     POWER,
@@ -37,13 +37,6 @@ def divergence(pi: Float, prior: Float) -> float:
     return float(np.sum(values - np.log(values) - 1.0)) if values[0] > 0 else np.inf
 
 
-def scalar_divergence(value: Float, prior: Float) -> Float:
-    """`divergence` of one-dimensional bodies: x - log x - 1, x = value / prior, both (n,); infinite for x <= 0."""
-    ratio = value / prior
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(ratio > 0, ratio - np.log(ratio) - 1.0, np.inf))
-
-
 def quadratic(pi: Float, prior: Float) -> tuple[Float, Float]:
     """J (10, 10) and r (10,) with divergence(pi', prior) = ||J pi' - r||^2 + constant to second order in pi' - pi.
 
@@ -67,13 +60,12 @@ def entropic_program(
     weight: Float,
     first: int,
     compactness: float = 0.0,
-    rotors: Int = NO_ROTORS,
 ) -> tuple[Float, list[Block]]:
     """Linear objective and cones of the entropic distance, for theta = reference + spread d.
 
     For W = L^-1 P L^-T, P0 = L L': log det W >= sum t_i where exp(t_i) <= Z_ii of `below_determinant`. The barrier of a
     density limit of compactness c > 0 is -4 s where (1 - e) exp(s) <= det(W)^(1/4) - e (m / m0)^(3/2), with
-    e = c m^(3/2) / det(P)^(1/4) of the prior. For rotors exp(t) <= theta / prior.
+    e = c m^(3/2) / det(P)^(1/4) of the prior.
 
     Parameters
     ----------
@@ -87,8 +79,6 @@ def entropic_program(
         Index of the first auxiliary unknown; d are the first unknowns.
     compactness : float
         Compactness of the density limit; 0 = none.
-    rotors : ndarray of int, shape (nr,)
-        Indices of rotor inertias.
 
     Returns
     -------
@@ -99,16 +89,10 @@ def entropic_program(
 
     """
     added = LOWER + 4 + (ROOT + POWER + 2 if compactness else 0)
-    n = first + added * len(bodies) + len(rotors)
+    n = first + added * len(bodies)
     q = np.zeros(n)
     blocks = []
     limit = BARRIER if compactness else 0.0
-    for t, rotor in enumerate(rotors, n - len(rotors)):
-        ratio = np.zeros(n)
-        ratio[rotor] = spread[rotor] / prior[rotor]
-        q[rotor] += weight[rotor] * ratio[rotor]
-        q[t] = -weight[rotor]
-        blocks.append(_exponential(np.eye(n)[t], ratio, float(reference[rotor] / prior[rotor])))
     for b, ten in enumerate(bodies):
         whiten = _whitened(prior[ten])
         z = first + added * b
@@ -162,62 +146,3 @@ def relative_covariance(body: Float) -> Float:
     J, _ = quadratic(body, body)
     root = np.linalg.inv(J)
     return np.asarray(0.5 * root @ root.T)
-
-
-# Geodesic distance and its linearisation.
-
-
-def geodesic(pi: Float, prior: Float) -> float:
-    """Half the squared length of the geodesic between two links, 1/2 sum log(eig(P0^-1 P))^2.
-
-    It is symmetric, the same in all frames and units, and 1/2 ||P0^-1/2 (P - P0) P0^-1/2||^2 at short distance.
-
-    References
-    ----------
-    Lee and Park 2018, eq. 18.
-
-    """
-    values = generalised_eigenvalues(pseudo_inertia(pi), pseudo_inertia(prior))
-    return float(np.sum(np.log(values) ** 2)) / 2 if values[0] > 0 else np.inf
-
-
-def linearised(pi: Float, prior: Float) -> tuple[Float, Float]:
-    """J (10, 10) and r (10,) with geodesic(pi', prior) = ||J pi' - r||^2 to first order in pi' - pi.
-
-    log W has the derivative V (F o V' dW V) V' for W = V diag(w) V', F_ij = (log w_i - log w_j) / (w_i - w_j).
-
-    References
-    ----------
-    Daleckii and Krein 1965.
-
-    """
-    inverse = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(prior)))
-    w, V = np.linalg.eigh(inverse @ pseudo_inertia(pi) @ inverse.T)
-    F = _quotients(w)
-    J = np.empty((10, 10))
-    for k in range(10):
-        turned = V.T @ inverse @ from_triangle(TRIANGLE[:, k]) @ inverse.T @ V
-        J[:, k] = triangle(V @ (F * turned) @ V.T)
-    J /= np.sqrt(2.0)
-    logarithm = triangle(V @ np.diag(np.log(w)) @ V.T) / np.sqrt(2.0)
-    return J, np.asarray(J @ pi - logarithm)
-
-
-def scalar_geodesic(value: Float, prior: Float) -> Float:
-    """`geodesic` of one-dimensional bodies: log(x)^2 / 2, x = value / prior, both (n,); infinite for x <= 0."""
-    ratio = value / prior
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(ratio > 0, np.log(ratio) ** 2 / 2, np.inf))
-
-
-def scalar_linearised(value: Float, prior: Float) -> tuple[Float, Float]:
-    """J and r, (n,) each, with scalar_geodesic(value', prior) = (J value' - r)^2 to first order in value' - value."""
-    return 1.0 / (np.sqrt(2.0) * value), (1.0 - np.log(value / prior)) / np.sqrt(2.0)
-
-
-def _quotients(w: Float) -> Float:
-    # log1p is accurate for two close eigenvalues.
-    low, high = np.minimum.outer(w, w), np.maximum.outer(w, w)
-    gap = (high - low) / low
-    same = gap < 1e-12
-    return np.asarray(np.where(same, 1.0, np.log1p(gap) / np.where(same, 1.0, gap)) / low)

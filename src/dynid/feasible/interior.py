@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -11,9 +11,8 @@ from numpy.linalg import LinAlgError
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.numerics import generalised_eigenvalues
 from dynid.base.records import dataclass
-from dynid.feasible.bodies import BARRIER, NO_ROTORS
+from dynid.feasible.bodies import BARRIER
 from dynid.feasible.cones import Certificate
-from dynid.feasible.distance import scalar_divergence
 from dynid.feasible.region import SEVERAL, Balls, HalfSpaces, Region
 from dynid.kernel import cho_factor, cho_solve, solve_triangular
 from dynid.spatial.inertia import pseudo_inertia
@@ -124,10 +123,9 @@ BASIS = np.stack([pseudo_inertia(unit) for unit in np.eye(10)])
 
 @dataclass(frozen=True, eq=False)
 class Entropic:
-    """Objective f(u) = ||data u + start||^2 + entropic distance of links and rotors + squared distance of the others.
+    """Objective f(u) = ||data u + start||^2 + entropic distance of links + squared distance of the others.
 
-    f = ||data u + start||^2 + sum over links w D(P || P0) + over rotors w (x - log x - 1) + over the others w d^2, with
-    x = theta / centre and d = (theta - centre) / spread.
+    f = ||data u + start||^2 + sum over links w D(P || P0) + over the others w d^2, with d = (theta - centre) / spread.
 
     Attributes
     ----------
@@ -142,8 +140,6 @@ class Entropic:
     compactness : float
         c of `dynid.feasible.bodies`. D is (1 - BARRIER) of the entropic distance and BARRIER of the barrier of the
         density limit, which are the same for c = 0, no limit.
-    rotors : ndarray of int, shape (nr,)
-        Indices of rotor inertias.
 
     """
 
@@ -152,7 +148,6 @@ class Entropic:
     centre: Float
     weight: Float
     compactness: float = 0.0
-    rotors: Int = field(default_factory=NO_ROTORS.copy)
 
     @cached_property
     def of_bodies(self) -> Float:
@@ -167,16 +162,9 @@ class Entropic:
         return mask
 
     @cached_property
-    def squared(self) -> Bool:
-        """Mask (p,) of parameters whose distance is a square: all except inertial parameters and rotors."""
-        mask = self.others.copy()
-        mask[self.rotors] = False
-        return mask
-
-    @cached_property
     def _roots(self) -> Float:
         # Square roots of the weights of squared parameters.
-        return np.asarray(np.sqrt(self.weight[self.squared]))
+        return np.asarray(np.sqrt(self.weight[self.others]))
 
     @cached_property
     def _prior_log_det(self) -> Float:
@@ -232,15 +220,14 @@ class Entropic:
         if not (density_shares < 1.0).all():
             return np.inf
         trace = (self._prior_traces * theta[self.bodies]).sum(axis=1)
-        others, rotors = self.squared, self.rotors
+        others = self.others
         far = self._roots * (theta[others] - self.centre[others]) / program.spread[others]
-        turning = self.weight[rotors] @ scalar_divergence(theta[rotors], self.centre[rotors])
         residual = program.data @ u + program.start
         masses, at_prior = self.bodies[:, 0], self._prior_shares
         linear = trace - 4.0 - 6.0 * at_prior * (theta[masses] / self.centre[masses] - 1.0)
         limit = linear / (1.0 - at_prior) - 4.0 * np.log((1.0 - density_shares) / (1.0 - at_prior))
         entropy = (1.0 - BARRIER) * (trace - 4.0) + BARRIER * limit - (log_det - self._prior_log_det)
-        return float(residual @ residual + far @ far + turning + self.of_bodies @ entropy)
+        return float(residual @ residual + far @ far + self.of_bodies @ entropy)
 
     def slopes(self, u: Float) -> tuple[Float, Float]:
         """Gradient (p,) and Hessian (p, p) at a u where every link is physically consistent."""
@@ -256,17 +243,13 @@ class Entropic:
         push = edge[:, None] * traces(turned) + limit[:, None] * slope
         gradient, hessian = self.smooth(u)
         force, stiffness = self.of_unknowns(push, curve)
-        rotors = self.rotors
-        rows = (self.program.spread[rotors] / theta[rotors])[:, None] * self.program.T[rotors]
-        weights = self.weight[rotors]
-        return gradient - force - rows.T @ weights, hessian + stiffness + (rows.T * weights) @ rows
+        return gradient - force, hessian + stiffness
 
     def smooth(self, u: Float, ease: float = 1.0) -> tuple[Float, Float]:
         """Gradient (p,) and Hessian (p, p) of f without its logarithms, with all weights multiplied by `ease`."""
-        program, others, rotors = self.program, self.squared, self.rotors
+        program, others = self.program, self.others
         theta, spread = program.theta(u), program.spread
         gradient = np.zeros(len(theta))
-        gradient[rotors] = self.weight[rotors] * spread[rotors] / self.centre[rotors]
         gradient[others] = 2.0 * (self.weight * (theta - self.centre) / spread)[others]
         gradient[self.bodies] = self.of_bodies[:, None] * self._linear_slopes * spread[self.bodies]
         residual = program.data @ u + program.start
@@ -278,8 +261,8 @@ class Entropic:
     @cached_property
     def _curvature_of_others(self) -> Float:
         # (p, p), of the distances that are squares.
-        T = self.program.T[self.squared]
-        return np.asarray((T.T * (2.0 * self.weight[self.squared])) @ T)
+        T = self.program.T[self.others]
+        return np.asarray((T.T * (2.0 * self.weight[self.others])) @ T)
 
     def limits(self, theta: Float, inertias: Float, turned: Float) -> tuple[Float, Float, Float]:
         """`rooms` of parameters (nb,), its gradient (nb, 10) and Hessian (nb, 10, 10); turned: P^-1 E_k."""
@@ -327,8 +310,6 @@ class Entropic:
         least = generalised_eigenvalues(self.inertias(theta) - priors, above)[:, :1]
         share = INSIDE / np.maximum(-least, INSIDE)
         theta[self.bodies] = centre[self.bodies] + share * (theta[self.bodies] - centre[self.bodies])
-        rotors = self.rotors
-        theta[rotors] = np.maximum(theta[rotors], (1.0 - INSIDE) * centre[rotors])
         while len(dense := self.bodies[~(self.rooms(theta) > 0)]):
             theta[dense] = (theta[dense] + centre[dense]) / 2
         return theta
@@ -367,11 +348,10 @@ NEAR, NEAREST = (1e-6, 0.1), (1e-8, 1e-9)
 
 @dataclass(frozen=True, eq=False)
 class _Bounds:
-    """Functions f >= 0 (b,): half-spaces rows theta - edge, positivity of rotors, then cones.
+    """Functions f >= 0 (b,): half-spaces rows theta - edge, then cones.
 
     rows, edge: (l, p) and (l,).    turned: (l, p) rows over the unknowns u.
-    own: (b,) weights of logarithms that are part of the distance (of rotors); 0 = a limit.
-    place: (b,) index of the half-space; -1 = a rotor or a cone.
+    place: (b,) index of the half-space; -1 = a cone.
     equations: (e, p) over the unknowns.
     """
 
@@ -380,34 +360,29 @@ class _Bounds:
     edge: Float
     turned: Float
     balls: Balls
-    own: Float
     place: Int
     equations: Float
 
     @staticmethod
     def of(problem: Entropic, region: Region) -> _Bounds:
-        """Bounds of a region; rotors have the lower limit 0 with their own weight."""
-        program, rotors, sides, balls = problem.program, problem.rotors, region.sides, region.balls
-        at_zero = np.isin(sides.index, rotors) & (sides.value <= 0) & (sides.edge <= 0)
-        kept = np.flatnonzero(~at_zero & ~sides.equal)
-        of_rotors = np.eye(len(program.spread))[rotors] / program.spread[rotors, None]
-        rows = np.concatenate([sides.rows[kept], of_rotors])
-        none = np.zeros(balls.count)
+        """Bounds of a region."""
+        program, sides, balls = problem.program, region.sides, region.balls
+        kept = np.flatnonzero(~sides.equal)
+        rows = sides.rows[kept]
         return _Bounds(
             program,
             rows,
-            np.append(sides.edge[kept], np.zeros(len(rotors))),
+            sides.edge[kept],
             (rows * program.spread) @ program.T,
             balls,
-            np.concatenate([np.zeros(len(kept)), problem.weight[rotors], none]),
-            np.concatenate([kept, np.full(len(rotors) + balls.count, -1)]),
+            np.append(kept, np.full(balls.count, -1)),
             (sides.rows[sides.equal] * program.spread) @ program.T,
         )
 
     @property
     def curved(self) -> Bool:
         """Functions (b,) that are cones."""
-        return np.arange(len(self.own)) >= len(self.edge)
+        return np.arange(len(self.place)) >= len(self.edge)
 
     def room(self, theta: Float) -> Float:
         """Values (b,) of the functions at parameters: their distance inside."""
@@ -463,7 +438,7 @@ class CentralPath:
     def __init__(self, problem: Entropic, region: Region, theta: Float, value: float) -> None:
         """theta: (p,) physically consistent links above their margins, whose objective is `value`."""
         self._problem, self._region, self._bounds = problem, region, _Bounds.of(problem, region)
-        weights = problem.of_bodies, problem.weight[problem.squared], problem.weight[problem.rotors]
+        weights = problem.of_bodies, problem.weight[problem.others]
         self._heaviest = float(np.concatenate(weights).max())
         self._ease, self._sharp = max(1.0, value / (GENTLE * self._heaviest)), 1.0
         self._steps = 0
@@ -520,22 +495,20 @@ class CentralPath:
     def certificate(self) -> Certificate:
         """Certificate of the current point: remaining slope under the forces of the limits, and their possible gain."""
         problem, bounds, at = self._problem, self._bounds, self._point
-        nb, limits = len(problem.bodies), bounds.own == 0
+        nb = len(problem.bodies)
         gradient, hessian = problem.slopes(at.u)
         rows, bent = bounds.slopes(self.theta, at.y)
         bounded = self._region.bounded
         push = np.zeros((nb, 10))
         push[bounded] = traces(at.S[nb:, None] @ self._turned()[nb:])
-        slope_left = gradient - rows[limits].T @ at.y[limits] - problem.force_of_unknowns(push)
+        slope_left = gradient - rows.T @ at.y - problem.force_of_unknowns(push)
         if len(bounds.equations):
             slope_left = (
                 slope_left
                 - bounds.equations.T @ np.linalg.lstsq(bounds.equations.T, slope_left, rcond=None)[0]
             )
         size = 1.0 + float(np.abs((hessian + bent) @ at.u).max())
-        gap = float(at.y[limits] @ bounds.room(self.theta)[limits]) + float(
-            np.trace(at.S[nb:], axis1=1, axis2=2).sum()
-        )
+        gap = float(at.y @ bounds.room(self.theta)) + float(np.trace(at.S[nb:], axis1=1, axis2=2).sum())
         share = gap / (1.0 + abs(problem.value(at.u)))
         return Certificate(0.0, float(np.abs(slope_left).max()) / size, share, self._steps)
 
@@ -550,11 +523,8 @@ class CentralPath:
         return np.append((1.0 - BARRIER) * self._problem.of_bodies, fading) * self._ease
 
     def _bound_weights(self) -> Float:
-        """Weights (b,) of the logarithms of the bounds: constant for rotors, decreasing for limits."""
-        rotor_weights = self._bounds.own
-        return np.asarray(
-            self._ease * np.where(rotor_weights > 0, rotor_weights, self._sharp * self._heaviest)
-        )
+        """Weights (b,) of the logarithms of the bounds, which decrease."""
+        return np.full(len(self._bounds.place), self._ease * self._sharp * self._heaviest)
 
     def _move(self, way: _Point, length: float) -> None:
         next_point = self._point.moved(way, length)

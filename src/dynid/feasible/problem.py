@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
@@ -16,25 +16,17 @@ from dynid.base.records import dataclass
 from dynid.feasible.bodies import BARRIER, barrier, least_eigenvalues
 from dynid.feasible.cones import Answer, Block, Certificate, Cone, slack, solve_program
 from dynid.feasible.constraints import Convex, refuse_conflict
-from dynid.feasible.distance import (
-    divergence,
-    entropic_program,
-    geodesic,
-    linearised,
-    scalar_divergence,
-    scalar_geodesic,
-    scalar_linearised,
-)
+from dynid.feasible.distance import divergence, entropic_program
 from dynid.feasible.interior import Entropic, Whitened, entropic_optimum
 from dynid.feasible.region import INSIDE, Setting
 from dynid.terms.exports import Column
 
+# Weight of the barrier against the border of consistency, in variances of one equation: it may cost a hundredth of one.
+BARRIER_WEIGHT = 1e-2
 # Weight of the prior after scaling: far above the tolerance of the solver, far below one.
 PRIOR_WEIGHT = 1e-2
 # Distance from a constraint, in its size, at which it counts as active.
 ACTIVE = 1e-5
-# Most convex steps of the geodesic distance, and the relative gain at which they end.
-_STEPS, _GAIN = 40, 1e-6
 # Factor and number of increases of the distance's weight if the cone solver stalls.
 _RAISED, _RAISES = 10.0, 6
 
@@ -43,15 +35,12 @@ class Distance(StrEnum):
     """Distance of parameters from their prior.
 
     euclidean: sum ((theta - prior) / spread)^2. entropic: for links sum tr(P0^-1 P) - log det(P0^-1 P) - 4, the Bregman
-    divergence of the pseudo-inertias, which is unbounded where a link stops being physical. geodesic: for links sum
-    ||log(P0^-1/2 P P0^-1/2)||^2 / 2, the Riemannian distance, which does not depend on frames and units either, and is
-    the same for a link too heavy or too light by one factor; it is solved by convex steps. Rotor inertias that the
-    setting names count as one-dimensional bodies: x - log x - 1 and log(x)^2 / 2 for x = I / I0.
+    divergence of the pseudo-inertias, which is unbounded where a link stops being physical, and does not depend on
+    frames and units.
     """
 
     EUCLIDEAN = "euclidean"
     ENTROPIC = "entropic"
-    GEODESIC = "geodesic"
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +121,8 @@ def feasible_parameters(
     distance : Distance
         Distance from the prior.
     pull : ndarray, shape (p,), optional
-        Weight > 0 of each parameter in the distance; None = 1. In the entropic and geodesic distance the weight of a
-        mass counts for its whole link.
+        Weight > 0 of each parameter in the distance; None = 1. In the entropic distance the weight of a mass
+        counts for its whole link.
 
     Returns
     -------
@@ -211,6 +200,39 @@ def nearest(
     return Feasible(theta, cost, certificate, time.perf_counter() - started, task)
 
 
+def least_squares_within(
+    A: Float, y: Float, setting: Setting, optimum: Float | None = None, barrier: float = BARRIER_WEIGHT
+) -> Feasible:
+    """Minimise ||A theta - y||^2 within a setting, for equations that determine every parameter of the robot.
+
+    A barrier keeps links off the border of consistency: the entropic distance from the centre of the setting.
+
+    Parameters
+    ----------
+    A : ndarray, shape (r, p)
+        Equations, zero for absent parameters.
+    y : ndarray, shape (r,)
+        Right side.
+    setting : Setting
+        Constraints and typical sizes.
+    optimum : ndarray, shape (p,), optional
+        The minimum over links and bounds alone; it is the answer if it fulfils the constraints.
+    barrier : float
+        Weight of the barrier.
+
+    Returns
+    -------
+    Feasible
+        Parameters.
+
+    """
+    if optimum is None or setting.violated(optimum):
+        return nearest(A, y, setting, barrier, Distance.ENTROPIC)
+    rows = np.column_stack([A * setting.spread, y])
+    task = Task(rows, setting, np.ones(len(optimum)), Distance.EUCLIDEAN, optimum)
+    return Feasible(optimum, float(np.sum((A @ optimum - y) ** 2)), Certificate(0.0, 0.0, 0.0, 0), 0.0, task)
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """Minimise ||X (theta / spread) - z||^2 + weighted distance(theta, centre) under the conditions of a setting.
@@ -263,7 +285,6 @@ class Task:
         mask = np.ones(len(self.spread), dtype=np.bool_)
         if self.distance is not Distance.EUCLIDEAN:
             mask[self.bodies] = False
-            mask[self.setting.rotors] = False
         return mask
 
     @cached_property
@@ -277,16 +298,11 @@ class Task:
         squares = float(np.where(self.pulled, far, 0.0).sum())
         if self.distance is Distance.EUCLIDEAN:
             return squares
-        rotors = self.setting.rotors
-        measure = scalar_geodesic if self.distance is Distance.GEODESIC else scalar_divergence
-        squares += float(self.weight[rotors] @ measure(theta[rotors], self.centre[rotors]))
         return squares + sum(
             float(self.weight[ten[0]]) * self._measure(theta[ten], self.centre[ten]) for ten in self.bodies
         )
 
     def _measure(self, pi: Float, prior: Float) -> float:
-        if self.distance is Distance.GEODESIC:
-            return geodesic(pi, prior)
         compactness = self.setting.compactness
         if not compactness:
             return divergence(pi, prior)
@@ -309,7 +325,6 @@ class Task:
                 self.weight,
                 first,
                 self.setting.compactness,
-                self.setting.rotors,
             )
         n = len(linear)
         blocks += [c.around(self.reference, self.spread, n) for c in self.setting.conditions]
@@ -319,8 +334,6 @@ class Task:
 def _optimum(task: Task) -> tuple[Float, Certificate]:
     if task.distance is Distance.EUCLIDEAN and not task.setting.violated(task.reference):
         return task.reference, Certificate(0.0, 0.0, 0.0, 0)
-    if task.distance is Distance.GEODESIC:
-        return _geodesic(task)
     if task.distance is not Distance.ENTROPIC:
         return _solved(task)
     optimum = _interior(task)
@@ -350,52 +363,9 @@ def _further_inside(task: Task) -> tuple[Float, Certificate] | None:
 def _interior(task: Task) -> tuple[Float, Certificate] | None:
     """Entropic optimum by Newton's method; None if it stalls or violates conditions that it does not handle."""
     setting = task.setting
-    program = Entropic(
-        task.whitened, setting.bodies, setting.centre, task.weight, setting.compactness, setting.rotors
-    )
+    program = Entropic(task.whitened, setting.bodies, setting.centre, task.weight, setting.compactness)
     optimum = entropic_optimum(program, setting.region, task.start)
     return None if optimum is None or setting.violated(optimum[0]) else optimum
-
-
-def _geodesic(task: Task) -> tuple[Float, Certificate]:
-    # Gauss-Newton: each step is a convex program with the linearised logarithm, halved until the whole cost falls. The
-    # segment between two feasible points is feasible.
-    try:
-        start = _solved(replace(task, distance=Distance.ENTROPIC))
-    except SolverError:
-        start = _solved(replace(task, distance=Distance.EUCLIDEAN))
-        if not np.isfinite(task.value(start[0])):  # a link on the border has no logarithm
-            raise
-    theta, certificate = start
-    value = task.value(theta)
-    for _ in range(_STEPS):
-        aim, checked = _solved(_with_linearised_distance(task, theta))
-        step, gain = 1.0, 0.0
-        while step > 1e-3 and not (gain := value - task.value(theta + step * (aim - theta))) > 0:
-            step /= 2
-        if gain <= 0:
-            break
-        theta, value, certificate = theta + step * (aim - theta), value - gain, checked
-        if gain < _GAIN * value:
-            break
-    return theta, certificate
-
-
-def _with_linearised_distance(task: Task, theta: Float) -> Task:
-    # The linearised geodesic distance as further rows.
-    rotors = task.setting.rotors
-    further = np.zeros((10 * len(task.bodies) + len(rotors), len(task.spread) + 1))
-    for b, ten in enumerate(task.bodies):
-        J, r = linearised(theta[ten], task.centre[ten])
-        lines = slice(10 * b, 10 * b + 10)
-        root = np.sqrt(task.weight[ten[0]])
-        further[lines, ten], further[lines, -1] = root * J * task.spread[ten], root * r
-    last = 10 * len(task.bodies) + np.arange(len(rotors))
-    slope, aim = scalar_linearised(theta[rotors], task.centre[rotors])
-    further[last, rotors] = np.sqrt(task.weight[rotors]) * slope * task.spread[rotors]
-    further[last, -1] = np.sqrt(task.weight[rotors]) * aim
-    stacked = _triangular(np.concatenate([task.rows, further]))
-    return replace(task, rows=stacked, start=theta)
 
 
 def _triangular(rows: Float) -> Float:
@@ -454,168 +424,3 @@ def _residual_program(task: Task) -> tuple[Answer, Float]:
 def _in_unknowns(matrix: Float, T: Float) -> Float:
     p = len(T)
     return np.concatenate([matrix[:, :p] @ T, matrix[:, p:]], axis=1)
-
-
-# Strength of the prior, chosen by held-out data or by the L-curve.
-
-# Strengths tried, in variances of one equation.
-GRID = tuple(float(10.0**k) for k in range(-1, 6))
-
-
-@dataclass(frozen=True, eq=False)
-class Chosen:
-    """A strength and the figures it was chosen by.
-
-    Attributes
-    ----------
-    strength : float
-        Chosen strength.
-    strengths : ndarray, shape (k,)
-        Strengths tried, ascending.
-    judged : ndarray, shape (k,)
-        Squared held-out error, or depth below the chord of the L-curve; nan = not solved.
-    at_border : bool
-        Whether the first or last solved strength was chosen, so that a wider range may contain a better one.
-
-    """
-
-    strength: float
-    strengths: Float
-    judged: Float
-    at_border: bool
-
-    @property
-    def judgement(self) -> float:
-        """Figure of the chosen strength."""
-        return float(self.judged[self.strengths == self.strength][0])
-
-    def __post_init__(self) -> None:
-        for name in ("strengths", "judged"):
-            object.__setattr__(self, name, locked(getattr(self, name), (None,), name))
-
-
-def held_out_strength(
-    errors: Callable[[float], Float], strengths: Sequence[float] = GRID, deviations: float = 1.0
-) -> Chosen:
-    """Greatest strength whose held-out error is that of the best one within its standard error.
-
-    With d_f the difference of fold f to the strength of least total error, a strength is as good if
-    mean d <= deviations std(d) / sqrt(folds).
-
-    Parameters
-    ----------
-    errors : callable
-        Squared prediction errors (folds,) of a strength, each on the fold that was left out.
-    strengths : sequence of float
-        Strengths to try.
-    deviations : float
-        Number of standard errors.
-
-    Returns
-    -------
-    Chosen
-        Strength.
-
-    Raises
-    ------
-    SolverError
-        If no strength has a solution.
-
-    References
-    ----------
-    Hastie, Tibshirani and Friedman 2009, section 7.10, with paired differences.
-
-    """
-    order = np.sort(np.asarray(strengths, dtype=np.float64))
-    table = [_result_or_none(errors, float(s)) for s in order]
-    solved = _solved_strengths(table)
-    total = np.array([np.nan if fold_errors is None else float(np.sum(fold_errors)) for fold_errors in table])
-    best = int(np.nanargmin(total))
-    least = table[best]
-    chosen = best
-    for k in solved:
-        fold_errors = table[k]
-        if k <= best or fold_errors is None or least is None:
-            continue
-        d = fold_errors - least
-        if float(np.mean(d)) <= deviations * float(np.std(d, ddof=1)) / np.sqrt(len(d)):
-            chosen = k
-    return Chosen(float(order[chosen]), order, total, chosen in (solved[0], solved[-1]))
-
-
-def l_curve_strength(
-    solve: Callable[[float], tuple[float, float]], strengths: Sequence[float] = GRID
-) -> Chosen:
-    """Corner of the L-curve, log cost over log distance from the prior: the point farthest below the chord of its ends.
-
-    The logarithms are scaled to the unit square. The chord replaces the curvature, which noise in a few points would
-    move.
-
-    Parameters
-    ----------
-    solve : callable
-        Cost ||A theta - y||^2 and distance of a strength.
-    strengths : sequence of float
-        Strengths to try.
-
-    Returns
-    -------
-    Chosen
-        Strength.
-
-    Raises
-    ------
-    SolverError
-        If fewer than three strengths have a solution.
-    UsageError
-        If fewer than three strengths are given.
-
-    References
-    ----------
-    Hansen and O'Leary 1993.
-
-    """
-    if len(strengths) < 3:
-        raise UsageError("l-curve", found=f"{len(strengths)} strengths", expected="at least 3")
-    order = np.sort(np.asarray(strengths, dtype=np.float64))
-    table = [_result_or_none(solve, float(s)) for s in order]
-    solved = _solved_strengths(table)
-    if len(solved) < 3:
-        raise SolverError(
-            "l-curve",
-            found=f"solutions for {len(solved)} of {len(order)} strengths",
-            expected="at least 3 points of the curve",
-            do="set strength to a number",
-        )
-    curve = np.array([point for point in table if point is not None])
-    points = np.log(np.maximum(curve, np.finfo(np.float64).tiny))
-    span = np.ptp(points, axis=0)
-    x, y = ((points - points.min(axis=0)) / np.where(span > 0, span, 1.0)).T
-    # The scaled chord runs from (0, 1) to (1, 0): both ends lie on x + y = 1.
-    below = 1.0 - x - y
-    depth = np.full(len(order), np.nan)
-    depth[solved] = below
-    chosen = solved[int(np.argmax(below))]
-    return Chosen(float(order[chosen]), order, depth, chosen in (solved[0], solved[-1]))
-
-
-def _result_or_none(function: Callable[[float], object], strength: float) -> Float | None:
-    try:
-        return np.asarray(function(strength), dtype=np.float64)
-    except SolverError as error:
-        # Constraints without a solution have none for any strength.
-        if error.identifier == "constraints-in-conflict":
-            raise
-        return None
-
-
-def _solved_strengths(table: Sequence[Float | None]) -> list[int]:
-    solved = [k for k, result in enumerate(table) if result is not None]
-    if not solved:
-        raise SolverError(
-            "no-strength",
-            found=f"no solution for any of {len(table)} strengths",
-            expected="at least one",
-            do="widen the constraints, or set strength to a number",
-        )
-    return solved

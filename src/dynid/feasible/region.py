@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
-from dynid.feasible.bodies import NO_ROTORS, body_columns, compactness, plausible
+from dynid.feasible.bodies import body_columns, compactness, plausible
 from dynid.feasible.cones import Cone, violations
 from dynid.feasible.constraints import Condition, Convex, DensityLimit, PhysicalBodies, all_conditions
 from dynid.spatial.inertia import eigenvalues
@@ -244,8 +243,6 @@ class Setting:
         Typical sizes, > 0.
     compactness : float
         Compactness of the density limit; 0 = none.
-    rotors : ndarray of int, shape (nr,)
-        Rotor inertias with a known centre > 0: one-dimensional bodies in the entropic and geodesic distance.
     margins : ndarray, shape (nb,), optional
         Least eigenvalue of the pseudo-inertia of each link; None = 0.
 
@@ -256,7 +253,6 @@ class Setting:
     centre: Float
     spread: Float
     compactness: float = 0.0
-    rotors: Int = field(default_factory=NO_ROTORS.copy)
     margins: Float | None = None
 
     @staticmethod
@@ -265,7 +261,6 @@ class Setting:
         constraints: Sequence[Convex],
         prior: Float,
         spread: Float,
-        rotors: Int | None = None,
     ) -> Setting:
         """Setting of constraints and a prior.
 
@@ -279,8 +274,6 @@ class Setting:
             Prior; nan = unknown.
         spread : ndarray, shape (p,)
             Typical sizes, > 0.
-        rotors : ndarray of int, optional
-            Rotor inertias with a known prior; None = none.
 
         """
         densest = min((c.densest for c in constraints if isinstance(c, DensityLimit)), default=np.inf)
@@ -290,7 +283,6 @@ class Setting:
             plausible(columns, prior, spread, densest),
             spread,
             compactness(densest),
-            NO_ROTORS if rotors is None else rotors,
             _margins(columns, constraints),
         )
 

@@ -28,13 +28,13 @@ __all__ = ["DEFAULT_TERMS", "Settings", "default_estimator", "needs_of", "settin
 # sample.
 ON_FACTORS = ("ols", "wls", "ridge", "feasible", "map")
 # Fields of FeasibleFit that a file writes as tables, as `method` and `feasible`, or not at all.
-NOT_IN_FILES = {"inner", "required", "limits", "further", "mass_share"}
+NOT_IN_FILES = {"inner", "required", "limits", "further"}
 # Options of FeasibleFit around another method: the other method has weights and intervals of its own.
 AROUND_METHOD = fields_of(FeasibleFit).keys() - NOT_IN_FILES - {"weights", "intervals"}
 
 
 def default_estimator() -> MAP:
-    """Weighted least squares among physically consistent links, with the prior strength chosen on held-out blocks."""
+    """Most probable parameters among physically consistent links."""
     return MAP()
 
 

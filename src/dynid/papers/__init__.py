@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dynid.papers.retrieve import default_box as default_box
     from dynid.papers.retrieve import feasible_by_penalty as feasible_by_penalty
     from dynid.papers.retrieve import feasible_from_coefficients as feasible_from_coefficients
+    from dynid.papers.retrieve import l_curve_strength as l_curve_strength
     from dynid.papers.retrieve import read_box as read_box
     from dynid.papers.retrieve import read_coefficients as read_coefficients
     from dynid.papers.reveal import parameters_from_model as parameters_from_model
@@ -47,7 +48,7 @@ __getattr__, __dir__, __all__ = lazily(
         "neural": "Adaline Hopfield",
         "penalty": "Bodies Constraint Penalised Rule Search penalised_parameters",
         "retrieve": (
-            "Coefficients default_box feasible_by_penalty feasible_from_coefficients read_box "
+            "Coefficients default_box feasible_by_penalty feasible_from_coefficients l_curve_strength read_box "
             "read_coefficients"
         ),
         "reveal": "parameters_from_model read_model_table",

@@ -17,6 +17,7 @@ from dynid.base import (
     InputError,
     InputErrors,
     Place,
+    SolverError,
     UsageError,
     dataclass,
     locked,
@@ -35,7 +36,6 @@ from dynid.feasible import (
     all_conditions,
     body_columns,
     feasible_parameters,
-    l_curve_strength,
 )
 from dynid.papers.annealing import COORDINATES, Annealing, Box, annealed_parameters
 from dynid.papers.penalty import Penalised, Rule
@@ -142,19 +142,80 @@ def feasible_from_coefficients(
     A = coefficients.C / coefficients.std[:, None]
     y = coefficients.value / coefficients.std
 
+    distance = Distance.EUCLIDEAN if how.prior == "euclidean" else Distance.ENTROPIC
+
     def solved(strength: float) -> Feasible:
-        return feasible_parameters(
-            A, y, columns, how.constraints(), prior, spread, strength, Distance(how.prior)
-        )
+        return feasible_parameters(A, y, columns, how.constraints(), prior, spread, strength, distance)
 
     def point(strength: float) -> tuple[float, float]:
         trial = solved(strength)
         return trial.cost, trial.distance
 
-    strength = l_curve_strength(point).strength if how.strength == "l-curve" else float(how.strength)
+    strength = l_curve_strength(point) if how.strength == "l-curve" else float(how.strength)
     solution = solved(strength)
     misfit = coefficients.C @ solution.parameters - coefficients.value
     return FeasibleCoefficients(robot, chosen, coefficients, solution, misfit, strength)
+
+
+# Strengths of the prior that the L-curve is computed at, in variances of one coefficient.
+GRID = tuple(float(10.0**k) for k in range(-1, 6))
+
+
+def l_curve_strength(
+    solve: Callable[[float], tuple[float, float]], strengths: Sequence[float] = GRID
+) -> float:
+    """Corner of the L-curve, log cost over log distance from the prior: the point farthest below the chord of its ends.
+
+    The logarithms are scaled to the unit square. The chord replaces the curvature, which noise in a few points would
+    move.
+
+    Parameters
+    ----------
+    solve : callable
+        Cost ||A theta - y||^2 and distance of a strength.
+    strengths : sequence of float
+        Strengths to try.
+
+    Returns
+    -------
+    float
+        Strength.
+
+    Raises
+    ------
+    SolverError
+        If fewer than three strengths have a solution.
+    UsageError
+        If fewer than three strengths are given.
+
+    References
+    ----------
+    Hansen and O'Leary 1993.
+
+    """
+    if len(strengths) < 3:
+        raise UsageError("l-curve", found=f"{len(strengths)} strengths", expected="at least 3")
+    solved, points = list[float](), list[tuple[float, float]]()
+    for strength in sorted(strengths):
+        try:
+            points.append(solve(strength))
+            solved.append(strength)
+        except SolverError as error:
+            # Constraints without a solution have none for any strength.
+            if error.identifier == "constraints-in-conflict":
+                raise
+    if len(solved) < 3:
+        raise SolverError(
+            "l-curve",
+            found=f"solutions for {len(solved)} of {len(strengths)} strengths",
+            expected="at least 3 points of the curve",
+            do="widen the constraints, or set strength to a number",
+        )
+    curve = np.log(np.maximum(points, np.finfo(np.float64).tiny))
+    span = np.ptp(curve, axis=0)
+    x, y = ((curve - curve.min(axis=0)) / np.where(span > 0, span, 1.0)).T
+    # The scaled chord runs from (0, 1) to (1, 0): both ends lie on x + y = 1.
+    return solved[int(np.argmax(1.0 - x - y))]
 
 
 def read_coefficients(path: str | Path, robot: RobotModel, terms: Terms | None = None) -> Coefficients:

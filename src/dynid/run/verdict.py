@@ -504,7 +504,7 @@ def _export_finding(
 
 
 def _borrowed(estimate: Estimate) -> int:
-    # A prior whose strength was chosen on held-out blocks may dominate values that the log alone would determine.
+    # A strong prior may dominate values that the log alone would determine.
     return int(np.sum(estimate.weakly_informed > PRIOR_DECIDES))
 
 

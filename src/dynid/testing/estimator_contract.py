@@ -88,8 +88,8 @@ def _scaled(regression: Regression, size: Float) -> Regression:
         replace(c, prior=c.prior * s, lower=c.lower * s, upper=c.upper * s)
         for c, s in zip(regression.columns, size.tolist(), strict=True)
     )
-    likely = None if regression.likely is None else regression.likely * size
-    return replace(regression, columns=columns, spread=regression.spread * size, likely=likely)
+    guessed = None if regression.guessed is None else regression.guessed * size
+    return replace(regression, columns=columns, spread=regression.spread * size, guessed=guessed)
 
 
 def _of_batches(
