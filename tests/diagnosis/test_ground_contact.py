@@ -119,7 +119,12 @@ def test_a_robot_that_stands_is_refused_unless_accepted(tmp_path: Path) -> None:
     robot = legged(4, tmp_path)
     q = on_the_ground(robot)
     weight = Dynamics.of_description(robot).gravity(q)
-    trunk = weight + np.tile([1.0, -3.0, 6.0], 4)
+    # A trunk of 10 kg on all feet.
+    standing, model = stance(robot, q), Dynamics.of_description(robot)
+    assert standing is not None
+    trunk = weight.copy()
+    for link, point in zip(standing.links, standing.points, strict=True):
+        trunk += model.jacobian(q, link, point)[:, 2] * -10.0 * 9.81 / 4
     with pytest.raises(UnfitDataError, match="feet-on-ground") as refused:
         require_free_legs(robot, [samples_of(robot, q, trunk)], Diagnostics())
     assert "hang the robot up" in str(refused.value)
