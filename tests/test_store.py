@@ -28,7 +28,14 @@ from dynid.log import read_log
 from dynid.run import Identification, check_output, load, scores_from_dict, scores_to_dict, store
 from dynid.signals import Preparation
 from dynid.testing import random_robot, simulated_log
-from dynid.verbs import comparison_lines, difference_lines, identification_lines, save, write_scores
+from dynid.verbs import (
+    comparison_lines,
+    difference_lines,
+    identification_lines,
+    overview_lines,
+    save,
+    write_scores,
+)
 from tests.command_line import RUN_FILES, Run
 
 
@@ -407,6 +414,33 @@ def test_summaries(result: Identification) -> None:
     assert difference_lines([("one", result), ("other", result)]) == [
         "base parameters that differ beyond their 95 % intervals: 0"
     ]
+
+
+def test_the_overview_fits_a_terminal_and_has_every_joint_once(result: Identification) -> None:
+    """Verdict, uses, error and mass per joint, and the worst findings, each with the command that explains it."""
+    added = [
+        Finding(
+            "warning", f"kind{k}", "a first clause; and more", Place(joint=f"joint{j}"), title=f"Log: kind{k}"
+        )
+        for k in range(4)
+        for j in (1, 2)
+    ]
+    doubt = Finding("doubt", "torque-sign", "turned", title="Doubt: torque-sign")
+    problem = Finding("problem", "large-error", "of all", title="Torque error of 30 %")
+    lines = overview_lines(
+        replace(result, verdict=replace(result.verdict, findings=(*added, doubt, problem)))
+    )
+    assert len(lines) <= 24  # with the place of the report, 25
+    scores = result.validations[0].scores
+    for j, joint in enumerate(scores.joint_names):
+        (line,) = [line for line in lines if line.startswith(f"  {joint} ")]
+        assert f"{100 * scores.relative[j]:.3g} %" in line
+    assert [line.split() for line in lines[-4:-1]] == [
+        ["x", "Torque", "error", "of", "30", "%", "dynid", "explain", "large-error"],
+        *(f"! joint1, joint2: a first clause dynid explain kind{k}".split() for k in range(2)),
+    ]
+    assert lines[-1].strip() == "and 2 more: see the report, or -v"
+    assert max(map(len, lines[-4:])) <= 100
 
 
 def test_many_findings_of_a_kind_are_one_line_of_a_summary(result: Identification) -> None:

@@ -143,7 +143,7 @@ def test_a_doubt_caps_the_verdict_until_it_is_accepted(
     code: Claim, run: Run, robot_file: Path, tmp_path: Path
 ) -> None:
     log = spoilt_log(robot_file, tmp_path / "log.parquet", FAULTS[code])
-    call = ("identify", robot_file, log, *PLAIN, "--out", tmp_path / "run")
+    call = ("identify", robot_file, log, *PLAIN, "--out", tmp_path / "run", "--verbose")
     done = run(*call)
     assert done.code == 0, done.err
     doubts = doubts_in(done.err)

@@ -21,7 +21,7 @@ def assert_every_combination(selection: dict[str, Any]) -> None:
 def test_no_terms_means_that_the_log_chooses(
     run: Run, robot_file: Path, train_log: Path, tmp_path: Path
 ) -> None:
-    found = run("identify", robot_file, train_log, "--out", tmp_path / "run")
+    found = run("identify", robot_file, train_log, "--out", tmp_path / "run", "-v")
     assert found.code == 0
     selection = json.loads((tmp_path / "run" / "run.json").read_text())["selection"]
     assert_every_combination(selection)

@@ -19,10 +19,11 @@ from typer.core import TyperCommand
 from dynid.base.parallel import PROGRESS_VARIABLE, progress_file
 
 if TYPE_CHECKING:
-    from dynid.base.diagnostics import Diagnostics
+    from dynid.base.diagnostics import Diagnostics, Finding
     from dynid.base.errors import DynidError
     from dynid.identification.experiment import Experiment
     from dynid.log.read import Log
+    from dynid.run.result import Identification
 
 __all__ = ["ForceOption", "note_kept", "print_diagnostics", "say", "set_results"]
 
@@ -166,7 +167,7 @@ QuietOption = Annotated[
 ]
 VerboseOption = Annotated[
     bool,
-    typer.Option("--verbose", "-v", help="Also print notes and the time of each stage, on standard error."),
+    typer.Option("--verbose", "-v", help="Print every finding and table, notes, and the time of each stage."),
 ]
 _OUTPUT_OPTIONS = {"json_output": JsonOption, "quiet": QuietOption, "verbose": VerboseOption}
 
@@ -222,23 +223,42 @@ def set_results(results: Callable[[], Mapping[str, object]]) -> None:
         _output.results |= plain(results())
 
 
-def print_diagnostics(diagnostics: Diagnostics, explained: bool = False) -> None:
+def print_diagnostics(
+    diagnostics: Diagnostics, explained: bool = False, shown: Sequence[Finding] = ()
+) -> None:
     """Print doubts and warnings on standard error, and notes with --verbose.
 
     explained: whether the command itself prints where codes are explained.
+    shown: findings of which the command prints the most important itself; of these, warnings follow only with
+    --verbose.
     """
     if not any(diagnostic is diagnostics for diagnostic in _output.diagnostics):
         _output.diagnostics.append(diagnostics)
     if _output.as_json or _output.quiet:
         return
     notes = [finding for finding in diagnostics if _output.verbose and finding.level == "note"]
-    for item in (*diagnostics.doubts, *diagnostics.warnings, *notes):
+    known = set() if _output.verbose else {finding.code for finding in shown}
+    urgent = [*diagnostics.doubts, *(item for item in diagnostics.warnings if item.code not in known)]
+    for item in (*urgent, *notes):
         say(str(item), err=True)
-    codes = [finding.code for finding in (*diagnostics.doubts, *diagnostics.warnings)]
+    codes = [finding.code for finding in urgent]
     if codes and not explained:
         from dynid.base.diagnostics import see
 
         say(see(codes), err=True)
+
+
+def say_identification(result: Identification, report: Path | str) -> None:
+    """Print the result of an identification: in 25 lines, or with every finding and table with --verbose."""
+    from dynid.verbs.summary import identification_lines, overview_lines
+
+    lines = identification_lines(result) if _output.verbose else overview_lines(result)
+    if _output.verbose:
+        print_diagnostics(result.diagnostics, explained=True)
+    for line in (*lines, f"report: {report}"):
+        say(line)
+    if not _output.verbose:
+        print_diagnostics(result.diagnostics, shown=result.verdict.findings)
 
 
 def shows_progress() -> bool:

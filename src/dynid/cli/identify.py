@@ -19,9 +19,9 @@ from dynid.cli.common import (
     TopicOption,
     claim_output,
     open_training,
-    print_diagnostics,
     progress_bar,
     say,
+    say_identification,
     set_results,
 )
 from dynid.cli.options import RobotOptions, Written, with_robot, with_settings
@@ -81,7 +81,7 @@ def command(
     from dynid.terms.catalogue import terms_to_spec
     from dynid.verbs.demo import save
     from dynid.verbs.schemes import on_side
-    from dynid.verbs.summary import identification_data, identification_lines
+    from dynid.verbs.summary import identification_data
 
     held_out = tuple(validation or ())
     if friction_side is not None and auto:
@@ -126,10 +126,8 @@ def command(
             diagnostics=diagnostics,
         )
     report = save(result, out, force)
-    print_diagnostics(result.diagnostics, explained=True)
     set_results(lambda: identification_data(result) | {"run": out, "report": report})
-    for line in (*identification_lines(result), f"report: {report}"):
-        say(line)
+    say_identification(result, report)
     if rows == "all":
         from dynid.verbs.schemes import compare_schemes, scheme_lines
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import print_diagnostics, say, set_results
+from dynid.cli.common import say_identification, set_results
 
 
 def command(
@@ -17,17 +17,14 @@ def command(
     from dynid.base.errors import ResourceError
     from dynid.report import write_report
     from dynid.run.store import load
-    from dynid.verbs.summary import identification_data, identification_lines
+    from dynid.verbs.summary import identification_data
 
     stored = load(run)
-    print_diagnostics(stored.diagnostics)
     set_results(lambda: identification_data(stored) | {"run": run, "report": run / "report.html"})
-    for line in (*identification_lines(stored), ""):
-        say(line)
     try:
         write_report(stored, run / "report.html")
     except ResourceError as error:
         # A read-only run can still be printed.
-        say(f"report: not updated: {error.found}", err=True)
+        say_identification(stored, f"not updated: {error.found}")
         return
-    say(f"report: {run / 'report.html'}")
+    say_identification(stored, run / "report.html")

@@ -200,7 +200,7 @@ def expected_errors(
     estimate: Estimate,
     residuals: Residuals | None,
     training: Scores,
-    held_out: Scores,
+    held_out: Scores | None,
 ) -> tuple[ExpectedError, ...]:
     """Relative torque errors to be expected on motions other than the recorded one.
 
@@ -220,17 +220,21 @@ def expected_errors(
         Its parameters, with their covariance.
     residuals : Residuals, optional
         Residuals of the training.
-    training, held_out : Scores
-        Scores on the fitted and on the held-out data.
+    training : Scores
+        Scores on the fitted data.
+    held_out : Scores, optional
+        Scores on held-out data; None = the log was too short to hold any out.
 
     Returns
     -------
     tuple of ExpectedError
-        Empty if there are no residuals, no covariance, or terms that read more than the motion.
+        Empty if there are no residuals, no held-out data, no covariance, or terms that read more than the motion.
 
     """
+    if residuals is None or held_out is None or terms.channels():
+        return ()
     judged = np.isfinite(held_out.judged_r2)
-    if residuals is None or not judged.any() or not np.isfinite(estimate.covariance).all():
+    if not judged.any() or not np.isfinite(estimate.covariance).all():
         return ()
     profile = ErrorProfile.of(residuals, training, held_out)
     bands = Bands(robot, terms, estimate)

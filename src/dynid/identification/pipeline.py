@@ -372,7 +372,7 @@ def identify(
                 model_fit.estimate,
                 training.residuals,
                 training.scores,
-                validations[-1].scores,
+                validations[-1].scores if validations else None,
             ),
         ),
         diagnostics=call.diagnostics,

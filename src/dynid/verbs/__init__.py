@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dynid.verbs.summary import describe_base as describe_base
     from dynid.verbs.summary import difference_lines as difference_lines
     from dynid.verbs.summary import identification_lines as identification_lines
+    from dynid.verbs.summary import overview_lines as overview_lines
     from dynid.verbs.summary import score_lines as score_lines
     from dynid.verbs.summary import write_scores as write_scores
     from dynid.verbs.wrench_payload import payload_from_wrench as payload_from_wrench
@@ -53,7 +54,7 @@ __getattr__, __dir__, __all__ = lazily(
         ),
         "summary": (
             "agreement_data agreement_lines comparison_lines describe_base difference_lines "
-            "identification_lines score_lines write_scores"
+            "identification_lines overview_lines score_lines write_scores"
         ),
         "wrench_payload": "payload_from_wrench wrench_payload_data wrench_payload_lines",
     },

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.base.diagnostics import Finding, see
+from dynid.base.diagnostics import Finding, Level, Verdict, see
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.files import refuse_existing, staged_files
 from dynid.base.records import listed
@@ -21,7 +22,7 @@ from dynid.factor.base import BaseMap, Category, structural_base
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.run.agreement import ALPHA, Agreement, Runs, SharedParameter, agreement
-from dynid.run.links import Value, joint_values, links, total_source
+from dynid.run.links import Link, Value, joint_values, links, total_source
 from dynid.run.result import Identification
 from dynid.run.serial import scores_to_dict, verdict_findings
 from dynid.terms.rigid_body import RigidBody
@@ -160,17 +161,111 @@ def _number(value: float) -> float | None:
 _NARROW, _WIDE = 20, 48
 # Findings of the same kind that are all shown in full; separator of the joint in a title.
 _SHOWN_OF_A_KIND, _AFTER_JOINT = 2, ": "
+# What the overview shows at most, so that it fits a terminal of 25 lines of 100 characters.
+_TOP_FINDINGS, _TOP_ROWS, _LINE = 3, 9, 100
+_MARKS = {"good": "+", "warning": "!", "doubt": "?", "problem": "x"}
+
+
+def overview_lines(result: Identification) -> list[str]:
+    """At most 25 lines of text: verdict and uses, error and mass per joint, and the most important findings."""
+    return [
+        *_sentences(f"{result.verdict.word}: {result.verdict.headline}"),
+        *(f"  {use}" for use in result.verdict.uses),
+        "",
+        *_joint_table(result),
+        "",
+        *_top_findings(result.verdict),
+    ]
+
+
+def _sentences(text: str) -> list[str]:
+    first, *others = re.split(r"(?<=[a-z0-9)]\.) (?=[A-Z])", text)
+    return [first, *(f"  {sentence}" for sentence in others)]
+
+
+def _joint_table(result: Identification) -> list[str]:
+    """Error of every joint, and mass of the links that it moves until the next joint; the worst if there are many."""
+    scores = (result.validations or (result.training,))[0].scores
+    every_link, total = links(result)
+    mass_of = dict(zip(result.robot.tree_joint_names, every_link, strict=False)) if every_link else {}
+    joints = list(scores.joint_names)
+    wide = _width([*joints, *(link.name for link in mass_of.values())])
+    units = "N" if all(result.robot.prismatic) else "N, N m" if any(result.robot.prismatic) else "N m"
+    head = f"  {'joint':<{wide}}{'error':>8}{'RMS, ' + units:>13}{'of torque':>11}"
+    lines = [head + (f"   {'link':<{wide}}{'mass, kg':>16}{'robot file':>12}" if mass_of else "")]
+    shown = sorted(
+        range(len(joints)), key=lambda j: -scores.relative[j] if np.isfinite(scores.relative[j]) else 1.0
+    )[:_TOP_ROWS]
+    for j in sorted(shown):
+        line = f"  {_cell(joints[j], wide)}"
+        if scores.count[j]:
+            line += f"{100 * scores.relative[j]:>6.3g} %{scores.rms[j]:>13.3g}{scores.torque_rms[j]:>11.3g}"
+        else:
+            line += f"{'-':>8}{'-':>13}{'-':>11}"
+        if (link := mass_of.get(joints[j])) is not None:
+            mass = (
+                _figure(link.mass)
+                if np.isfinite(link.mass.half)
+                else f"{link.mass.value:.3g} ({_taken(link)})"
+            )
+            line += f"   {_cell(link.name, wide)}{mass:>16}{_known(link.mass.described):>12}"
+        lines.append(line.rstrip())
+    if len(joints) > len(shown):
+        lines.append(f"  ... and {len(joints) - len(shown)} joints with smaller errors")
+    if mass_of:
+        lines.append(
+            f"  {'':<{wide + 32}}   {'all links':<{wide}}{_figure(total):>16}{_known(total.described):>12}"
+        )
+    return lines
+
+
+def _taken(link: Link) -> str:
+    """Where a mass comes from that the log does not determine."""
+    return "guess" if link.guessed else "prior"
+
+
+def _top_findings(verdict: Verdict) -> list[str]:
+    """The findings that limit the model most, one line each, with the command that explains them.
+
+    Doubts are not among them: they come in full, with what to do, whatever else is printed.
+    """
+    limits = " ".join(use.reason for use in verdict.uses)
+    weight = {Level.PROBLEM: 0, Level.WARNING: 1}
+    by_code: dict[str, list[Finding]] = {}
+    for finding in verdict.findings:
+        if finding.level in weight:
+            by_code.setdefault(finding.code, []).append(finding)
+    ordered = sorted(by_code, key=lambda code: (weight[by_code[code][0].level], code not in limits))
+    lines = []
+    for code in ordered[:_TOP_FINDINGS]:
+        command = f"dynid explain {code}"
+        what = _in_one_line(by_code[code], _LINE - len(command) - 5)
+        lines.append(f" {_MARKS[by_code[code][0].level]} {what:<{_LINE - len(command) - 5}}  {command}")
+    if len(ordered) > _TOP_FINDINGS:
+        lines.append(f"   and {len(ordered) - _TOP_FINDINGS} more: see the report, or -v")
+    return lines
+
+
+def _in_one_line(findings: Sequence[Finding], width: int) -> str:
+    first = findings[0]
+    joint, _, title = first.title.rpartition(_AFTER_JOINT)
+    if title == first.code:  # of a log: its title says less than the first clause of its text
+        joint, title = first.place.joint or "", re.split(r"[;:.] ", first.text)[0]
+        joints = [finding.place.joint for finding in findings if finding.place.joint]
+    else:
+        joints = [finding.title.rpartition(_AFTER_JOINT)[0] for finding in findings if joint]
+    text = f"{', '.join(dict.fromkeys(joints))}: {title}" if joints else title
+    return text if len(text) <= width else f"{text[: width - 3].rstrip()}..."
 
 
 def identification_lines(result: Identification) -> list[str]:
     """Lines of text: verdict, findings, links, joints, parameters and scores."""
-    marks = {"good": "+", "warning": "!", "doubt": "?", "problem": "x"}
     lines = [f"{result.verdict.word}: {result.verdict.headline}", *map(str, result.verdict.uses), ""]
     for of_a_kind in _by_kind(result.verdict.findings):
         finding = of_a_kind[0]
         advice = f" {finding.advice}" if finding.advice else ""
         more = f" ({_others(of_a_kind[1:])}: see the report.)" if len(of_a_kind) > 1 else ""
-        lines.append(f" {marks.get(finding.level, '-')} {finding.title}. {finding.text}{advice}{more}")
+        lines.append(f" {_MARKS.get(finding.level, '-')} {finding.title}. {finding.text}{advice}{more}")
     codes = [entry.code for entry in result.verdict.findings if entry.code and entry.level != "good"]
     lines += [f" {see(codes)}"] if codes else []
     lines += ["", *link_lines(result), "", *parameter_lines(result)]
