@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynid.api.plots import plot
+from dynid.api.publish import WRITERS, bibtex, table_frame, works_to_cite, write_table
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import InputError, Place, UsageError
@@ -30,7 +32,6 @@ from dynid.log import read as files
 from dynid.log.clocks import Selection
 from dynid.log.log import ChannelMap
 from dynid.log.read import Log, as_log
-from dynid.report.timeline import torque_plot
 from dynid.robot.load import locked
 from dynid.robot.model import RobotModel
 from dynid.run import store
@@ -268,7 +269,9 @@ class Result(Identification):
         force: bool = False,
         diagnostics: Diagnostics | None = None,
     ) -> Exported:
-        """Write the model for another program: URDF, MJCF, SDF, C, JSON or a table; see `dynid.export` for more.
+        """Write the model as URDF, MJCF, SDF, C or JSON, or its parameters as CSV, LaTeX, Markdown or Excel.
+
+        `dynid.export` can do more.
 
         Parameters
         ----------
@@ -302,6 +305,8 @@ class Result(Identification):
             For an unknown kind.
 
         """
+        if kind == "table" or (kind is None and Path(path).suffix.lower() in WRITERS):
+            return Exported((write_table(self, path, force=force),))
         return export(
             self,
             Path(path),
@@ -314,10 +319,61 @@ class Result(Identification):
             diagnostics=diagnostics,
         )
 
-    def plot(self) -> Any:
-        """Measured and predicted torque per joint as a plotly figure, of a held-out log if there is one."""
-        shown = [validation for validation in self.validations if validation.residuals is not None]
-        return torque_plot(self, shown[0] if shown else self.training)
+    def plot(self, kind: str = "torque", *, library: str = "plotly") -> Any:
+        """Figure with a panel per joint, of a held-out log if there is one.
+
+        Parameters
+        ----------
+        kind : {"torque", "residuals", "friction", "parameters"}
+            Measured and predicted torque over time; their difference; friction over speed with its 95 % interval and
+            the measured torque less all other predicted torque; values of links and joints beside the robot file's.
+        library : {"plotly", "matplotlib"}
+            For notebooks, or for papers: `figure.savefig("friction.pdf")`.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure or matplotlib.figure.Figure
+            The figure.
+
+        Raises
+        ------
+        UsageError
+            For another kind or library.
+        UnfitDataError
+            For a run without residuals.
+        ResourceError
+            Without the library.
+
+        """
+        return plot(self, kind, library)
+
+    def table(self, table: str | None = None) -> Any:
+        """Parameters for a publication, as a data frame like `parameters`.
+
+        Columns: table, joint, link, symbol, value, half_width95 (nan = not determined by the data), unit, known.
+        `result.export("params.tex")` writes the same as LaTeX; `.csv`, `.md` and `.xlsx` likewise.
+
+        Parameters
+        ----------
+        table : {"base", "links", "joints"}, optional
+            Base parameters; mass, centre of mass and inertia of links; friction and rotors of joints. None = all.
+
+        Returns
+        -------
+        data frame
+            The table.
+
+        Raises
+        ------
+        UsageError
+            For another table.
+
+        """
+        return table_frame(self, table)
+
+    def cite(self) -> str:
+        """BibTeX of dynid and of the methods that the run used."""
+        return bibtex(works_to_cite(self))
 
     def overview(self) -> Overview:
         """Summary for display: verdict, errors per joint, rank, weak spots."""
@@ -340,7 +396,8 @@ class Result(Identification):
                     f"{self.estimate.base.condition:.3g}; {', '.join(words)}"),
                 ("model", " + ".join(dict.fromkeys(term.name for term in self.terms))),
                 ("weak spots", "; ".join(weak) or "none"),
-                ("more", ".parameters, .scores, .verdict.findings, .predict(q, dq, ddq), .model, .plot(), .export()"),
+                ("more", ".parameters, .scores, .verdict.findings, .predict(q, dq, ddq), .model, .plot(), .table(), "
+                    ".export()"),
             ),
             ("joint", "error, %", "r.m.s.", "unit", "R^2"),
             tuple(

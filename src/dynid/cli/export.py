@@ -20,7 +20,8 @@ def command(
         str | None,
         typer.Option(
             "--format",
-            help="urdf, mjcf, sdf, c, json, actuators, lerobot, khalil, pinocchio or samples. Default: by the suffix. "
+            help="urdf, mjcf, sdf, c, json, actuators, lerobot, khalil, pinocchio, samples, or table (parameters for "
+            "publications: .csv, .tex, .md, .xlsx). Default: by the suffix. "
             "For a motion: formats of 'dynid excite', separated by commas.",
         ),
     ] = None,
@@ -84,6 +85,7 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Write a stored model as URDF, MJCF, C code, JSON or a table, or a planned motion for another controller."""
+    from dynid.api.publish import WRITERS, write_table
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import DynidError, UsageError
     from dynid.exporters import export
@@ -108,6 +110,11 @@ def command(
             expected="--ensemble N with --validate",
         )
     stored = load(run)
+    if kind == "table" or (kind is None and to.suffix.lower() in WRITERS):
+        written = write_table(stored, to, force=force)
+        set_results(lambda: {"files": (written,)})
+        say(f"written: {written}")
+        return
     diagnostics = Diagnostics()
     held_out, limits = None, None
     if validation or free_motion:

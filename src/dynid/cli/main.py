@@ -156,6 +156,7 @@ GROUPS: Mapping[str, Sequence[tuple[str, bool]]] = {
     ),
     "Use the model": (
         ("export", True),
+        ("cite", False),
         ("payload", True),
         ("simulate", False),
     ),

@@ -7,6 +7,7 @@ optional package openpyxl.
 from __future__ import annotations
 
 import io
+import math
 import re
 import warnings
 import zipfile
@@ -233,6 +234,27 @@ def _sheets(path: Path, changed: int) -> tuple[_Sheet, ...]:
         workbook._date_formats = set()
         sheets = (_sheet(sheet, workbook.epoch, budget) for sheet in workbook.worksheets)
         return tuple(sheet for sheet in sheets if sheet.rows)
+
+
+def workbook_of(sheets: Mapping[str, Sequence[Sequence[Any]]]) -> bytes:
+    """An Excel workbook of sheets with rows of cells; nan = empty. Raises ResourceError without openpyxl."""
+    try:
+        from openpyxl import Workbook
+    except ImportError as error:
+        raise ResourceError(
+            "no-openpyxl",
+            found="no package 'openpyxl'",
+            expected="openpyxl, which writes Excel's workbooks",
+            do="pip install 'dynid[excel]', or write CSV",
+        ) from error
+    workbook = Workbook(write_only=True)
+    for title, lines in sheets.items():
+        sheet = workbook.create_sheet(title)
+        for line in lines:
+            sheet.append([None if isinstance(cell, float) and math.isnan(cell) else cell for cell in line])
+    data = io.BytesIO()
+    workbook.save(data)
+    return data.getvalue()
 
 
 def _sheet(sheet: Any, epoch: datetime, budget: Budget) -> _Sheet:

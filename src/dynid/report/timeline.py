@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int
-from dynid.base.errors import ResourceError, UnfitDataError
 from dynid.base.records import dataclass
 from dynid.estimate.scores import Residuals
-from dynid.report.figures import GREY, STEEL, VERMILION, Axis, Panel, grid_of, line, time_line
-from dynid.report.section import effort_unit
-from dynid.report.text import percent
-from dynid.run.result import Identification, Validation
 
 # Pause between trajectories, as a share of the total time; steps of time above which a line is broken.
 _WIDEST_GAP = 0.02
@@ -116,59 +110,3 @@ def broken(values: Float, indices: Int, starts: Int) -> Float:
     """
     places = np.searchsorted(indices, starts[1:])
     return np.insert(values[indices].astype(np.float64), places, np.nan)
-
-
-# Measured and predicted torque as a plotly figure, for notebooks and scripts.
-
-# Most points of a signal; height of a panel in pixels.
-MOST_POINTS = 4000
-PANEL_HEIGHT = 190
-
-
-def torque_plot(identification: Identification, validation: Validation) -> Any:
-    """Plotly figure of measured and predicted torque, one panel per joint; long signals are thinned.
-
-    Raises UnfitDataError for scores without residuals (held-out blocks), ResourceError without plotly.
-    """
-    try:
-        from plotly.graph_objects import Figure
-    except ImportError as error:
-        raise ResourceError(
-            "missing-package",
-            found="no package 'plotly'",
-            expected="an installed plotly",
-            do="pip install 'dynid[plot]'",
-        ) from error
-    residuals = validation.residuals
-    if residuals is None or not len(residuals.t):
-        raise UnfitDataError(
-            "no-residuals",
-            found=f"scores on {validation.scores.origin} without residuals",
-            expected="training data or a held-out log",
-        )
-    timeline = lay_out(residuals)
-    panels: list[Panel] = []
-    plain: list[dict[str, Float]] = []
-    for j, name in enumerate(residuals.joint_names):
-        measured, predicted = residuals.measured[:, j], residuals.predicted[:, j]
-        kept = thin([measured, predicted], MOST_POINTS)
-        x = broken(timeline.x, kept, timeline.starts)
-        y = [broken(values, kept, timeline.starts) for values in (measured, predicted)]
-        # Users of the figure need arrays, not the packed text of the page.
-        plain += [{"x": x, "y": values} for values in y]
-        panels.append(
-            Panel(
-                traces=(
-                    line(x, y[0], "measured", STEEL, 2.6),
-                    line(x, y[1], "predicted", VERMILION, 1.2),
-                ),
-                x=Axis("time, s" if j == residuals.measured.shape[1] - 1 else ""),
-                y=Axis(effort_unit(identification, j)),
-                shapes=tuple(time_line(span.start, GREY) for span in timeline.spans[1:]),
-                title=f"{name}: error {percent(float(validation.scores.relative[j]))} on {validation.scores.origin}",
-            )
-        )
-    drawn = grid_of(panels, 1, PANEL_HEIGHT * len(panels))
-    return Figure(
-        data=[trace | values for trace, values in zip(drawn.data, plain, strict=True)], layout=drawn.layout
-    )
