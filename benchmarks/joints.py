@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -130,7 +131,8 @@ def answer(run: Path) -> Row:
         "error": 100 * result["scores"][-1]["total_relative"],
         "model": [term["term"] for term in model["terms"]],
         "forms": {choice["joint"]: choice["form"] for choice in selection.get("friction", [])},
-        "names": estimate["names"],
+        # A coefficient in a name may round either way.
+        "names": [re.sub(r"[0-9.e-]+ ", "", name) for name in estimate["names"]],
         "value": estimate["value"],
         "std": estimate["std"],
     }
@@ -138,12 +140,14 @@ def answer(run: Path) -> Row:
 
 def differences(before: Row, now: Row) -> list[str]:
     """In what two answers to one log differ."""
-    compared = ("exit", "verdict", "codes", "model", "forms", "names")
+    compared = ("exit", "verdict", "codes", "model", "forms")
     texts = [
         f"{key}: {before.get(key)} -> {now.get(key)}" for key in compared if before.get(key) != now.get(key)
     ]
     if texts or "value" not in now:
         return texts
+    if before["names"] != now["names"]:
+        return ["other base parameters"]
     for key in ("value", "std"):
         old, new = np.array(before[key]), np.array(now[key])
         away = np.abs(new - old) / np.maximum(np.abs(old), before["std"])

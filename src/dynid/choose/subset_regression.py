@@ -10,7 +10,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
-from dynid.factor.factor import Factors, stack, triangle_of
+from dynid.factor.factor import Factors, filled_rows, stack, triangle_of
 from dynid.factor.folds import Fold, block_counts, judged_equations
 from dynid.kernel import qr_panel, solve_triangular
 from dynid.terms.exports import Column, MotionBasis, Of
@@ -18,9 +18,6 @@ from dynid.terms.term import CATALOGUE, Term
 
 # What every block of a log says of a wide model's columns, group by group: each joint's equations hold few
 # of them.
-
-# Of a column, what a triangle's rows hold of it by rounding.
-ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +39,7 @@ class BlockRows:
         places, lines = [], []
         for g, weight in enumerate(weights):
             rows = np.stack([block.groups[g].R for block in factors.blocks])
-            # Blocks of fewer equations than columns fill a part of their triangles.
-            filled = (np.abs(rows) > ROUNDING * np.linalg.norm(rows, axis=1, keepdims=True)).any(axis=(0, 2))
+            filled = filled_rows(rows)
             own = factors.blocks[0].groups[g].columns
             places.append(np.array([*(position[int(c)] for c in own), len(columns)], dtype=np.int64))
             lines.append(np.sqrt(weight) * np.ascontiguousarray(rows[:, filled].transpose(2, 0, 1)))
