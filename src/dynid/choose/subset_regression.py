@@ -10,7 +10,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
-from dynid.factor.factor import Factors, filled_rows, stack, triangle_of
+from dynid.factor.factor import Factors, stack, triangle_of
 from dynid.factor.folds import Fold, block_counts, judged_equations
 from dynid.kernel import qr_panel, solve_triangular
 from dynid.terms.exports import Column, MotionBasis, Of
@@ -38,11 +38,13 @@ class BlockRows:
         position = {int(c): i for i, c in enumerate(columns)}
         places, lines = [], []
         for g, weight in enumerate(weights):
-            rows = np.stack([block.groups[g].R for block in factors.blocks])
-            filled = filled_rows(rows)
+            filled = [block.groups[g].rows for block in factors.blocks]
+            rows = np.zeros((len(filled), max(map(len, filled)), len(filled[0].T)))
+            for padded, block_rows in zip(rows, filled, strict=True):
+                padded[: len(block_rows)] = block_rows
             own = factors.blocks[0].groups[g].columns
             places.append(np.array([*(position[int(c)] for c in own), len(columns)], dtype=np.int64))
-            lines.append(np.sqrt(weight) * np.ascontiguousarray(rows[:, filled].transpose(2, 0, 1)))
+            lines.append(np.sqrt(weight) * np.ascontiguousarray(rows.transpose(2, 0, 1)))
         return BlockRows(len(columns) + 1, tuple(places), tuple(lines))
 
     @staticmethod

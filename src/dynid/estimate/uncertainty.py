@@ -15,7 +15,7 @@ from dynid.base.numerics import f_tail
 from dynid.base.options import option
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
-from dynid.factor.factor import Factors, branches, filled_rows, stack
+from dynid.factor.factor import Factors, branches, stack
 from dynid.kernel import solve_triangular
 
 # Information and score of each block of time, from factors.
@@ -80,25 +80,24 @@ class BlockScores:
         place[columns] = np.arange(len(columns))
         # A group has the same columns in every block.
         groups = factors.blocks[0].groups if factors.blocks else ()
-        parts = [
-            root * inverse[place[group.columns]]
-            for root, group in zip(np.sqrt(weights), groups, strict=False)
-        ]
-        rows, residuals = [], []
-        for g, (group, root) in enumerate(zip(groups, np.sqrt(weights), strict=False)):
-            R = np.stack([block.groups[g].R for block in factors.blocks])
-            R = R[:, filled_rows(R)]
-            rows.append(R[..., :-1])
-            residuals.append(root * (R[..., -1] - R[..., :-1] @ theta[group.columns]))
+        roots = np.sqrt(weights)
+        parts = [root * inverse[place[group.columns]] for root, group in zip(roots, groups, strict=False)]
         used = np.array([part.any(axis=0) for part in parts], dtype=np.bool_).reshape(-1, f)
         for branch in branches(used):
             of_branch, these = np.flatnonzero(branch), np.flatnonzero(used[:, branch].any(axis=1))
-            in_branch = [(rows[g], parts[g][:, of_branch], residuals[g]) for g in these]
+            within = [parts[g][:, of_branch] for g in these]
             square = np.ix_(of_branch, of_branch)
-            for m in range(M if in_branch else 0):
-                X = np.concatenate([R[m] @ part for R, part, _ in in_branch])
+            for m in range(M if len(these) else 0):
+                factors_in = [factors.blocks[m].groups[g] for g in these]
+                X = np.concatenate(
+                    [f.rows[:, :-1] @ part for f, part in zip(factors_in, within, strict=True)]
+                )
+                residual = [
+                    root * (f.rows[:, -1] - f.rows[:, :-1] @ theta[f.columns])
+                    for f, root in zip(factors_in, roots[these], strict=True)
+                ]
                 information[m][square] = X.T @ X
-                score[m, of_branch] = X.T @ np.concatenate([residual[m] for *_, residual in in_branch])
+                score[m, of_branch] = X.T @ np.concatenate(residual)
         information.setflags(write=False)  # so that it is used without a copy
         segment = np.array([block.segment for block in factors.blocks], dtype=np.int64)
         return BlockScores(inverse, information, score, segment)

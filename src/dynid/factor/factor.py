@@ -16,8 +16,6 @@ from dynid.signals.repetition import PARTS_OF_A_MOTION
 
 # Share of a column over all blocks below which a block contains only the decay of earlier motion.
 TRACE = 1e-9
-# Share of a column of a triangle below which an entry is rounding.
-ROUNDING = 1e-13
 # Least number of parts taken as independent: ten give a standard error that is known to a quarter.
 LEAST_INDEPENDENT = 10
 
@@ -81,7 +79,7 @@ class Factor:
         if inside.all():
             return self
         wanted = np.flatnonzero(np.append(inside, True))
-        R = triangle_of(self.R, wanted)
+        R = triangle_of(self.rows, wanted)
         return Factor(self.columns[inside], R, self.count, self.sums[wanted], self.target_abs)
 
     def renumbered(self, number: Int) -> Factor:
@@ -95,7 +93,7 @@ class Factor:
         place = np.flatnonzero(mine >= 0)
         place = place[np.argsort(mine[place])]
         wanted = np.append(place, len(mine))
-        R = triangle_of(self.R, wanted)
+        R = triangle_of(self.rows, wanted)
         return Factor(mine[place], R, self.count, self.sums[wanted], self.target_abs)
 
     def times(self, factor: float) -> Factor:
@@ -130,6 +128,11 @@ class Factor:
         """Factor with the columns marked in `gone` (w,) set to zero."""
         kept = np.append(~gone, True)
         return replace(self, R=self.R * kept, sums=self.sums * kept)
+
+    @property
+    def rows(self) -> Float:
+        """Rows (r, w + 1) of the triangle that equations fill; further ones contain rounding alone."""
+        return self.R[: self.count]
 
     @property
     def target_square(self) -> float:
@@ -361,12 +364,13 @@ def without_traces(blocks: Sequence[Block]) -> tuple[Block, ...]:
 
 
 def triangle_of(triangle: Float, index: Int) -> Float:
-    """Triangle of some columns of another triangle; leading columns that are all kept stay unchanged."""
+    """Triangle of some columns of another one, or of its first rows; leading columns that are kept stay unchanged."""
     elsewhere = index != np.arange(len(index))
-    lead = int(elsewhere.argmax()) if elsewhere.any() else len(index)
+    lead = min(int(elsewhere.argmax()) if elsewhere.any() else len(index), len(triangle))
     R = np.zeros((len(index), len(index)))
     R[:lead] = triangle[:lead, index]
-    R[lead:, lead:] = qr_panel(np.ascontiguousarray(triangle[lead:, index[lead:]].T))
+    if lead < len(triangle):
+        R[lead:, lead:] = qr_panel(np.ascontiguousarray(triangle[lead:, index[lead:]].T))
     return R
 
 
@@ -384,7 +388,7 @@ def merged(factors: Sequence[Factor]) -> Factor:
         )
     return Factor(
         columns=first.columns,
-        R=qr_panel(np.concatenate([factor.R for factor in factors]).T),
+        R=qr_panel(np.concatenate([factor.rows for factor in factors]).T),
         count=sum(factor.count for factor in factors),
         sums=np.sum([factor.sums for factor in factors], axis=0),
         target_abs=sum(factor.target_abs for factor in factors),
@@ -445,12 +449,6 @@ def branches(used: Bool) -> list[Bool]:
         sets = [columns for columns in sets if not (columns & row).any()]
         sets.append(np.logical_or.reduce([row, *coupled]))
     return sets
-
-
-def filled_rows(R: Float) -> Bool:
-    """Rows (w,) in which triangles (..., w, w) contain more than rounding: few equations fill a part of a triangle."""
-    filled = np.abs(R) > ROUNDING * np.linalg.norm(R, axis=-2, keepdims=True)
-    return np.asarray(filled.any(axis=(*range(R.ndim - 2), -1)))
 
 
 def group_scale(factors: Sequence[Factor]) -> Float:
