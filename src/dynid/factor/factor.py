@@ -16,6 +16,8 @@ from dynid.signals.repetition import PARTS_OF_A_MOTION
 
 # Share of a column over all blocks below which a block contains only the decay of earlier motion.
 TRACE = 1e-9
+# Share of a column of a triangle below which an entry is rounding.
+ROUNDING = 1e-13
 # Least number of parts taken as independent: ten give a standard error that is known to a quarter.
 LEAST_INDEPENDENT = 10
 
@@ -79,7 +81,7 @@ class Factor:
         if inside.all():
             return self
         wanted = np.flatnonzero(np.append(inside, True))
-        R = triangle_of(self.rows, wanted)
+        R = triangle_of(self.R, wanted)
         return Factor(self.columns[inside], R, self.count, self.sums[wanted], self.target_abs)
 
     def renumbered(self, number: Int) -> Factor:
@@ -93,7 +95,7 @@ class Factor:
         place = np.flatnonzero(mine >= 0)
         place = place[np.argsort(mine[place])]
         wanted = np.append(place, len(mine))
-        R = triangle_of(self.rows, wanted)
+        R = triangle_of(self.R, wanted)
         return Factor(mine[place], R, self.count, self.sums[wanted], self.target_abs)
 
     def times(self, factor: float) -> Factor:
@@ -129,10 +131,13 @@ class Factor:
         kept = np.append(~gone, True)
         return replace(self, R=self.R * kept, sums=self.sums * kept)
 
-    @property
+    @cached_property
     def rows(self) -> Float:
-        """Rows (r, w + 1) of the triangle that equations fill; further ones contain rounding alone."""
-        return self.R[: self.count]
+        """Rows (r, w + 1) of the triangle that contain more than rounding: few equations fill a part of it."""
+        if self.count > len(self.columns):
+            return self.R
+        filled = np.abs(self.R) > ROUNDING * np.linalg.norm(self.R, axis=0)
+        return np.asarray(self.R[filled.any(axis=1)])
 
     @property
     def target_square(self) -> float:
@@ -364,13 +369,12 @@ def without_traces(blocks: Sequence[Block]) -> tuple[Block, ...]:
 
 
 def triangle_of(triangle: Float, index: Int) -> Float:
-    """Triangle of some columns of another one, or of its first rows; leading columns that are kept stay unchanged."""
+    """Triangle of some columns of another triangle; leading columns that are all kept stay unchanged."""
     elsewhere = index != np.arange(len(index))
-    lead = min(int(elsewhere.argmax()) if elsewhere.any() else len(index), len(triangle))
+    lead = int(elsewhere.argmax()) if elsewhere.any() else len(index)
     R = np.zeros((len(index), len(index)))
     R[:lead] = triangle[:lead, index]
-    if lead < len(triangle):
-        R[lead:, lead:] = qr_panel(np.ascontiguousarray(triangle[lead:, index[lead:]].T))
+    R[lead:, lead:] = qr_panel(np.ascontiguousarray(triangle[lead:, index[lead:]].T))
     return R
 
 
