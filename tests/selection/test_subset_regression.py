@@ -75,13 +75,32 @@ def test_rows_by_group_are_those_of_all_groups_together() -> None:
         expected = np.sum((whole[blocks][:, :, used] @ x) ** 2, axis=1).T
         np.testing.assert_allclose(rows.squares(blocks, used, x), expected, rtol=1e-10)
         left = whole[blocks][:, :, behind] - whole[blocks][:, :, kept] @ solved
-        found = rows.residualised(blocks, kept, behind, solved)
+        ((places, found),) = rows.residualised(blocks, kept, behind, solved)
+        np.testing.assert_array_equal(places, np.arange(len(behind)))
         np.testing.assert_allclose(
             np.einsum("amr,bmr->mab", found, found), np.einsum("mra,mrb->mab", left, left), atol=1e-10
         )
     own, both = fold_triangles(factors, [np.array([1, 2]), np.arange(6)], columns, weights)
     np.testing.assert_allclose(own.T @ own, sum(whole[m].T @ whole[m] for m in (1, 2)), atol=1e-10)
     np.testing.assert_allclose(both.T @ both, sum(R.T @ R for R in whole), atol=1e-10)
+
+
+def test_branches_hold_no_rows_of_each_other() -> None:
+    """Arrays grow with the squares of branches, not with that of all columns, unless a prior couples these."""
+    rng = np.random.default_rng(3)
+    columns = (np.array([0, 1, 2]), np.array([3, 4]))
+    blocks = [
+        Block(
+            "", 0, m, m + 1.0, tuple(Factor.from_panel(c, rng.normal(size=(len(c) + 1, 9))) for c in columns)
+        )
+        for m in range(4)
+    ]
+    factors = Factors(("left", "right"), 5, tuple(blocks))
+    kept, behind, solved = np.array([0]), np.array([1, 2, 3, 4, 5]), np.zeros((1, 5))
+    for known, shapes in ((None, [(3, 4, 4), (3, 4, 3)]), (np.ones((1, 6)), [(5, 4, 7)])):
+        rows = BlockRows.of(factors, np.arange(5), np.ones(2), known)
+        held_out = rows.residualised(np.arange(4), kept, behind, solved)
+        assert [lines.shape for _, lines in held_out] == shapes
 
 
 @pytest.mark.parametrize("held", [(), ("a",), ("a", "b", "c")])

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
-from dynid.factor.factor import Factors, stack, triangle_of
+from dynid.factor.factor import Factors, branches, stack, triangle_of
 from dynid.factor.folds import Fold, block_counts, judged_equations
 from dynid.kernel import qr_panel, solve_triangular
 from dynid.terms.exports import Column, MotionBasis, Of
@@ -26,15 +26,20 @@ class BlockRows:
 
     width: number of columns and target, c + 1.    places: by group those that its rows hold, (w,), the target's c last.
     lines: by group its rows of every block, (w, M, r): a line a column.
+    branches: sets of columns (c,) that no equations couple, those of branches of the robot.
     """
 
     width: int
     places: tuple[Int, ...]
     lines: tuple[Float, ...]
+    branches: tuple[Bool, ...]
 
     @staticmethod
-    def of(factors: Factors, columns: Int, weights: Float) -> BlockRows:
-        """From factors whose columns are all among some, (c,), and the weights (g,) of their groups."""
+    def of(factors: Factors, columns: Int, weights: Float, known: Float | None = None) -> BlockRows:
+        """From factors whose columns are all among some, (c,), and the weights (g,) of their groups.
+
+        known: (k, c + 1) equations beside those of the log, which may couple columns as well.
+        """
         position = {int(c): i for i, c in enumerate(columns)}
         places, lines = [], []
         for g, weight in enumerate(weights):
@@ -45,13 +50,19 @@ class BlockRows:
             own = factors.blocks[0].groups[g].columns
             places.append(np.array([*(position[int(c)] for c in own), len(columns)], dtype=np.int64))
             lines.append(np.sqrt(weight) * np.ascontiguousarray(rows.transpose(2, 0, 1)))
-        return BlockRows(len(columns) + 1, tuple(places), tuple(lines))
+        used = np.zeros((len(places), len(columns) + 1), dtype=np.bool_)
+        for row, place in zip(used, places, strict=True):
+            row[place] = True
+        if known is not None:
+            used = np.concatenate([used, known != 0])
+        return BlockRows(len(columns) + 1, tuple(places), tuple(lines), tuple(branches(used[:, :-1])))
 
     @staticmethod
     def of_triangles(triangles: Float) -> BlockRows:
         """From triangles (M, c + 1, c + 1) over all columns."""
         width = triangles.shape[-1]
-        return BlockRows(width, (np.arange(width),), (np.ascontiguousarray(triangles.transpose(2, 0, 1)),))
+        lines = np.ascontiguousarray(triangles.transpose(2, 0, 1))
+        return BlockRows(width, (np.arange(width),), (lines,), (np.ones(width - 1, dtype=np.bool_),))
 
     def __len__(self) -> int:
         return int(self.lines[0].shape[1])
@@ -71,23 +82,37 @@ class BlockRows:
             found += np.square(errors, out=errors).reshape(x.shape[1], len(blocks), -1).sum(axis=2)
         return found
 
-    def residualised(self, blocks: Int, kept: Int, behind: Int, solved: Float) -> Float:
-        """Columns `behind` (e,) of some blocks less what others (k,) explain of them, solved (k, e); (e, m, R)."""
-        number = np.full(self.width, -1)
-        number[behind] = np.arange(len(behind))
+    def residualised(
+        self, blocks: Int, kept: Int, behind: Int, solved: Float
+    ) -> tuple[tuple[Int, Float], ...]:
+        """Columns `behind` (e,), the target last, of some blocks less what others (k,) explain of them, solved (k, e).
+
+        By branch the places (e_b,) of its columns and of the target in `behind`, and their lines (e_b, m, R).
+        """
         of_kept = np.full(self.width, -1)
         of_kept[kept] = np.arange(len(kept))
-        part, rows = _part(blocks), [lines.shape[2] for lines in self.lines]
-        found = np.zeros((len(behind), len(blocks), sum(rows)))
-        first = 0
-        for place, lines, r in zip(self.places, self.lines, rows, strict=True):
-            own = lines[:, part]
-            mine, known = number[place] >= 0, of_kept[place] >= 0
-            there = found[:, :, first : first + r]
-            there[number[place[mine]]] = own[mine]
-            there -= np.tensordot(solved[of_kept[place[known]]].T, own[known], 1)
-            first += r
-        return found
+        part, of_branches = _part(blocks), list[tuple[Int, Float]]()
+        for b, branch in enumerate(self.branches):
+            mine = np.flatnonzero(np.append(branch, True)[behind])
+            number = np.full(self.width, -1)
+            number[behind[mine]] = np.arange(len(mine))
+            # Equations of the target alone count once.
+            groups = [
+                (place, lines)
+                for place, lines in zip(self.places, self.lines, strict=True)
+                if (branch[place[0]] if len(place) > 1 else b == 0)
+            ]
+            found = np.zeros((len(mine), len(blocks), sum(lines.shape[2] for _, lines in groups)))
+            first = 0
+            for place, lines in groups:
+                own, r = lines[:, part], lines.shape[2]
+                known = of_kept[place] >= 0
+                there = found[:, :, first : first + r]
+                there[number[place[number[place] >= 0]]] = own[number[place] >= 0]
+                there -= np.tensordot(solved[np.ix_(of_kept[place[known]], mine)].T, own[known], 1)
+                first += r
+            of_branches.append((mine, found))
+        return tuple(of_branches)
 
 
 def _part(blocks: Int) -> slice | Int:
@@ -225,13 +250,14 @@ class Share:
     """What a model leaves of a fold.
 
     training: of the other columns and the target, (r, e + 1), freed from the model's columns.
-    size: (e + 1,) of them before.    held_out: (e + 1, m, r) the same of the blocks left out, a line a column.
+    size: (e + 1,) of them before.    held_out: the same of the blocks left out, by branch the places (e_b,) of its
+    columns and of the target, which is the last, and their lines (e_b, m, r).
     blocks: (m,) their numbers.
     """
 
     training: Float
     size: Float
-    held_out: Float
+    held_out: tuple[tuple[Int, Float], ...]
     blocks: Int
 
     @cached_property
@@ -258,17 +284,30 @@ class Share:
     def _squares_with_each(self, columns: Int) -> Float:
         """(K, m) of models with one more column each."""
         x = self.training[:, -1] @ self.training[:, columns] / self.left[columns] ** 2
-        errors = self.held_out[-1] - x[:, None, None] * self.held_out[columns]
-        return np.asarray(np.einsum("kmc,kmc->km", errors, errors))
+        found = np.zeros((len(columns), len(self.blocks)))
+        for places, lines in self.held_out:
+            number = {int(place): i for i, place in enumerate(places)}
+            untouched = np.square(lines[-1]).sum(axis=1)
+            for k, column in enumerate(columns.tolist()):
+                if column in number:
+                    errors = lines[-1] - x[k] * lines[number[column]]
+                    found[k] += np.einsum("mr,mr->m", errors, errors)
+                else:
+                    found[k] += untouched
+        return found
 
     def _squares_with_all(self, columns: Int) -> Float:
         """(m,) of the model with all of some columns."""
-        errors = self.held_out[-1]
+        x: Float = np.zeros(len(columns))
         if len(columns):
             scale = self.left[columns]
-            x, *_ = np.linalg.lstsq(self.training[:, columns] / scale, self.training[:, -1], rcond=FAINT)
-            errors = errors - np.tensordot(x / scale, self.held_out[columns], 1)
-        return np.asarray(np.sum(errors**2, axis=1))
+            solved, *_ = np.linalg.lstsq(self.training[:, columns] / scale, self.training[:, -1], rcond=FAINT)
+            x = np.asarray(solved / scale)
+        found = np.zeros(len(self.blocks))
+        for places, lines in self.held_out:
+            _, number, among = np.intersect1d(places, columns, return_indices=True)
+            found += np.square(lines[-1] - np.tensordot(x[among], lines[number], 1)).sum(axis=1)
+        return found
 
     def beside(self, more: Int, rest: Int) -> Share:
         """What is left with some more columns in the model.    rest: places of the others and of the target."""
@@ -279,10 +318,15 @@ class Share:
                 break
             more = more[~weak]
         along = Q.T @ self.training[:, rest]
-        explained = np.tensordot(solve_triangular(R, along).T, self.held_out[more], 1)
-        return Share(
-            self.training[:, rest] - Q @ along, self.size[rest], self.held_out[rest] - explained, self.blocks
-        )
+        solved, held_out = solve_triangular(R, along), list[tuple[Int, Float]]()
+        rest = np.where(rest < 0, len(self.size) - 1, rest)
+        for places, lines in self.held_out:
+            _, joined, among = np.intersect1d(places, more, return_indices=True)
+            kept = np.flatnonzero(np.isin(rest, places))
+            others = lines[np.searchsorted(places, rest[kept])]
+            others -= np.tensordot(solved[np.ix_(among, kept)].T, lines[joined], 1)
+            held_out.append((kept, others))
+        return Share(self.training[:, rest] - Q @ along, self.size[rest], tuple(held_out), self.blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,7 +412,7 @@ class SubsetRegression:
         training = [_merged(np.concatenate([*own[:f], *own[f + 1 :], known]), c) for f in range(len(folds))]
         return SubsetRegression(
             names=tuple(names[i] for i in columns),
-            blocks=BlockRows.of(seen, columns, weights),
+            blocks=BlockRows.of(seen, columns, weights, known),
             folds=tuple((R, fold.held_out) for R, fold in zip(training, folds, strict=True)),
             data=_merged(np.concatenate(own), c),
             total=_merged(np.concatenate([training[0], own[0]]), c),

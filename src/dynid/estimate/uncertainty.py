@@ -166,7 +166,7 @@ class BlockScores:
     def _per_branch(self, solved: Callable[[Float, Float], Float]) -> Float:
         """Scores (M, f) after a function of the information and the score of each block, branch by branch."""
         changed = np.zeros_like(self.score)
-        for branch in branches(self.information.any(axis=0)):
+        for branch in branches(np.asarray(self.information.any(axis=0))):
             square = np.ix_(branch, branch)
             for m, (H, score) in enumerate(zip(self.information, self.score, strict=True)):
                 changed[m, branch] = solved(H[square], score[branch])

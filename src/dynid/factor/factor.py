@@ -447,7 +447,8 @@ def branches(used: Bool) -> list[Bool]:
 
     Columns of no group are a set of their own.
     """
-    sets: list[Bool] = [~used.any(axis=0)] if not used.any(axis=0).all() else []
+    unused: Bool = np.asarray(~used.any(axis=0))
+    sets = [unused] if unused.any() else []
     for row in used[used.any(axis=1)]:
         coupled = [columns for columns in sets if (columns & row).any()]
         sets = [columns for columns in sets if not (columns & row).any()]
