@@ -26,13 +26,13 @@ class BlockRows:
 
     width: number of columns and target, c + 1.    places: by group those that its rows hold, (w,), the target's c last.
     lines: by group its rows of every block, (w, M, r): a line a column.
-    branches: sets of columns (c,) that no equations couple, those of branches of the robot.
+    used: columns (g, c) of each group, and (k, c) of further equations, which couple columns as well.
     """
 
     width: int
     places: tuple[Int, ...]
     lines: tuple[Float, ...]
-    branches: tuple[Bool, ...]
+    used: Bool
 
     @staticmethod
     def of(factors: Factors, columns: Int, weights: Float, known: Float | None = None) -> BlockRows:
@@ -55,14 +55,14 @@ class BlockRows:
             row[place] = True
         if known is not None:
             used = np.concatenate([used, known != 0])
-        return BlockRows(len(columns) + 1, tuple(places), tuple(lines), tuple(branches(used[:, :-1])))
+        return BlockRows(len(columns) + 1, tuple(places), tuple(lines), used[:, :-1])
 
     @staticmethod
     def of_triangles(triangles: Float) -> BlockRows:
         """From triangles (M, c + 1, c + 1) over all columns."""
         width = triangles.shape[-1]
         lines = np.ascontiguousarray(triangles.transpose(2, 0, 1))
-        return BlockRows(width, (np.arange(width),), (lines,), (np.ones(width - 1, dtype=np.bool_),))
+        return BlockRows(width, (np.arange(width),), (lines,), np.ones((1, width - 1), dtype=np.bool_))
 
     def __len__(self) -> int:
         return int(self.lines[0].shape[1])
@@ -87,21 +87,17 @@ class BlockRows:
     ) -> tuple[tuple[Int, Float], ...]:
         """Columns `behind` (e,), the target last, of some blocks less what others (k,) explain of them, solved (k, e).
 
-        By branch the places (e_b,) of its columns and of the target in `behind`, and their lines (e_b, m, R).
+        Groups of equations that share no column of the model are branches. By branch the places (e_b,) in `behind` of
+        its columns and of the target, and their lines (e_b, m, R).
         """
         of_kept = np.full(self.width, -1)
         of_kept[kept] = np.arange(len(kept))
         part, of_branches = _part(blocks), list[tuple[Int, Float]]()
-        for b, branch in enumerate(self.branches):
-            mine = np.flatnonzero(np.append(branch, True)[behind])
+        for members in _sets(self.used[:, kept]):
+            mine = np.flatnonzero(np.append(self.used[members].any(axis=0), True)[behind])
             number = np.full(self.width, -1)
             number[behind[mine]] = np.arange(len(mine))
-            # Equations of the target alone count once.
-            groups = [
-                (place, lines)
-                for place, lines in zip(self.places, self.lines, strict=True)
-                if (branch[place[0]] if len(place) > 1 else b == 0)
-            ]
+            groups = [(self.places[g], self.lines[g]) for g in members if g < len(self.places)]
             found = np.zeros((len(mine), len(blocks), sum(lines.shape[2] for _, lines in groups)))
             first = 0
             for place, lines in groups:
@@ -320,13 +316,37 @@ class Share:
         along = Q.T @ self.training[:, rest]
         solved, held_out = solve_triangular(R, along), list[tuple[Int, Float]]()
         rest = np.where(rest < 0, len(self.size) - 1, rest)
-        for places, lines in self.held_out:
+        for places, lines in _coupled(self.held_out, more):
             _, joined, among = np.intersect1d(places, more, return_indices=True)
             kept = np.flatnonzero(np.isin(rest, places))
             others = lines[np.searchsorted(places, rest[kept])]
             others -= np.tensordot(solved[np.ix_(among, kept)].T, lines[joined], 1)
             held_out.append((kept, others))
         return Share(self.training[:, rest] - Q @ along, self.size[rest], tuple(held_out), self.blocks)
+
+
+def _coupled(of_branches: Sequence[tuple[Int, Float]], columns: Int) -> list[tuple[Int, Float]]:
+    """Branches, places (e_b,) and lines (e_b, m, r) each, with those as one that have one of some columns in common."""
+    used = np.array([np.isin(columns, places) for places, _ in of_branches])
+    coupled = list[tuple[Int, Float]]()
+    for members in _sets(used):
+        if len(members) == 1:
+            coupled.append(of_branches[members[0]])
+            continue
+        places = np.unique(np.concatenate([of_branches[b][0] for b in members]))
+        rows = [of_branches[b][1].shape[2] for b in members]
+        lines = np.zeros((len(places), of_branches[0][1].shape[1], sum(rows)))
+        for b, last, r in zip(members, np.cumsum(rows), rows, strict=True):
+            lines[np.searchsorted(places, of_branches[b][0]), :, last - r : last] = of_branches[b][1]
+        coupled.append((places, lines))
+    return coupled
+
+
+def _sets(used: Bool) -> list[Int]:
+    """Numbers of the groups that share columns, directly or through others; used: (g, c) columns of each group."""
+    alone = [np.array([g]) for g in np.flatnonzero(~used.any(axis=1))]
+    sets = [np.flatnonzero(used[:, columns].any(axis=1)) for columns in branches(used)]
+    return [members for members in (*alone, *sets) if len(members)]
 
 
 @dataclass(frozen=True, eq=False)
