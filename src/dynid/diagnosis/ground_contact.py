@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Claim, Diagnostics
@@ -99,6 +98,8 @@ def _ends_of_chains(robot: RobotModel) -> list[int]:
 
 def _stance_of(robot: RobotModel, poses: Float, ends: Sequence[int]) -> Stance | None:
     """The feet on some links, from their poses (T, k, 4, 4)."""
+    from scipy.optimize import least_squares  # imported here, since the import takes a third of a second
+
     bodies = list(ends)
     first, second = np.array(list(combinations(range(len(bodies)), 2))).T
 
