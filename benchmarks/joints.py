@@ -49,7 +49,7 @@ from dynid.trajectories.trajectory import FourierTrajectory
 
 # Files in example-robot-data; a number is that of the joints of a random tree.
 ROBOTS: dict[str, str | int] = {
-    "double_pendulum": "double_pendulum_description/urdf/double_pendulum.urdf",
+    "two_dof": "asr_twodof_description/urdf/TwoDofs.urdf",
     "xarm7": "xarm_description/urdf/xarm7.urdf",
     "allegro": "allegro_hand_description/urdf/allegro_right_hand.urdf",
     "g1": "g1_description/urdf/g1_29dof_rev_1_0.urdf",

@@ -549,9 +549,9 @@ def _curvature(prior: Prior, x: Float, force: Float) -> Float:
     second = np.einsum("ni,knij->nkj", force[prior.bodies], change) / (2.0 * DIFFERENCE)
     H = np.zeros((prior.count, prior.count))
     for i in range(nb):
-        own = slice(10 * i, 10 * i + 10)
-        H[own, own] = second[i, :10, :10].T
-        H[own, common] = H[common, own] = second[i, 10, :10]
+        link = slice(10 * i, 10 * i + 10)
+        H[link, link] = second[i, :10, :10].T
+        H[link, common] = H[common, link] = second[i, 10, :10]
     H[common, common] = second[:, 10, 10].sum()
     return 0.5 * (H + H.T)
 
