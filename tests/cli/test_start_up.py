@@ -60,6 +60,12 @@ def test_a_robot_is_shown_without_scipy() -> None:
     assert loaded("inspect", robot) <= PARSER | CHECKS | {"numpy"}
 
 
+def test_the_library_is_loaded_without_scipy() -> None:
+    code = "import sys, dynid; dynid.identify; print('scipy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
 def test_runs_are_compared_without_scipy_and_pandas(run_folder: Path) -> None:
     assert loaded("compare", run_folder, run_folder) <= PARSER | ARROW | {"numpy"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from dynid.base import Diagnostics, Float
 from dynid.estimate import MAP, WLS, Estimate, Uncertainty, warn_of_descriptions
 from dynid.estimate.physical import without_contradicted
-from dynid.estimate.posterior import Prior
+from dynid.estimate.posterior import Prior, _curvature
 from dynid.feasible import body_columns, least_eigenvalues
 from dynid.robot import load_robot
 from dynid.run import mass_findings
@@ -50,6 +51,31 @@ def test_every_coordinate_is_a_link_that_can_exist(tmp_path: Path, known: tuple[
             moved[k] = step
             change = (prior.parameters(x + moved)[0] - prior.parameters(x - moved)[0]) / (2 * step)
             np.testing.assert_allclose(slope[:, k], change, rtol=1e-6, atol=1e-7 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("known", DESCRIBED)
+def test_the_curvature_is_the_derivative_of_the_slope(tmp_path: Path, known: tuple[float, ...]) -> None:
+    given = regression(tmp_path, arm(known))
+    prior = Prior.of(MAP(), given)
+    x, force, step = drawn(prior, 0), np.random.default_rng(1).normal(size=prior.size), 1e-5
+    curvature = _curvature(prior, x, force)
+    for k in range(prior.count):
+        moved = np.zeros(prior.count)
+        moved[k] = step
+        change = force @ (prior.parameters(x + moved)[1] - prior.parameters(x - moved)[1]) / (2 * step)
+        np.testing.assert_allclose(curvature[k], change, rtol=1e-6, atol=1e-6 * np.abs(curvature).max())
+
+
+def test_several_points_at_once_are_those_points(tmp_path: Path) -> None:
+    prior = Prior.of(MAP(), regression(tmp_path, arm(DESCRIBED[2])))
+    points = np.array([drawn(prior, seed) for seed in range(3)])
+    for together, alone in zip(prior.links(points), zip(*map(prior.links, points), strict=True), strict=True):
+        np.testing.assert_allclose(together, alone, rtol=1e-14)
+
+
+def test_without_intervals_the_value_is_the_same(tmp_path: Path) -> None:
+    given = regression(tmp_path, arm(DESCRIBED[0]))
+    np.testing.assert_array_equal(MAP().fit(given).value, MAP().fit(replace(given, value_only=True)).value)
 
 
 @pytest.mark.parametrize("known", DESCRIBED)

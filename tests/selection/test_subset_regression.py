@@ -71,17 +71,38 @@ def test_rows_by_group_are_those_of_all_groups_together() -> None:
     rng = np.random.default_rng(12)
     used, x = np.array([4, 0, 2, 5]), rng.normal(0, 1, (4, 3))
     kept, behind, solved = np.array([1, 3]), np.array([0, 4, 5]), rng.normal(0, 1, (2, 3))
+    # A column is explained by those alone that stand in equations with it; the target is in all of them.
+    every = np.append(rows.used, np.ones((len(rows.used), 1), dtype=np.bool_), axis=1)
+    solved *= every[:, kept].T @ every[:, behind]
     for blocks in (np.array([1, 2, 3]), np.array([0, 2, 5])):
         expected = np.sum((whole[blocks][:, :, used] @ x) ** 2, axis=1).T
         np.testing.assert_allclose(rows.squares(blocks, used, x), expected, rtol=1e-10)
         left = whole[blocks][:, :, behind] - whole[blocks][:, :, kept] @ solved
-        found = rows.residualised(blocks, kept, behind, solved)
-        np.testing.assert_allclose(
-            np.einsum("amr,bmr->mab", found, found), np.einsum("mra,mrb->mab", left, left), atol=1e-10
-        )
+        found = np.zeros((len(blocks), len(behind), len(behind)))
+        for places, lines in rows.residualised(blocks, kept, behind, solved):
+            found[:, places[:, None], places] += np.einsum("amr,bmr->mab", lines, lines)
+        np.testing.assert_allclose(found, np.einsum("mra,mrb->mab", left, left), atol=1e-10)
     own, both = fold_triangles(factors, [np.array([1, 2]), np.arange(6)], columns, weights)
     np.testing.assert_allclose(own.T @ own, sum(whole[m].T @ whole[m] for m in (1, 2)), atol=1e-10)
     np.testing.assert_allclose(both.T @ both, sum(R.T @ R for R in whole), atol=1e-10)
+
+
+def test_branches_hold_no_rows_of_each_other() -> None:
+    """Arrays grow with the squares of branches, not with that of all columns, unless a prior couples these."""
+    rng = np.random.default_rng(3)
+    columns = (np.array([0, 1, 2]), np.array([3, 4]))
+    blocks = [
+        Block(
+            "", 0, m, m + 1.0, tuple(Factor.from_panel(c, rng.normal(size=(len(c) + 1, 9))) for c in columns)
+        )
+        for m in range(4)
+    ]
+    factors = Factors(("left", "right"), 5, tuple(blocks))
+    kept, behind, solved = np.array([0, 3]), np.array([1, 2, 4, 5]), np.zeros((2, 4))
+    for known, shapes in ((None, [(3, 4, 4), (2, 4, 3)]), (np.ones((1, 6)), [(4, 4, 7)])):
+        rows = BlockRows.of(factors, np.arange(5), np.ones(2), known)
+        held_out = rows.residualised(np.arange(4), kept, behind, solved)
+        assert [lines.shape for _, lines in held_out] == shapes
 
 
 @pytest.mark.parametrize("held", [(), ("a",), ("a", "b", "c")])

@@ -15,7 +15,7 @@ from dynid.base.parallel import ordered_map
 from dynid.base.records import dataclass
 from dynid.choose.subset_regression import least_squares_within_bounds
 from dynid.factor.assemble import Assembly
-from dynid.factor.factor import Factor, Factors, stack
+from dynid.factor.factor import Factor, Factors, branches, stack
 from dynid.kernel import Panels, qr_panel
 from dynid.signals.parallel import SideBySide
 from dynid.signals.samples import REACH, Samples
@@ -256,8 +256,15 @@ class JointProblem:
     def shared(self) -> tuple[str, ...]:
         """Columns that stay, in the model's order."""
         every = set().union(*(set(names) for names in self.names)) - {""}
-        outside = [f for g, f in enumerate(self.separable.factors.total) if g not in self.groups]
-        elsewhere = {self.separable.column_names[i] for f in outside for i in f.columns}
+        total = self.separable.factors.total
+        used = np.zeros((len(total), len(self.separable.column_names)), dtype=np.bool_)
+        for row, factor in zip(used, total, strict=True):
+            row[factor.columns] = True
+        # Equations of other branches of the robot say nothing about these columns.
+        here = used[list(self.groups)].any(axis=0)
+        coupled = np.logical_or.reduce([columns for columns in branches(used) if (columns & here).any()])
+        outside = np.delete(used, self.groups, axis=0).any(axis=0) & coupled
+        elsewhere = {self.separable.column_names[i] for i in np.flatnonzero(outside)}
         return tuple(n for n in self.separable.names if n in every or n in elsewhere)
 
     @cached_property
@@ -319,9 +326,10 @@ class JointProblem:
     def _others(self, training: Sequence[int]) -> Float:
         separable = self.separable
         others = [g for g in range(len(separable.factors.group_names)) if g not in self.groups]
+        keep = np.isin(separable.column_names, self.shared)
+        others = [g for g in others if keep[separable.factors.total[g].columns].any()]
         if not others:
             return np.zeros((0, len(self.shared) + 1))
-        keep = np.isin(separable.column_names, self.shared)
         total = separable.total(training)
         index = np.array([separable.column_names.index(n) for n in self.shared], dtype=np.int64)
         return stack([total[g].select(keep) for g in others], index, separable.weights[others])

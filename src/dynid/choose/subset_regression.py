@@ -10,7 +10,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
-from dynid.factor.factor import Factors, stack, triangle_of
+from dynid.factor.factor import Factors, branches, stack, triangle_of
 from dynid.factor.folds import Fold, block_counts, judged_equations
 from dynid.kernel import qr_panel, solve_triangular
 from dynid.terms.exports import Column, MotionBasis, Of
@@ -19,9 +19,6 @@ from dynid.terms.term import CATALOGUE, Term
 # What every block of a log says of a wide model's columns, group by group: each joint's equations hold few
 # of them.
 
-# Of a column, what a triangle's rows hold of it by rounding.
-ROUNDING = 1e-13
-
 
 @dataclass(frozen=True, eq=False)
 class BlockRows:
@@ -29,31 +26,43 @@ class BlockRows:
 
     width: number of columns and target, c + 1.    places: by group those that its rows hold, (w,), the target's c last.
     lines: by group its rows of every block, (w, M, r): a line a column.
+    used: columns (g, c) of each group, and (k, c) of further equations, which couple columns as well.
     """
 
     width: int
     places: tuple[Int, ...]
     lines: tuple[Float, ...]
+    used: Bool
 
     @staticmethod
-    def of(factors: Factors, columns: Int, weights: Float) -> BlockRows:
-        """From factors whose columns are all among some, (c,), and the weights (g,) of their groups."""
+    def of(factors: Factors, columns: Int, weights: Float, known: Float | None = None) -> BlockRows:
+        """From factors whose columns are all among some, (c,), and the weights (g,) of their groups.
+
+        known: (k, c + 1) equations beside those of the log, which may couple columns as well.
+        """
         position = {int(c): i for i, c in enumerate(columns)}
         places, lines = [], []
         for g, weight in enumerate(weights):
-            rows = np.stack([block.groups[g].R for block in factors.blocks])
-            # Blocks of fewer equations than columns fill a part of their triangles.
-            filled = (np.abs(rows) > ROUNDING * np.linalg.norm(rows, axis=1, keepdims=True)).any(axis=(0, 2))
+            filled = [block.groups[g].rows for block in factors.blocks]
+            rows = np.zeros((len(filled), max(map(len, filled)), len(filled[0].T)))
+            for padded, block_rows in zip(rows, filled, strict=True):
+                padded[: len(block_rows)] = block_rows
             own = factors.blocks[0].groups[g].columns
             places.append(np.array([*(position[int(c)] for c in own), len(columns)], dtype=np.int64))
-            lines.append(np.sqrt(weight) * np.ascontiguousarray(rows[:, filled].transpose(2, 0, 1)))
-        return BlockRows(len(columns) + 1, tuple(places), tuple(lines))
+            lines.append(np.sqrt(weight) * np.ascontiguousarray(rows.transpose(2, 0, 1)))
+        used = np.zeros((len(places), len(columns) + 1), dtype=np.bool_)
+        for row, place in zip(used, places, strict=True):
+            row[place] = True
+        if known is not None:
+            used = np.concatenate([used, known != 0])
+        return BlockRows(len(columns) + 1, tuple(places), tuple(lines), used[:, :-1])
 
     @staticmethod
     def of_triangles(triangles: Float) -> BlockRows:
         """From triangles (M, c + 1, c + 1) over all columns."""
         width = triangles.shape[-1]
-        return BlockRows(width, (np.arange(width),), (np.ascontiguousarray(triangles.transpose(2, 0, 1)),))
+        lines = np.ascontiguousarray(triangles.transpose(2, 0, 1))
+        return BlockRows(width, (np.arange(width),), (lines,), np.ones((1, width - 1), dtype=np.bool_))
 
     def __len__(self) -> int:
         return int(self.lines[0].shape[1])
@@ -73,23 +82,33 @@ class BlockRows:
             found += np.square(errors, out=errors).reshape(x.shape[1], len(blocks), -1).sum(axis=2)
         return found
 
-    def residualised(self, blocks: Int, kept: Int, behind: Int, solved: Float) -> Float:
-        """Columns `behind` (e,) of some blocks less what others (k,) explain of them, solved (k, e); (e, m, R)."""
-        number = np.full(self.width, -1)
-        number[behind] = np.arange(len(behind))
+    def residualised(
+        self, blocks: Int, kept: Int, behind: Int, solved: Float
+    ) -> tuple[tuple[Int, Float], ...]:
+        """Columns `behind` (e,), the target last, of some blocks less what others (k,) explain of them, solved (k, e).
+
+        Groups of equations that share no column of the model are branches. By branch the places (e_b,) in `behind` of
+        its columns and of the target, and their lines (e_b, m, R).
+        """
         of_kept = np.full(self.width, -1)
         of_kept[kept] = np.arange(len(kept))
-        part, rows = _part(blocks), [lines.shape[2] for lines in self.lines]
-        found = np.zeros((len(behind), len(blocks), sum(rows)))
-        first = 0
-        for place, lines, r in zip(self.places, self.lines, rows, strict=True):
-            own = lines[:, part]
-            mine, known = number[place] >= 0, of_kept[place] >= 0
-            there = found[:, :, first : first + r]
-            there[number[place[mine]]] = own[mine]
-            there -= np.tensordot(solved[of_kept[place[known]]].T, own[known], 1)
-            first += r
-        return found
+        part, of_branches = _part(blocks), list[tuple[Int, Float]]()
+        for members in _sets(self.used[:, kept]):
+            mine = np.flatnonzero(np.append(self.used[members].any(axis=0), True)[behind])
+            number = np.full(self.width, -1)
+            number[behind[mine]] = np.arange(len(mine))
+            groups = [(self.places[g], self.lines[g]) for g in members if g < len(self.places)]
+            found = np.zeros((len(mine), len(blocks), sum(lines.shape[2] for _, lines in groups)))
+            first = 0
+            for place, lines in groups:
+                own, r = lines[:, part], lines.shape[2]
+                known = of_kept[place] >= 0
+                there = found[:, :, first : first + r]
+                there[number[place[number[place] >= 0]]] = own[number[place] >= 0]
+                there -= np.tensordot(solved[np.ix_(of_kept[place[known]], mine)].T, own[known], 1)
+                first += r
+            of_branches.append((mine, found))
+        return tuple(of_branches)
 
 
 def _part(blocks: Int) -> slice | Int:
@@ -227,13 +246,14 @@ class Share:
     """What a model leaves of a fold.
 
     training: of the other columns and the target, (r, e + 1), freed from the model's columns.
-    size: (e + 1,) of them before.    held_out: (e + 1, m, r) the same of the blocks left out, a line a column.
+    size: (e + 1,) of them before.    held_out: the same of the blocks left out, by branch the places (e_b,) of its
+    columns and of the target, which is the last, and their lines (e_b, m, r).
     blocks: (m,) their numbers.
     """
 
     training: Float
     size: Float
-    held_out: Float
+    held_out: tuple[tuple[Int, Float], ...]
     blocks: Int
 
     @cached_property
@@ -260,17 +280,30 @@ class Share:
     def _squares_with_each(self, columns: Int) -> Float:
         """(K, m) of models with one more column each."""
         x = self.training[:, -1] @ self.training[:, columns] / self.left[columns] ** 2
-        errors = self.held_out[-1] - x[:, None, None] * self.held_out[columns]
-        return np.asarray(np.einsum("kmc,kmc->km", errors, errors))
+        found = np.zeros((len(columns), len(self.blocks)))
+        for places, lines in self.held_out:
+            number = {int(place): i for i, place in enumerate(places)}
+            untouched = np.square(lines[-1]).sum(axis=1)
+            for k, column in enumerate(columns.tolist()):
+                if column in number:
+                    errors = lines[-1] - x[k] * lines[number[column]]
+                    found[k] += np.einsum("mr,mr->m", errors, errors)
+                else:
+                    found[k] += untouched
+        return found
 
     def _squares_with_all(self, columns: Int) -> Float:
         """(m,) of the model with all of some columns."""
-        errors = self.held_out[-1]
+        x: Float = np.zeros(len(columns))
         if len(columns):
             scale = self.left[columns]
-            x, *_ = np.linalg.lstsq(self.training[:, columns] / scale, self.training[:, -1], rcond=FAINT)
-            errors = errors - np.tensordot(x / scale, self.held_out[columns], 1)
-        return np.asarray(np.sum(errors**2, axis=1))
+            solved, *_ = np.linalg.lstsq(self.training[:, columns] / scale, self.training[:, -1], rcond=FAINT)
+            x = np.asarray(solved / scale)
+        found = np.zeros(len(self.blocks))
+        for places, lines in self.held_out:
+            _, number, among = np.intersect1d(places, columns, return_indices=True)
+            found += np.square(lines[-1] - np.tensordot(x[among], lines[number], 1)).sum(axis=1)
+        return found
 
     def beside(self, more: Int, rest: Int) -> Share:
         """What is left with some more columns in the model.    rest: places of the others and of the target."""
@@ -281,10 +314,39 @@ class Share:
                 break
             more = more[~weak]
         along = Q.T @ self.training[:, rest]
-        explained = np.tensordot(solve_triangular(R, along).T, self.held_out[more], 1)
-        return Share(
-            self.training[:, rest] - Q @ along, self.size[rest], self.held_out[rest] - explained, self.blocks
-        )
+        solved, held_out = solve_triangular(R, along), list[tuple[Int, Float]]()
+        rest = np.where(rest < 0, len(self.size) - 1, rest)
+        for places, lines in _coupled(self.held_out, more):
+            _, joined, among = np.intersect1d(places, more, return_indices=True)
+            kept = np.flatnonzero(np.isin(rest, places))
+            others = lines[np.searchsorted(places, rest[kept])]
+            others -= np.tensordot(solved[np.ix_(among, kept)].T, lines[joined], 1)
+            held_out.append((kept, others))
+        return Share(self.training[:, rest] - Q @ along, self.size[rest], tuple(held_out), self.blocks)
+
+
+def _coupled(of_branches: Sequence[tuple[Int, Float]], columns: Int) -> list[tuple[Int, Float]]:
+    """Branches, places (e_b,) and lines (e_b, m, r) each, with those as one that have one of some columns in common."""
+    used = np.array([np.isin(columns, places) for places, _ in of_branches])
+    coupled = list[tuple[Int, Float]]()
+    for members in _sets(used):
+        if len(members) == 1:
+            coupled.append(of_branches[members[0]])
+            continue
+        places = np.unique(np.concatenate([of_branches[b][0] for b in members]))
+        rows = [of_branches[b][1].shape[2] for b in members]
+        lines = np.zeros((len(places), of_branches[0][1].shape[1], sum(rows)))
+        for b, last, r in zip(members, np.cumsum(rows), rows, strict=True):
+            lines[np.searchsorted(places, of_branches[b][0]), :, last - r : last] = of_branches[b][1]
+        coupled.append((places, lines))
+    return coupled
+
+
+def _sets(used: Bool) -> list[Int]:
+    """Numbers of the groups that share columns, directly or through others; used: (g, c) columns of each group."""
+    alone = [np.array([g]) for g in np.flatnonzero(~used.any(axis=1))]
+    sets = [np.flatnonzero(used[:, columns].any(axis=1)) for columns in branches(used)]
+    return [members for members in (*alone, *sets) if len(members)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,7 +432,7 @@ class SubsetRegression:
         training = [_merged(np.concatenate([*own[:f], *own[f + 1 :], known]), c) for f in range(len(folds))]
         return SubsetRegression(
             names=tuple(names[i] for i in columns),
-            blocks=BlockRows.of(seen, columns, weights),
+            blocks=BlockRows.of(seen, columns, weights, known),
             folds=tuple((R, fold.held_out) for R, fold in zip(training, folds, strict=True)),
             data=_merged(np.concatenate(own), c),
             total=_merged(np.concatenate([training[0], own[0]]), c),

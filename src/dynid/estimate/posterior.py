@@ -36,7 +36,9 @@ ROUNDING = 1e-14
 USUAL = 2.0
 # Least share of its variance that is left to the scores of a direction; with less, one block determines the direction.
 TESTED = 0.1
-_LOWER = ((0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2))
+# Entries of a lower triangle in the order of the coordinates.
+_ROWS, _COLUMNS = np.tril_indices(3)
+_ON_DIAGONAL = _ROWS == _COLUMNS
 
 
 @dataclass(frozen=True)
@@ -206,43 +208,61 @@ class Prior:
         """Number of coordinates: ten a link, the common scale, and one for each further parameter."""
         return 10 * len(self.bodies) + 1 + len(self.others)
 
+    def links(self, x: Float) -> tuple[Float, Float]:
+        """Ten parameters of each link, (..., nb, 10), and their derivatives (..., nb, 10, 11), for points (..., count).
+
+        A link depends on its own ten coordinates and on the common one, which is the last.
+        """
+        nb, common = len(self.bodies), 10 * len(self.bodies)
+        link = x[..., :common].reshape(*x.shape[:-1], nb, 10)
+        s_m, s_c, s_i, s_0 = self.widths.T
+        m = (self.mass * np.exp(s_m * link[..., 0] + s_0 * x[..., [common]]))[..., None]
+        c = self.centre + s_c[:, None] * link[..., 1:4]
+        half = 0.5 * s_i[:, None]
+        entries = half * link[..., 4:]
+        entries[..., _ON_DIAGONAL] = np.exp(entries[..., _ON_DIAGONAL])
+        T = np.zeros((*link.shape[:-1], 3, 3))
+        T[..., _ROWS, _COLUMNS] = entries
+        C = self.root @ T
+        second = C @ C.swapaxes(-1, -2) + c[..., :, None] * c[..., None, :]
+        ten = m * np.concatenate([np.ones_like(m), c, _inertia(second)], axis=-1)
+        # Second moments change by u v' + v u' with each coordinate of the centre and each entry of T.
+        u = np.empty((*link.shape[:-1], 9, 3))
+        u[..., :3, :] = s_c[:, None, None] * np.eye(3)
+        u[..., 3:, :] = self.root.swapaxes(-1, -2)[:, _ROWS]
+        u[..., 3:, :] *= (half * np.where(_ON_DIAGONAL, entries, 1.0))[..., None]
+        v = np.empty_like(u)
+        v[..., :3, :] = c[..., None, :]
+        v[..., 3:, :] = C.swapaxes(-1, -2)[..., _COLUMNS, :]
+        outer = u[..., :, None] * v[..., None, :]
+        slopes = np.zeros((*link.shape, 11))
+        slopes[..., 0] = s_m[:, None] * ten
+        slopes[..., 1:4, 1:4] = m[..., None] * u[..., :3, :]
+        slopes[..., 4:, 1:10] = m[..., None] * _inertia(outer + outer.swapaxes(-1, -2)).swapaxes(-1, -2)
+        slopes[..., 10] = s_0[:, None] * ten
+        return ten, slopes
+
+    def values(self, x: Float, ten: Float) -> Float:
+        """Parameters (p,) with those of the links, (nb, 10)."""
+        theta = np.zeros(self.size)
+        theta[self.bodies] = ten
+        theta[self.others] = self.middle + self.scale * x[10 * len(self.bodies) + 1 :]
+        return theta
+
+    def along(self, A: Float, slopes: Float) -> Float:
+        """A dtheta/dx (k, count) for coefficients A (k, p) and the derivatives of the links."""
+        common = 10 * len(self.bodies)
+        of_links = A[:, self.bodies].swapaxes(0, 1) @ slopes
+        J = np.empty((len(A), self.count))
+        J[:, :common] = of_links[..., :10].swapaxes(0, 1).reshape(len(A), common)
+        J[:, common] = of_links[..., 10].sum(axis=0)
+        J[:, common + 1 :] = A[:, self.others] * self.scale
+        return J
+
     def parameters(self, x: Float) -> tuple[Float, Float]:
         """Parameters (p,) and their derivative (p, count) by the coordinates."""
-        nb, common = len(self.bodies), 10 * len(self.bodies)
-        theta, slope = np.zeros(self.size), np.zeros((self.size, self.count))
-        if nb:
-            link = x[:common].reshape(nb, 10)
-            s_m, s_c, s_i, s_0 = self.widths.T
-            m = self.mass * np.exp(s_m * link[:, 0] + s_0 * x[common])
-            c = self.centre + s_c[:, None] * link[:, 1:4]
-            half = 0.5 * s_i
-            T, dT = np.zeros((nb, 3, 3)), np.zeros((6, nb, 3, 3))
-            for k, (i, j) in enumerate(_LOWER):
-                T[:, i, j] = np.exp(half * link[:, 4 + k]) if i == j else half * link[:, 4 + k]
-                dT[k, :, i, j] = half * T[:, i, j] if i == j else half
-            C = self.root @ T
-            second = C @ C.transpose(0, 2, 1) + c[:, :, None] * c[:, None, :]
-            ten = m[:, None] * _ten(np.ones(nb), c, second)
-            blocks = np.zeros((nb, 10, 10))
-            blocks[:, :, 0] = s_m[:, None] * ten
-            for k in range(3):
-                unit = np.zeros((nb, 3))
-                unit[:, k] = s_c
-                outer = unit[:, :, None] * c[:, None, :]
-                blocks[:, :, 1 + k] = m[:, None] * _ten(np.zeros(nb), unit, outer + outer.transpose(0, 2, 1))
-            for k in range(6):
-                outer = (self.root @ dT[k]) @ C.transpose(0, 2, 1)
-                blocks[:, :, 4 + k] = m[:, None] * _ten(
-                    np.zeros(nb), np.zeros((nb, 3)), outer + outer.transpose(0, 2, 1)
-                )
-            theta[self.bodies] = ten
-            for i, columns in enumerate(self.bodies):
-                slope[columns, 10 * i : 10 * i + 10] = blocks[i]
-                slope[columns, common] = s_0[i] * ten[i]
-        rest = np.arange(common + 1, self.count)
-        theta[self.others] = self.middle + self.scale * x[rest]
-        slope[self.others, rest] = self.scale
-        return theta, slope
+        ten, slopes = self.links(x)
+        return self.values(x, ten), self.along(np.eye(self.size), slopes)
 
     def coordinates(self, theta: Float) -> Float:
         """Coordinates (count,) of parameters of links that can exist; the common scale is the mean of guessed ones."""
@@ -257,9 +277,9 @@ class Prior:
             half = 0.5 * self.widths[i, 2]
             logs[i] = np.log(P[3, 3] / self.mass[i])
             x[10 * i + 1 : 10 * i + 4] = (centre - self.centre[i]) / self.widths[i, 1]
-            x[10 * i + 4 : 10 * i + 10] = [
-                (np.log(T[row, column]) if row == column else T[row, column]) / half for row, column in _LOWER
-            ]
+            entries = T[_ROWS, _COLUMNS]
+            entries[_ON_DIAGONAL] = np.log(entries[_ON_DIAGONAL])
+            x[10 * i + 4 : 10 * i + 10] = entries / half
         guessed = self.widths[:, 3] > 0
         if guessed.any():
             x[common] = logs[guessed].mean() / self.widths[guessed, 3].mean()
@@ -299,11 +319,11 @@ class Prior:
         return frozenset(np.flatnonzero(self.described & (widening * wanted.mass > guess)).tolist())
 
 
-def _ten(mass: Float, first: Float, second: Float) -> Float:
-    """Ten parameters (nb, 10) of masses, first moments (nb, 3) and second moments (nb, 3, 3)."""
-    xx, yy, zz = second[:, 0, 0], second[:, 1, 1], second[:, 2, 2]
-    xy, xz, yz = second[:, 0, 1], second[:, 0, 2], second[:, 1, 2]
-    return np.stack([mass, *first.T, yy + zz, -xy, xx + zz, -xz, -yz, xx + yy], axis=1)
+def _inertia(second: Float) -> Float:
+    """Moments of inertia (..., 6) of second moments (..., 3, 3): xx, xy, yy, xz, yz, zz."""
+    xx, yy, zz = second[..., 0, 0], second[..., 1, 1], second[..., 2, 2]
+    xy, xz, yz = second[..., 0, 1], second[..., 0, 2], second[..., 1, 2]
+    return np.stack([yy + zz, -xy, xx + zz, -xz, -yz, xx + yy], axis=-1)
 
 
 def _split(ten: Float, spread: Float, extent: float) -> tuple[float, Float, Float]:
@@ -361,10 +381,12 @@ def _solved(
         R = stack(total, base.independent, weights)
         A, y = R[:b, :b] @ base.B, R[:b, b]
         x, ok = _minimum(prior, A, y, prior.precision(widening), x)
-        theta, slope = prior.parameters(x)
+        ten, slopes = prior.links(x)
+        theta = prior.values(x, ten)
         sigma = np.hypot(residual_sigma(regression, base.reduce(theta)), least)
         before = np.concatenate([weights, widening])
-        weights, widening = 1.0 / (sigma**2 * effects), _most_probable_widening(prior, A @ slope, x, widening)
+        J = prior.along(A, slopes)
+        weights, widening = 1.0 / (sigma**2 * effects), _most_probable_widening(prior, J, x, widening)
         if not ok or np.abs(np.concatenate([weights, widening]) / before - 1.0).max() > CHANGED:
             continue
         worse = contradicted | prior.contradicted(wanted, widening)
@@ -464,40 +486,53 @@ def _minimum(prior: Prior, A: Float, y: Float, weight: Float, x: Float) -> tuple
     part. Coordinates at a bound that the gradient pushes outwards rest in a step.
     """
     lower, upper = prior.bounds()
-    theta, slope = prior.parameters(x)
-    rest = A @ theta - y
-    cost = float(rest @ rest + weight @ x**2)
+
+    def errors(x: Float) -> tuple[Float, Float, float]:
+        ten, slopes = prior.links(x)
+        rest = A @ prior.values(x, ten) - y
+        return slopes, rest, float(rest @ rest + weight @ x**2)
+
+    slopes, rest, cost = errors(x)
     damping = 0.0
     for _ in range(STEPS):
-        J = A @ slope
+        J = prior.along(A, slopes)
         definite = J.T @ J + np.diag(weight)
         gradient = J.T @ rest + weight * x
         free = ~(((x <= lower) & (gradient > 0)) | ((x >= upper) & (gradient < 0)))
         size = np.sqrt(np.diag(definite))[free]
         definite = definite[np.ix_(free, free)] / np.outer(size, size)
         curved = _curvature(prior, x, A.T @ rest)[np.ix_(free, free)] / np.outer(size, size)
-        values, vectors = np.linalg.eigh(definite + curved)
-        if values[0] < -INDEFINITE:
-            values, vectors = np.linalg.eigh(definite)
-        slopes = vectors.T @ (gradient[free] / size)
-        new, new_cost = x, cost
+        hessian, least = _definite(definite, curved)
+        new_cost = cost
         for _ in range(TRIES):
+            L = np.linalg.cholesky(hessian + max(damping, least) * np.eye(len(hessian)))
+            along = solve_triangular(L, gradient[free] / size, lower=True)
             step = np.zeros(len(x))
-            step[free] = -vectors @ (slopes / (values + max(damping, LEAST_DAMPING - values[0]))) / size
+            step[free] = -solve_triangular(np.ascontiguousarray(L.T), along) / size
             candidate = np.clip(x + step * prior.shortening(step), lower, upper)
-            theta, candidate_slope = prior.parameters(candidate)
-            candidate_rest = A @ theta - y
-            candidate_cost = float(candidate_rest @ candidate_rest + weight @ candidate**2)
-            if candidate_cost <= cost:
-                new, slope, rest, new_cost = candidate, candidate_slope, candidate_rest, candidate_cost
+            tried = errors(candidate)
+            if tried[-1] <= cost:
+                x, (slopes, rest, new_cost) = candidate, tried
                 break
-            damping = 4.0 * max(damping, LEAST_DAMPING, LEAST_DAMPING - values[0])
+            damping = 4.0 * max(damping, LEAST_DAMPING, least)
         change = cost - new_cost
-        x, cost = new, new_cost
+        cost = new_cost
         damping = 0.25 * damping if damping > LEAST_DAMPING else 0.0
         if change <= SETTLED:
             return x, True
     return x, False
+
+
+def _definite(definite: Float, curved: Float) -> tuple[Float, float]:
+    """Hessian, or its definite part alone if that is far from definite, and the damping that it needs at least."""
+    hessian, smallest = definite + curved, LEAST_DAMPING
+    try:
+        np.linalg.cholesky(hessian - LEAST_DAMPING * np.eye(len(hessian)))
+    except np.linalg.LinAlgError:
+        smallest = np.linalg.eigvalsh(hessian)[0]
+        if smallest < -INDEFINITE:
+            hessian, smallest = definite, np.linalg.eigvalsh(definite)[0]
+    return hessian, float(LEAST_DAMPING - smallest)
 
 
 def _curvature(prior: Prior, x: Float, force: Float) -> Float:
@@ -505,24 +540,19 @@ def _curvature(prior: Prior, x: Float, force: Float) -> Float:
 
     Links depend on their own coordinates and on the common one, so one coordinate of every link is moved at a time.
     """
-    links = common = 10 * len(prior.bodies)
-    H = np.zeros((prior.count, prior.count))
-
-    def change(step: Float) -> Float:
-        return np.asarray(
-            force @ (prior.parameters(x + step)[1] - prior.parameters(x - step)[1]) / (2.0 * DIFFERENCE)
-        )
-
+    nb, common = len(prior.bodies), 10 * len(prior.bodies)
+    steps = np.zeros((11, prior.count))
     for k in range(10):
-        step = np.zeros(prior.count)
-        step[k:links:10] = DIFFERENCE
-        slopes = change(step)
-        for first in range(0, links, 10):
-            H[first : first + 10, first + k] = slopes[first : first + 10]
-    step = np.zeros(prior.count)
-    step[common] = DIFFERENCE
-    slopes = change(step)
-    H[: links + 1, common] = H[common, : links + 1] = slopes[: links + 1]
+        steps[k, k:common:10] = DIFFERENCE
+    steps[10, common] = DIFFERENCE
+    change = prior.links(x + steps)[1] - prior.links(x - steps)[1]
+    second = np.einsum("ni,knij->nkj", force[prior.bodies], change) / (2.0 * DIFFERENCE)
+    H = np.zeros((prior.count, prior.count))
+    for i in range(nb):
+        link = slice(10 * i, 10 * i + 10)
+        H[link, link] = second[i, :10, :10].T
+        H[link, common] = H[common, link] = second[i, 10, :10]
+    H[common, common] = second[:, 10, 10].sum()
     return 0.5 * (H + H.T)
 
 
@@ -579,7 +609,7 @@ class Probable:
 
     def parameters(self) -> Float:
         """Most probable parameters (p,)."""
-        return self.prior.parameters(self.fit.x)[0]
+        return self.prior.values(self.fit.x, self.prior.links(self.fit.x)[0])
 
     def prior_rows(self) -> Float:
         """Prior as equations of unit deviation, linearised at the estimate: coefficients and target (q, p + 1).
@@ -604,7 +634,7 @@ class Probable:
 
     def spread_of(self, R: Float | None = None) -> Float:
         """Covariance (b, b) of the base parameters by the prior, and by equations with the triangle R (b, b)."""
-        D = self.regression.base.B @ self.prior.parameters(self.fit.x)[1]
+        D = self.prior.along(self.regression.base.B, self.prior.links(self.fit.x)[1])
         H = np.diag(self.precision)
         return _spread(H if R is None else H + (R @ D).T @ (R @ D), D)
 
@@ -623,16 +653,19 @@ class Probable:
         def curvature(weights: Float) -> Float:
             return self.spread_of(stack(factors.total, base.independent, weights)[:b, :b])
 
-        solved = curvature(fit.weights)
-        size = np.sqrt(np.diag(solved))
-        inverse = np.linalg.cholesky(solved / np.outer(size, size) + ROUNDING * np.eye(b)) * size[:, None]
-        blocks = BlockScores.of(
-            factors, base.independent, full_vector(regression, value), inverse, fit.weights
-        )
-        from_blocks = covariance_of(self.wanted.intervals, blocks.grouped(factors.independent()))
         independent = fit.weights * fit.effects
         covariance = curvature(independent / effects)
-        wider = np.sqrt(np.maximum(np.diag(from_blocks) / np.diag(covariance), 1.0))
+        wider = np.ones(b)
+        if not regression.value_only:
+            solved = curvature(fit.weights)
+            size = np.sqrt(np.diag(solved))
+            correlation = solved / np.outer(size, size) + ROUNDING * np.eye(b)
+            inverse = np.linalg.cholesky(correlation) * size[:, None]
+            blocks = BlockScores.of(
+                factors, base.independent, full_vector(regression, value), inverse, fit.weights
+            )
+            from_blocks = covariance_of(self.wanted.intervals, blocks.grouped(factors.independent()))
+            wider = np.sqrt(np.maximum(np.diag(from_blocks) / np.diag(covariance), 1.0))
         status = (
             ("" if fit.ok else f"not converged after {ROUNDS} rounds; use 'feasible', or record longer; ")
             + "most probable parameters: one sample of "

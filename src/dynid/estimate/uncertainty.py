@@ -15,7 +15,7 @@ from dynid.base.numerics import f_tail
 from dynid.base.options import option
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
-from dynid.factor.factor import Factors, stack
+from dynid.factor.factor import Factors, branches, stack
 from dynid.kernel import solve_triangular
 
 # Information and score of each block of time, from factors.
@@ -75,21 +75,30 @@ class BlockScores:
 
         """
         M, f = len(factors.blocks), inverse.shape[1]
+        information, score = np.zeros((M, f, f)), np.zeros((M, f))
         place = np.zeros(factors.parameter_count, dtype=np.int64)
         place[columns] = np.arange(len(columns))
-        roots = np.sqrt(weights)
         # A group has the same columns in every block.
-        first = factors.blocks[0].groups if factors.blocks else ()
-        parts = [root * inverse[place[factor.columns]] for root, factor in zip(roots, first, strict=False)]
-        information, score = np.zeros((M, f, f)), np.zeros((M, f))
-        for m, block in enumerate(factors.blocks):
-            X = np.concatenate(
-                [factor.R[:, :-1] @ part for factor, part in zip(block.groups, parts, strict=True)]
-            )
-            residual = np.concatenate(
-                [root * factor.left(theta) for root, factor in zip(roots, block.groups, strict=True)]
-            )
-            information[m], score[m] = X.T @ X, X.T @ residual
+        groups = factors.blocks[0].groups if factors.blocks else ()
+        roots = np.sqrt(weights)
+        parts = [root * inverse[place[group.columns]] for root, group in zip(roots, groups, strict=False)]
+        used = np.array([part.any(axis=0) for part in parts], dtype=np.bool_).reshape(-1, f)
+        for branch in branches(used):
+            of_branch, these = np.flatnonzero(branch), np.flatnonzero(used[:, branch].any(axis=1))
+            within = [parts[g][:, of_branch] for g in these]
+            square = np.ix_(of_branch, of_branch)
+            for m in range(M if len(these) else 0):
+                factors_in = [factors.blocks[m].groups[g] for g in these]
+                X = np.concatenate(
+                    [f.rows[:, :-1] @ part for f, part in zip(factors_in, within, strict=True)]
+                )
+                residual = [
+                    root * (f.rows[:, -1] - f.rows[:, :-1] @ theta[f.columns])
+                    for f, root in zip(factors_in, roots[these], strict=True)
+                ]
+                information[m][square] = X.T @ X
+                score[m, of_branch] = X.T @ np.concatenate(residual)
+        information.setflags(write=False)  # so that it is used without a copy
         segment = np.array([block.segment for block in factors.blocks], dtype=np.int64)
         return BlockScores(inverse, information, score, segment)
 
@@ -114,9 +123,13 @@ class BlockScores:
 
     def grouped(self, together: Sequence[Int]) -> BlockScores:
         """Dependent blocks as one block each; together: numbers of the blocks of each group."""
+        if [numbers.tolist() for numbers in together] == [[m] for m in range(self.count)]:
+            return self
+        information = np.array([self.information[numbers].sum(axis=0) for numbers in together])
+        information.setflags(write=False)  # so that it is used without a copy
         return BlockScores(
             self.inverse,
-            np.array([self.information[numbers].sum(axis=0) for numbers in together]),
+            information,
             np.array([self.score[numbers].sum(axis=0) for numbers in together]),
             np.array([self.segment[numbers[0]] for numbers in together]),
         )
@@ -127,9 +140,7 @@ class BlockScores:
 
     def without(self) -> Float:
         """(1 - H_m)^-1 score_m, (M, f): minus the change of the estimate without block m."""
-        return np.array(
-            [_solved_without_block(H, s) for H, s in zip(self.information, self.score, strict=True)]
-        )
+        return self._per_branch(_solved_without_block)
 
     def jackknifed(self) -> Float:
         """Change of the estimate without each block, as far as the other blocks test it.
@@ -146,22 +157,31 @@ class BlockScores:
 
         """
         least = 1.0 / self.count
-        return np.array(
-            [_solved_without_block(H, s, least) for H, s in zip(self.information, self.score, strict=True)]
-        )
+        return self._per_branch(lambda H, score: _solved_without_block(H, score, least))
 
     def standardised(self) -> Float:
         """(1 - H_m)^-1/2 score_m, (M, f): scores corrected for the pull of each block on the fit."""
-        scaled = []
-        for H, s in zip(self.information, self.score, strict=True):
-            share, directions = np.linalg.eigh(H)
-            remaining = 1.0 - np.clip(share, 0.0, LARGEST_LEVERAGE)
-            scaled.append(directions @ ((directions.T @ s) / np.sqrt(remaining)))
-        return np.array(scaled)
+        return self._per_branch(_standardised)
+
+    def _per_branch(self, solved: Callable[[Float, Float], Float]) -> Float:
+        """Scores (M, f) after a function of the information and the score of each block, branch by branch."""
+        changed = np.zeros_like(self.score)
+        for branch in branches(np.asarray(self.information.any(axis=0))):
+            square = np.ix_(branch, branch)
+            for m, (H, score) in enumerate(zip(self.information, self.score, strict=True)):
+                changed[m, branch] = solved(H[square], score[branch])
+        return changed
 
     def covariance(self, white: Float) -> Float:
         """Covariance of parameters (b, b) from one in these coordinates (f, f)."""
         return np.asarray(self.inverse @ white @ self.inverse.T)
+
+
+def _standardised(H: Float, score: Float) -> Float:
+    """(1 - H)^-1/2 score."""
+    share, directions = np.linalg.eigh(H)
+    remaining = 1.0 - np.clip(share, 0.0, LARGEST_LEVERAGE)
+    return np.asarray(directions @ ((directions.T @ score) / np.sqrt(remaining)))
 
 
 def _solved_without_block(H: Float, score: Float, least: float = 1.0 - LARGEST_LEVERAGE) -> Float:

@@ -16,6 +16,8 @@ from dynid.signals.repetition import PARTS_OF_A_MOTION
 
 # Share of a column over all blocks below which a block contains only the decay of earlier motion.
 TRACE = 1e-9
+# Share of a column of a triangle below which an entry is rounding.
+ROUNDING = 1e-13
 # Least number of parts taken as independent: ten give a standard error that is known to a quarter.
 LEAST_INDEPENDENT = 10
 
@@ -128,6 +130,14 @@ class Factor:
         """Factor with the columns marked in `gone` (w,) set to zero."""
         kept = np.append(~gone, True)
         return replace(self, R=self.R * kept, sums=self.sums * kept)
+
+    @cached_property
+    def rows(self) -> Float:
+        """Rows (r, w + 1) of the triangle that contain more than rounding: few equations fill a part of it."""
+        if self.count > len(self.columns):
+            return self.R
+        filled = np.abs(self.R) > ROUNDING * np.linalg.norm(self.R, axis=0)
+        return np.asarray(self.R[filled.any(axis=1)])
 
     @property
     def target_square(self) -> float:
@@ -382,7 +392,7 @@ def merged(factors: Sequence[Factor]) -> Factor:
         )
     return Factor(
         columns=first.columns,
-        R=qr_panel(np.concatenate([factor.R for factor in factors]).T),
+        R=qr_panel(np.concatenate([factor.rows for factor in factors]).T),
         count=sum(factor.count for factor in factors),
         sums=np.sum([factor.sums for factor in factors], axis=0),
         target_abs=sum(factor.target_abs for factor in factors),
@@ -409,13 +419,41 @@ def stack(factors: Sequence[Factor], columns: Int, weights: Float) -> Float:
     """
     b = len(columns)
     position = {int(c): i for i, c in enumerate(columns)}
-    lines = []
-    for factor, weight in zip(factors, weights, strict=True):
-        place = np.array([position[int(c)] for c in factor.columns] + [b], dtype=np.int64)
-        rows = np.zeros((b + 1, len(place)))
-        rows[place] = np.sqrt(weight) * factor.R.T
-        lines.append(rows)
-    return qr_panel(np.ascontiguousarray(np.concatenate(lines, axis=1)))
+    places = [np.array([position[int(c)] for c in factor.columns], dtype=np.int64) for factor in factors]
+    used = np.zeros((len(factors), b), dtype=np.bool_)
+    for row, place in zip(used, places, strict=True):
+        row[place] = True
+    triangle = np.zeros((b + 1, b + 1))
+    # Branches of a robot share no columns: the triangle of each is that of a smaller matrix.
+    for branch in branches(used):
+        of_branch = np.flatnonzero(branch)
+        lines = [np.zeros((len(of_branch) + 1, 0))]
+        for factor, weight, place in zip(factors, weights, places, strict=True):
+            if len(place) and branch[place[0]]:
+                rows = np.zeros((len(of_branch) + 1, len(place) + 1))
+                rows[np.append(np.searchsorted(of_branch, place), -1)] = np.sqrt(weight) * factor.R.T
+                lines.append(rows)
+        R = qr_panel(np.concatenate(lines, axis=1))
+        triangle[np.ix_(of_branch, np.append(of_branch, b))] = R[:-1]
+        triangle[b, b] = np.hypot(triangle[b, b], R[-1, -1])
+    for factor, weight, place in zip(factors, weights, places, strict=True):
+        if not len(place):
+            triangle[b, b] = np.hypot(triangle[b, b], np.sqrt(weight) * factor.R[0, 0])
+    return triangle
+
+
+def branches(used: Bool) -> list[Bool]:
+    """Sets of columns (b,) that no equations couple; used: (k, b) columns of each group of equations.
+
+    Columns of no group are a set of their own.
+    """
+    unused: Bool = np.asarray(~used.any(axis=0))
+    sets = [unused] if unused.any() else []
+    for row in used[used.any(axis=1)]:
+        coupled = [columns for columns in sets if (columns & row).any()]
+        sets = [columns for columns in sets if not (columns & row).any()]
+        sets.append(np.logical_or.reduce([row, *coupled]))
+    return sets
 
 
 def group_scale(factors: Sequence[Factor]) -> Float:
