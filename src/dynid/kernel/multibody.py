@@ -14,7 +14,7 @@ from dynid.base.errors import ResourceError, SolverError, UsageError
 from dynid.base.records import dataclass
 from dynid.kernel import _chosen, _whole, equations_of_motion
 from dynid.kernel.handles import keep_handle
-from dynid.kernel.rosenbrock import INPUT_ROWS, LEAST_SHARE, advance, input_weights
+from dynid.kernel.rosenbrock import INPUT_ROWS, LEAST_SHARE, SPEED_SHARE, advance, input_weights
 from dynid.kernel.tree import Tree
 
 __all__ = [
@@ -492,7 +492,7 @@ def adaptive_rollout(
     control : Control
         Controllers of the drives.
     tolerance : float
-        Greatest estimated error of a step, relative to 1 + abs(value), in rad and rad/s (m and m/s).
+        Greatest estimated error of a step in rad (m), relative to 1 + abs(position); times SPEED_SHARE in rad/s (m/s).
     held : bool
         Whether the torque is constant over each sample.
     most : int
@@ -537,7 +537,7 @@ def adaptive_rollout(
             tables,
             None if control.weight is None else control.weight.native(),
             [samples, count],
-            np.array([h / count, tolerance, LEAST_SHARE, float(most)]),
+            np.array([h / count, tolerance, tolerance * SPEED_SHARE, LEAST_SHARE, float(most)]),
             held,
             share,
             tried,
@@ -601,6 +601,7 @@ def _adaptive_numpy(
     # States (B, K, 2 s), inputs (B, K, n) and failures (B, 2), run by run; share and tried (B,) are moved on.
     samples, count = numbers
     B, s = len(start), start.shape[1] // 2
+    scale = tolerance * np.repeat([1.0, SPEED_SHARE], s)
     states, inputs, failures = (
         np.zeros((B, samples, 2 * s)),
         np.zeros((B, samples, control.n)),
@@ -617,7 +618,7 @@ def _adaptive_numpy(
                 for i in range(count if k + 1 < samples else 0):
                     loop.row = INPUT_ROWS * (k * count + i)
                     left = most - int(tried[run])
-                    after = advance(loop.rate, loop.jacobian, y, h / count, share[run], tolerance, left)
+                    after = advance(loop.rate, loop.jacobian, y, h / count, share[run], scale, left)
                     if after is None or after.at < 1.0:
                         failures[run] = (1.0 if after is None else _BUDGET), k
                         break
@@ -633,7 +634,8 @@ class _Loop:
     def __init__(self, system: Multibody, control: Control, table: Float) -> None:
         self.system, self.control, self.table = system, control, table
         self.gains = control.gains()
-        self.row, self.fixed = 0, None
+        self.row = 0
+        self.fixed: Float | None = None
 
     def torque(self, inputs: Float, y: Float) -> Float:
         return self._feedback(inputs, y)[0]

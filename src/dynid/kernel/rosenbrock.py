@@ -23,6 +23,7 @@ __all__ = [
     "ALPHA",
     "INPUT_ROWS",
     "LEAST_SHARE",
+    "SPEED_SHARE",
     "Advance",
     "advance",
     "input_weights",
@@ -59,6 +60,9 @@ SHRINKAGE = ((0.9 / 0.5) ** 3, 0.5), ((0.9 / 0.25) ** 3, 0.25)
 LEAST_FACTOR = 0.125
 # Shortest step as a share of its interval; shorter ones vanish in the rounding of the time.
 LEAST_SHARE = 2.0**-40
+# 1/s: tolerance of a velocity over that of a position. An error of a velocity near a reversal under dry friction decays
+# within microseconds; a tighter bound would take steps and not make positions more accurate.
+SPEED_SHARE = 10.0
 # Rows of a controller's tables per interval: begin, quarters and end, between which the inputs are a quartic.
 INPUT_ROWS = 4
 
@@ -92,12 +96,12 @@ def advance(
     y: Float,
     length: float,
     share: float,
-    tolerance: float,
+    tolerance: Float,
     most: int,
 ) -> Advance | None:
     """Integrate y' = rate(time, y) over an interval with steps whose estimated error meets a tolerance.
 
-    The error of each component is at most tolerance (1 + abs(y)).
+    The estimated error of a step is at most tolerance (1 + abs(y)).
 
     Parameters
     ----------
@@ -111,8 +115,8 @@ def advance(
         Length of the interval.
     share : float
         First step as a share of the interval.
-    tolerance : float
-        Greatest estimated error of a step.
+    tolerance : ndarray, shape (s,)
+        Greatest estimated error of each component.
     most : int
         Most steps to try.
 
@@ -150,7 +154,7 @@ def _step(
     y: Float,
     step: float,
     length: float,
-    tolerance: float,
+    tolerance: Float,
 ) -> tuple[Float, float]:
     h = step * length
     W = np.linalg.inv(np.eye(len(y)) - h * GAMMA * J)

@@ -75,7 +75,7 @@ class IntegratorSection(Strict):
     method: Literal["auto", "rk4", "implicit", "DOP853", "RK45", "LSODA", "Radau", "BDF"] = "auto"
     step: Positive | None = None
     held: bool = False
-    tolerance: Positive = 1e-6
+    tolerance: Positive = 1e-5
     rtol: Positive = 1e-9
     atol: Positive = 1e-10
 

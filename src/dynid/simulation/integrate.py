@@ -189,8 +189,8 @@ class Implicit:
     Parameters
     ----------
     tolerance : float
-        Greatest estimated error of a step, relative to 1 + abs(value), in rad and rad/s (m and m/s). The default is
-        the resolution of a good encoder.
+        Greatest estimated error of a step in rad (m), relative to 1 + abs(position); that of velocities is ten times
+        as great, per second. The default is the resolution of a good encoder.
     held : bool
         Whether the input is constant over a sample, as from a digital controller, or follows the state.
     longest : float, s
@@ -207,7 +207,7 @@ class Implicit:
 
     """
 
-    tolerance: float = 1e-6
+    tolerance: float = 1e-5
     held: bool = False
     longest: float = 5e-3
 

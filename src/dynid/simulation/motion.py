@@ -26,9 +26,9 @@ from dynid.trajectories.trajectory import Trajectory
 
 # Decay and rotation of a mode within one step, well inside the stability region of Runge-Kutta.
 DECAY_A_STEP, TURN_A_STEP = 0.5, 0.3
-# s: shortest explicit step before implicit ones take less time; 20 s then take at most 200,000 steps, about a second
-# for 7 joints.
-SHORTEST_EXPLICIT = 1e-4
+# s: shortest explicit step; below it implicit steps, one per sample of a log at 1 kHz, take less time. 20 s then take at
+# most 80,000 explicit steps.
+SHORTEST_EXPLICIT = 2.5e-4
 # Eighth-order central differences: the motion is exact, so only rounding remains.
 _REACH, _SPACING = 4, 2e-3
 _FIRST = np.array([3.0, -32.0, 168.0, -672.0, 0.0, 672.0, -168.0, 32.0, -3.0]) / 840.0

@@ -150,16 +150,16 @@ dynid::ModelsView Multibody::models_of(In models, long runs) const {
 nb::tuple Multibody::adaptive(In start, In gains, In tables, const Multibody* weight, std::vector<long> numbers, In options, bool held, InOut share,
                               InOut tried, In models, int threads) const {
   const std::size_t s = constant_.size(), n = driven_.size();
-  expect(start.ndim() == 2 && start.shape(1) == 2 * s && numbers.size() == 2 && numbers[0] >= 1 && numbers[1] >= 1 && options.size() == 4 &&
+  expect(start.ndim() == 2 && start.shape(1) == 2 * s && numbers.size() == 2 && numbers[0] >= 1 && numbers[1] >= 1 && options.size() == 5 &&
              share.size() == start.shape(0) && tried.size() == start.shape(0),
-         "start (runs, 2 s), two numbers, four options, share and tried (runs)");
+         "start (runs, 2 s), two numbers, five options, share and tried (runs)");
   const std::size_t B = start.shape(0), K = static_cast<std::size_t>(numbers[0]);
   const long runs = static_cast<long>(B), rows = held ? numbers[0] : 4 * numbers[1] * (numbers[0] - 1) + 1;
   const dynid::ControlView control = control_of(gains, tables, runs, rows, weight);
   const dynid::ModelsView numbers_of_runs = models_of(models, runs);
   Buffer states = buffer(B * K * 2 * s), inputs = buffer(B * K * n), failures = buffer(2 * static_cast<std::size_t>(groups(runs)));
   const double* o = options.data();
-  const dynid::AdaptiveView run{runs, numbers[0], numbers[1], o[0], o[1], o[2], o[3], held, start.data(), share.data(), tried.data(),
+  const dynid::AdaptiveView run{runs, numbers[0], numbers[1], o[0], o[1], o[2], o[3], o[4], held, start.data(), share.data(), tried.data(),
                                 states.get(), inputs.get(), failures.get()};
   {
     nb::gil_scoped_release free;

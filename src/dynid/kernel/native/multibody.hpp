@@ -18,7 +18,7 @@ class Multibody {
   nb::tuple rollout(In start, In gains, In tables, In history, const Multibody* weight, std::vector<long> numbers, In steps, bool held,
                     In parameters, bool first_state, In models, int threads) const;
   // The same with linearly implicit steps, see kernel/rosenbrock.py. numbers: samples, intervals a sample.    options: length of an interval,
-  // tolerance, shortest share, most steps.    share, tried (runs): moved on.    models: (runs, numbers of a model) or empty.
+  // tolerances of positions and velocities, shortest share, most steps.    share, tried (runs): moved on.    models: (runs, numbers of a model) or empty.
   // Returns states, inputs and failures.
   nb::tuple adaptive(In start, In gains, In tables, const Multibody* weight, std::vector<long> numbers, In options, bool held, InOut share,
                      InOut tried, In models, int threads) const;

@@ -842,22 +842,22 @@ struct AdaptiveSteps {
     }
     Lane error{};
     for (int j = 0; j < n; j++) {
-      error = greater_or_none(error, ahead(x[j], k_x + j, next_x[j]));
-      error = greater_or_none(error, ahead(v[j], k_v + j, next_v[j]));
+      error = greater_or_none(error, ahead(x[j], k_x + j, r.tolerance, next_x[j]));
+      error = greater_or_none(error, ahead(v[j], k_v + j, r.speed_tolerance, next_v[j]));
     }
     return error;
   }
 
   DYNID_INLINE static Lane greater_or_none(Lane a, Lane b) { return (a > b) | (a != a) ? a : b; }
 
-  DYNID_INLINE Lane ahead(Lane y, const Lane* k, Lane& after) const {
+  DYNID_INLINE Lane ahead(Lane y, const Lane* k, double tolerance, Lane& after) const {
     Lane change{}, error{};
     for (int m = 0; m < 4; m++) {
       change += k[m * n] * weight[m];
       error += k[m * n] * (weight[m] - embedded[m]);
     }
     after = y + change;
-    return absolute(error) / ((1.0 + greater(absolute(y), absolute(after))) * r.tolerance);
+    return absolute(error) / ((1.0 + greater(absolute(y), absolute(after))) * tolerance);
   }
 
   static double factor_of(double error) {

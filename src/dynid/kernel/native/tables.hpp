@@ -84,7 +84,7 @@ struct RolloutView {
 // an interval, or one a sample where torque is held.
 struct AdaptiveView {
   long runs, samples, count;
-  double length, tolerance, least_share, most;  // of an interval, s; of a step's error; shortest step; most steps of a run
+  double length, tolerance, speed_tolerance, least_share, most;  // of an interval, s; of a step's errors; shortest step; most steps of a run
   bool held;
   const double* start;  // (runs, 2 s)
   double *share, *tried;  // (runs) length of the next step as a share of an interval; steps tried so far
