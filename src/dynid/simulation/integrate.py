@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -40,7 +39,12 @@ class System(Protocol):
 
 @runtime_checkable
 class Linearised(Protocol):
-    """A system that computes the derivatives of its rate for many states at once."""
+    """A system that computes the derivatives of its rate for many states at once, and weighs errors of its states."""
+
+    @property
+    def weights(self) -> Float:
+        """Tolerance (s,) of each state over that of a position."""
+        ...
 
     def jacobian(self, t: float, y: Float, fixed_input: Float | None) -> Float:
         """Derivative (s, s) of the rate by the state; fixed_input: constant input (m,), None = it follows the state."""
@@ -225,7 +229,8 @@ class Implicit:
         count = steps_between(t, self.longest)
         y: Float = np.array(start, dtype=np.float64)
         Y, inputs, share, tried = np.empty((len(t), len(y))), [], 1.0, 0
-        derivative = system.jacobian if isinstance(system, Linearised) else _Differences(system).jacobian
+        linear = system if isinstance(system, Linearised) else _Differences(system, np.ones(len(y)))
+        tolerance = self.tolerance * linear.weights
         with np.errstate(over="ignore", invalid="ignore"):
             for i, now in enumerate(t.tolist()):
                 Y[i] = y
@@ -234,10 +239,8 @@ class Implicit:
                     inputs.append(fixed)
                 length = float(t[-1] - t[0]) / (len(t) - 1) / count
                 for k in range(count if i + 1 < len(t) else 0):
-                    loop = _Interval(system, derivative, now + k * length, length, fixed)
-                    after = advance(
-                        loop.rate, loop.jacobian, y, length, share, self.tolerance, MOST_STEPS - tried
-                    )
+                    loop = _Interval(system, linear, now + k * length, length, fixed)
+                    after = advance(loop.rate, loop.jacobian, y, length, share, tolerance, MOST_STEPS - tried)
                     if after is None:
                         raise diverged(now)
                     y, share, tried = after.y, after.share, tried + after.tried
@@ -250,7 +253,7 @@ class Implicit:
 class _Interval:
     # A system over an interval between two inputs, with the time as a share of it.
     system: System
-    derivative: Callable[[float, Float, Float | None], Float]
+    linear: Linearised
     begin: float
     length: float
     fixed: Float | None
@@ -260,13 +263,14 @@ class _Interval:
         return self.system.rate(y, self.system.control(now, y) if self.fixed is None else self.fixed)
 
     def jacobian(self, at: float, y: Float, f: Float) -> Float:
-        return self.derivative(self.begin + at * self.length, y, self.fixed)
+        return self.linear.jacobian(self.begin + at * self.length, y, self.fixed)
 
 
 @dataclass(frozen=True)
 class _Differences:
-    # Derivatives of a system that does not compute them.
+    # Derivatives of a system that does not compute them; all states count as positions.
     system: System
+    weights: Float
 
     def jacobian(self, t: float, y: Float, fixed_input: Float | None) -> Float:
         def rate(state: Float) -> Float:

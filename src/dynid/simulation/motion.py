@@ -9,6 +9,7 @@ from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.kernel import torque_regressor
 from dynid.kernel.multibody import diverged
+from dynid.kernel.rosenbrock import SPEED_SHARE
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.simulation.control import Controller
@@ -26,8 +27,8 @@ from dynid.trajectories.trajectory import Trajectory
 
 # Decay and rotation of a mode within one step, well inside the stability region of Runge-Kutta.
 DECAY_A_STEP, TURN_A_STEP = 0.5, 0.3
-# s: shortest explicit step; below it implicit steps, one per sample of a log at 1 kHz, take less time. 20 s then take at
-# most 80,000 explicit steps.
+# s: shortest explicit step; below it implicit steps, one per sample of a log at 1 kHz, take less time. 20 s then take
+# at most 80,000 explicit steps.
 SHORTEST_EXPLICIT = 2.5e-4
 # Eighth-order central differences: the motion is exact, so only rounding remains.
 _REACH, _SPACING = 4, 2e-3
@@ -344,6 +345,12 @@ class _Loop:
 
     def rate(self, y: Float, u: Float) -> Float:
         return np.asarray(self.plant.rate(y[None], u[None])[0])
+
+    @property
+    def weights(self) -> Float:
+        weights = np.ones(self.plant.states)
+        weights[self.plant.size : 2 * self.plant.size] = SPEED_SHARE
+        return weights
 
     def jacobian(self, t: float, y: Float, fixed_input: Float | None) -> Float:
         shifts = DIFFERENCE * np.eye(len(y))
