@@ -392,7 +392,7 @@ def rollout(
     shared, models = _joined(system, len(start))
     if asked and models.size:
         raise UsageError(
-            "models", found=f"sensitivities of {len(start)} systems", expected="sensitivities of one system"
+            "array-shape", found=f"sensitivities of {len(start)} systems", expected="sensitivities of one system"
         )
     native = shared.native()
     if native is None:
@@ -561,18 +561,18 @@ def _joined(system: Multibody | Sequence[Multibody], runs: int) -> tuple[Multibo
         return system, np.zeros(0)
     if len(system) != runs or not runs:
         raise UsageError(
-            "models", found=f"{len(system)} systems for {runs} runs", expected="one system per run"
+            "array-shape", found=f"{len(system)} systems for {runs} runs", expected="one system per run"
         )
     first = system[0]
     for other in system[1:]:
         tree, other_tree = first.tree, other.tree
         for name in ("parent", "prismatic", "axis", "rotation", "translation", "gravity"):
             if not np.array_equal(getattr(tree, name), getattr(other_tree, name)):
-                raise UsageError("models", found=f"systems whose trees differ in {name}", expected="one tree")
+                raise UsageError("array-shape", found=f"systems whose trees differ in {name}", expected="one tree")
         for name in ("projection", "shift", "driven", "at"):
             if not np.array_equal(getattr(first, name), getattr(other, name)):
                 raise UsageError(
-                    "models", found=f"systems that differ in {name}", expected=f"the same {name}"
+                    "array-shape", found=f"systems that differ in {name}", expected=f"the same {name}"
                 )
     if all(other is first for other in system):
         return first, np.zeros(0)
