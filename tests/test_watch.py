@@ -444,3 +444,23 @@ def test_a_log_of_another_kind_is_watched_as_it_is(run: Run, robot_file: Path, t
     done = run("watch", robot_file, train_log, "--every", 5)
     assert done.code == 0, done.err
     assert last_time(done.out) > 15.0
+
+
+@pytest.mark.parametrize(("seconds", "live"), [(1.0, True), (1e-6, True), (1.0, False)])
+def test_a_filter_that_will_fall_behind_a_live_log_says_so_when_it_starts(
+    seconds: float,
+    live: bool,
+    run: Run,
+    robot_file: Path,
+    text: str,
+    train_log: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dynid.fleet.kalman.seconds_a_step", lambda kind, model: seconds)
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    log = "-" if live else str(train_log)
+    outcome = run("watch", str(robot_file), log, "--filter", "ekf", "--settle", "1", "--every", "100")
+    assert outcome.code == 0, outcome.err
+    warns = live and seconds > 0.1
+    assert ("warning[watch-load]" in outcome.err) is warns
+    assert ("use --filter rls" in outcome.err) is warns

@@ -146,8 +146,9 @@ def command(
     else:
         lines = sys.stdin if log == "-" else _growing(Path(log), wait)
         changes = watch_lines(watcher, _decoded(lines, log), "" if log == "-" else log)
-    reported, enough = -np.inf, False
+    reported, enough, warned = -np.inf, False, whole
     for time in changes:
+        warned = warned or _warn_of_load(watcher, kind)
         if not enough and precision_of(watcher, precision).enough:
             enough = True
             say(f"enough data: all base parameters are known to {100 * precision:g} % after {time:.2f} s")
@@ -169,6 +170,26 @@ def command(
     else:
         say("no row with a moving joint")
     print_diagnostics(diagnostics)
+
+
+def _warn_of_load(watcher: Watcher, kind: Filter) -> bool:
+    # Whether the Kalman filter has started, with a warning if its steps take longer than the rows of a live log.
+    from dynid.base.diagnostics import Diagnostics
+    from dynid.fleet.kalman import KalmanWatcher
+
+    if not isinstance(watcher, KalmanWatcher):
+        return True
+    if watcher.filter is None:
+        return False
+    if watcher.load > 1:
+        diagnostics = Diagnostics()
+        diagnostics.warn(
+            "watch-load",
+            f"a step of --filter {kind.value} takes about {watcher.load:.2g} times as long as the rows it uses, so the "
+            f"estimate falls behind a live log; use --filter {'rls' if kind is Filter.EKF else 'ekf or rls'}",
+        )
+        print_diagnostics(diagnostics)
+    return True
 
 
 def _logged(

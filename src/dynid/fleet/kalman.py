@@ -7,7 +7,7 @@ from dataclasses import field
 import numpy as np
 
 from dynid.base import Float, Place, SolverError, UsageError, dataclass
-from dynid.estimate import FILTERS, BaseDynamics, JointFilter, KalmanNoise
+from dynid.estimate import FILTERS, BaseDynamics, JointFilter, KalmanNoise, seconds_a_step
 from dynid.fleet.stream import StreamRows
 from dynid.fleet.watch import Watcher, WatchSettings
 from dynid.robot import RobotModel
@@ -88,6 +88,16 @@ class KalmanWatcher(Watcher):
         if self.filter is None or not self.filter.innovation:
             return float("nan")
         return float(np.mean(self.filter.innovation)) / self.robot.n
+
+    @property
+    def load(self) -> float:
+        """Estimated computing time of a step over the time between steps; nan before the filter starts.
+
+        Above 1 the filter falls behind a log that grows. The estimate holds to a factor of two.
+        """
+        if self.filter is None or self._stream.step is None:
+            return float("nan")
+        return seconds_a_step(FILTERS[self.kalman.kind], self.model) / (self._every_row * self._stream.step)
 
     def finish(self) -> bool:
         """Process the remaining rows at the end of the log; return whether the estimate has changed."""

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
 from dynid.base.arrays import Float, Int, locked, locked_int
-from dynid.base.errors import SolverError, UsageError
+from dynid.base.errors import ResourceError, SolverError, UsageError
 from dynid.base.records import dataclass
 from dynid.kernel import _chosen, _whole, equations_of_motion
 from dynid.kernel.handles import keep_handle
+from dynid.kernel.rosenbrock import INPUT_ROWS, LEAST_SHARE, SPEED_SHARE, advance, input_weights
 from dynid.kernel.tree import Tree
 
 __all__ = [
+    "AdaptiveRollout",
     "Control",
     "Held",
     "Multibody",
     "Parameter",
     "Rollout",
     "Slope",
+    "adaptive_rollout",
     "diverged",
     "follow",
+    "out_of_steps",
     "parameter_table",
     "raise_failure",
     "rollout",
@@ -151,6 +155,12 @@ class Multibody:
         M = P.T @ M @ P + self.mass
         h = h @ P + x @ self.stiffness.T + v @ self.damping.T + self.constant
         return M, h + self.signs(v) @ self._on_coordinates(self.level)
+
+    def gravity(self, x: Float) -> Float:
+        """Gravity torque of the links (B, s) at positions x (B, s)."""
+        q = x @ self.projection.T + self.shift
+        h = equations_of_motion(self.tree, self.inertia, q, np.zeros_like(q))[1]
+        return np.asarray(h @ self.projection)
 
     def signs(self, v: Float) -> Float:
         """Smoothed signs (B, f) of velocities (B, s)."""
@@ -323,7 +333,7 @@ def parameter_table(parameters: Sequence[Parameter]) -> Float:
 
 
 def rollout(
-    system: Multibody,
+    system: Multibody | Sequence[Multibody],
     start: Float,
     samples: int,
     h: float,
@@ -335,15 +345,15 @@ def rollout(
     threads: int = 1,
     begin: float = 0.0,
 ) -> Rollout:
-    """Simulate runs of a system with classical Runge-Kutta steps.
+    """Simulate runs of a system, or of a system each, with classical Runge-Kutta steps.
 
     Sensitivities are derivatives of the discrete steps, exact unless the torque saturates within a step. The result
-    does not depend on the number of threads.
+    does not depend on the number of threads. A run in a batch equals the same run alone, byte for byte.
 
     Parameters
     ----------
-    system : Multibody
-        The system.
+    system : Multibody, or sequence of B Multibody
+        The system of all runs or of each. Those of a batch have the same tree, projection, drives and friction joints.
     start : ndarray, shape (B, 2 s)
         Initial states.
     samples : int
@@ -357,9 +367,9 @@ def rollout(
     sample_hold : Held, optional
         How the torque is held; None = the controllers act at each stage.
     parameters : sequence of Parameter
-        Parameters with sensitivities.
+        Parameters with sensitivities, of runs of one system.
     first_state : bool
-        Whether sensitivities to the initial state are wanted.
+        Whether sensitivities to the initial state are wanted, of runs of one system.
     threads : int
         Number of threads.
     begin : float, s
@@ -374,13 +384,20 @@ def rollout(
     SolverError
         If a motion diverges, or a mass matrix is not positive definite.
     UsageError
-        Without the native kernel (`Multibody.native` is None).
+        Without the native kernel (`Multibody.native` is None), for systems that do not fit together, or for
+        sensitivities of several systems.
 
     """
-    native = system.native()
+    asked = len(parameters) > 0 or first_state
+    shared, models = _joined(system, len(start))
+    if asked and models.size:
+        raise UsageError(
+            "array-shape", found=f"sensitivities of {len(start)} systems", expected="sensitivities of one system"
+        )
+    native = shared.native()
     if native is None:
         raise UsageError("kernel", found="the NumPy kernel", expected="the native one")
-    s = system.size
+    s = shared.size
     rows = samples if sample_hold is not None else 2 * count * (samples - 1) + 1
     holding = sample_hold if sample_hold is not None else Held(count)
     steps = np.array(
@@ -402,10 +419,10 @@ def rollout(
         sample_hold is not None,
         parameter_table(parameters),
         first_state,
+        models,
         threads,
     )
     raise_failure(failures, h, begin)
-    asked = len(parameters) > 0 or first_state
     return Rollout(
         states[:, :, :s],
         states[:, :, s:],
@@ -413,6 +430,263 @@ def rollout(
         dx if asked else None,
         dv if asked else None,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveRollout:
+    """Simulated runs with steps of adaptive length.
+
+    Parameters
+    ----------
+    x, v : ndarray, shape (B, K, s)
+        Positions and velocities of B runs at K samples.
+    u : ndarray, shape (B, K, n), or None
+        Commands, if the torque is held.
+    share : ndarray, shape (B,)
+        Length of the next step of each run, as a share of an interval.
+    tried : ndarray, shape (B,)
+        Number of steps that each run has tried.
+
+    """
+
+    x: Float
+    v: Float
+    u: Float | None
+    share: Float
+    tried: Float
+
+
+def adaptive_rollout(
+    system: Multibody | Sequence[Multibody],
+    start: Float,
+    samples: int,
+    h: float,
+    count: int,
+    control: Control,
+    tolerance: float,
+    held: bool = False,
+    most: int = 5_000_000,
+    before: AdaptiveRollout | None = None,
+    threads: int = 1,
+    begin: float = 0.0,
+) -> AdaptiveRollout:
+    """Simulate runs of a system, or of a system each, with linearly implicit steps of adaptive length.
+
+    The implicit part is smoothed friction, damping, springs and the feedback of the drives, so that a light joint with
+    much friction does not shorten the steps. See `dynid.kernel.rosenbrock` for the scheme and its control of the error.
+    The result does not depend on the number of threads. A run in a batch equals the same run alone, byte for byte.
+
+    Parameters
+    ----------
+    system : Multibody, or sequence of B Multibody
+        The system of all runs or of each. Those of a batch have the same tree, projection, drives and friction joints.
+    start : ndarray, shape (B, 2 s)
+        Initial states.
+    samples : int
+        Number of samples K.
+    h : float, s
+        Time between samples.
+    count : int
+        Intervals per sample; no step is longer. The tables of the controller have four rows per interval and one more
+        at the end, or one row per sample if the torque is held; between them the inputs are a quartic.
+    control : Control
+        Controllers of the drives.
+    tolerance : float
+        Greatest estimated error of a step in rad (m), relative to 1 + abs(position); times SPEED_SHARE in rad/s (m/s).
+    held : bool
+        Whether the torque is constant over each sample.
+    most : int
+        Most steps that a run may try.
+    before : AdaptiveRollout, optional
+        Runs that these continue; None = they begin here.
+    threads : int
+        Number of threads.
+    begin : float, s
+        Time of the first sample, for messages.
+
+    Returns
+    -------
+    AdaptiveRollout
+
+    Raises
+    ------
+    SolverError
+        If a motion diverges, or a mass matrix is not positive definite.
+    ResourceError
+        If a run tries more steps.
+    UsageError
+        For systems that do not fit together.
+
+    """
+    shared, models = _joined(system, len(start))
+    share = np.ones(len(start)) if before is None else np.array(before.share)
+    tried = np.zeros(len(start)) if before is None else np.array(before.tried)
+    rows = samples if held else INPUT_ROWS * count * (samples - 1) + 1
+    tables = np.ascontiguousarray(control.tables(rows))
+    start = np.ascontiguousarray(start, dtype=np.float64)
+    s, native = shared.size, shared.native()
+    if native is None:
+        every = [system] * len(start) if isinstance(system, Multibody) else system
+        states, u, failures = _adaptive_numpy(
+            every, start, (samples, count), h, control, tables, tolerance, held, most, share, tried
+        )
+    else:
+        states, u, failures = native.adaptive(
+            start,
+            control.gains(),
+            tables,
+            None if control.weight is None else control.weight.native(),
+            [samples, count],
+            np.array([h / count, tolerance, tolerance * SPEED_SHARE, LEAST_SHARE, float(most)]),
+            held,
+            share,
+            tried,
+            models,
+            threads,
+        )
+    if (failures[:, 0] == _BUDGET).any():
+        sample = float(failures[failures[:, 0] == _BUDGET, 1].min())
+        raise out_of_steps(begin + sample * h, most)
+    raise_failure(failures, h, begin)
+    return AdaptiveRollout(states[:, :, :s], states[:, :, s:], u if held else None, share, tried)
+
+
+# Kind of failure of `adaptive_rollout` beside those of `raise_failure`: too many steps.
+_BUDGET = 3
+
+
+def _joined(system: Multibody | Sequence[Multibody], runs: int) -> tuple[Multibody, Float]:
+    # A system with the pattern of all, and their numbers (runs, P) as the native kernel orders them; none for one.
+    if isinstance(system, Multibody):
+        return system, np.zeros(0)
+    if len(system) != runs or not runs:
+        raise UsageError(
+            "array-shape", found=f"{len(system)} systems for {runs} runs", expected="one system per run"
+        )
+    first = system[0]
+    for other in system[1:]:
+        tree, other_tree = first.tree, other.tree
+        for name in ("parent", "prismatic", "axis", "rotation", "translation", "gravity"):
+            if not np.array_equal(getattr(tree, name), getattr(other_tree, name)):
+                raise UsageError("array-shape", found=f"systems whose trees differ in {name}", expected="one tree")
+        for name in ("projection", "shift", "driven", "at"):
+            if not np.array_equal(getattr(first, name), getattr(other, name)):
+                raise UsageError(
+                    "array-shape", found=f"systems that differ in {name}", expected=f"the same {name}"
+                )
+    if all(other is first for other in system):
+        return first, np.zeros(0)
+    names = ("inertia", "mass", "stiffness", "damping", "constant", "level", "width")
+    models = np.array([np.concatenate([np.ravel(getattr(each, name)) for name in names]) for each in system])
+    mass, stiffness, damping = (
+        np.sum([np.abs(getattr(each, name)) for each in system], axis=0)
+        for name in ("mass", "stiffness", "damping")
+    )
+    return replace(first, mass=mass, stiffness=stiffness, damping=damping), models
+
+
+def _adaptive_numpy(
+    systems: Sequence[Multibody],
+    start: Float,
+    numbers: tuple[int, int],
+    h: float,
+    control: Control,
+    tables: Float,
+    tolerance: float,
+    held: bool,
+    most: int,
+    share: Float,
+    tried: Float,
+) -> tuple[Float, Float, Float]:
+    # States (B, K, 2 s), inputs (B, K, n) and failures (B, 2), run by run; share and tried (B,) are moved on.
+    samples, count = numbers
+    B, s = len(start), start.shape[1] // 2
+    scale = tolerance * np.repeat([1.0, SPEED_SHARE], s)
+    states, inputs, failures = (
+        np.zeros((B, samples, 2 * s)),
+        np.zeros((B, samples, control.n)),
+        np.zeros((B, 2)),
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        for run in range(B):
+            loop = _Loop(systems[run], control, tables[:, run if tables.shape[1] > 1 else 0])
+            y = start[run]
+            for k in range(samples):
+                states[run, k] = y
+                if held:
+                    inputs[run, k] = loop.fixed = loop.torque(loop.table[:, k], y)
+                for i in range(count if k + 1 < samples else 0):
+                    loop.row = INPUT_ROWS * (k * count + i)
+                    left = most - int(tried[run])
+                    after = advance(loop.rate, loop.jacobian, y, h / count, share[run], scale, left)
+                    if after is None or after.at < 1.0:
+                        failures[run] = (1.0 if after is None else _BUDGET), k
+                        break
+                    y, share[run] = after.y, after.share
+                    tried[run] += after.tried
+                if failures[run, 0]:
+                    break
+    return states, inputs, failures
+
+
+class _Loop:
+    # A system under its controller, for the steps in NumPy; torque that is held stands in `fixed`.
+    def __init__(self, system: Multibody, control: Control, table: Float) -> None:
+        self.system, self.control, self.table = system, control, table
+        self.gains = control.gains()
+        self.row = 0
+        self.fixed: Float | None = None
+
+    def torque(self, inputs: Float, y: Float) -> Float:
+        return self._feedback(inputs, y)[0]
+
+    def _feedback(self, inputs: Float, y: Float) -> tuple[Float, Float, Float]:
+        # Torque (n,) and its slopes by position and velocity of the drives.
+        system, (kp, kd, limit, dead_band) = self.system, self.gains
+        q, v, u, bend = inputs
+        x, speed = y[: system.size][system.driven], y[system.size :][system.driven]
+        acts = (
+            np.abs(q - x) > dead_band
+            if self.control.dead_band is not None
+            else np.ones(len(x), dtype=np.bool_)
+        )
+        total = u + kp * (q - x) * acts + kd * (v - speed)
+        free = np.abs(total) <= limit
+        total = np.clip(total, -limit, limit)
+        if self.control.weight is not None:
+            total = total + self.control.weight.gravity((x - bend)[None])[0]
+        return total, -kp * acts * free, -kd * free
+
+    def _inputs(self, at: float) -> Float:
+        rows = self.table[:, self.row : self.row + INPUT_ROWS + 1]
+        return np.asarray(np.einsum("r,tri->ti", input_weights(at), rows))
+
+    def rate(self, at: float, y: Float) -> Float:
+        s = self.system.size
+        u = self.torque(self._inputs(at), y) if self.fixed is None else self.fixed
+        M, h = self.system.equations(y[None, :s], y[None, s:])
+        force = -h[0]
+        force[self.system.driven] += u
+        return np.concatenate([y[s:], np.linalg.solve(M[0], force)])
+
+    def jacobian(self, at: float, y: Float, f: Float) -> Float:
+        system, s = self.system, self.system.size
+        slope_x, slope_v = np.zeros((2, s))
+        if self.fixed is None:
+            _, by_q, by_v = self._feedback(self._inputs(at), y)
+            slope_x[system.driven] += np.maximum(-by_q, 0.0)
+            slope_v[system.driven] += np.maximum(-by_v, 0.0)
+        wide = system.width > 0
+        sign = system.signs(y[None, s:])[0]
+        steep = (1.0 - sign * sign) * np.where(wide, system.level / np.where(wide, system.width, 1.0), 0.0)
+        np.add.at(slope_v, system.at, np.maximum(steep, 0.0))
+        K = 0.5 * (system.stiffness + system.stiffness.T) + np.diag(slope_x)
+        D = 0.5 * (system.damping + system.damping.T) + np.diag(slope_v)
+        J = np.zeros((2 * s, 2 * s))
+        J[:s, s:] = np.eye(s)
+        M = system.equations(y[None, :s], y[None, s:])[0][0]
+        J[s:] = -np.linalg.solve(M, np.hstack([K, D]))
+        return J
 
 
 def raise_failure(failures: Float, h: float, begin: float = 0.0) -> None:
@@ -658,3 +932,13 @@ def stick(
     )
     s = system.size
     return states[..., :s], states[..., s : 2 * s], states[..., 2 * s :], np.asarray(ended).astype(np.int64)
+
+
+def out_of_steps(t: float, most: int) -> ResourceError:
+    """Return the error for a motion that takes more than `most` steps to go beyond time t, s."""
+    return ResourceError(
+        "simulation-steps",
+        found=f"a simulation that reached t = {t:.4g} s after {most / 1e6:.3g} million steps",
+        expected="a motion that the integrator resolves in fewer steps",
+        do="smooth friction over a wider velocity, soften springs or gains, or shorten the motion",
+    )

@@ -24,6 +24,7 @@ from dynid.simulation import (
     Friction,
     FunctionLoad,
     GravityPD,
+    Implicit,
     Integrator,
     Load,
     LuGre,
@@ -35,6 +36,7 @@ from dynid.simulation import (
     check_budget,
     fastest_mode,
     follow,
+    is_stiff,
     pd_gains,
     sample_times,
     simulate,
@@ -70,9 +72,10 @@ class PayloadSection(Strict):
 class IntegratorSection(Strict):
     """Integration of the motion."""
 
-    method: Literal["rk4", "DOP853", "RK45", "LSODA", "Radau", "BDF"] = "rk4"
+    method: Literal["auto", "rk4", "implicit", "DOP853", "RK45", "LSODA", "Radau", "BDF"] = "auto"
     step: Positive | None = None
     held: bool = False
+    tolerance: Positive = 1e-5
     rtol: Positive = 1e-9
     atol: Positive = 1e-10
 
@@ -227,23 +230,29 @@ class Setup:
         # The table of the reference does not change the controller at the start, so a coarse one is enough.
         probe = self._controller(trajectory, t, trajectory.duration)
         step, joint = fastest_mode(self.plant, start, 1.0 / rate, probe)
+        method = self.integrator.method
+        if method == "auto":
+            method = "implicit" if self.integrator.step is None and is_stiff(step) else "rk4"
         step = self.integrator.step or step
-        if self.integrator.method == "rk4" or self.simulator == "mujoco":
+        if method == "rk4" or self.simulator == "mujoco":
             check_budget(t, step, None if self.integrator.step else joint)
-        controller = self._controller(trajectory, t, step)
+        controller = self._controller(trajectory, t, step if method == "rk4" else None)
         if self.simulator == "mujoco":
             from dynid.lab.mujoco import MujocoSimulator
 
             return MujocoSimulator(self.plant, step).simulate(controller, start, t)
-        return simulate(self.plant, controller, start, t, self._integrator(step))
+        return simulate(self.plant, controller, start, t, self._integrator(method, step))
 
-    def _integrator(self, step: float) -> Integrator:
+    def _integrator(self, method: str, step: float) -> Integrator:
         chosen = self.integrator
-        if chosen.method == "rk4":
+        if method == "rk4":
             return FixedStep(step, chosen.held)
-        return Adaptive(chosen.rtol, chosen.atol, chosen.method)
+        if method == "implicit":
+            return Implicit(chosen.tolerance, chosen.held)
+        return Adaptive(chosen.rtol, chosen.atol, method)
 
-    def _controller(self, trajectory: Trajectory, t: Float, step: float) -> Controller:
+    def _controller(self, trajectory: Trajectory, t: Float, step: float | None) -> Controller:
+        # step: fixed step whose halves are the times at which the controller is asked; None = at any time.
         c, plant = self.controller, self.plant
         if c.kind == "open-loop":
             if self.torque is None:
@@ -252,8 +261,7 @@ class Setup:
                 )
             return self.torque
         dt = float(t[1] - t[0])
-        steps = 2 * steps_between(t, step)
-        reference = Tabulated(trajectory, dt / steps) if self.integrator.method == "rk4" else trajectory
+        reference = trajectory if step is None else Tabulated(trajectory, dt / (2 * steps_between(t, step)))
         if c.kind == "pd":
             kp, kd = pd_gains(plant, c.bandwidth, c.damping)
             return GravityPD(plant, reference, _given_or(c.kp, kp), _given_or(c.kd, kd))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dynid.simulation.forward import stick_slip as stick_slip
     from dynid.simulation.integrate import Adaptive as Adaptive
     from dynid.simulation.integrate import FixedStep as FixedStep
+    from dynid.simulation.integrate import Implicit as Implicit
     from dynid.simulation.integrate import Integrator as Integrator
     from dynid.simulation.integrate import check_budget as check_budget
     from dynid.simulation.integrate import check_times as check_times
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from dynid.simulation.motion import fastest_mode as fastest_mode
     from dynid.simulation.motion import follow as follow
     from dynid.simulation.motion import inverse as inverse
+    from dynid.simulation.motion import is_stiff as is_stiff
     from dynid.simulation.motion import recorded as recorded
     from dynid.simulation.motion import rigid_torque as rigid_torque
     from dynid.simulation.motion import sample_times as sample_times
@@ -73,12 +75,14 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "control": "ComputedTorque Controller GravityPD Tabulated TorqueTable pd_gains",
         "forward": "ForwardModel Hold stick_slip",
-        "integrate": "Adaptive FixedStep Integrator check_budget check_times steps_between",
+        "integrate": "Adaptive FixedStep Implicit Integrator check_budget check_times steps_between",
         "loop": (
             "Feedback Output Stretches extra_of measured_coordinates measured_motion refined run sensitivity"
         ),
         "mechanism": "Mechanism",
-        "motion": "SimulatedMotion fastest_mode follow inverse recorded rigid_torque sample_times simulate",
+        "motion": (
+            "SimulatedMotion fastest_mode follow inverse is_stiff recorded rigid_torque sample_times simulate"
+        ),
         "open_loop": "OpenLoop first_stretch",
         "plant": (
             "Coupling Dahl Elasticity Friction FunctionLoad Load LuGre Plant SMOOTHING SmoothFriction State"

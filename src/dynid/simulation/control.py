@@ -12,7 +12,7 @@ from dynid.base.arrays import Float, locked
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.kernel.multibody import Control
-from dynid.simulation.plant import Plant, State
+from dynid.simulation.plant import Dahl, LuGre, Plant, State
 from dynid.trajectories.trajectory import Trajectory
 
 
@@ -33,6 +33,8 @@ class Tabular(Protocol):
         ...
 
 
+# rad/s (m/s): a slow motion of a robot, in which a drive still has to overcome dry friction.
+SLOW_MOTION = 0.1
 # Rows of a tabulated trajectory computed at once: many steps, but only a small part of a motion.
 TABULATED_ROWS = 8192
 
@@ -226,9 +228,11 @@ class ComputedTorque:
 
 
 def pd_gains(model: Plant, bandwidth: float, damping: float = 1.0) -> tuple[Float, Float]:
-    """Gains of GravityPD: w^2 m and 2 damping w m, with w = 2 pi bandwidth and m the greatest inertia seen by a drive.
+    """Gains of GravityPD: w^2 m and 2 damping w m, with w = 2 pi bandwidth and m the inertia that a drive moves.
 
-    m is the greatest diagonal entry of M over random postures within the limits.
+    m is the greatest diagonal entry of M over random postures within the limits, or d / w if that is greater, with d
+    the friction torque over the velocity at SLOW_MOTION: where friction exceeds the inertial torque, gains from the
+    inertia alone would leave the joint at rest.
 
     Parameters
     ----------
@@ -253,7 +257,20 @@ def pd_gains(model: Plant, bandwidth: float, damping: float = 1.0) -> tuple[Floa
     M = model.rigid.equations(q, np.zeros_like(q))[0]
     inertia = np.diagonal(M, axis1=1, axis2=2).max(axis=0)
     w = 2.0 * np.pi * bandwidth
+    inertia = np.maximum(inertia, _drag(model) / w)
     return inertia * w**2, 2.0 * damping * w * inertia
+
+
+def _drag(model: Plant) -> Float:
+    # Friction torque (n,) over velocity in slow, steady motion, N m s/rad (N s/m).
+    friction, speed = model.friction, np.full((1, model.n), SLOW_MOTION)
+    zero = np.zeros_like(speed)
+    inner = np.zeros((1, model.friction_states))
+    if isinstance(friction, Dahl | LuGre):
+        level = friction.coulomb if isinstance(friction, Dahl) else friction.level(speed)
+        inner = np.broadcast_to(level / friction.stiffness, inner.shape)
+    y = model.vector(State(zero, speed, zero, speed), inner)
+    return np.asarray(np.abs(model.friction_torque(y)[0]) / SLOW_MOTION)
 
 
 def _lock_gains(controller: GravityPD | ComputedTorque, n: int) -> None:

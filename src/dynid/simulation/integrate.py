@@ -1,16 +1,17 @@
-"""Time integration: fixed step with an error check, or adaptive."""
+"""Time integration: fixed explicit steps with an error check, implicit steps of adaptive length, or SciPy's solvers."""
 
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.errors import NOWHERE, Place, ResourceError, SolverError, UsageError
 from dynid.base.records import dataclass
-from dynid.kernel.multibody import Held, diverged, rollout
+from dynid.kernel.multibody import AdaptiveRollout, Held, adaptive_rollout, diverged, out_of_steps, rollout
+from dynid.kernel.rosenbrock import INPUT_ROWS, advance
 from dynid.simulation.control import Controller, Tabular
 from dynid.simulation.plant import Plant
 
@@ -18,6 +19,8 @@ from dynid.simulation.plant import Plant
 STEPS_PER_CHECK = 32
 # Most steps of one motion. Seven joints take a minute with compiled steps (80,000/s) and an hour without (1,500/s).
 MOST_STEPS = 5_000_000
+# rad and rad/s (m and m/s): step of central differences, which balances truncation and rounding.
+DIFFERENCE = 1e-6
 # Smaller relative tolerances are below rounding.
 _LEAST_RTOL = 100 * np.finfo(np.float64).eps
 
@@ -31,6 +34,20 @@ class System(Protocol):
 
     def rate(self, y: Float, u: Float) -> Float:
         """Derivative dy/dt (s,) at state y under input u."""
+        ...
+
+
+@runtime_checkable
+class Linearised(Protocol):
+    """A system that computes the derivatives of its rate for many states at once, and weighs errors of its states."""
+
+    @property
+    def weights(self) -> Float:
+        """Tolerance (s,) of each state over that of a position."""
+        ...
+
+    def jacobian(self, t: float, y: Float, fixed_input: Float | None) -> Float:
+        """Derivative (s, s) of the rate by the state; fixed_input: constant input (m,), None = it follows the state."""
         ...
 
 
@@ -167,6 +184,104 @@ class FixedStep:
 
 
 @dataclass(frozen=True)
+class Implicit:
+    """Linearly implicit steps of adaptive length: friction, damping, springs and feedback do not shorten them.
+
+    Order 3, with an error estimate of order 2 (`dynid.kernel.rosenbrock`). For stiff robots: dry friction on a light
+    wrist decays within microseconds, which limits explicit steps but not these.
+
+    Parameters
+    ----------
+    tolerance : float
+        Greatest estimated error of a step in rad (m), relative to 1 + abs(position); that of velocities is ten times
+        as great, per second. The default is the resolution of a good encoder.
+    held : bool
+        Whether the input is constant over a sample, as from a digital controller, or follows the state.
+    longest : float, s
+        Longest interval between two inputs of the controller that are four rows of its table apart; no step is longer.
+
+    Raises
+    ------
+    UsageError
+        If tolerance or longest is not positive.
+    ResourceError
+        If the motion takes more than MOST_STEPS steps.
+    SolverError
+        If the motion diverges.
+
+    """
+
+    tolerance: float = 1e-5
+    held: bool = False
+    longest: float = 5e-3
+
+    def __post_init__(self) -> None:
+        if not (0 < self.longest < math.inf and 0 < self.tolerance < math.inf):
+            raise UsageError(
+                "step",
+                found=f"longest step {self.longest} s, tolerance {self.tolerance}",
+                expected="a finite step > 0 and a tolerance > 0",
+            )
+
+    def run(self, system: System, start: Float, t: Float) -> tuple[Float, Float | None]:
+        """States (T, s) at the times t, and the inputs (T, m) if they are constant over samples."""
+        check_times(t)
+        count = steps_between(t, self.longest)
+        y: Float = np.array(start, dtype=np.float64)
+        Y, inputs, share, tried = np.empty((len(t), len(y))), [], 1.0, 0
+        linear = system if isinstance(system, Linearised) else _Differences(system, np.ones(len(y)))
+        tolerance = self.tolerance * linear.weights
+        with np.errstate(over="ignore", invalid="ignore"):
+            for i, now in enumerate(t.tolist()):
+                Y[i] = y
+                fixed = system.control(now, y) if self.held else None
+                if fixed is not None:
+                    inputs.append(fixed)
+                length = float(t[-1] - t[0]) / (len(t) - 1) / count
+                for k in range(count if i + 1 < len(t) else 0):
+                    loop = _Interval(system, linear, now + k * length, length, fixed)
+                    after = advance(loop.rate, loop.jacobian, y, length, share, tolerance, MOST_STEPS - tried)
+                    if after is None:
+                        raise diverged(now)
+                    y, share, tried = after.y, after.share, tried + after.tried
+                    if after.at < 1.0:
+                        raise out_of_steps(now, MOST_STEPS)
+        return Y, np.array(inputs) if self.held else None
+
+
+@dataclass(frozen=True)
+class _Interval:
+    # A system over an interval between two inputs, with the time as a share of it.
+    system: System
+    linear: Linearised
+    begin: float
+    length: float
+    fixed: Float | None
+
+    def rate(self, at: float, y: Float) -> Float:
+        now = self.begin + at * self.length
+        return self.system.rate(y, self.system.control(now, y) if self.fixed is None else self.fixed)
+
+    def jacobian(self, at: float, y: Float, f: Float) -> Float:
+        return self.linear.jacobian(self.begin + at * self.length, y, self.fixed)
+
+
+@dataclass(frozen=True)
+class _Differences:
+    # Derivatives of a system that does not compute them; all states count as positions.
+    system: System
+    weights: Float
+
+    def jacobian(self, t: float, y: Float, fixed_input: Float | None) -> Float:
+        def rate(state: Float) -> Float:
+            u = self.system.control(t, state) if fixed_input is None else fixed_input
+            return self.system.rate(state, u)
+
+        shifts = DIFFERENCE * np.eye(len(y))
+        return np.stack([rate(y + shift) - rate(y - shift) for shift in shifts], axis=1) / (2.0 * DIFFERENCE)
+
+
+@dataclass(frozen=True)
 class Adaptive:
     """SciPy's initial value solvers, which keep the estimated error of a step below rtol abs(y) + atol.
 
@@ -299,7 +414,7 @@ def check_budget(t: Float, step: float, joint: str | None = None) -> None:
             "simulation-steps",
             found=f"a simulation of {seconds:.3g} s that needs {count / 1e6:.3g} million steps of {step:.2g} s",
             expected=f"at most {MOST_STEPS / 1e6:g} million steps, about an hour",
-            do='set method = "LSODA" under [integrator] in --plant FILE, give the rotor inertia, or shorten the motion',
+            do='set method = "implicit" under [integrator] in --plant FILE, give the rotor inertia, or shorten it',
             place=NOWHERE if joint is None else Place(joint=joint),
         )
 
@@ -365,7 +480,7 @@ def compiled(
     samples = max(1, TABLE_ROWS // (2 * count))
     for first in range(0, len(t) - 1, samples):
         part = t[first : first + samples + 1]
-        control = controller.table(part if scheme.held else _half_steps(part, count))
+        control = controller.table(part if scheme.held else _between(part, 2 * count))
         if control is None:
             return None
         run = rollout(system, Y[None, first], len(part), h, count, control, input_hold, begin=float(part[0]))
@@ -376,8 +491,74 @@ def compiled(
     return Y, np.concatenate(inputs) if scheme.held else None
 
 
-def _half_steps(t: Float, count: int) -> Float:
-    between = np.arange(2 * count) * (0.5 / count)
+def compiled_implicit(
+    plant: Plant, controller: Controller, start: Float, t: Float, scheme: Implicit
+) -> tuple[Float, Float | None] | None:
+    """Implicit steps by the kernel, for plants and controllers that it can handle.
+
+    The controller is tabulated in parts, so that memory does not grow with the motion; the parts do not change it.
+
+    Parameters
+    ----------
+    plant : Plant
+        Robot.
+    controller : Controller
+        Controller.
+    start : ndarray, shape (states,)
+        Initial state.
+    t : ndarray, shape (T,), s
+        Uniform times.
+    scheme : Implicit
+        Tolerance, longest step and whether inputs are constant over samples.
+
+    Returns
+    -------
+    tuple or None
+        States (T, states) and inputs as of `Implicit.run`; None if the kernel cannot handle the system.
+
+    Raises
+    ------
+    UsageError, ResourceError, SolverError
+        As `Implicit.run`.
+
+    """
+    system = plant.multibody
+    if system is None or not isinstance(controller, Tabular):
+        return None
+    check_times(t)
+    count = steps_between(t, scheme.longest)
+    h = float(t[-1] - t[0]) / (len(t) - 1)
+    Y, inputs = np.empty((len(t), len(start))), []
+    Y[0] = start
+    samples = max(1, TABLE_ROWS // (INPUT_ROWS * count))
+    run: AdaptiveRollout | None = None
+    for first in range(0, len(t) - 1, samples):
+        part = t[first : first + samples + 1]
+        control = controller.table(part if scheme.held else _between(part, INPUT_ROWS * count))
+        if control is None:
+            return None
+        run = adaptive_rollout(
+            system,
+            Y[None, first],
+            len(part),
+            h,
+            count,
+            control,
+            scheme.tolerance,
+            scheme.held,
+            MOST_STEPS,
+            run,
+            begin=float(part[0]),
+        )
+        Y[first : first + len(part)] = np.concatenate([run.x[0], run.v[0]], axis=1)
+        if run.u is not None:
+            inputs.append(run.u[0] if first + samples + 1 >= len(t) else run.u[0, :-1])
+    return Y, np.concatenate(inputs) if scheme.held else None
+
+
+def _between(t: Float, count: int) -> Float:
+    # The times, and count - 1 evenly spaced ones between each two.
+    between = np.arange(count) / count
     inside = t[:-1, None] + between * np.diff(t)[:, None]
     return np.append(inside.ravel(), t[-1])
 

@@ -9,16 +9,27 @@ from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.kernel import torque_regressor
 from dynid.kernel.multibody import diverged
+from dynid.kernel.rosenbrock import SPEED_SHARE
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.simulation.control import Controller
-from dynid.simulation.integrate import FixedStep, Integrator, compiled
+from dynid.simulation.integrate import (
+    DIFFERENCE,
+    FixedStep,
+    Implicit,
+    Integrator,
+    compiled,
+    compiled_implicit,
+)
 from dynid.simulation.plant import Coupling, Plant, State
 from dynid.terms.term import Terms
 from dynid.trajectories.trajectory import Trajectory
 
 # Decay and rotation of a mode within one step, well inside the stability region of Runge-Kutta.
 DECAY_A_STEP, TURN_A_STEP = 0.5, 0.3
+# s: shortest explicit step; below it implicit steps, one per sample of a log at 1 kHz, take less time. 20 s then take
+# at most 80,000 explicit steps.
+SHORTEST_EXPLICIT = 2.5e-4
 # Eighth-order central differences: the motion is exact, so only rounding remains.
 _REACH, _SPACING = 4, 2e-3
 _FIRST = np.array([3.0, -32.0, 168.0, -672.0, 0.0, 672.0, -168.0, 32.0, -3.0]) / 840.0
@@ -166,6 +177,11 @@ def fastest_mode(
     return min(longest, 1.0 / max(float(speeds[fastest]), 1e-9)), joint
 
 
+def is_stiff(step: float) -> bool:
+    """Whether a robot whose explicit steps are at most this long, in s, is integrated implicitly."""
+    return step < SHORTEST_EXPLICIT
+
+
 def simulate(
     plant: Plant, controller: Controller, start: Float, t: Float, integrator: Integrator | None = None
 ) -> SimulatedMotion:
@@ -182,7 +198,7 @@ def simulate(
     t : ndarray, shape (T,), s
         Uniform times.
     integrator : Integrator, optional
-        Integration scheme; None = FixedStep with a suitable step.
+        Integration scheme; None = FixedStep with a suitable step, or Implicit for a stiff robot (`is_stiff`).
 
     Returns
     -------
@@ -203,9 +219,14 @@ def simulate(
         )
     scheme = integrator
     if scheme is None:
-        scheme = FixedStep(suitable_step(plant, np.asarray(start), controller=controller))
+        step = suitable_step(plant, np.asarray(start), controller=controller)
+        scheme = Implicit() if is_stiff(step) else FixedStep(step)
     first = np.asarray(start, dtype=np.float64)
-    integrated = compiled(plant, controller, first, t, scheme) if isinstance(scheme, FixedStep) else None
+    integrated = None
+    if isinstance(scheme, FixedStep):
+        integrated = compiled(plant, controller, first, t, scheme)
+    elif isinstance(scheme, Implicit):
+        integrated = compiled_implicit(plant, controller, first, t, scheme)
     Y, fixed_input = scheme.run(_Loop(plant, controller), first, t) if integrated is None else integrated
     u = controller.torque(t, plant.state(Y)) if fixed_input is None else fixed_input
     return recorded(plant, t, Y, u, plant.acceleration(Y, u))
@@ -324,6 +345,22 @@ class _Loop:
 
     def rate(self, y: Float, u: Float) -> Float:
         return np.asarray(self.plant.rate(y[None], u[None])[0])
+
+    @property
+    def weights(self) -> Float:
+        weights = np.ones(self.plant.states)
+        weights[self.plant.size : 2 * self.plant.size] = SPEED_SHARE
+        return weights
+
+    def jacobian(self, t: float, y: Float, fixed_input: Float | None) -> Float:
+        shifts = DIFFERENCE * np.eye(len(y))
+        around = np.concatenate([y + shifts, y - shifts])
+        if fixed_input is None:
+            u = self.controller.torque(np.full(len(around), t), self.plant.state(around))
+        else:
+            u = np.tile(fixed_input, (len(around), 1))
+        rates = self.plant.rate(around, u)
+        return np.asarray((rates[: len(y)] - rates[len(y) :]).T / (2.0 * DIFFERENCE))
 
 
 # Exact torque of rigid robots with rigid drives.

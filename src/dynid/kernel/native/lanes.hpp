@@ -19,6 +19,7 @@ typedef double Lane __attribute__((vector_size(8 * lanes)));
 typedef std::int64_t LaneInt __attribute__((vector_size(8 * lanes)));
 
 DYNID_INLINE Lane fill(double x) { return x - Lane{}; }
+DYNID_INLINE Lane fill(Lane x) { return x; }
 DYNID_INLINE Lane load(const double* p) { Lane v; std::memcpy(&v, p, sizeof v); return v; }
 DYNID_INLINE void store(double* p, Lane v) { std::memcpy(p, &v, sizeof v); }
 DYNID_INLINE double sum(Lane v) {
@@ -34,7 +35,8 @@ DYNID_INLINE Lane dot(Vec3 a, Vec3 b) { return a.x * b.x + a.y * b.y + a.z * b.z
 DYNID_INLINE Vec3 cross(Vec3 a, Vec3 b) {
   return {a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
 }
-DYNID_INLINE Vec3 constant(const double* p) { return {fill(p[0]), fill(p[1]), fill(p[2])}; }
+template <class Number>
+DYNID_INLINE Vec3 constant(const Number* p) { return {fill(p[0]), fill(p[1]), fill(p[2])}; }
 DYNID_INLINE Vec3 zero3() { return {Lane{}, Lane{}, Lane{}}; }
 
 struct Mat3 { Vec3 c0, c1, c2; };  // columns

@@ -127,24 +127,62 @@ Multibody::Parameters Multibody::parameters_of(In table) const {
   return found;
 }
 
+dynid::ControlView Multibody::control_of(In gains, In tables, long runs, long rows, const Multibody* weight) const {
+  const std::size_t n = driven_.size();
+  expect(gains.size() == 4 * n && tables.ndim() == 4 && tables.shape(0) == 4 && (tables.shape(1) == 1 || static_cast<long>(tables.shape(1)) == runs) &&
+             static_cast<long>(tables.shape(2)) == rows && tables.shape(3) == n,
+         "gains (4, drives), tables (4, runs or 1, rows, drives)");
+  const long part = rows * static_cast<long>(n), each = static_cast<long>(tables.shape(1)) * part;
+  const auto table_of = [&](long k) { return any(tables.data() + k * each, static_cast<std::size_t>(each)) ? tables.data() + k * each : nullptr; };
+  const double* g = gains.data();
+  const bool bounded = std::any_of(g + 2 * n, g + 3 * n, [](double x) { return std::isfinite(x); });
+  return {static_cast<int>(n), driven_.data(), any(g, n) ? g : nullptr, any(g + n, n) ? g + n : nullptr, bounded ? g + 2 * n : nullptr,
+          any(g + 3 * n, n) ? g + 3 * n : nullptr, table_of(0), table_of(1), table_of(2), table_of(3), tables.shape(1) == 1 ? 0 : part,
+          weight ? &weight->view_ : nullptr};
+}
+
+dynid::ModelsView Multibody::models_of(In models, long runs) const {
+  const std::size_t s = constant_.size(), width = inertia_.size() + 3 * s * s + s + 2 * sign_at_.size();
+  expect(models.size() == 0 || models.size() == static_cast<std::size_t>(runs) * width, "models (runs, numbers of a model)");
+  return {models.size() ? models.data() : nullptr, static_cast<long>(width)};
+}
+
+nb::tuple Multibody::adaptive(In start, In gains, In tables, const Multibody* weight, std::vector<long> numbers, In options, bool held, InOut share,
+                              InOut tried, In models, int threads) const {
+  const std::size_t s = constant_.size(), n = driven_.size();
+  expect(start.ndim() == 2 && start.shape(1) == 2 * s && numbers.size() == 2 && numbers[0] >= 1 && numbers[1] >= 1 && options.size() == 5 &&
+             share.size() == start.shape(0) && tried.size() == start.shape(0),
+         "start (runs, 2 s), two numbers, five options, share and tried (runs)");
+  const std::size_t B = start.shape(0), K = static_cast<std::size_t>(numbers[0]);
+  const long runs = static_cast<long>(B), rows = held ? numbers[0] : 4 * numbers[1] * (numbers[0] - 1) + 1;
+  const dynid::ControlView control = control_of(gains, tables, runs, rows, weight);
+  const dynid::ModelsView numbers_of_runs = models_of(models, runs);
+  Buffer states = buffer(B * K * 2 * s), inputs = buffer(B * K * n), failures = buffer(2 * static_cast<std::size_t>(groups(runs)));
+  const double* o = options.data();
+  const dynid::AdaptiveView run{runs, numbers[0], numbers[1], o[0], o[1], o[2], o[3], o[4], held, start.data(), share.data(), tried.data(),
+                                states.get(), inputs.get(), failures.get()};
+  {
+    nb::gil_scoped_release free;
+    in_scratch(groups(runs), threads, table().step_bytes(view_, control, 0, 0), [&](long group, void* scratch, std::size_t bytes) {
+      return table().adaptive_group(view_, control, run, numbers_of_runs, group * dynid::lanes, scratch, bytes);
+    });
+  }
+  return nb::make_tuple(array(std::move(states), {B, K, 2 * s}), array(std::move(inputs), {B, K, n}),
+                        array(std::move(failures), {static_cast<std::size_t>(groups(runs)), 2}));
+}
+
 nb::tuple Multibody::rollout(In start, In gains, In tables, In history, const Multibody* weight, std::vector<long> numbers, In steps, bool held,
-                             In parameters, bool first_state, int threads) const {
+                             In parameters, bool first_state, In models, int threads) const {
   const std::size_t s = constant_.size(), n = driven_.size(), w = parameters.size() / 4;
   expect(start.ndim() == 2 && start.shape(1) == 2 * s && gains.size() == 4 * n && numbers.size() == 4 && steps.size() == 2,
          "start (runs, 2 s), gains (4, drives), four numbers, two steps");
   const long B = static_cast<long>(start.shape(0)), K = numbers[0];
-  const long rows = held ? K : 2 * numbers[1] * (K - 1) + 1, part = rows * static_cast<long>(n);
-  expect(tables.ndim() == 4 && tables.shape(0) == 4 && (tables.shape(1) == 1 || static_cast<long>(tables.shape(1)) == B) &&
-             static_cast<long>(tables.shape(2)) == rows && tables.shape(3) == n && K >= 1 && numbers[1] >= 0 && numbers[2] >= 0 && numbers[3] >= 0,
-         "tables (4, runs or 1, rows, drives)");
-  const long waiting = (numbers[3] + 2) * static_cast<long>(n), each = static_cast<long>(tables.shape(1)) * part;
+  expect(K >= 1 && numbers[1] >= 0 && numbers[2] >= 0 && numbers[3] >= 0, "numbers of samples, steps and delays");
+  const long waiting = (numbers[3] + 2) * static_cast<long>(n);
   expect(history.size() == 0 || static_cast<long>(history.size()) == B * waiting, "history (runs, delay + 2, drives)");
-  const auto table_of = [&](long k) { return any(tables.data() + k * each, static_cast<std::size_t>(each)) ? tables.data() + k * each : nullptr; };
-  const double* g = gains.data();
-  const auto bounded = [&](const double* from) { return std::any_of(from, from + n, [](double x) { return std::isfinite(x); }); };
-  const dynid::ControlView control{static_cast<int>(n), driven_.data(), any(g, n) ? g : nullptr, any(g + n, n) ? g + n : nullptr,
-                                   bounded(g + 2 * n) ? g + 2 * n : nullptr, any(g + 3 * n, n) ? g + 3 * n : nullptr, table_of(0), table_of(1),
-                                   table_of(2), table_of(3), tables.shape(1) == 1 ? 0 : part, weight ? &weight->view_ : nullptr};
+  const dynid::ControlView control = control_of(gains, tables, B, held ? K : 2 * numbers[1] * (K - 1) + 1, weight);
+  const dynid::ModelsView numbers_of_runs = models_of(models, B);
+  expect(!numbers_of_runs.numbers || (w == 0 && !first_state), "no sensitivities of runs with different models");
   const Parameters by = parameters_of(parameters);
   const long columns = static_cast<long>(w) + (first_state ? 2 * static_cast<long>(s) : 0);
   const std::size_t size = static_cast<std::size_t>(B * K), many = size * s * static_cast<std::size_t>(columns);
@@ -157,7 +195,7 @@ nb::tuple Multibody::rollout(In start, In gains, In tables, In history, const Mu
   {
     nb::gil_scoped_release free;
     in_scratch(groups(B), threads, table().step_bytes(view_, control, numbers[3], columns), [&](long group, void* scratch, std::size_t bytes) {
-      return table().rollout_group(view_, control, run, tangent, group * dynid::lanes, scratch, bytes);
+      return table().rollout_group(view_, control, run, tangent, numbers_of_runs, group * dynid::lanes, scratch, bytes);
     });
   }
   const std::size_t runs = static_cast<std::size_t>(B), samples = static_cast<std::size_t>(K), c = static_cast<std::size_t>(columns);

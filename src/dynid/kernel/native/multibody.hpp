@@ -15,8 +15,13 @@ class Multibody {
   // gains (4, drives): kp, kd, limit, dead band.    tables (4, runs or 1, rows, drives): q, v, u, bend.
   // numbers: samples, count, early, delay.    steps: of `count`, of `early`.    parameters (w, 4): kind, first, second, width.
   // Returns states (runs, samples, 2 s), inputs, failures, dx, dv; the last two are empty without parameters and first state.
-  nb::tuple rollout(In start, In gains, In tables, In history, const Multibody* weight, std::vector<long> numbers, In steps, bool held, In parameters,
-                    bool first_state, int threads) const;
+  nb::tuple rollout(In start, In gains, In tables, In history, const Multibody* weight, std::vector<long> numbers, In steps, bool held,
+                    In parameters, bool first_state, In models, int threads) const;
+  // The same with linearly implicit steps, see kernel/rosenbrock.py. numbers: samples, intervals a sample.    options: length of an interval,
+  // tolerances of positions and velocities, shortest share, most steps.    share, tried (runs): moved on.    models: (runs, numbers of a model) or empty.
+  // Returns states, inputs and failures.
+  nb::tuple adaptive(In start, In gains, In tables, const Multibody* weight, std::vector<long> numbers, In options, bool held, InOut share,
+                     InOut tried, In models, int threads) const;
   nb::tuple follow(In start, In gains, In tables, In far, In stiffness, In damping, std::vector<long> numbers, In options, int threads) const;
   nb::tuple stick(In start, In u, std::vector<long> numbers, In options, bool constant, bool watched, int threads) const;
   // Steps of the extended Kalman filter, one a row of x (rows, s), under torques (rows, k, drives), means (4, k) of them at a
@@ -40,6 +45,8 @@ class Multibody {
   };
   Parameters parameters_of(In table) const;
   void pattern(const std::vector<unsigned char>& coupled);
+  dynid::ModelsView models_of(In models, long runs) const;
+  dynid::ControlView control_of(In gains, In tables, long runs, long rows, const Multibody* weight) const;
 };
 
 // dz/dt = (v, J (x, v) + G) by Lobatto's rule IIIC over samples of h seconds: dx and dv (runs, samples, s, w + first state).

@@ -155,6 +155,7 @@ std::size_t equation_bytes(const dynid::SystemView& s) {
 std::size_t step_bytes(const dynid::SystemView& s, const dynid::ControlView& c, long delay, long columns) {
   const std::size_t nb = s.tree.n, pairs = s.tree.pair_first[s.tree.n], n = s.size, own = c.drives;
   std::size_t bytes = equation_bytes(s) + sizeof(Lane) * (3 * n * n + 40 * n + own * (delay + 8) + 64);
+  bytes += sizeof(Lane) * (10 * nb + n * n + n + 2 * s.links + 2 * s.signs);
   if (c.gravity) bytes += equation_bytes(*c.gravity) + (c.gravity->tree.n + 1) * sizeof(Wrench);
   bytes += sizeof(Lane) * (7 * n * columns + own * columns * (delay + 2) + 2 * n * n + 3 * nb * nb + nb + 10 * pairs + 64);
   return bytes + (nb + 1) * sizeof(Moved) + (pairs + 1) * (sizeof(Wrenches) + 10 * sizeof(double*)) + 4096;
@@ -167,8 +168,12 @@ bool ran(Steps steps) {
 }
 
 bool rollout_group(const dynid::SystemView& s, const dynid::ControlView& c, const dynid::RolloutView& r, const dynid::TangentView& t,
-                   long first, void* scratch, std::size_t bytes) {
-  return ran(Rollout(s, c, r, t, first, scratch, bytes));
+                   const dynid::ModelsView& m, long first, void* scratch, std::size_t bytes) {
+  return ran(Rollout(s, c, r, t, m, first, scratch, bytes));
+}
+bool adaptive_group(const dynid::SystemView& s, const dynid::ControlView& c, const dynid::AdaptiveView& r, const dynid::ModelsView& m,
+                    long first, void* scratch, std::size_t bytes) {
+  return ran(AdaptiveSteps(s, c, r, m, first, scratch, bytes));
 }
 bool follow_group(const dynid::SystemView& s, const dynid::FollowView& f, long first, void* scratch, std::size_t bytes) {
   return ran(Follow(s, f, first, scratch, bytes));
@@ -200,5 +205,5 @@ extern const KernelTable DYNID_TABLE;
 const KernelTable DYNID_TABLE = {
     sizeof(Body) + sizeof(Composite), sizeof(Axis), sizeof(Moved), sizeof(Wrenches),
     dynamics_block, inverse_block, forward_block, momentum_block, placement_block, contract_block, jacobian_block,
-    step_bytes, rollout_group, follow_group, stick_group, kalman_bytes, kalman_run, variation_bytes, variation_run, variational_run};
+    step_bytes, rollout_group, adaptive_group, follow_group, stick_group, kalman_bytes, kalman_run, variation_bytes, variation_run, variational_run};
 }  // namespace dynid

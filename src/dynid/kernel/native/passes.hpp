@@ -168,11 +168,13 @@ inline void potential_columns(const dynid::TreeView& t, int j, const Body& b, co
 // ---- Mass matrix and bias force: composite bodies, accumulated from the tips to the base
 struct Composite { Lane m; Vec3 h; Mat3 I; Vec3 force, moment; };
 
-DYNID_INLINE Mat3 second_moments(const double* pi) {
+template <class Number>
+DYNID_INLINE Mat3 second_moments(const Number* pi) {
   return {{fill(pi[4]), fill(pi[5]), fill(pi[7])}, {fill(pi[5]), fill(pi[6]), fill(pi[8])}, {fill(pi[7]), fill(pi[8]), fill(pi[9])}};
 }
 
-DYNID_INLINE Composite own_body(const double* pi, const Body& b) {
+template <class Number>
+DYNID_INLINE Composite own_body(const Number* pi, const Body& b) {
   Composite c;
   c.m = fill(pi[0]);
   c.h = constant(pi + 1);

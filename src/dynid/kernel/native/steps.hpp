@@ -5,8 +5,10 @@
 
 namespace {
 
+using dynid::AdaptiveView;
 using dynid::ControlView;
 using dynid::FollowView;
+using dynid::ModelsView;
 using dynid::RolloutView;
 using dynid::StickView;
 using dynid::SystemView;
@@ -67,6 +69,8 @@ struct Equations {
   Axis* axes;
   Composite* whole;
   Lane *tree_q, *tree_v, *tree_mass, *tree_bias, *M, *h, *inverse;
+  // Numbers of the runs, one a lane, once `take` was called; inertia is null until then.
+  Lane *inertia = nullptr, *mass = nullptr, *constant = nullptr, *stiffness = nullptr, *damping = nullptr, *level = nullptr, *width = nullptr;
 
   Equations(const SystemView& system, Piece& room) : s(system), n(system.size), nb(system.tree.n) {
     const int pairs = s.tree.pair_first[nb];
@@ -87,20 +91,61 @@ struct Equations {
     for (int e = 0; e < s.entries; e++) tree[s.entry_row[e]] += x[s.entry_column[e]] * s.entry_value[e];
   }
 
+  // The numbers of each run of a group, its own or those of the system.
+  template <class Runs>
+  void take(const Runs& g, const ModelsView& models, Piece& room) {
+    const long size = (long)n * n;
+    inertia = room.lanes_of(10L * nb);
+    mass = room.lanes_of(size);
+    constant = room.lanes_of(n);
+    stiffness = room.lanes_of(s.links);
+    damping = room.lanes_of(s.links);
+    level = room.lanes_of(s.signs);
+    width = room.lanes_of(s.signs);
+    if (!room.enough()) return;
+    const auto number = [&](const double* shared, long at, long place) {
+      return models.numbers ? g.gathered(models.numbers, models.width, at + place) : fill(shared[place]);
+    };
+    long at = 0;
+    for (long k = 0; k < 10L * nb; k++) inertia[k] = number(s.inertia, at, k);
+    at += 10L * nb;
+    for (long k = 0; k < size; k++) mass[k] = number(s.mass, at, k);
+    at += size;
+    for (int e = 0; e < s.links; e++) {
+      const long place = (long)s.link_row[e] * n + s.link_column[e];
+      stiffness[e] = models.numbers ? g.gathered(models.numbers, models.width, at + place) : fill(s.link_stiffness[e]);
+      damping[e] = models.numbers ? g.gathered(models.numbers, models.width, at + size + place) : fill(s.link_damping[e]);
+    }
+    at += 2 * size;
+    for (int k = 0; k < n; k++) constant[k] = number(s.constant, at, k);
+    at += n;
+    for (int f = 0; f < s.signs; f++) {
+      level[f] = number(s.sign_level, at, f);
+      width[f] = number(s.sign_width, at + s.signs, f);
+    }
+  }
+
   // Fills M (lower half of the pattern) and h with everything but the drives.
   void set(const Lane* x, const Lane* v) {
+    if (inertia) set_with(x, v, inertia, mass, constant, stiffness, damping, level);
+    else set_with(x, v, s.inertia, s.mass, s.constant, s.link_stiffness, s.link_damping, s.sign_level);
+  }
+
+  template <class Number>
+  DYNID_INLINE void set_with(const Lane* x, const Lane* v, const Number* of_bodies, const Number* of_rotors, const Number* steady,
+                             const Number* springs, const Number* dampers, const Number* levels) {
     const dynid::TreeView& t = s.tree;
     const bool direct = s.entries == 0;
     if (!direct) { onto_tree(x, tree_q, true); onto_tree(v, tree_v, false); }
     const LaneMotion in{direct ? x : tree_q, direct ? v : tree_v, nullptr};
     for (int k = 0; k < n; k++) {
-      for (int p = s.below_first[k]; p < s.below_first[k + 1]; p++) M[k * n + s.below[p]] = fill(s.mass[k * n + s.below[p]]);
-      M[k * n + k] = fill(s.mass[k * n + k]);
-      h[k] = fill(s.constant[k]);
+      for (int p = s.below_first[k]; p < s.below_first[k + 1]; p++) M[k * n + s.below[p]] = fill(of_rotors[k * n + s.below[p]]);
+      M[k * n + k] = fill(of_rotors[k * n + k]);
+      h[k] = fill(steady[k]);
     }
     for (int j = 0; j < nb; j++) {
       move<true, false>(t, in, j, body, axes);
-      whole[j] = own_body(s.inertia + 10 * j, body[j]);
+      whole[j] = own_body(of_bodies + 10 * j, body[j]);
     }
     for (int j = nb - 1; j >= 0; j--) {
       const Composite& c = whole[j];
@@ -119,12 +164,13 @@ struct Equations {
       if (t.parent[j] >= 0) join(whole[t.parent[j]], c, body[j]);
     }
     if (!direct) from_tree();
-    for (int e = 0; e < s.links; e++) h[s.link_row[e]] += x[s.link_column[e]] * s.link_stiffness[e] + v[s.link_column[e]] * s.link_damping[e];
-    for (int f = 0; f < s.signs; f++) h[s.sign_at[f]] += sign(f, v) * s.sign_level[f];
+    for (int e = 0; e < s.links; e++) h[s.link_row[e]] += x[s.link_column[e]] * springs[e] + v[s.link_column[e]] * dampers[e];
+    for (int f = 0; f < s.signs; f++) h[s.sign_at[f]] += sign(f, v) * levels[f];
   }
 
   DYNID_INLINE Lane sign(int f, const Lane* v) const {
     const Lane speed = v[s.sign_at[f]];
+    if (width) return width[f] > 0.0 ? hyperbolic_tangent(speed / (width[f] > 0.0 ? width[f] : fill(1.0))) : sign_of(speed);
     return s.sign_width[f] > 0.0 ? hyperbolic_tangent(speed / s.sign_width[f]) : sign_of(speed);
   }
 
@@ -239,22 +285,27 @@ struct Controller {
     weight = room.of<Wrench>(model->tree.n);
   }
 
-  // loop: (drives) 1 where the feedback acts and 0 where the limit or the dead band holds it off, or null.
   void torque(const Group& g, long row, const Lane* x, const Lane* v, Lane* u, Lane* by_q, Lane* by_v) {
+    torque([&](const double* from, int j) { return g.gathered(from, c.run_stride, row * c.drives + j); }, x, v, u, by_q, by_v);
+  }
+
+  // input(table, drive): what a table has at the time of each lane. by_q, by_v: (drives) slopes of the feedback, zero where the limit
+  // or the dead band holds it off, or null.
+  template <class Source>
+  void torque(const Source& input, const Lane* x, const Lane* v, Lane* u, Lane* by_q, Lane* by_v) {
     for (int j = 0; j < c.drives; j++) {
-      const long place = row * c.drives + j;
       const Lane own = x[c.driven[j]];
-      Lane total = c.u ? g.gathered(c.u, c.run_stride, place) : Lane{};
+      Lane total = c.u ? input(c.u, j) : Lane{};
       Lane acts = fill(1.0), free = fill(1.0);
       if (c.kp) {
-        Lane e = (c.q ? g.gathered(c.q, c.run_stride, place) : Lane{}) - own;
+        Lane e = (c.q ? input(c.q, j) : Lane{}) - own;
         if (c.dead_band) {
           acts = absolute(e) <= c.dead_band[j] ? Lane{} : fill(1.0);
           e = e * acts;
         }
         total += e * c.kp[j];
       }
-      if (c.kd) total += ((c.v ? g.gathered(c.v, c.run_stride, place) : Lane{}) - v[c.driven[j]]) * c.kd[j];
+      if (c.kd) total += ((c.v ? input(c.v, j) : Lane{}) - v[c.driven[j]]) * c.kd[j];
       if (c.limit) {
         free = absolute(total) > c.limit[j] ? Lane{} : fill(1.0);
         total = smaller(greater(total, fill(-c.limit[j])), fill(c.limit[j]));
@@ -265,14 +316,15 @@ struct Controller {
         by_v[j] = c.kd ? free * -c.kd[j] : Lane{};
       }
     }
-    if (model) hold(g, row, x, u);
+    if (model) hold(input, x, u);
   }
 
  private:
-  void hold(const Group& g, long row, const Lane* x, Lane* u) {
+  template <class Source>
+  void hold(const Source& input, const Lane* x, Lane* u) {
     const dynid::TreeView& t = model->tree;
     for (int j = 0; j < c.drives; j++)
-      at[j] = x[c.driven[j]] - (c.bend ? g.gathered(c.bend, c.run_stride, row * c.drives + j) : Lane{});
+      at[j] = x[c.driven[j]] - (c.bend ? input(c.bend, j) : Lane{});
     const bool direct = model->entries == 0;
     if (!direct) {
       for (int j = 0; j < t.n; j++) tree_at[j] = fill(model->shift[j]);
@@ -452,8 +504,8 @@ struct Rollout {
   Lane *x, *v, *k_x, *k_v, *sum_x, *sum_v, *a, *u, *held, *queue, *by_q, *by_w;
   bool positive = true;
 
-  Rollout(const SystemView& system, const ControlView& control, const RolloutView& run, const TangentView& with, long first, void* scratch,
-          std::size_t bytes)
+  Rollout(const SystemView& system, const ControlView& control, const RolloutView& run, const TangentView& with, const ModelsView& models, long first,
+          void* scratch, std::size_t bytes)
       : s(system), c(control), r(run), g(first, run.runs), n(system.size), room(scratch, bytes), eq(system, room),
         controller(control, room), slopes(with.columns > 0), tangent(with, system, control.drives, room) {
     Lane** const all[] = {&x, &v, &k_x, &k_v, &sum_x, &sum_v, &a};
@@ -463,6 +515,7 @@ struct Rollout {
     by_q = room.lanes_of(c.drives);
     by_w = room.lanes_of(c.drives);
     queue = room.lanes_of((long)c.drives * (r.delay + 2));
+    eq.take(g, models, room);
   }
 
   void run() {
@@ -596,6 +649,274 @@ struct Rollout {
     const double sixth = h / 6.0;
     for (int i = 0; i < n; i++) { x[i] += sum_x[i] * sixth; v[i] += sum_v[i] * sixth; }
     for (long p = 0; p < size; p++) { tangent.x[p] += tangent.sum_x[p] * sixth; tangent.v[p] += tangent.sum_v[p] * sixth; }
+  }
+};
+
+// Linearly implicit steps of adaptive length under a controller, each lane at its own pace; the rules, names and numbers are those of
+// kernel/rosenbrock.py.
+struct AdaptiveSteps {
+  static constexpr double gamma = 4.3586652150845900e-01;
+  static constexpr double stage[4][3] = {{0.0, 0.0, 0.0},
+                                         {8.7173304301691801e-01, 0.0, 0.0},
+                                         {8.4457060015369423e-01, -1.1299064236484185e-01, 0.0},
+                                         {0.0, 0.0, 1.0}};
+  static constexpr double coupling[4][3] = {{0.0, 0.0, 0.0},
+                                            {-8.7173304301691801e-01, 0.0, 0.0},
+                                            {-9.0338057013044082e-01, 5.4180672388095326e-02, 0.0},
+                                            {2.4212380706095346e-01, -1.2232505839045147e+00, 5.4526025533510214e-01}};
+  static constexpr double weight[4] = {2.4212380706095346e-01, -1.2232505839045147e+00, 1.5452602553351020e+00, 4.3586652150845900e-01};
+  static constexpr double embedded[4] = {3.7810903145819369e-01, -9.6042292212423178e-02, 0.5, 2.1793326075422950e-01};
+  static constexpr int input_rows = 4;
+  const SystemView& s;
+  const ControlView& c;
+  const AdaptiveView& r;
+  const Group g;
+  const int n;
+  Piece room;
+  Equations eq;
+  Controller controller;
+  Lane *x, *v, *k_x, *k_v, *at_x, *at_v, *next_x, *next_v, *force, *first, *a, *sum_x, *sum_v, *slope_x, *slope_v, *u, *held, *by_q, *by_v, *mass, *W,
+      *inverse;
+  Lane share, tried, now;
+  bool positive = true;
+
+  AdaptiveSteps(const SystemView& system, const ControlView& control, const AdaptiveView& run, const ModelsView& models, long start, void* scratch,
+                std::size_t bytes)
+      : s(system), c(control), r(run), g(start, run.runs), n(system.size), room(scratch, bytes), eq(system, room), controller(control, room) {
+    Lane** const all[] = {&x, &v, &at_x, &at_v, &next_x, &next_v, &force, &first, &a, &sum_x, &sum_v, &slope_x, &slope_v, &inverse};
+    for (Lane** each : all) *each = room.lanes_of(n);
+    k_x = room.lanes_of(4L * n);
+    k_v = room.lanes_of(4L * n);
+    Lane** const of_drives[] = {&u, &held, &by_q, &by_v};
+    for (Lane** each : of_drives) *each = room.lanes_of(c.drives);
+    mass = room.lanes_of((long)n * n);
+    W = room.lanes_of((long)n * n);
+    eq.take(g, models, room);
+  }
+
+  void run() {
+    const long states = r.samples * 2 * n, inputs = r.samples * c.drives;
+    for (int i = 0; i < n; i++) {
+      x[i] = g.gathered(r.start, 2 * n, i);
+      v[i] = g.gathered(r.start, 2 * n, n + i);
+    }
+    share = g.gathered(r.share, 1, 0);
+    tried = g.gathered(r.tried, 1, 0);
+    for (long k = 0; k < r.samples; k++) {
+      for (int i = 0; i < n; i++) {
+        g.scattered(r.states, states, k * 2 * n + i, x[i]);
+        g.scattered(r.states, states, k * 2 * n + n + i, v[i]);
+      }
+      if (r.held) {
+        controller.torque(g, k, x, v, held, nullptr, nullptr);
+        for (int j = 0; j < c.drives; j++) g.scattered(r.inputs, inputs, k * c.drives + j, held[j]);
+      }
+      for (long i = 0; i < r.count && k + 1 < r.samples; i++)
+        if (const int kind = interval(input_rows * (k * r.count + i))) {
+          double* into = r.failures + 2 * (g.run[0] / lanes);
+          into[0] = kind;
+          into[1] = static_cast<double>(k);
+          return;
+        }
+    }
+    g.scattered(r.share, 1, 0, share);
+    g.scattered(r.tried, 1, 0, tried);
+  }
+
+ private:
+  // Drive less everything else at (a, b) and a share of the interval; M goes into eq.M.
+  void forces(const Lane* a_x, const Lane* a_v, long row, Lane at, Lane* into, bool slopes) {
+    eq.set(a_x, a_v);
+    const Lane* drive = held;
+    if (!r.held) {
+      Lane weights[input_rows + 1];
+      for (int m = 0; m <= input_rows; m++) {
+        weights[m] = fill(1.0);
+        for (int o = 0; o <= input_rows; o++)
+          if (o != m) weights[m] *= (at - o / 4.0) / ((m - o) / 4.0);
+      }
+      const auto input = [&](const double* from, int j) {
+        Lane value{};
+        for (int m = 0; m <= input_rows; m++) value += weights[m] * g.gathered(from, c.run_stride, (row + m) * c.drives + j);
+        return value;
+      };
+      controller.torque(input, a_x, a_v, u, slopes ? by_q : nullptr, by_v);
+      drive = u;
+    }
+    for (int i = 0; i < n; i++) into[i] = -eq.h[i];
+    for (int j = 0; j < c.drives; j++) into[c.driven[j]] += drive[j];
+  }
+
+  // Slopes on the diagonal of friction and feedback; a negative one would spoil the factors and is left to the explicit part.
+  void slopes_at(const Lane* speed) {
+    for (int i = 0; i < n; i++) slope_x[i] = slope_v[i] = Lane{};
+    for (int f = 0; f < s.signs; f++) {
+      const Lane wide = eq.width[f], value = eq.sign(f, speed);
+      const Lane slope = wide > 0.0 ? (1.0 - value * value) * (eq.level[f] / (wide > 0.0 ? wide : fill(1.0))) : Lane{};
+      slope_v[s.sign_at[f]] += greater(slope, Lane{});
+    }
+    for (int j = 0; j < c.drives && !r.held; j++) {
+      slope_x[c.driven[j]] += greater(-by_q[j], Lane{});
+      slope_v[c.driven[j]] += greater(-by_v[j], Lane{});
+    }
+  }
+
+  void exchange() {
+    Lane* keep = eq.M; eq.M = W; W = keep;
+    keep = eq.inverse; eq.inverse = inverse; inverse = keep;
+  }
+
+  // into -= h (K by_x + D by_v), with the symmetric parts of springs and dampers.
+  void subtract(Lane h, const Lane* by_x, const Lane* by_speed, Lane* into) const {
+    for (int i = 0; i < n; i++) into[i] -= h * (slope_x[i] * by_x[i] + slope_v[i] * by_speed[i]);
+    for (int e = 0; e < s.links; e++) {
+      const int i = s.link_row[e], j = s.link_column[e];
+      const Lane half = h * 0.5;
+      into[i] -= half * (eq.stiffness[e] * by_x[j] + eq.damping[e] * by_speed[j]);
+      into[j] -= half * (eq.stiffness[e] * by_x[i] + eq.damping[e] * by_speed[i]);
+    }
+  }
+
+  // W = M + h gamma D + (h gamma)^2 K, factorised; no number where it is not positive.
+  void factorise(Lane h) {
+    const Lane gh = h * gamma;
+    for (int k = 0; k < n; k++) {
+      for (int p = s.below_first[k]; p < s.below_first[k + 1]; p++) W[k * n + s.below[p]] = mass[k * n + s.below[p]];
+      W[k * n + k] = mass[k * n + k] + gh * (slope_v[k] + gh * slope_x[k]);
+    }
+    for (int e = 0; e < s.links; e++) {
+      const int i = s.link_row[e], j = s.link_column[e];
+      const Lane value = gh * (eq.damping[e] + gh * eq.stiffness[e]);
+      W[(i > j ? i : j) * n + (i > j ? j : i)] += i == j ? value : value * 0.5;
+    }
+    exchange();
+    eq.factorise(0);
+    for (int k = 0; k < n; k++) eq.inverse[k] = eq.M[k * n + k] <= 0.0 ? fill(__builtin_nan("")) : eq.inverse[k];
+    exchange();
+  }
+
+  // The error of a step from `now`, which leads to next_x, next_v.
+  Lane step(long row, Lane part) {
+    const Lane h = part * r.length, gh = h * gamma;
+    factorise(h);
+    for (int i = 0; i < 4; i++) {
+      for (int j = 0; j < n; j++) {
+        at_x[j] = x[j];
+        at_v[j] = v[j];
+        sum_x[j] = sum_v[j] = Lane{};
+      }
+      for (int m = 0; m < i; m++)
+        for (int j = 0; j < n; j++) {
+          at_x[j] += k_x[m * n + j] * stage[i][m];
+          at_v[j] += k_v[m * n + j] * stage[i][m];
+          sum_x[j] += k_x[m * n + j] * coupling[i][m];
+          sum_v[j] += k_v[m * n + j] * coupling[i][m];
+        }
+      Lane* rate = k_v + i * n;
+      if (i == 0) {
+        for (int j = 0; j < n; j++) rate[j] = h * first[j];
+      } else {
+        forces(at_x, at_v, row, now + part * (stage[i][0] + stage[i][1] + stage[i][2]), a, false);
+        positive &= eq.factorise(g.wanted);
+        eq.substitute(a);
+        for (int j = 0; j < n; j++) rate[j] = Lane{};
+        for (int k = 0; k < n; k++) {
+          rate[k] += mass[k * n + k] * a[k];
+          for (int p = s.below_first[k]; p < s.below_first[k + 1]; p++) {
+            rate[k] += mass[k * n + s.below[p]] * a[s.below[p]];
+            rate[s.below[p]] += mass[k * n + s.below[p]] * a[k];
+          }
+        }
+        for (int j = 0; j < n; j++) rate[j] *= h;
+      }
+      // k_x = h (V + sum_v + gamma k_v), so that W k_v = h M a - h K (sum_x + gamma h (V + sum_v)) - h D sum_v.
+      for (int j = 0; j < n; j++) {
+        force[j] = h * (at_v[j] + sum_v[j]);
+        sum_x[j] += gamma * force[j];
+      }
+      subtract(h, sum_x, sum_v, rate);
+      exchange();
+      eq.substitute(rate);
+      exchange();
+      for (int j = 0; j < n; j++) k_x[i * n + j] = force[j] + gh * rate[j];
+    }
+    Lane error{};
+    for (int j = 0; j < n; j++) {
+      error = greater_or_none(error, ahead(x[j], k_x + j, r.tolerance, next_x[j]));
+      error = greater_or_none(error, ahead(v[j], k_v + j, r.speed_tolerance, next_v[j]));
+    }
+    return error;
+  }
+
+  DYNID_INLINE static Lane greater_or_none(Lane a, Lane b) { return (a > b) | (a != a) ? a : b; }
+
+  DYNID_INLINE Lane ahead(Lane y, const Lane* k, double tolerance, Lane& after) const {
+    Lane change{}, error{};
+    for (int m = 0; m < 4; m++) {
+      change += k[m * n] * weight[m];
+      error += k[m * n] * (weight[m] - embedded[m]);
+    }
+    after = y + change;
+    return absolute(error) / ((1.0 + greater(absolute(y), absolute(after))) * tolerance);
+  }
+
+  static double factor_of(double error) {
+    if (error <= 0.9 * 0.9 * 0.9 / 64.0) return 4.0;
+    if (error <= 0.9 * 0.9 * 0.9 / 8.0) return 2.0;
+    if (error <= 1.0) return 1.0;
+    if (error <= 0.9 * 0.9 * 0.9 * 8.0) return 0.5;
+    if (error <= 0.9 * 0.9 * 0.9 * 64.0) return 0.25;
+    return 0.125;
+  }
+
+  // An interval of every lane, whose inputs begin at a row; returns the kind of failure.
+  int interval(long row) {
+    now = Lane{};
+    int pending = g.wanted;
+    bool fresh = true;
+    while (pending) {
+      if (fresh) {
+        forces(x, v, row, now, first, true);
+        for (int k = 0; k < n; k++) {
+          mass[k * n + k] = eq.M[k * n + k];
+          for (int p = s.below_first[k]; p < s.below_first[k + 1]; p++) mass[k * n + s.below[p]] = eq.M[k * n + s.below[p]];
+        }
+        slopes_at(v);
+      }
+      Lane part{};
+      for (int l = 0; l < lanes; l++)
+        if (pending >> l & 1) part[l] = share[l] < 1.0 - now[l] ? share[l] : 1.0 - now[l];
+      const Lane error = step(row, part);
+      if (!positive) return 2;
+      fresh = false;
+      int accepted = 0;
+      for (int l = 0; l < lanes; l++) {
+        if (!(pending >> l & 1)) continue;
+        const double factor = factor_of(error[l]), scaled = part[l] * factor;
+        tried[l] += 1.0;
+        share[l] = factor >= 1.0 && part[l] < share[l] && share[l] > scaled ? share[l] : scaled;
+        if (factor >= 1.0) {
+          accepted |= 1 << l;
+          now[l] += part[l];
+          if (now[l] >= 1.0) {
+            pending &= ~(1 << l);
+            share[l] = share[l] < 1.0 ? share[l] : 1.0;
+          }
+        } else if (share[l] < r.least_share) {
+          return 1;
+        }
+        if (tried[l] > r.most) return 3;
+      }
+      if (!accepted) continue;
+      fresh = true;
+      for (int j = 0; j < n; j++)
+        for (int l = 0; l < lanes; l++)
+          if (accepted >> l & 1) {
+            x[j][l] = next_x[j][l];
+            v[j][l] = next_v[j][l];
+          }
+    }
+    return 0;
   }
 };
 

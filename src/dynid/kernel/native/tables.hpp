@@ -60,6 +60,13 @@ struct ControlView {
   const SystemView* gravity;  // of rigid joints, whose weight is held
 };
 
+// Numbers of a system that differ between runs, null = those of the system: (runs, width) with inertia (nb, 10), mass, stiffness and
+// damping (s, s) each, constant (s), level and width of the signs.
+struct ModelsView {
+  const double* numbers;
+  long width;
+};
+
 // Classical Runge-Kutta steps. Not held: `count` steps from sample to sample, tables with two rows a step. Held: the torque of
 // sample k - delay - 1 for `early` steps, then that of k - delay for `count` steps; tables with a row a sample.
 struct RolloutView {
@@ -71,6 +78,17 @@ struct RolloutView {
   double* states;         // (runs, samples, 2 s)
   double* inputs;         // (runs, samples, drives) commanded torque where it is held
   double* failures;       // (groups, 2) kind and sample: 1 no finite state, 2 a mass matrix that is not positive definite
+};
+
+// Linearly implicit steps of adaptive length, see kernel/rosenbrock.py. Each sample has `count` intervals; tables have input_rows rows
+// an interval, or one a sample where torque is held.
+struct AdaptiveView {
+  long runs, samples, count;
+  double length, tolerance, speed_tolerance, least_share, most;  // of an interval, s; of a step's errors; shortest step; most steps of a run
+  bool held;
+  const double* start;  // (runs, 2 s)
+  double *share, *tried;  // (runs) length of the next step as a share of an interval; steps tried so far
+  double *states, *inputs, *failures;  // as in RolloutView, and kind 3: more than `most` steps
 };
 
 enum Parameter { of_body = 0, of_acceleration, of_velocity, of_sign, of_nothing, of_deflection, of_deflection_rate };
@@ -175,7 +193,9 @@ struct KernelTable {
   // The runs of the group that begins with run `first`, one a lane. scratch: 32-byte aligned, step_bytes of it; false where a run
   // needs more than its `bytes`, which nothing is written beyond.
   std::size_t (*step_bytes)(const SystemView&, const ControlView&, long delay, long columns);
-  bool (*rollout_group)(const SystemView&, const ControlView&, const RolloutView&, const TangentView&, long first, void* scratch, std::size_t bytes);
+  bool (*rollout_group)(const SystemView&, const ControlView&, const RolloutView&, const TangentView&, const ModelsView&, long first, void* scratch,
+                        std::size_t bytes);
+  bool (*adaptive_group)(const SystemView&, const ControlView&, const AdaptiveView&, const ModelsView&, long first, void* scratch, std::size_t bytes);
   bool (*follow_group)(const SystemView&, const FollowView&, long first, void* scratch, std::size_t bytes);
   bool (*stick_group)(const SystemView&, const StickView&, long first, void* scratch, std::size_t bytes);
   // As with groups; false, too, where nothing was done for want of scratch.
