@@ -67,7 +67,7 @@ def test_options_come_from_the_experiment_file(tmp_path: Path) -> None:
 
 
 def test_command_line(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:
-    done = run("identify", robot_file, train_log, "--estimator", "irls", "--out", tmp_path / "run")
+    done = run("identify", robot_file, train_log, "--estimator", "irls", "--out", tmp_path / "run", "-v")
     assert done.code == 0, done.err
     written = json.loads((tmp_path / "run" / "run.json").read_text())
     assert written["experiment"]["estimate"]["method"] == "irls"
