@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base import UnfitDataError, UsageError
+from dynid.base import Float, UnfitDataError, UsageError
 from dynid.excitation import (
     Bounds,
     Criterion,
@@ -22,7 +22,7 @@ from dynid.excitation import (
     prior_theta,
     robot_shapes,
 )
-from dynid.excitation.design import FINER, Problem
+from dynid.excitation.design import FINER, Problem, draws
 from dynid.excitation.excite import fourier_basis
 from dynid.robot import Limits, RobotModel, Shape, load_example
 from dynid.spatial import placement
@@ -65,6 +65,32 @@ def test_every_bound_holds_and_is_stated(plan: Plan) -> None:
     assert plan.tightest.margin >= 0
     fine = plan.task.margins(plan.trajectory.X, denser=20)
     assert min(m.margin for m in fine) > -1e-3
+
+
+def test_a_search_tests_limits_only_of_motions_with_a_better_criterion(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, inner = Problem(plan.task), Task.keeps
+    tested: list[float] = []
+
+    def keeps(task: Task, X: Float, denser: int) -> bool:
+        tested.append(problem.exact(X))
+        return inner(task, X, denser)
+
+    best, rng, improved = draws(problem, 30, 0)[-1], np.random.default_rng(0), 0
+    value = problem.exact(best)
+    monkeypatch.setattr(Task, "keeps", keeps)
+    for _ in range(20):
+        X = problem.unpacked(0.4 * rng.uniform(-1, 1, problem.scale.size))
+        tested.clear()
+        better = problem.improvement(best, value, X)
+        assert all(criterion < value for criterion in tested)
+        if better is not None:
+            improved += 1
+            best, value = better
+            assert value == problem.exact(best) == tested[-1]
+            assert min(margin.margin for margin in plan.task.margins(best, FINER)) >= 0
+    assert improved >= 1
 
 
 def test_a_motion_keeps_its_bounds_where_no_margin_is_negative(plan: Plan) -> None:

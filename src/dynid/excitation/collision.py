@@ -488,20 +488,35 @@ class CollisionModel:
 
         """
         placed = placements(robot, q)
-        near = self.nearest(placed)
+        near = self.nearest(placed, points=jacobian)
         if not jacobian:
             return near.distance, np.zeros((*near.distance.shape, 0))
         J = moved(robot, placed, self.bodies[:, 0], near.a) - moved(robot, placed, self.bodies[:, 1], near.b)
         return near.distance, np.einsum("tgx,tgxn->tgn", near.normal, J)
 
-    def nearest(self, placed: tuple[Float, Float]) -> Nearest:
-        """The nearest parts of every pair of links; placed: rotations and origins of all links."""
+    def nearest(self, placed: tuple[Float, Float], points: bool = True, near: float | None = None) -> Nearest:
+        """The nearest parts of every pair of links.
+
+        Parameters
+        ----------
+        placed : tuple of ndarray
+            Rotations (T, n_bodies, 3, 3) and origins (T, n_bodies, 3) of all links.
+        points : bool
+            Whether normals and closest points are those of the hulls too, not only the distances.
+        near : float, m, optional
+            Distance beyond the clearance from which a lower bound suffices; None = NEAR.
+
+        Returns
+        -------
+        Nearest
+            Distances, normals and closest points.
+
+        """
         R, p = placed
         d, normal, a, b = self._bounds(R, p)
         if self.exact:
-            limit = self.clearance[self.group] + NEAR
-            for t, k in zip(*np.nonzero(d < limit), strict=True):
-                d[t, k], normal[t, k], a[t, k], b[t, k] = self._hulls(R[t], p[t], int(k))
+            limit = self.clearance[self.group] + (NEAR if near is None else near)
+            self._compare_hulls(R, p, np.nonzero(d < limit), (d, normal, a, b) if points else (d,))
         T, G = len(R), len(self.links)
         best = np.empty((T, G), dtype=np.int64)
         for g in range(G):
@@ -533,17 +548,31 @@ class CollisionModel:
             b[:, k] = middle - out[:, None] * normal[:, k]
         return d, normal, a, b
 
-    def _hulls(self, R: Float, p: Float, k: int) -> tuple[float, Float, Float, Float]:
+    def _compare_hulls(self, R: Float, p: Float, close: tuple[Int, ...], into: tuple[Float, ...]) -> None:
+        # Distances of the hulls at samples and pairs of parts `close`, with normals and points where `into` has them.
         coal, hulls, request, result = self._coal
-        first, second = self.pairs[k]
-        placed = [
-            coal.Transform3s.Identity() if body < 0 else coal.Transform3s(R[body], p[body])
-            for body in (self.parts[first].body, self.parts[second].body)
-        ]
-        result.clear()
-        d = coal.distance(hulls[first], placed[0], hulls[second], placed[1], request, result)
-        # coal's normal points from the first part to the second.
-        return d, -result.normal, result.getNearestPoint1(), result.getNearestPoint2()
+        fixed = coal.Transform3s.Identity()
+        bodies = [part.body for part in self.parts]
+        pairs = self.pairs.tolist()
+        sample, transforms = -1, [fixed] * len(bodies)
+        for t, k in zip(*(indices.tolist() for indices in close), strict=True):
+            if t != sample:
+                # Most parts are close to several others at the same time.
+                sample, moved_bodies = t, {-1: fixed}
+            first, second = pairs[k]
+            for part in (first, second):
+                body = bodies[part]
+                if body not in moved_bodies:
+                    moved_bodies[body] = coal.Transform3s(R[t, body], p[t, body])
+                transforms[part] = moved_bodies[body]
+            result.clear()
+            into[0][t, k] = coal.distance(
+                hulls[first], transforms[first], hulls[second], transforms[second], request, result
+            )
+            if len(into) > 1:
+                # coal's normal points from the first part to the second.
+                into[1][t, k] = -result.normal
+                into[2][t, k], into[3][t, k] = result.getNearestPoint1(), result.getNearestPoint2()
 
     @cached_property
     def _coal(self) -> tuple[Any, list[Any], Any, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -250,18 +249,19 @@ def margins(
     return tuple(margin for part in _margins(robot, terms, bounds, t, q, dq, ddq, jerk) for margin in part)
 
 
-def keeps(
+def violation(
     robot: RobotModel, terms: Terms, bounds: Bounds, t: Float, q: Float, dq: Float, ddq: Float, jerk: Float
-) -> bool:
-    """Whether a motion meets all limits; stops at the first violation. Parameters as for `margins`."""
-    motion = t, q, dq, ddq, jerk
+) -> Margin | None:
+    """A limit that a motion violates, the first one met; None if it meets all. Parameters as for `margins`."""
     # A motion mostly violates a limit at several samples.
-    some = tuple(part[::SOME] for part in motion)
-    return all(
-        margin.margin >= 0.0
-        for part in chain(_margins(robot, terms, bounds, *some), _margins(robot, terms, bounds, *motion))
-        for margin in part
-    )
+    for part in (slice(None, None, SOME), slice(None)):
+        motion = t[part], q[part], dq[part], ddq[part], jerk[part]
+        # A lower bound beyond the clearance suffices to see that links stay apart.
+        for tightest in _margins(robot, terms, bounds, *motion, near=0.0):
+            for margin in tightest:
+                if not margin.margin >= 0.0:
+                    return margin
+    return None
 
 
 def with_whole_torque(
@@ -313,8 +313,9 @@ def _margins(
     dq: Float,
     ddq: Float,
     jerk: Float | None,
+    near: float | None = None,
 ) -> Iterator[list[Margin]]:
-    # The cheapest limits first.
+    # The cheapest limits first. near: see `CollisionModel.nearest`.
     limits = bounds.limits
     names = robot.joint_names
     yield _position_margins(names, limits, q, t)
@@ -334,7 +335,7 @@ def _margins(
         yield _workspace_margins(robot, space, bounds.clearance, placed, t)
     collision = bounds.collision
     if collision is not None and collision.links:
-        yield _distance_margins(collision, placed, t)
+        yield _distance_margins(collision, placed, t, near)
 
 
 def _position_margins(names: tuple[str, ...], limits: MotionLimits, q: Float, t: Float) -> list[Margin]:
@@ -363,8 +364,10 @@ def _workspace_margins(
     return tightest
 
 
-def _distance_margins(collision: CollisionModel, placed: tuple[Float, Float], t: Float) -> list[Margin]:
-    free = collision.nearest(placed).distance
+def _distance_margins(
+    collision: CollisionModel, placed: tuple[Float, Float], t: Float, near: float | None
+) -> list[Margin]:
+    free = collision.nearest(placed, points=False, near=near).distance
     tightest = []
     for k, name in enumerate(collision.names):
         i = int(free[:, k].argmin())
@@ -408,7 +411,7 @@ def room_at_rest(robot: RobotModel, terms: Terms, bounds: Bounds, q: Float) -> F
         room.append((space.offset - reach).min(axis=(1, 2)) - bounds.clearance)
     collision = bounds.collision
     if collision is not None and collision.links:
-        room.append((collision.nearest(placed).distance - collision.clearance).min(axis=1))
+        room.append((collision.nearest(placed, points=False).distance - collision.clearance).min(axis=1))
     return np.asarray(np.min(room, axis=0))
 
 

@@ -392,7 +392,9 @@ def rollout(
     shared, models = _joined(system, len(start))
     if asked and models.size:
         raise UsageError(
-            "array-shape", found=f"sensitivities of {len(start)} systems", expected="sensitivities of one system"
+            "array-shape",
+            found=f"sensitivities of {len(start)} systems",
+            expected="sensitivities of one system",
         )
     native = shared.native()
     if native is None:
@@ -568,7 +570,9 @@ def _joined(system: Multibody | Sequence[Multibody], runs: int) -> tuple[Multibo
         tree, other_tree = first.tree, other.tree
         for name in ("parent", "prismatic", "axis", "rotation", "translation", "gravity"):
             if not np.array_equal(getattr(tree, name), getattr(other_tree, name)):
-                raise UsageError("array-shape", found=f"systems whose trees differ in {name}", expected="one tree")
+                raise UsageError(
+                    "array-shape", found=f"systems whose trees differ in {name}", expected="one tree"
+                )
         for name in ("projection", "shift", "driven", "at"):
             if not np.array_equal(getattr(first, name), getattr(other, name)):
                 raise UsageError(

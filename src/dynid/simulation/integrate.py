@@ -414,7 +414,7 @@ def check_budget(t: Float, step: float, joint: str | None = None) -> None:
             "simulation-steps",
             found=f"a simulation of {seconds:.3g} s that needs {count / 1e6:.3g} million steps of {step:.2g} s",
             expected=f"at most {MOST_STEPS / 1e6:g} million steps, about an hour",
-            do='set method = "implicit" under [integrator] in --plant FILE, give the rotor inertia, or shorten it',
+            do='use method = "implicit" of dynid ([integrator] in --plant FILE), or give the rotor inertia',
             place=NOWHERE if joint is None else Place(joint=joint),
         )
 
