@@ -125,7 +125,8 @@ def test_projected_equations_do_not_feel_forces_of_contacts() -> None:
     whole = np.array([theta[c] @ panel[:-1] for c, panel in zip(free.columns, free.panels, strict=True)]).T
     assert np.allclose(model.T, rows.projected(robot, samples, whole))
     P = free_of_forces(J, np.ones(robot.n))
-    assert np.allclose(P @ P, P) and np.allclose(P, P.transpose(0, 2, 1))
+    assert np.allclose(P @ P, P)
+    assert np.allclose(P, P.transpose(0, 2, 1))
 
 
 def test_locked_joints_of_the_base_become_part_of_it() -> None:

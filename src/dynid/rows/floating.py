@@ -196,7 +196,7 @@ class FloatingRows:
 
     def projected(self, robot: RobotModel, samples: Samples, torque: Float) -> Float:
         """P tau of torques (T, n)."""
-        return np.einsum("tij,tj->ti", self.projections(robot, samples), torque)
+        return np.asarray(np.einsum("tij,tj->ti", self.projections(robot, samples), torque))
 
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
         """One panel per joint, with all columns."""
