@@ -19,6 +19,8 @@ LATEST = 0.1
 # Fewest points on the ground whose motion fixes that of the base, fewest samples, and least correlation of the two
 # angular velocities that is believed.
 POINTS, FEWEST, ALIKE = 3, 200, 0.8
+# Share of the samples in which a flag may contradict the force: touch-down takes some per cent of a step.
+DISAGREE = 0.1
 
 
 def angular_velocity_of_feet(
@@ -59,7 +61,7 @@ def check_floating(
     robot: RobotModel, contacts: tuple[Contact, ...], batches: Iterable[Samples], diagnostics: Diagnostics
 ) -> None:
     """Warn of an IMU whose angular velocity is turned or late against that of the legs while the robot stands."""
-    C, lags, energy, count = np.zeros((3, 3)), dict[int, float](), np.zeros(2), 0
+    C, lags, energy, count = np.zeros((3, 3)), dict[int, Float](), np.zeros(2), 0
     rate = 1.0
     for samples in batches:
         index, legs = angular_velocity_of_feet(robot, contacts, samples)
@@ -72,9 +74,7 @@ def check_floating(
         energy += [np.sum(gyro[index] ** 2), np.sum(legs**2)]
         reach = int(LATEST * rate)
         for lag in range(-reach, reach + 1):
-            # Squares do not depend on how the IMU is turned.
-            a, b = np.linalg.norm(gyro[index + lag], axis=1), np.linalg.norm(legs, axis=1)
-            lags[lag] = lags.get(lag, 0.0) + float(a @ b)
+            lags[lag] = lags.get(lag, np.zeros((3, 3))) + gyro[index + lag].T @ legs
     if count < FEWEST or not (energy > 0).all():
         return
     U, s, V = np.linalg.svd(C)
@@ -89,7 +89,8 @@ def check_floating(
             "direction of the angular velocity; correct the link or the columns under [log.imu]",
         )
     keys = np.array(sorted(lags))
-    values = np.array([lags[key] for key in keys])
+    # The sum of singular values does not depend on how the IMU is turned.
+    values = np.array([np.linalg.svd(lags[key], compute_uv=False).sum() for key in keys])
     best = int(np.argmax(values))
     if 0 < best < len(keys) - 1:
         left, top, right = values[best - 1 : best + 2]
@@ -97,8 +98,8 @@ def check_floating(
         if abs(late) > LATE:
             diagnostics.warn(
                 "imu-late",
-                f"the IMU is {1e3 * late:.2g} ms late against the legs on the ground, which spoils accelerations of the "
-                "base; correct its clock, or shift its columns",
+                f"the IMU is {1e3 * late:.2g} ms late against the legs on the ground, which spoils the base's "
+                "acceleration; correct its clock, or shift its columns",
             )
     if alike < ALIKE:
         diagnostics.warn(
@@ -106,3 +107,39 @@ def check_floating(
             f"feet that should stand move: the angular velocities of legs and IMU agree to {100 * alike:.2g} % only; "
             "check the order of the feet, flags of contact and the IMU",
         )
+
+
+def check_contacts(feet: tuple[str, ...], logged: Float, pressed: Float, diagnostics: Diagnostics) -> None:
+    """Warn of flags of contact that contradict the forces that torques and accelerations need.
+
+    Parameters
+    ----------
+    feet : tuple of str
+        Names of the feet.
+    logged, pressed : ndarray, shape (T, k)
+        Contact as logged, and as the robot of the file needs it; 0 or 1.
+    diagnostics : Diagnostics
+        Collects the warnings.
+
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    if not len(logged) or len(feet) < 2:
+        return
+    differ = np.mean(np.abs(logged[:, :, None] - pressed[:, None, :]), axis=0)
+    row, column = linear_sum_assignment(differ)
+    if np.trace(differ) > 2.0 * differ[row, column].sum() + DISAGREE:
+        pairs = [f"{feet[a]} is {feet[b]}" for a, b in zip(row, column, strict=True) if a != b]
+        diagnostics.warn(
+            "feet-swapped",
+            f"flags of contact fit other feet ({', '.join(pairs)}): exchange their columns under [log.contact]",
+        )
+        return
+    for k, foot in enumerate(feet):
+        missed = float(np.mean(pressed[:, k] * (1.0 - logged[:, k])))
+        if missed > DISAGREE:
+            diagnostics.warn(
+                "contact-missed",
+                f"'{foot}' carries a load in {100 * missed:.2g} % of the log in which its flag says that it does not: "
+                'check its sensor, or set columns = "found" under [log.contact]',
+            )

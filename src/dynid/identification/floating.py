@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatch
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, UnfitDataError, UsageError
 from dynid.base.records import dataclass, listed
-from dynid.diagnosis.floating_checks import check_floating
+from dynid.diagnosis.floating_checks import check_contacts, check_floating
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.physical import project_to_physical, unconstrained, unphysical
 from dynid.estimate.prior import regression_of
@@ -150,7 +151,7 @@ def contacts_of(
     if without:
         diagnostics.warn(
             "foot-without-shape",
-            f"no shape of {listed(without)} in the robot file: the ground is assumed to push at the origin of the link; "
+            f"no shape of {listed(without)} in the robot file: the ground is taken to push at the link's origin; "
             "give the foot a ball as collision shape",
         )
     for support in base.supports:
@@ -196,10 +197,8 @@ def feet_of(robot: RobotModel) -> tuple[str, ...]:
     p = placements(robot.tree, robot.projection_offset[None])[1][0]
     down = robot.gravity / max(float(np.linalg.norm(robot.gravity)), 1e-9)
     shapes: dict[str, list[object]] = {}
-    try:
+    with suppress(DynidError):
         shapes = {**by_link(described_shapes(robot))}
-    except DynidError:
-        pass
     feet = []
     depth = p @ down
     level = depth[ends].max() - LEVEL * max(float(np.ptp(depth)), 1e-9)
@@ -311,8 +310,8 @@ class FloatingData:
             up = np.array([np.interp(samples.t, t, line) for line in up.T]).T
             up /= np.linalg.norm(up, axis=1, keepdims=True)
             none = np.zeros((len(samples), len(self.contacts)), dtype=np.bool_)
-            samples = floating_samples(self.robot, samples, omega, alpha, specific, up, none)
-            contact = self.contact(samples)
+            floating = floating_samples(self.robot, samples, omega, alpha, specific, up, none)
+            contact = self.contact(floating)
             # The filter of the positions spreads the instant of touch-down, and what is in contact within it may push.
             reach = max(round(samples.rate / cutoff), 1)
             possible = _spread(contact, reach)
@@ -320,8 +319,8 @@ class FloatingData:
             near = _spread(
                 np.append(False, change)[:, None], round(0.5 * samples.rate / self.prepared.bandwidth)
             )[:, 0]
-            extra = {**samples.extra, CONTACT: possible.astype(np.float64)}
-            made.append(replace(samples, extra=extra, keep=samples.keep & ~near))
+            extra = {**floating.extra, CONTACT: possible.astype(np.float64)}
+            made.append(replace(floating, extra=extra, keep=samples.keep & ~near))
         return made
 
     def _verticals(self, imu: _Imu) -> dict[str, tuple[Float, Float]]:
@@ -455,9 +454,7 @@ def _deviation(square: Float, share: Float, usual: Float) -> Float:
 
 def errors_of_rows(assembly: Assembly, estimate: Estimate, batches: Iterable[Samples]) -> _Errors:
     """Errors of the rows of an estimate, filtered as its equations, by contact set."""
-    rows = assembly.rows
-    assert isinstance(rows, FloatingRows)
-    plain = replace(rows, weighted=False)
+    plain = replace(cast(FloatingRows, assembly.rows), weighted=False)
     sums: dict[tuple[bool, ...], tuple[Float, Float, int]] = {}
     for samples in batches:
         kept = assembly.parallel.kept(samples)
@@ -502,8 +499,7 @@ def read_floating(
         state = 2.0 * cutoff if preparation.state_cutoff == "auto" else preparation.state_cutoff
         preparation = replace(preparation, cutoff=cutoff, state_cutoff=state)
     prepared = prepare(log, preparation, call.diagnostics)
-    base = log.channels.base
-    assert base is not None
+    base = cast(FloatingBase, log.channels.base)
     data = FloatingData(prepared, floating, base, contacts_of(log.robot, floating, base, call.diagnostics))
     watch = LogWatch(log, call.diagnostics, np.ones(log.robot.n, dtype=np.bool_))
     processed = [prepared.process(window) for window in prepared.windows(watch)]
@@ -558,6 +554,7 @@ def fit_floating(
     diagnostics : Diagnostics
         Collects warnings.
     threads : int
+        Number of threads.
 
     Returns
     -------
@@ -635,6 +632,7 @@ def identify_floating(
     robot = with_floating_base(call.robot)
     data, batches, summary = read_floating(call, call.log, robot, settings.preparation)
     check_floating(robot, data.contacts, batches, diagnostics)
+    _check_flags(data, batches, diagnostics)
     terms = terms_of(settings.model, robot)
     fit = fit_floating(data, batches, terms, settings, diagnostics, call.threads)
     scored = replace(fit.assembly, rows=replace(fit.assembly.rows, weighted=False))
@@ -693,11 +691,24 @@ def identify_floating(
     )
 
 
+def _check_flags(data: FloatingData, batches: Iterable[Samples], diagnostics: Diagnostics) -> None:
+    feet = tuple(contact.link for contact in data.contacts[: len(data.contacts) - len(data.base.supports)])
+    if not data.base.measured or not np.isfinite(data.robot.inertia_prior[:, 0]).all():
+        return
+    logged, pressed = [np.zeros((0, len(feet)))], [np.zeros((0, len(feet)))]
+    for samples in batches:
+        flags = np.asarray(samples.extra[CONTACT]) > 0.5
+        logged.append(flags[samples.keep, : len(feet)].astype(np.float64))
+        pressed.append(data.pressed(samples, flags)[samples.keep].astype(np.float64))
+    check_contacts(feet, np.concatenate(logged), np.concatenate(pressed), diagnostics)
+
+
 def in_words(data: FloatingData, fit: FloatingFit) -> str:
     """What the log determines, with and without the contact forces, and what to record next."""
     rank, whole = fit.regression.base.rank, fit.structural.rank
     mass = total_mass(data.robot, fit.estimate)
-    text = f"{rank} of {whole} base parameters without contact forces; mass of the robot {mass[0]:.4g} +- {mass[1]:.2g} kg"
+    text = f"{rank} of {whole} base parameters are determined without contact forces; the robot weighs "
+    text += f"{mass[0]:.4g} +- {mass[1]:.2g} kg"
     missing = record_next(data, fit)
     return text + (f". Record next: {missing}" if missing else "")
 
