@@ -80,6 +80,13 @@ FEWEST_CORNERS, ROUND = 12, 0.1
 POINTS = 3
 # Samples of a contact set, at the rate of the equations, from which its errors are known to a fifth.
 FEWEST = 30
+# Description of the equations in the run folder.
+ROWS: dict[str, Any] = {
+    "name": "floating",
+    "options": {},
+    "reason": "the base floats, and forces of contacts are unknown",
+    "evidence": {},
+}
 # Rounds of weights. Errors of the rows change by a few per cent in the third.
 ROUNDS = 3
 # Least error of a row as a share of the median of the same kind, so that no row decides alone.
@@ -682,7 +689,7 @@ def identify_floating(
             masses_determined=masses_determined(fit.estimate, fit.regression),
         ),
         diagnostics=diagnostics,
-        preparation=data.prepared.describe() | {"rows": {"rows": "floating", "reason": "the base floats"}},
+        preparation=data.prepared.describe() | {"rows": ROWS},
         log_summary=summary.describe(),
         provenance=provenance(
             call.log, validation, settings.seed, time.perf_counter() - started, needs_of(settings)

@@ -282,6 +282,12 @@ class ChannelMap:
     base: FloatingBase | None = None
 
     @property
+    def of_base(self) -> dict[str, Channel]:
+        """Further channels of a floating base: its IMU, and contacts."""
+        prefixes = ("imu:", "contact:") if self.base is not None else ()
+        return {name: channel for name, channel in self.extra.items() if name.startswith(prefixes)}
+
+    @property
     def commanded(self) -> bool:
         """Whether the torque is computed from commands, since no effort was measured."""
         return bool(self.command_position) and not self.effort

@@ -60,6 +60,8 @@ class Reading:
     )
 
     def __post_init__(self) -> None:
+        if self.base not in ("auto", "fixed", "floating"):
+            raise UsageError("base", found=f"base = '{self.base}'", expected="auto, fixed or floating")
         gravity = self.gravity
         if gravity is not None and (len(gravity) != 3 or not all(map(math.isfinite, gravity))):
             raise UsageError("gravity", found=f"gravity {gravity}", expected="three finite numbers, m/s^2")
