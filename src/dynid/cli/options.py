@@ -23,8 +23,8 @@ from dynid.signals.settings import Preparation
 PARAMETER = "robot_options"
 RobotOptions = dict[str, Any]
 _FORMS = {
-    "root": "LINK", "tip": "LINK", "base": "auto|fixed|floating", "lock": "JOINT=VALUE", "gravity": "X,Y,Z", "packages": "DIR",
-    "xacro": "[NAME=VALUE]",
+    "root": "LINK", "tip": "LINK", "base": "auto|fixed|floating", "lock": "JOINT=VALUE", "gravity": "X,Y,Z",
+    "packages": "DIR", "xacro": "[NAME=VALUE]",
 }  # fmt: skip
 _SEVERAL = ("lock", "packages", "xacro")
 
