@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base.arrays import Float, Int
 from dynid.base.diagnostics import Diagnostics
 from dynid.robot.model import RobotModel
 from dynid.rows.floating import CONTACT, UP, Contact, contact_jacobian
@@ -25,7 +25,7 @@ DISAGREE = 0.1
 
 def angular_velocity_of_feet(
     robot: RobotModel, contacts: tuple[Contact, ...], samples: Samples
-) -> tuple[Float, Float]:
+) -> tuple[Int, Float]:
     """Angular velocity of the base link from joints alone, while enough feet stand.
 
     Points on the ground do not move: J_base (v, w) + J_joints dq = 0.

@@ -33,7 +33,7 @@ from dynid.log.summary import LogSummary
 from dynid.recording import IMU_CHANNELS, FloatingBase
 from dynid.robot.load import with_floating_base
 from dynid.robot.model import RobotModel
-from dynid.robot.shapes import Shape, by_link, described_shapes
+from dynid.robot.shapes import DescribedShape, Shape, by_link, described_shapes
 from dynid.rows.floating import (
     BASE,
     CONTACT,
@@ -203,9 +203,9 @@ def feet_of(robot: RobotModel) -> tuple[str, ...]:
     ends = [body for body in range(robot.n_bodies) if body not in robot.parent]
     p = placements(robot.tree, robot.projection_offset[None])[1][0]
     down = robot.gravity / max(float(np.linalg.norm(robot.gravity)), 1e-9)
-    shapes: dict[str, list[object]] = {}
+    shapes: dict[str, list[DescribedShape]] = {}
     with suppress(DynidError):
-        shapes = {**by_link(described_shapes(robot))}
+        shapes = by_link(described_shapes(robot))
     feet = []
     depth = p @ down
     level = depth[ends].max() - LEVEL * max(float(np.ptp(depth)), 1e-9)
@@ -427,7 +427,7 @@ def terms_of(terms: Terms, robot: RobotModel) -> Terms:
         tuple(
             term
             if joints_of(term) or "joints" not in getattr(term, "__dataclass_fields__", {})
-            else on_joints(term, robot.driven)  # type: ignore[type-var]  # a term of joints
+            else on_joints(term, robot.driven)
             for term in terms
         )
     )
@@ -440,11 +440,12 @@ class _Errors:
 
     def rows(self, rows: FloatingRows) -> FloatingRows:
         """Rows with the standard deviations that these residuals show."""
-        total = [sum(part[k] for part in self.sums.values()) for k in (0, 1)]
-        usual = _deviation(total[0], total[1], np.ones(len(total[0])))
+        square = np.sum([part[0] for part in self.sums.values()], axis=0)
+        share = np.sum([part[1] for part in self.sums.values()], axis=0)
+        usual = _deviation(square, share, np.ones(len(square)))
         sigma = {
-            key: tuple(_deviation(square, share, usual).tolist())
-            for key, (square, share, count) in self.sums.items()
+            key: tuple(_deviation(sums, part, usual).tolist())
+            for key, (sums, part, count) in self.sums.items()
             if count >= FEWEST
         }
         return replace(rows, sigma=sigma, usual=tuple(usual.tolist()))
@@ -642,7 +643,8 @@ def identify_floating(
     _check_flags(data, batches, diagnostics)
     terms = terms_of(settings.model, robot)
     fit = fit_floating(data, batches, terms, settings, diagnostics, call.threads)
-    scored = replace(fit.assembly, rows=replace(fit.assembly.rows, weighted=False))
+    fitted_rows = cast(FloatingRows, fit.assembly.rows)
+    scored = replace(fit.assembly, rows=replace(fitted_rows, weighted=False))
     training, left_out = score(scored, fit.estimate, batches, Origin.TRAINING, call.threads, None)
     if validation is None:
         scores = cross_validate(
@@ -652,7 +654,7 @@ def identify_floating(
     else:
         origin = origin_of(validation, call.log.identity(), diagnostics)
         others, held_out, _ = read_floating(call, validation, robot, data.prepared.settings)
-        rows = replace(scored.rows, contacts=others.contacts)
+        rows = replace(fitted_rows, contacts=others.contacts, weighted=False)
         validations = (
             score(
                 replace(scored, rows=rows),
