@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,14 +12,23 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.diagnosis.floating_checks import check_contacts
+from dynid.estimate.scores import Origin
 from dynid.identification.pipeline import identify
+from dynid.lab.torque_replay import replay_torque
 from dynid.log.read import Log
-from dynid.robot.load import load_robot, with_floating_base
+from dynid.robot.load import load_robot, lock_joints, with_fixed_base, with_floating_base
 from dynid.robot.model import RobotModel
-from dynid.rows.floating import Contact, contact_jacobian, floating_samples
+from dynid.robot.shapes import described_shapes
+from dynid.rows.floating import Contact, contact_jacobian, floating_samples, placements
+from dynid.run import store
+from dynid.run.result import Identification
+from dynid.run.validation import validate
 from dynid.signals.samples import Samples
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
+from dynid.verbs.payload import payload
+from dynid.verbs.schemes import drive
+from dynid.verbs.selftest import selftest
 from tests.robot.shipped import shipped
 
 FEET = ("FL_foot", "FR_foot", "RL_foot", "RR_foot")
@@ -90,9 +101,20 @@ def robot() -> RobotModel:
     return replace(load_robot(shipped("go2_description/urdf/go2.urdf")), source="")
 
 
-def test_mass_is_found_without_forces_and_without_pose(robot: RobotModel) -> None:
+@pytest.fixture(scope="module")
+def log(robot: RobotModel) -> Log:
+    """Of a robot with 0.8 times the masses of its file."""
+    return _log(robot, 0.8)
+
+
+@pytest.fixture(scope="module")
+def result(robot: RobotModel, log: Log) -> Identification:
+    """The robot identified from its log."""
+    return identify(robot, log)
+
+
+def test_mass_is_found_without_forces_and_without_pose(robot: RobotModel, result: Identification) -> None:
     """The true robot has 0.8 times the masses of its file; the base has neither position nor orientation in the log."""
-    result = identify(robot, _log(robot, 0.8))
     estimate = result.estimate
     mass = sum(
         value
@@ -103,6 +125,57 @@ def test_mass_is_found_without_forces_and_without_pose(robot: RobotModel) -> Non
     assert mass == pytest.approx(true, rel=0.01)
     assert result.validations[0].scores.total_relative < 0.05
     assert any(note.code == "floating-base" for note in result.diagnostics)
+
+
+def test_a_run_folder_of_a_floating_base_scores_logs_and_refuses_what_needs_forces(
+    tmp_path: Path, log: Log, result: Identification
+) -> None:
+    """Its own log has the errors of the training, with the weights of the fit; a payload or replay has one message."""
+    store.write_tables(result, tmp_path)
+    run = store.load(tmp_path)
+    diagnostics = Diagnostics()
+    again = validate(run, log, diagnostics)
+    assert again.scores.origin is Origin.TRAINING
+    assert np.allclose(again.scores.rms, result.training.scores.rms, rtol=1e-6)
+    refused: list[Callable[[], object]] = [
+        lambda: payload(run, log),
+        lambda: replay_torque(run, log),
+        lambda: selftest(run, log),
+        lambda: drive(run, log, 1.0),
+    ]
+    for action in refused:
+        with pytest.raises(UsageError, match="floating-run"):
+            action()
+
+
+def test_shapes_follow_the_links_of_a_floating_base() -> None:
+    """In the pose of the file, each shape is where it is with a fixed base; the trunk's are on the base."""
+    fixed = load_robot(shipped("go2_description/urdf/go2.urdf"))
+    floating = with_floating_base(lock_joints(fixed, {"FL_calf_joint": 0.4}).robot)
+    fixed = with_fixed_base(floating)
+    again = with_floating_base(fixed)
+    assert again.parent.tolist() == floating.parent.tolist()
+    assert np.allclose(again.T_parent_joint, floating.T_parent_joint)
+    assert np.allclose(again.inertia_prior, floating.inertia_prior)
+    for link in ("imu", "base", "FL_calf"):
+        assert again.link_frame(link)[0] == floating.link_frame(link)[0]
+        assert np.allclose(again.link_frame(link)[1], floating.link_frame(link)[1])
+    places = []
+    for robot in (fixed, floating):
+        R, p = placements(robot.tree, robot.projection_offset[None])
+        frames = []
+        for described in described_shapes(robot):
+            if described.geometry == "visual":
+                continue
+            shape, frame = described.read(), np.eye(4)
+            if described.body >= 0:
+                frame[:3, :3], frame[:3, 3] = R[0, described.body], p[0, described.body]
+            frames.append(frame @ shape.frame)
+        places.append(np.array(frames))
+    assert len(places[0])
+    assert np.allclose(places[0], places[1])
+    trunk = [described.body for described in described_shapes(floating) if described.link == "base"]
+    assert set(trunk) == {5}
 
 
 def test_momentum_rows_and_a_floating_base_without_imu_are_refused(robot: RobotModel) -> None:

@@ -116,6 +116,60 @@ def with_floating_base(robot: RobotModel) -> RobotModel:
     )
 
 
+def with_fixed_base(robot: RobotModel) -> RobotModel:
+    """Remove the six massless joints of a floating base: the robot of its logs, which have no columns for them.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        A robot of `with_floating_base`; another one is returned as it is.
+
+    Returns
+    -------
+    RobotModel
+
+    """
+    if not robot.floats:
+        return robot
+    frame, limits, drive = robot.T_parent_joint[0], robot.limits, robot.drive
+    parent, placed = robot.parent[6:] - 6, np.array(robot.T_parent_joint[6:])
+    placed[parent < 0] = frame @ placed[parent < 0]
+    frames = {
+        name: (body - 6, at) if body >= 6 else (-1, frame @ np.asarray(at))
+        for name, (body, at) in robot.frames.items()
+    }
+    return replace(
+        robot,
+        body_names=robot.body_names[6:],
+        tree_joint_names=robot.tree_joint_names[6:],
+        joint_names=robot.joint_names[6:],
+        parent=np.maximum(parent, -1),
+        joint_types=robot.joint_types[6:],
+        T_parent_joint=placed,
+        axis=robot.axis[6:],
+        inertia_prior=robot.inertia_prior[6:],
+        limits=Limits(limits.lower[6:], limits.upper[6:], limits.velocity[6:], limits.effort[6:]),
+        drive=replace(
+            drive,
+            transmission=drive.transmission[6:, 6:],
+            rotor_inertia=drive.rotor_inertia[6:],
+            torque_constant=drive.torque_constant[6:],
+            drive_gain=drive.drive_gain[6:],
+            linkages=drive.linkages[6:],
+            stiffness=drive.stiffness[6:],
+            damping=drive.damping[6:],
+        ),
+        projection=robot.projection[6:, 6:],
+        projection_offset=robot.projection_offset[6:],
+        friction_prior=robot.friction_prior[6:],
+        spring_prior=robot.spring_prior[6:],
+        merged=robot.merged[6:],
+        frames=frames,
+        base_links=robot.merged[5],
+        base_prior=robot.inertia_prior[5],
+    )
+
+
 def _inverse(frame: Float) -> Float:
     return np.asarray(np.linalg.inv(frame))
 
