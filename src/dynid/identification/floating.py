@@ -13,7 +13,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
-from dynid.diagnosis.floating_checks import check_contacts, check_floating
+from dynid.diagnosis.floating_checks import check_floating
 from dynid.estimate.estimator import Estimate, Regression
 from dynid.estimate.physical import project_to_physical, unconstrained, unphysical
 from dynid.estimate.prior import regression_of
@@ -272,8 +272,7 @@ def identify_floating(
         )
     robot = with_floating_base(call.robot)
     data, batches, summary = read_floating(call.log, robot, settings.preparation, diagnostics)
-    check_floating(robot, data.contacts, batches, diagnostics)
-    _check_flags(data, batches, diagnostics)
+    check_floating(robot, data.contacts, batches, data.imu_place, data.expected_contacts(), diagnostics)
     terms = terms_of(settings.model, robot)
     fit = fit_floating(data, batches, terms, settings, diagnostics, call.threads)
     fitted_rows = cast(FloatingRows, fit.assembly.rows)
@@ -331,18 +330,6 @@ def identify_floating(
         ),
         truth=truth,
     )
-
-
-def _check_flags(data: FloatingData, batches: Iterable[Samples], diagnostics: Diagnostics) -> None:
-    feet = tuple(contact.link for contact in data.contacts[: len(data.contacts) - len(data.base.supports)])
-    if not data.base.measured or not np.isfinite(data.robot.inertia_prior[:, 0]).all():
-        return
-    logged, pressed = [np.zeros((0, len(feet)))], [np.zeros((0, len(feet)))]
-    for samples in batches:
-        flags = np.asarray(samples.extra[CONTACT]) > 0.5
-        logged.append(flags[samples.keep, : len(feet)].astype(np.float64))
-        pressed.append(data.pressed(samples, flags)[samples.keep].astype(np.float64))
-    check_contacts(feet, np.concatenate(logged), np.concatenate(pressed), diagnostics)
 
 
 def in_words(data: FloatingData, fit: FloatingFit) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatch
@@ -314,6 +314,17 @@ class FloatingData:
         feet = len(self.contacts) - len(self.base.supports)
         force = self.normal_forces(samples, others)
         return force[:, :feet] > LOADED * self._weight()
+
+    @property
+    def imu_place(self) -> Float:
+        """Place (3,) of the IMU in the frame of the base link, m."""
+        return _Imu.of(self.robot, self.base.imu).place
+
+    def expected_contacts(self) -> Callable[[Samples], Bool] | None:
+        """Feet of samples that the robot of the file presses down, to check logged ones; None if it is not possible."""
+        if not self.base.measured or not np.isfinite(self.robot.inertia_prior[:, 0]).all():
+            return None
+        return lambda samples: self.pressed(samples, np.asarray(samples.extra[CONTACT]) > 0.5)
 
     def normal_forces(self, samples: Samples, others: Bool) -> Float:
         """Forces (T, k) along the vertical at all contacts, of the robot of the file.
