@@ -981,3 +981,30 @@ def wrench_groups(columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
         for stem, group in by_stem.items()
         if all(place in group for place in places)
     }
+
+
+_IMU = re.compile(
+    r"(?P<stem>.*?)((?P<gyro>gyro(scope)?|angular[ _]?velocity|ang[ _]?vel|(?<![A-Za-z])[gw])"
+    r"|(linear[ _]?|lin[ _]?)?acc(el|eleration|elerometer)?|(?<![A-Za-z])a)[ ._/\[-]?(?P<axis>[xyz])\]?",
+    re.IGNORECASE,
+)
+
+
+def imu_columns(columns: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Columns of the angular velocity and of the acceleration of an IMU, along x, y and z; None unless there is one.
+
+    Names start alike and end in gyro, angular_velocity, acc, linear_acceleration or the like, with the axis. Of several
+    groups the one counts that is named after an IMU.
+    """
+    by_stem: dict[str, dict[tuple[bool, str], str]] = {}
+    for column in columns:
+        match = _IMU.fullmatch(column)
+        if match is not None:
+            place = (match["gyro"] is not None, match["axis"].lower())
+            by_stem.setdefault(match["stem"], {}).setdefault(place, column)
+    whole = {stem: group for stem, group in by_stem.items() if len(group) == 6}
+    named = {stem: group for stem, group in whole.items() if "imu" in stem.lower()} or whole
+    if len(named) != 1:
+        return None
+    group = next(iter(named.values()))
+    return tuple(group[True, axis] for axis in "xyz"), tuple(group[False, axis] for axis in "xyz")
