@@ -32,7 +32,7 @@ from dynid.log import read as files
 from dynid.log.clocks import Selection
 from dynid.log.log import ChannelMap
 from dynid.log.read import Log, as_log
-from dynid.robot.load import locked
+from dynid.robot.load import locked, with_fixed_base
 from dynid.robot.model import RobotModel
 from dynid.run import store
 from dynid.run.result import Identification, Validation
@@ -538,7 +538,11 @@ def validate(
 
     """
     return score_on(
-        result, measured(log, result.robot, result.terms.channels()), diagnostics, threads, accept=accept
+        result,
+        measured(log, with_fixed_base(result.robot), result.terms.channels()),
+        diagnostics,
+        threads,
+        accept=accept,
     )
 
 

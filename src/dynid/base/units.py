@@ -31,6 +31,7 @@ _FACTORS: dict[str, dict[str, float]] = {
     },
     "length": {"m": 1.0, "mm": 1e-3, "cm": 1e-2, "in": 0.0254},
     "velocity": {"m/s": 1.0, "mm/s": 1e-3, "cm/s": 1e-2, "in/s": 0.0254},
+    "acceleration": {"m/s^2": 1.0, "mm/s^2": 1e-3, "g": 9.80665},
     "torque": {
         "N m": 1.0,
         "Nm": 1.0,

@@ -92,6 +92,7 @@ def command(
     from dynid.exporters.export import summary_lines
     from dynid.exporters.model import ExportModel
     from dynid.identification.experiment import Experiment, open_log
+    from dynid.run.floating import refuse_floating
     from dynid.run.store import load
     from dynid.verbs.external_torque import thresholds
 
@@ -118,6 +119,7 @@ def command(
     diagnostics = Diagnostics()
     held_out, limits = None, None
     if validation or free_motion:
+        refuse_floating(stored.robot, "--validate and --free-motion")
         experiment = Experiment.read(config) if config else Experiment.from_dict(stored.experiment)
         experiment = experiment.with_topics(topic)
         selected = experiment.data.validate_on

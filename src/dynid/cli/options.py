@@ -23,8 +23,8 @@ from dynid.signals.settings import Preparation
 PARAMETER = "robot_options"
 RobotOptions = dict[str, Any]
 _FORMS = {
-    "root": "LINK", "tip": "LINK", "lock": "JOINT=VALUE", "gravity": "X,Y,Z", "packages": "DIR",
-    "xacro": "[NAME=VALUE]",
+    "root": "LINK", "tip": "LINK", "base": "auto|fixed|floating", "lock": "JOINT=VALUE", "gravity": "X,Y,Z",
+    "packages": "DIR", "xacro": "[NAME=VALUE]",
 }  # fmt: skip
 _SEVERAL = ("lock", "packages", "xacro")
 
@@ -53,7 +53,7 @@ def with_robot(command: Callable[..., None]) -> Callable[..., None]:
 
 def values_of(values: Mapping[str, Any]) -> RobotOptions:
     """Convert texts of the command line to keys of [robot]; raises UsageError for a text of another form."""
-    given: RobotOptions = {name: values[name] for name in ("root", "tip") if values[name] is not None}
+    given: RobotOptions = {name: values[name] for name in ("root", "tip", "base") if values[name] is not None}
     if values["gravity"] is not None:
         given["gravity"] = _gravity(values["gravity"])
     if values["packages"]:

@@ -114,6 +114,7 @@ def command(
     from dynid.base.errors import UsageError
     from dynid.exporters.export import check_targets
     from dynid.identification.experiment import Experiment, open_log
+    from dynid.run.floating import refuse_floating
     from dynid.run.store import load
     from dynid.verbs.payload import FORMS, payload
 
@@ -172,6 +173,7 @@ def command(
             do="leave them out",
         )
     stored = load(run)
+    refuse_floating(stored.robot, "a payload")
     diagnostics = Diagnostics()
     experiment = Experiment.read(config) if config else Experiment.from_dict(stored.experiment)
     experiment = experiment.with_topics(topic)

@@ -23,9 +23,11 @@ def command(
     from dynid.lab.replay import Replay, replay
     from dynid.lab.torque_replay import TorqueReplay, replay_torque
     from dynid.report import write_report
+    from dynid.run.floating import refuse_floating
     from dynid.run.store import keep_replay, load
 
     stored = load(run)
+    refuse_floating(stored.robot, "a replay")
     diagnostics = Diagnostics()
     experiment = Experiment.read(config) if config else Experiment.from_dict(stored.experiment)
     experiment = experiment.with_topics(topic)

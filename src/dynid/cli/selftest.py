@@ -23,11 +23,13 @@ def command(
     """Simulate the model of a run on its own motion with its noise, identify it again, and show what is recovered."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment, open_log
+    from dynid.run.floating import refuse_floating
     from dynid.run.store import load
     from dynid.verbs.selftest import selftest
     from dynid.verbs.summary import identification_data
 
     stored = load(run)
+    refuse_floating(stored.robot, "a self-test")
     diagnostics = Diagnostics()
     log = None
     if logs:

@@ -42,6 +42,8 @@ def command(
     """Predict the torque of other logs and print the errors per joint."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.identification.experiment import Experiment, open_log
+    from dynid.robot.load import with_fixed_base
+    from dynid.run.floating import refuse_floating
     from dynid.run.serial import scores_to_dict
     from dynid.run.store import load
     from dynid.run.validation import validate
@@ -50,11 +52,14 @@ def command(
 
     _check_picture(open_loop, picture)
     stored = load(run)
+    if open_loop is not None:
+        refuse_floating(stored.robot, "a run in open loop")
+    robot = with_fixed_base(stored.robot)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config) if config else Experiment.from_dict(stored.experiment)
     experiment = experiment.with_topics(topic)
     diagnostics.accept(experiment.content.accept)
-    log = open_log(experiment, logs, stored.robot, experiment.data.validate_on, diagnostics)
+    log = open_log(experiment, logs, robot, experiment.data.validate_on, diagnostics)
     result = validate(stored, log, diagnostics, threads, accept=accept or ())
     if out is not None:
         write_scores(out, result.scores)

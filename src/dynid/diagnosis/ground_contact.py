@@ -194,7 +194,7 @@ def require_free_legs(robot: RobotModel, batches: Iterable[Samples], diagnostics
         f"{pressure.mean():.3g} N"
     )
     expected = "legs that move freely, on a base that is fixed: forces of the ground are torque from outside"
-    do = "hang the robot up or fix its trunk, and move its legs in the air"
+    do = "log an IMU of the trunk and map it under [log.imu], or hang the robot up and move its legs in the air"
     if CODE in diagnostics.accepting:
         diagnostics.claim(CODE, found=found, expected=expected, do=do)
         return

@@ -25,7 +25,7 @@ from dynid.exporters.model import (
 )
 from dynid.exporters.sdf import new_sdf, parameters_of
 from dynid.exporters.tables import actuators_json, model_json, table
-from dynid.exporters.urdf import edit_urdf, new_urdf, unlocked
+from dynid.exporters.urdf import edit_urdf, new_urdf, unlocked, with_same_base
 from dynid.exporters.xml_edit import Placed, place_mjcf, place_urdf
 from dynid.factor.base import random_states
 from dynid.kernel import inverse_dynamics
@@ -114,6 +114,13 @@ def _urdf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
 
 
 def _mjcf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    if model.robot.floats:
+        raise UsageError(
+            "floating-mjcf",
+            found="MJCF of a robot with a floating base",
+            expected="urdf, which MuJoCo reads, too",
+            do="export as urdf",
+        )
     model = model.straightened(request.diagnostics)
     motors = motors_of(model.mixed)[0]
     apart = any(motor.inertia and not on_one_branch(model.robot, motor.weights) for motor in motors)
@@ -187,7 +194,8 @@ def _with_locked_joints(
 
 def _with_same_locks(again: RobotModel, robot: RobotModel) -> RobotModel:
     locked_joints = {name: value for name, value in robot.locked.items() if name in again.joint_names}
-    return lock_joints(again, locked_joints).robot if locked_joints else again
+    again = lock_joints(again, locked_joints).robot if locked_joints else again
+    return with_same_base(again, robot)
 
 
 def _sdf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:

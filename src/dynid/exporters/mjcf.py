@@ -22,7 +22,7 @@ from dynid.exporters.model import (
     unique,
     xml_name,
 )
-from dynid.exporters.urdf import join, require_same_tree
+from dynid.exporters.urdf import join, require_same_tree, with_same_base
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
 from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_mjcf
 from dynid.robot.model import JointType
@@ -304,7 +304,8 @@ def edit_mjcf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
     data, element = read_source(path, "mujoco", "MJCF")
     tags = scan(data, str(path))
     _refuse(tags)
-    require_same_tree(model.described, read_mjcf(element, path, reading, Diagnostics()), path)
+    again = with_same_base(read_mjcf(element, path, reading, Diagnostics()), model.robot)
+    require_same_tree(model.described, again, path)
     compiled = compile_mjcf(parse(data, str(path)), path, reading, Diagnostics())
     places = _places(tags)
     if len(places) != compiled.model.nbody - 1 or sum(len(p.joints) for p in places) != compiled.model.njnt:

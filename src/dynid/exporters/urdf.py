@@ -24,7 +24,7 @@ from dynid.exporters.model import (
 )
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
 from dynid.robot.links import LinkTree, children_of
-from dynid.robot.load import Locked
+from dynid.robot.load import Locked, with_floating_base
 from dynid.robot.model import JointType, RobotModel
 from dynid.robot.options import Reading
 from dynid.robot.urdf import WORLD, lint, read_urdf
@@ -67,7 +67,7 @@ def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
 
     """
     data, element = read_source(path, "robot", "URDF")
-    robot = read_urdf(element, path, reading, Diagnostics())
+    robot = with_same_base(read_urdf(element, path, reading, Diagnostics()), model.robot)
     require_same_tree(model.described, robot, path)
     urdf = lint(element, path.parent, reading, Diagnostics())
     tags = scan(data, str(path))
@@ -80,12 +80,19 @@ def edit_urdf(model: ExportModel, path: Path, reading: Reading) -> tuple[bytes, 
     for name, pi in inertias.items():
         _set_inertial(edits, links[name], pi, path)
     for j, name in enumerate(robot.joint_names):
+        if name not in joints:  # of a floating base
+            continue
         _set_dynamics(edits, joints[name], float(model.viscous[j]), float(model.coulomb[j]))
     for i, by in enumerate(robot.projection @ model.zeros):
         if by:
             slides = bool(robot.tree.prismatic[i])
             _set_origin(edits, joints[robot.tree_joint_names[i]], robot.axis[i], float(by), slides)
     return edits.result(), notes
+
+
+def with_same_base(again: RobotModel, robot: RobotModel) -> RobotModel:
+    """A robot that was read from a file, with a floating base if another one has it."""
+    return with_floating_base(again) if robot.floats else again
 
 
 def require_same_tree(wanted: RobotModel, other: RobotModel, path: str | Path) -> None:
@@ -125,6 +132,8 @@ def _link_inertias(model: ExportModel, urdf: LinkTree) -> tuple[dict[str, Float]
     inertias: dict[str, Float] = {}
     notes = []
     for name, pi in zip(model.robot.body_names, model.inertia, strict=True):
+        if name not in urdf.links:  # a massless body between the world and a floating base
+            continue
         kept, carried = np.zeros(10), {}
         stack = [(joint, np.eye(4)) for joint in children.get(name, []) if not joint.moves]
         while stack:

@@ -41,6 +41,7 @@ from dynid.identification import Experiment
 from dynid.robot import RobotModel, robot_from_dict, robot_to_dict
 from dynid.rows import TorqueRows
 from dynid.run import Identification, load
+from dynid.run.floating import refuse_floating
 from dynid.signals import Preparation
 from dynid.terms import (
     Column,
@@ -374,6 +375,7 @@ class TypeModel:
 
         """
         run = load(folder)
+        refuse_floating(run.robot, "a fleet")
         written: Any = run.experiment
         if experiment is not None:
             written = Experiment.read(experiment).raw

@@ -738,7 +738,7 @@ def open_log(
         # Extra channels that no term reads are not read, since their gaps would cost rows.
         mapping = replace(
             mapping,
-            extra={name: mapping.extra[name] for name in channels if name in mapping.extra},
+            extra=mapping.of_base | {name: mapping.extra[name] for name in channels if name in mapping.extra},
             wrench={},
         )
     if wrench is not None:
@@ -764,6 +764,7 @@ def open_log(
             command_velocity={},
             command_effort={},
             extra={},
+            base=None,
             own_names=False,
         )
         return read_log(list(paths), robot, mapping, list(selection) or [Selection()])

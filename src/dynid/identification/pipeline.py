@@ -37,6 +37,7 @@ from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, why_none_held_out
 from dynid.identification.commands import with_found_servo
 from dynid.identification.fitting import Call, Data, ModelFit, fit_sound, read_data
+from dynid.identification.floating import floats, identify_floating
 from dynid.identification.settings import Settings, needs_of, settings_to_experiment
 from dynid.log.joints import UNEXPLAINED
 from dynid.log.prior_check import all_turned
@@ -319,6 +320,11 @@ def identify(
     sink.accept(chosen.accept)
     robot = log.held_in(robot)
     log = log.of_robot(robot)
+    if floats(robot, log):
+        call = Call(robot, log, chosen, pass_threads(threads), threads or default_threads(), progress, sink)
+        return identify_floating(
+            call, None if validation is None else validation.of_robot(robot), experiment, files, truth
+        )
     log = _without_unexplained(log, sink)
     robot = log.robot
     validation = None if validation is None else validation.of_robot(robot)

@@ -16,6 +16,7 @@ from dynid.log import Log
 from dynid.recording import Trajectory
 from dynid.robot import Servo, compiled, load_mujoco
 from dynid.run import Identification
+from dynid.run.floating import refuse_floating
 
 # s: MuJoCo's friction and stiff controllers of light joints need such steps, and robot files without rotor inertia
 # shorter ones.
@@ -107,6 +108,7 @@ def replay(run: Identification, log: Log, diagnostics: Diagnostics | None = None
 
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
+    refuse_floating(run.robot, "a replay")
     servo = run.robot.drive.servo
     if servo is None or not servo.known or not log.channels.commanded:
         raise UsageError(

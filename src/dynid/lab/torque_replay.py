@@ -29,6 +29,7 @@ from dynid.exporters import (
 )
 from dynid.log import Log
 from dynid.run import Identification
+from dynid.run.floating import refuse_floating
 from dynid.signals import ParallelFilter, Preparation, Samples
 from dynid.signals.prepare import prepare
 from dynid.terms import (
@@ -488,6 +489,7 @@ def replay_torque(run: Identification, log: Log, *, window: float = WINDOW) -> T
     """
     if not (np.isfinite(window) and window > 0):
         raise UsageError("replay-window", found=f"a window of {window} s", expected="a time > 0")
+    refuse_floating(run.robot, "a replay")
     settings: Any = run.preparation["settings"]
     prepared = prepare(log, replace(Preparation(**settings), rate=None), Diagnostics())
     batches, filtered = list(prepared), prepared.parallel_filter()

@@ -64,7 +64,7 @@ from dynid.layouts.proposal import (
 from dynid.layouts.units import time_unit
 from dynid.layouts.write import answer_option, columns_in_words, experiment_text, files_of, question_lines
 from dynid.log.clocks import ROW
-from dynid.log.mapping import wrench_groups
+from dynid.log.mapping import imu_columns, wrench_groups
 from dynid.log.readers.csv import refuse_unlike
 from dynid.log.readers.parts import may_be_parts, recordings
 from dynid.robot.model import RobotModel
@@ -172,8 +172,11 @@ def propose(
 
 
 def _of_sensors(look: Excerpt) -> list[str]:
-    """Columns of force/torque sensors, which are on topics of their own in bags."""
-    return [name for columns in wrench_groups(look.contents.table.column_names).values() for name in columns]
+    """Columns of force/torque sensors and of an IMU, which are on topics of their own in bags."""
+    names = look.contents.table.column_names
+    return [
+        name for columns in (*wrench_groups(names).values(), *(imu_columns(names) or ())) for name in columns
+    ]
 
 
 def _clock(look: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: Answers) -> Clock:

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from glob import escape
 from typing import Any
 
+import numpy as np
+
 from dynid.layouts.channels import GAINS_OF_DRIVES, NONE
 from dynid.layouts.clock import SORT
 from dynid.layouts.effort import GAINS, GEARS, RAW, SIGN, TURNED
@@ -17,7 +19,7 @@ from dynid.layouts.joints import LOCK
 from dynid.layouts.physics import OFFSET, answered_offsets
 from dynid.layouts.presets import UNKNOWN
 from dynid.layouts.proposal import Decision, Group, Proposal
-from dynid.log.mapping import wrench_groups
+from dynid.log.mapping import imu_columns, wrench_groups
 from dynid.robot.model import RobotModel
 
 WIDTH = 116
@@ -64,10 +66,13 @@ def experiment_text(
     lines += _commands(p)
     sensors = wrench_groups(p.unused)
     of_sensors = {column for columns in sensors.values() for column in columns}
+    imu = imu_columns(p.unused)
+    of_sensors |= {column for columns in imu or () for column in columns}
     unused = [column for column in p.unused if column not in of_sensors]
     if unused:
         lines += ["", *_comment(f"not used: {', '.join(unused)}")]
     lines += _wrenches(p, sensors)
+    lines += _imu(p.robot, imu) if imu is not None else []
     lines += _drive(p)
     data = [("train", train), ("validate", held_out)]
     chosen = [f"{key} = [{', '.join(_quoted(escape(one)) for one in names)}]" for key, names in data if names]
@@ -88,6 +93,34 @@ def _wrenches(p: Proposal, sensors: Mapping[str, Sequence[str]]) -> list[str]:
         lines += [f"[log.wrench.{name}]", f"link = {_quoted(sensor_link(p.robot))}", f"columns = [{listed}]"]
         lines += ['unit = "N"']
     return lines
+
+
+def _imu(robot: RobotModel, imu: tuple[tuple[str, ...], tuple[str, ...]]) -> list[str]:
+    """The IMU of a base that may float; commented out for a robot without legs, whose base it would let float."""
+    gyro, acceleration = (", ".join(_quoted(column) for column in columns) for columns in imu)
+    link, moves = imu_link(robot)
+    text = "imu (likely): the names of six columns. With this table the base floats: check the link and the units"
+    lines = _comment(text if moves else f"{text}, and take the # away if the base moves.")
+    table = [
+        "[log.imu]",
+        f"link = {_quoted(link)}",
+        f"gyro = [{gyro}]",
+        f"acceleration = [{acceleration}]",
+        'unit = { gyro = "rad/s", acceleration = "m/s^2" }',
+    ]
+    return ["", *lines, *(table if moves else [f"# {line}" for line in table])]
+
+
+def imu_link(robot: RobotModel) -> tuple[str, bool]:
+    """Link of the base that is named after an IMU, else the base link; and whether the robot looks like one that walks.
+
+    It does with an IMU in its base, or with several limbs from the base.
+    """
+    if not robot.base_links:
+        return robot.body_names[0], False
+    named = [link for link in robot.base_links if "imu" in link.lower()]
+    limbs = int(np.sum(np.asarray(robot.parent) < 0))
+    return (named or list(robot.base_links))[0], bool(named) or limbs > 1
 
 
 def sensor_link(robot: RobotModel) -> str:
@@ -176,6 +209,9 @@ def summary_lines(proposal: Proposal) -> list[str]:
             lines += _wrapped(_cited_once(why, p.cited, seen), " " * 12)
     for name, columns in wrench_groups(p.unused).items():
         lines.append(f"{'wrench':<10}{f'{name}: {columns[0]} ... {columns[-1]} N':<44} likely")
+    imu = imu_columns(p.unused)
+    if imu is not None:
+        lines.append(f"{'imu':<10}{f'{imu[0][0]} ... {imu[1][-1]} rad/s, m/s^2':<44} likely")
     for key in GAINS_OF_DRIVES:
         if p[key].value is not None:
             lines.append(f"{key.removeprefix('drive.'):<10}{p[key].value:<44} {p[key].grade}")

@@ -14,7 +14,7 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import UnfitDataError
 from dynid.base.records import dataclass
 from dynid.kernel import line_moments
-from dynid.recording import Channels, RawChunk, WrenchSensor
+from dynid.recording import Channels, FloatingBase, RawChunk, WrenchSensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +243,8 @@ class ChannelMap:
         Groups whose columns follow from one template for all joints, some of which a log may lack.
     numbered : bool
         Whether the columns of the positions follow from the number of the joint.
+    base : FloatingBase, optional
+        Sensors of a floating base, whose columns are in `extra`.
 
     """
 
@@ -277,6 +279,13 @@ class ChannelMap:
     own_names: bool = False
     made: frozenset[str] = frozenset()
     numbered: bool = False
+    base: FloatingBase | None = None
+
+    @property
+    def of_base(self) -> dict[str, Channel]:
+        """Further channels of a floating base: its IMU, and contacts."""
+        prefixes = ("imu:", "contact:") if self.base is not None else ()
+        return {name: channel for name, channel in self.extra.items() if name.startswith(prefixes)}
 
     @property
     def commanded(self) -> bool:
@@ -303,6 +312,7 @@ class ChannelMap:
             command_effort=frozenset(self.command_effort if commanded else ()),
             wrench=tuple(channels.sensor for channels in self.wrench.values()),
             extra=tuple(self.extra),
+            base=self.base,
         )
 
     @property

@@ -19,7 +19,7 @@ from dynid.base.files import read_bytes
 from dynid.base.toml import Key, Strict, key, line_of, validate
 from dynid.base.units import factor
 from dynid.log.log import Channel, ChannelMap, WrenchChannels
-from dynid.recording import WrenchSensor
+from dynid.recording import IMU_CHANNELS, FloatingBase, Support, WrenchSensor
 from dynid.robot.model import RobotModel
 
 # LeRobot's calibration files: the range of each motor's encoder.
@@ -284,6 +284,59 @@ class WrenchEntry(Strict):
     )
 
 
+class ImuEntry(Strict):
+    """The IMU of a floating base."""
+
+    link: str = key(doc="link at whose frame it measures, fixed to the base link")
+    gyro: str | list[str] = key(
+        doc="angular velocity about x, y, z: a list of three, a template with `{axis}`, or a range such as `imu[0:3]`"
+    )
+    acceleration: str | list[str] = key(
+        doc="acceleration as an accelerometer measures it, 9.81 m/s^2 upwards at rest; as `gyro`"
+    )
+    unit: dict[Literal["gyro", "acceleration"], str] = key(
+        doc='`{ gyro = "rad/s", acceleration = "m/s^2" }`', kind="a table of both units"
+    )
+    time: TimeEntry | None = key(
+        None, "time of these columns, if they have [a separate clock](log-files.md#several-clocks)"
+    )
+
+
+class SupportEntry(Strict):
+    """A hook or clamp that carries the robot."""
+
+    link: str = key(doc="link that it is attached to")
+    point: tuple[float, float, float] = key((0.0, 0.0, 0.0), "where, in the frame of this link", unit="m")
+    moment: bool = key(False, "true: a clamp, which transfers moments, too; false: a rope")
+    trajectories: list[str] = key(
+        doc="names or patterns of the trajectories in which it is attached; without it all",
+        kind="a list of names",
+        default_factory=list,
+    )
+
+
+class ContactEntry(Strict):
+    """What touches a robot with a floating base."""
+
+    feet: list[str] = key(
+        doc="links that touch the ground; without it the last links of the legs",
+        kind="a list of links",
+        default_factory=list,
+    )
+    columns: str | list[str] = key(
+        "found",
+        "contact of each foot: a template with `{foot}`, or a list in the order of `feet`; `found`: from forces and "
+        "motion",
+    )
+    unit: str = key("1", "`1` for flags, or the unit of normal forces", kind="1, or a unit of force")
+    moment: bool | None = key(
+        None, "whether feet transfer moments; without it flat ones do, and balls do not"
+    )
+    hold: dict[str, SupportEntry] = key(
+        doc="hooks and clamps, see `[log.contact.hold.NAME]`", kind="tables by name", default_factory=dict
+    )
+
+
 class LogSection(Strict):
     """The [log] table; without columns of the positions, all missing entries take dynid's standard names."""
 
@@ -328,6 +381,8 @@ class LogSection(Strict):
     wrench: dict[str, WrenchEntry] = key(
         doc="see `[log.wrench.NAME]`; force/torque sensors", kind="tables by name", default_factory=dict
     )
+    imu: ImuEntry | None = key(None, "see `[log.imu]`; the base floats if it is there")
+    contact: ContactEntry | None = key(None, "see `[log.contact]`; what touches a floating base")
     extra: dict[str, ExtraEntry] = key(doc="see `[log.extra]`", kind="tables by name", default_factory=dict)
     trajectory: str | None = key(
         None,
@@ -507,7 +562,9 @@ class _Resolver:
             extra={
                 name: Channel(entry.column, entry.unit, self.factor(entry.unit, _ANY, "extra", name))
                 for name, entry in s.extra.items()
-            },
+            }
+            | self.base_channels(),
+            base=self.base(),
             trajectory=s.trajectory,
             effort_quantity=quantity,
             effort_side=(s.effort.side if s.effort and s.effort.side else str(self.robot.drive.torque_side)),
@@ -555,10 +612,99 @@ class _Resolver:
             if wrench.time is not None:
                 clock = self.clock(wrench.time, "wrench", name)
                 clocks |= {channel.column: clock for channel in resolved.wrench[name].channels}
+        if s.imu is not None and s.imu.time is not None:
+            clock = self.clock(s.imu.time, "imu")
+            clocks |= {resolved.extra[name].column: clock for name in IMU_CHANNELS}
         for name, extra in s.extra.items():
             if extra.time is not None:
                 clocks[extra.column] = self.clock(extra.time, "extra", name)
         return clocks
+
+    def base(self) -> FloatingBase | None:
+        """Sensors of a floating base, whose links have to exist."""
+        s, contact = self.section, self.section.contact or ContactEntry()
+        if s.imu is None:
+            if s.contact is not None:
+                self.errors.append(
+                    InputError(
+                        "no-imu",
+                        found="[log.contact] without [log.imu]",
+                        expected="the motion of the base: angular velocity and acceleration",
+                        do="log the IMU and map its columns under [log.imu]",
+                        place=self.place("contact"),
+                    )
+                )
+            return None
+        links = [("imu", "link", s.imu.link), *(("contact", "feet", foot) for foot in contact.feet)]
+        links += [("contact", "hold", support.link) for support in contact.hold.values()]
+        for table, name, link in links:
+            try:
+                self.robot.link_frame(link)
+            except InputError as error:
+                self.errors.append(
+                    InputError(
+                        "unknown-link",
+                        found=error.found,
+                        expected=error.expected,
+                        do=error.do,
+                        place=self.place(table, name),
+                    )
+                )
+        supports = [
+            Support(entry.link, entry.point, entry.moment, tuple(entry.trajectories))
+            for entry in contact.hold.values()
+        ]
+        return FloatingBase(
+            s.imu.link,
+            tuple(contact.feet),
+            contact.columns != "found",
+            contact.unit != "1",
+            contact.moment,
+            tuple(supports),
+        )
+
+    def base_channels(self) -> dict[str, Channel]:
+        """Columns of the IMU and of the contacts."""
+        s, channels = self.section, dict[str, Channel]()
+        if s.imu is None:
+            return channels
+        imu: dict[str, tuple[str | list[str], tuple[str, ...]]] = {
+            "gyro": (s.imu.gyro, ("angular velocity",)),
+            "acceleration": (s.imu.acceleration, ("acceleration",)),
+        }
+        for k, (kind, (template, quantities)) in enumerate(imu.items()):
+            unit = {str(name): text for name, text in s.imu.unit.items()}.get(kind, "")
+            scale = self.factor(unit, quantities, "imu", "unit")
+            columns = self.template(template, "{axis}", tuple("xyz"), "imu", kind)
+            for name, column in zip(IMU_CHANNELS[3 * k :], columns, strict=False):
+                channels[name] = Channel(column, unit, scale)
+        contact = s.contact
+        if contact is not None and contact.columns != "found":
+            scale = 1.0 if contact.unit == "1" else self.factor(contact.unit, ("force",), "contact", "unit")
+            columns = self.template(contact.columns, "{foot}", tuple(contact.feet), "contact", "columns")
+            for foot, column in zip(contact.feet, columns, strict=False):
+                channels[f"contact:{foot}"] = Channel(column, contact.unit, scale)
+        return channels
+
+    def template(self, template: str | list[str], word: str, values: tuple[str, ...], *key: Key) -> list[str]:
+        """Columns that a template or list names for some values; an error unless there is one for each."""
+        if isinstance(template, list):
+            columns = template
+        elif _RUN.fullmatch(template):
+            columns = columns_of(template, values)
+        else:
+            columns = [template.replace(word, value) for value in values]
+        if len(set(columns)) != len(values) or not values:
+            self.errors.append(
+                InputError(
+                    "template",
+                    found=f"{key[-1]} = {_shown(template)}, which names {len(set(columns))} column(s)",
+                    expected=f"{len(values) or 'one per foot: name the'} {'columns' if values else 'feet'}: a list, or "
+                    f"a template with {word}",
+                    place=self.place(*key),
+                )
+            )
+        return columns
 
     def wrenches(self) -> dict[str, WrenchChannels]:
         """Columns of each sensor with its link, which has to exist."""
@@ -835,3 +981,30 @@ def wrench_groups(columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
         for stem, group in by_stem.items()
         if all(place in group for place in places)
     }
+
+
+_IMU = re.compile(
+    r"(?P<stem>.*?)((?P<gyro>gyro(scope)?|angular[ _]?velocity|ang[ _]?vel|(?<![A-Za-z])[gw])"
+    r"|(linear[ _]?|lin[ _]?)?acc(el|eleration|elerometer)?|(?<![A-Za-z])a)[ ._/\[-]?(?P<axis>[xyz])\]?",
+    re.IGNORECASE,
+)
+
+
+def imu_columns(columns: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Columns of the angular velocity and of the acceleration of an IMU, along x, y and z; None unless there is one.
+
+    Names start alike and end in gyro, angular_velocity, acc, linear_acceleration or the like, with the axis. Of several
+    groups the one counts that is named after an IMU.
+    """
+    by_stem: dict[str, dict[tuple[bool, str], str]] = {}
+    for column in columns:
+        match = _IMU.fullmatch(column)
+        if match is not None:
+            place = (match["gyro"] is not None, match["axis"].lower())
+            by_stem.setdefault(match["stem"], {}).setdefault(place, column)
+    whole = {stem: group for stem, group in by_stem.items() if len(group) == 6}
+    named = {stem: group for stem, group in whole.items() if "imu" in stem.lower()} or whole
+    if len(named) != 1:
+        return None
+    group = next(iter(named.values()))
+    return tuple(group[True, axis] for axis in "xyz"), tuple(group[False, axis] for axis in "xyz")

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from dynid.recording.commands import servo_torque as servo_torque
     from dynid.recording.commands import slopes as slopes
     from dynid.recording.commands import speed_of_law as speed_of_law
+    from dynid.recording.recording import IMU_CHANNELS as IMU_CHANNELS
     from dynid.recording.recording import Channels as Channels
+    from dynid.recording.recording import FloatingBase as FloatingBase
     from dynid.recording.recording import Recording as Recording
+    from dynid.recording.recording import Support as Support
     from dynid.recording.recording import WrenchSensor as WrenchSensor
 
 __getattr__, __dir__, __all__ = lazily(
@@ -32,6 +35,6 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "chunk": "RawChunk Trajectory in_order joined pieces_of taken within",
         "commands": "Commands delayed servo_torque slopes speed_of_law",
-        "recording": "Channels Recording WrenchSensor",
+        "recording": "Channels FloatingBase IMU_CHANNELS Recording Support WrenchSensor",
     },
 )

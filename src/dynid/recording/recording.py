@@ -36,6 +36,62 @@ class WrenchSensor:
 
 
 @dataclass(frozen=True)
+class Support:
+    """A hook or clamp that carries a floating base in some trajectories.
+
+    Parameters
+    ----------
+    link : str
+        Link that it is attached to.
+    point : tuple of float, m
+        Where, in the frame of this link.
+    moment : bool
+        Whether it also transfers moments, as a clamp does and a rope does not.
+    trajectories : tuple of str
+        Names or patterns of the trajectories in which it is attached; () = all.
+
+    """
+
+    link: str
+    point: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    moment: bool = False
+    trajectories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FloatingBase:
+    """Sensors of a floating base. Their values are further channels, IMU_CHANNELS and `contact:` with a link's name.
+
+    Parameters
+    ----------
+    imu : str
+        Link at whose frame the IMU measures.
+    feet : tuple of str
+        Links that touch the ground; () = those at the ends of legs.
+    measured : bool
+        Whether the log contains the contacts; else they are found from forces and motion.
+    force : bool
+        Whether it contains normal forces, N, instead of flags.
+    moment : bool, optional
+        Whether feet transfer moments; None = as their shapes say.
+    supports : tuple of Support
+        Hooks and clamps.
+
+    """
+
+    imu: str
+    feet: tuple[str, ...] = ()
+    measured: bool = False
+    force: bool = False
+    moment: bool | None = None
+    supports: tuple[Support, ...] = ()
+
+
+# Further channels of an IMU: angular velocity (rad/s) and specific force (m/s^2) in its axes.
+IMU_CHANNELS = tuple(f"imu:{kind}.{axis}" for kind in ("gyro", "acceleration") for axis in "xyz")
+
+
+@dataclass(frozen=True)
 class Channels:
     """Joints of each recorded signal, and names of further channels.
 
@@ -49,6 +105,8 @@ class Channels:
         Force/torque sensors.
     extra : tuple of str
         Further channels that terms of a model read.
+    base : FloatingBase, optional
+        Sensors of a floating base.
 
     """
 
@@ -62,6 +120,7 @@ class Channels:
     command_effort: frozenset[str] = frozenset()
     wrench: tuple[WrenchSensor, ...] = ()
     extra: tuple[str, ...] = ()
+    base: FloatingBase | None = None
 
     @property
     def commanded(self) -> bool:

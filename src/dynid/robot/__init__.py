@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from dynid.robot.load import load_robot as load_robot
     from dynid.robot.load import lock_joints as lock_joints
     from dynid.robot.load import read_robot as read_robot
+    from dynid.robot.load import with_fixed_base as with_fixed_base
+    from dynid.robot.load import with_floating_base as with_floating_base
     from dynid.robot.meshes import mesh_points as mesh_points
     from dynid.robot.meshes import mesh_triangles as mesh_triangles
     from dynid.robot.meshes import note_absent_meshes as note_absent_meshes
@@ -69,7 +71,7 @@ __getattr__, __dir__, __all__ = lazily(
             "FREE GRAVITY Link LinkInertial LinkJoint LinkTree MOVING Mimic check_size checked_tree "
             "children_of held_still model_of_links nearest"
         ),
-        "load": "load_example load_robot lock_joints read_robot",
+        "load": "load_example load_robot lock_joints read_robot with_fixed_base with_floating_base",
         "meshes": "mesh_points mesh_triangles note_absent_meshes",
         "mjcf": "compiled load_mujoco",
         "model": "JointType Limits Mounting RobotModel",

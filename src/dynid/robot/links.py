@@ -719,8 +719,8 @@ def model_of_links(
     RobotModel
 
     """
-    bodies, frames = _merge(tree)
-    joints = [body.joint for body in bodies]
+    base, bodies, frames = _merge(tree)
+    joints = [body.joint for body in bodies if body.joint is not None]
     independent = [joint for joint in joints if joint.mimic is None]
     projection, offset = _projection(tree, joints, independent)
     unknown = np.full(len(independent), np.nan)
@@ -751,12 +751,14 @@ def model_of_links(
         merged=tuple(tuple(body.links) for body in bodies),
         locked={joint.name: 0.0 for joint in tree.joints.values() if joint.kind in FREE},
         frames=frames,
+        base_links=tuple(base.links),
+        base_prior=base.prior,
     )
 
 
 @dataclasses.dataclass
 class _Body:
-    joint: LinkJoint
+    joint: LinkJoint | None
     parent: int
     placement: Float
     links: list[str] = field(default_factory=list)
@@ -769,12 +771,14 @@ class _Body:
         return self.inertia if self.known and self.inertia[0] > 0 else np.full(10, np.nan)
 
 
-def _merge(tree: LinkTree) -> tuple[list[_Body], dict[str, tuple[int, Float]]]:
-    # Bodies, and the bodies that carry the links of fixed joints with the frames of these links.
+def _merge(tree: LinkTree) -> tuple[_Body, list[_Body], dict[str, tuple[int, Float]]]:
+    # The base, the moving bodies, and the bodies that carry the links of fixed joints with the frames of these links.
     # Not recursive: a chain of fixed joints may exceed Python's recursion limit.
     children = children_of(tree.joints)
     bodies: list[_Body] = []
     frames = {tree.root: (-1, np.eye(4))}
+    base = _Body(None, -1, np.eye(4))
+    _carry(base, tree.root, tree, np.eye(4))
     stack = [(joint, -1, np.eye(4)) for joint in reversed(children.get(tree.root, []))]
     while stack:
         joint, carrier, frame = stack.pop()
@@ -784,10 +788,9 @@ def _merge(tree: LinkTree) -> tuple[list[_Body], dict[str, tuple[int, Float]]]:
             carrier, here = len(bodies) - 1, np.eye(4)
         else:
             frames[joint.child] = (carrier, here)
-        if carrier >= 0:
-            _carry(bodies[carrier], joint.child, tree, here)
+        _carry(bodies[carrier] if carrier >= 0 else base, joint.child, tree, here)
         stack += [(next_joint, carrier, here) for next_joint in reversed(children.get(joint.child, []))]
-    return bodies, frames
+    return base, bodies, frames
 
 
 def _carry(body: _Body, link: str, tree: LinkTree, frame: Float) -> None:

@@ -16,10 +16,163 @@ from dynid.base.errors import InputError, Place
 from dynid.base.records import dataclass
 from dynid.robot.drive import Drive
 from dynid.robot.formats import read_robot_file
-from dynid.robot.model import JointType, Limits, RobotModel, path_to_base
+from dynid.robot.model import FLOATING_JOINTS, JointType, Limits, RobotModel, path_to_base
 from dynid.robot.options import Reading
 from dynid.spatial.algebra import placement, rotation_about
 from dynid.spatial.inertia import transformed
+
+# A floating base: six massless joints between the world and the base link, at whose frame they are.
+
+# Along x, y and z, then about z, y and x of the base link.
+_FLOATING_AXES = np.eye(3)[[0, 1, 2, 2, 1, 0]]
+
+
+def with_floating_base(robot: RobotModel) -> RobotModel:
+    """Put six massless joints between the world and the base link, which becomes the sixth body.
+
+    Their efforts are the forces along x, y and z and, where all six positions are zero, the moments about z, y and x
+    that act on the robot from outside at the frame of the base link, in its axes.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        A robot with a fixed base; one that floats is returned as it is.
+
+    Returns
+    -------
+    RobotModel
+
+    Raises
+    ------
+    InputError
+        If the base is part of the world, or a joint has one of the names FLOATING_JOINTS.
+
+    """
+    if robot.floats:
+        return robot
+    place = Place(file=robot.source or None)
+    taken = [name for name in FLOATING_JOINTS if name in (*robot.tree_joint_names, *robot.body_names)]
+    if not robot.base_links or taken:
+        raise InputError(
+            "no-floating-base",
+            found=f"a joint or link named '{taken[0]}'" if taken else "a base that is part of the world",
+            expected="another name"
+            if taken
+            else "a base link that can move: a root link, or a body with a free joint",
+            place=place,
+        )
+    n, frame = robot.n, robot.base_frame
+    to_base = _inverse(frame)
+    parent, placed = np.array(robot.parent), np.array(robot.T_parent_joint)
+    on_base = parent < 0
+    placed[on_base] = to_base @ placed[on_base]
+    before = np.tile(np.eye(4), (6, 1, 1))
+    before[0] = frame
+    limits, drive = robot.limits, robot.drive
+    wide, unknown = np.full(6, np.inf), np.full(6, np.nan)
+    transmission, projection = np.eye(n + 6), np.zeros((robot.n_bodies + 6, n + 6))
+    transmission[6:, 6:] = drive.transmission
+    projection[:6, :6], projection[6:, 6:] = np.eye(6), robot.projection
+    frames: dict[str, tuple[int, Float]] = {}
+    for name in (*robot.body_names, *robot.frames):
+        body, at = robot.link_frame(name)
+        frames[name] = (body + 6, at) if body >= 0 else (5, to_base @ at)
+    base = robot.base_links[0]
+    return replace(
+        robot,
+        body_names=(*FLOATING_JOINTS[:5], base, *robot.body_names),
+        tree_joint_names=(*FLOATING_JOINTS, *robot.tree_joint_names),
+        joint_names=(*FLOATING_JOINTS, *robot.joint_names),
+        parent=np.concatenate([np.arange(6) - 1, np.where(on_base, 5, parent + 6)]),
+        joint_types=(*[JointType.PRISMATIC] * 3, *[JointType.CONTINUOUS] * 3, *robot.joint_types),
+        T_parent_joint=np.concatenate([before, placed]),
+        axis=np.concatenate([_FLOATING_AXES, robot.axis]),
+        inertia_prior=np.concatenate([np.zeros((5, 10)), robot.base_prior[None], robot.inertia_prior]),
+        limits=Limits(
+            np.append(-wide, limits.lower),
+            np.append(wide, limits.upper),
+            np.append(wide, limits.velocity),
+            np.append(wide, limits.effort),
+        ),
+        drive=replace(
+            drive,
+            transmission=transmission,
+            rotor_inertia=np.append(np.zeros(6), drive.rotor_inertia),
+            torque_constant=np.append(unknown, drive.torque_constant),
+            drive_gain=np.append(unknown, drive.drive_gain),
+            linkages=(*[None] * 6, *drive.linkages) if drive.linkages else (),
+            stiffness=np.append(unknown, drive.stiffness),
+            damping=np.append(unknown, drive.damping),
+            servo=None,
+        ),
+        projection=projection,
+        projection_offset=np.append(np.zeros(6), robot.projection_offset),
+        friction_prior=np.concatenate([np.zeros((6, 2)), robot.friction_prior]),
+        spring_prior=np.concatenate([np.full((6, 2), np.nan), robot.spring_prior]),
+        merged=(*((name,) for name in FLOATING_JOINTS[:5]), robot.base_links, *robot.merged),
+        frames=frames,
+        base_links=(),
+        base_prior=np.full(10, np.nan),
+    )
+
+
+def with_fixed_base(robot: RobotModel) -> RobotModel:
+    """Remove the six massless joints of a floating base: the robot of its logs, which have no columns for them.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        A robot of `with_floating_base`; another one is returned as it is.
+
+    Returns
+    -------
+    RobotModel
+
+    """
+    if not robot.floats:
+        return robot
+    frame, limits, drive = robot.T_parent_joint[0], robot.limits, robot.drive
+    parent, placed = robot.parent[6:] - 6, np.array(robot.T_parent_joint[6:])
+    placed[parent < 0] = frame @ placed[parent < 0]
+    frames = {
+        name: (body - 6, at) if body >= 6 else (-1, frame @ np.asarray(at))
+        for name, (body, at) in robot.frames.items()
+    }
+    return replace(
+        robot,
+        body_names=robot.body_names[6:],
+        tree_joint_names=robot.tree_joint_names[6:],
+        joint_names=robot.joint_names[6:],
+        parent=np.maximum(parent, -1),
+        joint_types=robot.joint_types[6:],
+        T_parent_joint=placed,
+        axis=robot.axis[6:],
+        inertia_prior=robot.inertia_prior[6:],
+        limits=Limits(limits.lower[6:], limits.upper[6:], limits.velocity[6:], limits.effort[6:]),
+        drive=replace(
+            drive,
+            transmission=drive.transmission[6:, 6:],
+            rotor_inertia=drive.rotor_inertia[6:],
+            torque_constant=drive.torque_constant[6:],
+            drive_gain=drive.drive_gain[6:],
+            linkages=drive.linkages[6:],
+            stiffness=drive.stiffness[6:],
+            damping=drive.damping[6:],
+        ),
+        projection=robot.projection[6:, 6:],
+        projection_offset=robot.projection_offset[6:],
+        friction_prior=robot.friction_prior[6:],
+        spring_prior=robot.spring_prior[6:],
+        merged=robot.merged[6:],
+        frames=frames,
+        base_links=robot.merged[5],
+        base_prior=robot.inertia_prior[5],
+    )
+
+
+def _inverse(frame: Float) -> Float:
+    return np.asarray(np.linalg.inv(frame))
+
 
 # Locked joints: a robot with fewer coordinates, and where its links went.
 
@@ -81,6 +234,7 @@ def lock_joints(robot: RobotModel, values: Mapping[str, float]) -> Locked:
     placed: list[Float] = []
     priors: list[Float] = []
     merged: list[list[str]] = []
+    base = robot.base_prior
     for i in range(robot.n_bodies):
         parent = int(robot.parent[i])
         on = -1 if parent < 0 else int(carrier[parent])
@@ -93,10 +247,13 @@ def lock_joints(robot: RobotModel, values: Mapping[str, float]) -> Locked:
             merged.append(list(robot.merged[i]))
             continue
         carrier[i], frames[i] = on, here @ _joint_motion(robot, i, float(offset[i]))
+        known = bool(np.isfinite(robot.inertia_prior[i]).all())
         if on >= 0:
             merged[on] += robot.merged[i]
-            if np.isfinite(robot.inertia_prior[i]).all():
+            if known:
                 priors[on] = priors[on] + transformed(robot.inertia_prior[i], frames[i])
+        elif known and robot.base_links:
+            base = base + transformed(robot.inertia_prior[i], _inverse(robot.base_frame) @ frames[i])
     limits = robot.limits
     reduced = replace(
         robot,
@@ -118,6 +275,7 @@ def lock_joints(robot: RobotModel, values: Mapping[str, float]) -> Locked:
         spring_prior=robot.spring_prior[free],
         merged=tuple(map(tuple, merged)),
         frames=_frames_on(robot, carrier, frames),
+        base_prior=base,
         locked={
             **robot.locked,
             **dict(zip([robot.joint_names[j] for j in locked_joints], q.tolist(), strict=True)),

@@ -536,6 +536,7 @@ class _Reader:
         dofs = [int(m.jnt_dofadr[j]) for j in joints]
         damping = np.reshape(m.dof_damping, (m.nv, -1))[dofs, 0]
         unknown = np.full(n, np.nan)
+        base_links, base_prior = self._base(bases)
         weightless = int(m.opt.disableflags) & int(self.mujoco.mjtDisableBit.mjDSBL_GRAVITY)
         return RobotModel(
             name=name,
@@ -564,7 +565,22 @@ class _Reader:
             merged=tuple((body.name, *body.merged) for body in self.bodies),
             locked=self.held,
             frames=self._frames(),
+            base_links=base_links,
+            base_prior=base_prior,
         )
+
+    def _base(self, free: list[int]) -> tuple[tuple[str, ...], Float]:
+        # The body with a free joint and all that is welded to it, and their inertial parameters in its frame.
+        if not free:
+            return (), np.full(10, np.nan)
+        m, first = self.model, int(self.model.jnt_bodyid[free[0]])
+        to_base = np.linalg.inv(self.carrier[first][1])
+        base = _Body(self.names["body"][first], free[0], -1, np.eye(4), np.zeros(10), known=True)
+        for body in range(first, m.nbody):
+            carrier, frame = self.carrier[body]
+            if carrier < 0 and m.body_rootid[body] == m.body_rootid[first]:
+                self._carry(base, body, self.names["body"][body], to_base @ frame, body != first)
+        return (base.name, *base.merged), base.inertia if base.known else np.full(10, np.nan)
 
     def _frames(self) -> dict[str, tuple[int, Float]]:
         # Of bodies, whose frame may differ from that of their joint, and of sites, where MuJoCo's sensors are.

@@ -22,6 +22,10 @@ from dynid.robot.options import Reading, ServoSettings
 # The robot model. A body is a moving link with everything fixed to it.
 
 
+# Massless joints of a floating base, along x, y and z of the base link, then about z, y and x.
+FLOATING_JOINTS = ("base_x", "base_y", "base_z", "base_yaw", "base_pitch", "base_roll")
+
+
 class JointType(StrEnum):
     """Types of joints in the tree; readers merge fixed joints."""
 
@@ -103,6 +107,10 @@ class RobotModel:
     frames : mapping of str to (int, array_like of shape (4, 4))
         Body that carries a link (-1 = base) and the link's frame in the joint frame of that body, by the name of the
         link; links that are absent have the joint frame of their body. Kept as tuples, see `link_frame`.
+    base_links : tuple of str
+        Links of the base: the one that can float first, then those fixed to it; () = the base is part of the world.
+    base_prior : ndarray, shape (10,), SI
+        Inertial parameters of the base in the frame of its first link; nan = unknown.
 
     Raises
     ------
@@ -132,6 +140,8 @@ class RobotModel:
     reading: Reading = field(default_factory=Reading)
     spring_prior: Float = field(default_factory=lambda: np.zeros((0, 2)))
     frames: Mapping[str, tuple[int, Any]] = field(default_factory=dict)
+    base_links: tuple[str, ...] = ()
+    base_prior: Float = field(default_factory=lambda: np.full(10, np.nan))
 
     def __post_init__(self) -> None:
         nb, n = len(self.body_names), len(self.joint_names)
@@ -153,6 +163,7 @@ class RobotModel:
             ("projection_offset", (nb,)),
             ("friction_prior", (n, 2)),
             ("spring_prior", (n, 2)),
+            ("base_prior", (10,)),
         ):
             object.__setattr__(self, name, locked(getattr(self, name), shape, name))
         number_of = dict(zip(self.body_names, range(nb), strict=True))
@@ -258,6 +269,16 @@ class RobotModel:
         return len(self.body_names)
 
     @property
+    def floats(self) -> bool:
+        """Whether the first joints are the six massless ones of a floating base."""
+        return self.tree_joint_names[:6] == FLOATING_JOINTS
+
+    @property
+    def driven(self) -> tuple[str, ...]:
+        """Names of the joints without the massless ones of a floating base."""
+        return self.joint_names[6:] if self.floats else self.joint_names
+
+    @property
     def has_mimic(self) -> bool:
         """Whether a joint follows other joints."""
         return self.n_bodies != self.n
@@ -336,6 +357,11 @@ class RobotModel:
             expected="one of " + ", ".join(dict.fromkeys(known)),
             do=f"did you mean '{near[0]}'?" if near else "",
         )
+
+    @property
+    def base_frame(self) -> Float:
+        """Frame (4, 4) of the link that can float, at its place in the robot file."""
+        return self.link_frame(self.base_links[0])[1] if self.base_links else np.eye(4)
 
     def tree_motion(self, q: Float, dq: Float, ddq: Float) -> tuple[Float, Float, Float]:
         """Map the motion of independent joints (T, n) to that of all tree joints (T, nb).

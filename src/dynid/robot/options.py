@@ -33,6 +33,10 @@ class Reading:
         None,
         "last link of the chain from the base: joints outside the chain are locked, at the value in `lock` or at zero",
     )
+    base: Literal["auto", "fixed", "floating"] = option(
+        "auto",
+        "floating: the base link moves, [as an IMU in the log says](floating-base.md); auto: floating with an IMU",
+    )
     lock: Mapping[str, float] = option(
         factory=dict,
         doc="locked joints and their positions: fingers, a second arm, joints that are not in the log",
@@ -56,6 +60,8 @@ class Reading:
     )
 
     def __post_init__(self) -> None:
+        if self.base not in ("auto", "fixed", "floating"):
+            raise UsageError("base", found=f"base = '{self.base}'", expected="auto, fixed or floating")
         gravity = self.gravity
         if gravity is not None and (len(gravity) != 3 or not all(map(math.isfinite, gravity))):
             raise UsageError("gravity", found=f"gravity {gravity}", expected="three finite numbers, m/s^2")

@@ -52,6 +52,8 @@ def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
         },
         "locked": dict(robot.locked),
         **({"frames": {name: list(place) for name, place in robot.frames.items()}} if robot.frames else {}),
+        **({"base_links": list(robot.base_links)} if robot.base_links else {}),
+        **({"base_prior": _plain(robot.base_prior)} if np.isfinite(robot.base_prior).any() else {}),
         "reading": asdict(robot.reading),
         "drive": {
             "transmission": robot.drive.transmission.tolist(),
@@ -113,6 +115,8 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
         ),
         locked=dict(data.get("locked", {})),
         frames={name: (body, frame) for name, (body, frame) in data.get("frames", {}).items()},
+        base_links=tuple(data.get("base_links", ())),
+        base_prior=_array(data.get("base_prior", [None] * 10), np.nan),
         reading=_reading(data.get("reading", {})),
         drive=Drive(
             transmission=np.array(drive["transmission"], dtype=np.float64),

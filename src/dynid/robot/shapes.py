@@ -234,11 +234,15 @@ def _carriers(robot: RobotModel, whole: RobotModel) -> Callable[[int, Float], tu
     # Maps a body of the whole robot and a frame in it to the body that carries both when joints are locked.
     locked_here = {name: value for name, value in robot.locked.items() if name in whole.joint_names}
     places = lock_joints(whole, locked_here) if locked_here else None
+    to_base = np.linalg.inv(robot.T_parent_joint[0]) if robot.floats else np.eye(4)
 
     def carrier(body: int, frame: Float) -> tuple[int, Float]:
-        if places is None or body < 0:
+        if places is not None and body >= 0:
+            body, frame = int(places.carrier[body]), places.frames[body] @ frame
+        if not robot.floats:
             return body, frame
-        return int(places.carrier[body]), places.frames[body] @ frame
+        # The massless joints of a floating base come first, and the base is the last of their bodies.
+        return (body + 6, frame) if body >= 0 else (5, to_base @ frame)
 
     return carrier
 

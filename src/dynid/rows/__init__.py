@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from dynid.rows.energy import EnergyRows as EnergyRows
     from dynid.rows.energy import FilteredPowerRows as FilteredPowerRows
     from dynid.rows.energy import PowerRows as PowerRows
+    from dynid.rows.floating import Contact as Contact
+    from dynid.rows.floating import FloatingRows as FloatingRows
+    from dynid.rows.floating import contact_jacobian as contact_jacobian
+    from dynid.rows.floating import floating_samples as floating_samples
+    from dynid.rows.floating import free_of_forces as free_of_forces
     from dynid.rows.inertia import GRAVITY_TORQUE as GRAVITY_TORQUE
     from dynid.rows.inertia import MASS_MATRIX as MASS_MATRIX
     from dynid.rows.inertia import InertiaRows as InertiaRows
@@ -42,6 +47,7 @@ __getattr__, __dir__, __all__ = lazily(
         "catalogue": "CATALOGUE rows_from_spec rows_to_spec",
         "elastic": "ElasticMomentumRows ElasticRows",
         "energy": "EnergyRows FilteredPowerRows PowerRows",
+        "floating": "Contact FloatingRows contact_jacobian floating_samples free_of_forces",
         "inertia": "GRAVITY_TORQUE InertiaRows MASS_MATRIX check_mass_matrices",
         "momentum": "CausalFilter MomentumRows",
         "rows": "Equations Rows group_joints two_encoders",

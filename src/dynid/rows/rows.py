@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from dynid.base.arrays import Bool, Float, Int
@@ -43,7 +45,8 @@ class Rows(Protocol):
 
     Further members are optional. `group_joints(robot)`: the joint of every group if groups are not the joints, -1 for a
     sum over all. `two_encoders(robot)`: joints whose motor motion the equations need. `posed(robot, samples)`: turns
-    random states into states that the scheme is written for. `regressor(robot, terms, samples, wanted)`: columns
+    random states into states that the scheme is written for. `projected(robot, samples, torque)`: what of torques is
+    scored. `regressor(robot, terms, samples, wanted)`: columns
     without their target, if a term has the same columns as in torque equations, and only in the equations of the joints
     it acts on.
     """
@@ -90,6 +93,12 @@ def two_encoders(rows: Rows, robot: RobotModel) -> tuple[int, ...]:
     """Joints whose motor motion a scheme needs in addition to that of the links; none by default."""
     joints_of = getattr(rows, "two_encoders", None)
     return tuple(joints_of(robot)) if joints_of is not None else ()
+
+
+def torque_projection(rows: Rows, robot: RobotModel, samples: Samples) -> Callable[[Float], Float]:
+    """What of torques (T, n) the equations of a scheme contain: all by default, else what no contact force changes."""
+    projected = getattr(rows, "projected", None)
+    return (lambda torque: torque) if projected is None else partial(projected, robot, samples)
 
 
 def posed(rows: Rows, robot: RobotModel, samples: Samples) -> Samples:

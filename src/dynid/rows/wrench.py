@@ -125,14 +125,31 @@ def load_regressor(omega: Float, alpha: Float, specific: Float) -> Float:
     ndarray, shape (T, 6, 10)
 
     """
+    dq, ddq = virtual_motion(omega, alpha, specific)
+    wanted = np.arange(60) >= 50
+    return _rows(_FREE, 0, wanted, np.zeros_like(dq), dq, ddq)
+
+
+def virtual_motion(omega: Float, alpha: Float, acceleration: Float) -> tuple[Float, Float]:
+    """Rates and accelerations (T, 6) of six virtual joints at zero that move the body beyond them.
+
+    Parameters
+    ----------
+    omega, alpha, acceleration : ndarray, shape (T, 3), rad/s, rad/s^2, m/s^2
+        Angular velocity and acceleration of the body, and acceleration of its origin, in its axes.
+
+    Returns
+    -------
+    tuple of ndarray, shape (T, 6)
+
+    """
     dq, ddq = np.zeros((2, len(omega), 6))
     dq[:, 3:] = omega[:, ::-1]
     x, y, z = omega.T
     # At zero angles, the virtual joints' rates alone give this angular acceleration, since their axes turn each other.
     ddq[:, 3:] = (alpha - np.stack([-z * y, z * x, -y * x], axis=1))[:, ::-1]
-    ddq[:, :3] = specific
-    wanted = np.arange(60) >= 50
-    return _rows(_FREE, 0, wanted, np.zeros_like(dq), dq, ddq)
+    ddq[:, :3] = acceleration
+    return dq, ddq
 
 
 _FREE = Tree(

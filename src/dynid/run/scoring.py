@@ -18,6 +18,7 @@ from dynid.factor.assemble import Assembly
 from dynid.factor.blocking import Stretches
 from dynid.kernel import release_memory
 from dynid.robot.model import RobotModel
+from dynid.rows.rows import torque_projection
 from dynid.run.result import Validation
 from dynid.signals.noise import last_direction
 from dynid.signals.samples import REST, STANDING, Samples
@@ -409,9 +410,10 @@ class _Scoring:
             # parameters, not the full parameters, give the torque of these equations.
             theta = self.estimate.full_vector
         model = assembly.terms.torque(assembly.robot, samples, theta)
-        lines = np.concatenate([samples.tau.T, model.T, samples.q.T, samples.dq.T])
+        project = torque_projection(assembly.rows, assembly.robot, samples)
+        lines = np.concatenate([project(samples.tau).T, project(model).T, samples.q.T, samples.dq.T])
         if len(self.estimate.consistent):
-            exported = assembly.terms.torque(assembly.robot, samples, self.estimate.consistent)
+            exported = project(assembly.terms.torque(assembly.robot, samples, self.estimate.consistent))
             lines = np.concatenate([lines, exported.T])
         whole = samples.with_left_out
         sound, _ = assembly.parallel.apply(np.ascontiguousarray(lines), whole)

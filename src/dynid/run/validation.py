@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, SpilledRecords
 from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UsageError
 from dynid.base.parallel import Progress, ordered_map, pass_threads
 from dynid.base.records import dataclass, listed
 from dynid.diagnosis.masking import AtPeak, left_out
@@ -22,9 +23,11 @@ from dynid.log.checks import LogWatch
 from dynid.log.joints import STILL
 from dynid.log.read import Log
 from dynid.log.summary import LogSummary
+from dynid.robot.load import with_fixed_base
 from dynid.robot.model import RobotModel
 from dynid.rows.torque import TorqueRows
 from dynid.run.blocks import Rest, block_seconds, sample_bytes, share_to_keep
+from dynid.run.floating import read_floating, stored_rows
 from dynid.run.result import Identification, Validation
 from dynid.run.scoring import score
 from dynid.run.verdict import SAME_MOTION
@@ -452,7 +455,12 @@ def validate(
     """
     diagnostics = diagnostics if diagnostics is not None else Diagnostics()
     diagnostics.accept((*identification.accepted, *accept))
-    log = log.of_robot(identification.robot)
+    log = log.of_robot(with_fixed_base(identification.robot))
+    if identification.robot.floats:
+        result = _score_floating(identification, log, diagnostics, pass_threads(threads))
+        note_same_motion(identification.training, result, diagnostics)
+        diagnostics.require_found(accept)
+        return result
     # A joint whose equations were left out has no model to score.
     counted = zip(log.robot.joint_names, identification.training.scores.count, strict=True)
     log = log.without_efforts([name for name, count in counted if not count])
@@ -474,6 +482,37 @@ def validate(
     note_same_motion(identification.training, result, diagnostics)
     diagnostics.require_found(accept)
     return result
+
+
+def _score_floating(
+    identification: Identification, log: Log, diagnostics: Diagnostics, threads: int
+) -> Validation:
+    # Errors of projected torque, with the weights of the fit.
+    if log.channels.base is None:
+        raise UsageError(
+            "no-imu",
+            found="a model with a floating base and a log without IMU",
+            expected="the motion of the base: angular velocity and acceleration",
+            do="log the IMU and map its columns under [log.imu]",
+        )
+    robot, estimate = identification.robot, identification.estimate
+    settings: Any = identification.preparation["settings"]
+    trained: Any = identification.provenance.get("training_data", [])
+    origin = origin_of(log, trained, diagnostics)
+    # The sampling rate of the training log may differ from this one.
+    preparation = replace(Preparation(**settings), rate=None)
+    data, batches, summary = read_floating(log, robot, preparation, diagnostics)
+    stored: Any = identification.preparation.get("rows", {})
+    assembly = Assembly(
+        robot,
+        identification.terms,
+        stored_rows(stored, data.contacts),
+        np.zeros(len(estimate.columns), dtype=np.bool_),
+        data.prepared.parallel_filter(),
+        Blocking(block_seconds(data.prepared, still=0.0)),
+    )
+    motion = identification.training.scores.motion
+    return score(assembly, estimate, batches, origin, threads, None, motion)[0].with_rest(summary.at_rest)
 
 
 def travel_at_rest(prepared: Prepared, still: float, batches: Iterable[Samples]) -> Float | None:

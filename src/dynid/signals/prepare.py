@@ -471,7 +471,9 @@ def _cutoff(
     kinds = [windows] if settings.velocity == "measured" else [[Signals(s.q, None, s.tau) for s in windows]]
     if settings.velocity == "auto" and windows[0].dq is not None:
         kinds.append(windows)
-    looks = [torque_coherence(log.robot, kind, rate) for kind in kinds]
+    # Torque of a floating base follows contact forces, too, so that it says nothing about a fixed robot.
+    floating = log.channels.base is not None
+    looks = [None if floating else torque_coherence(log.robot, kind, rate) for kind in kinds]
     coherence = max((look for look in looks if look is not None), key=lambda look: look.end, default=None)
     positions = [s.q for s in signals]
     move = move_seconds(positions, rate, slowness)
@@ -523,6 +525,8 @@ def _states(
     # raised: (n,) Hz from the settings (nan = automatic) if automatic ones may exceed the common one; None if not.
     cutoffs = choose_state_cutoffs(signals, rate, common, settings, log.robot.joint_names)
     parts = windows_of(signals, rate)
+    if log.channels.base is not None:
+        return cutoffs
     if cutoffs.differ:
         cutoffs = confirmed_by_torque(cutoffs, log.robot, parts, rate, settings)
     return (

@@ -21,8 +21,16 @@ from dynid.terms.transmission import moving_joints
 
 @dataclass(frozen=True)
 class RotorInertia(JointTerm):
-    """Inertia of rotor and gear reflected to the joint: tau_j = Ia_j ddq_j, Ia = N^2 I_m, kg m^2 (kg if prismatic)."""
+    """Inertia of rotor and gear reflected to the joint: tau_j = Ia_j ddq_j, Ia = N^2 I_m, kg m^2 (kg if prismatic).
 
+    Attributes
+    ----------
+    joints : tuple of str
+        Joints on which it acts; () = all.
+
+    """
+
+    joints: tuple[str, ...] = ()
     name: str = "rotor_inertia"
     symbol = "Ia"
     words = TermWords(

@@ -18,6 +18,7 @@ from dynid.base.units import with_interval
 from dynid.identification.logs import training_log
 from dynid.log.read import Log, as_log
 from dynid.robot.model import RobotModel
+from dynid.run.floating import refuse_floating
 from dynid.run.result import Identification
 from dynid.spatial.algebra import rotation_about
 from dynid.spatial.inertia import six, symmetric, to_com
@@ -642,6 +643,7 @@ def find_payload(
 
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
+    refuse_floating(run.robot, "a payload")
     rule = scale or scale_rule(run.robot)
     if rule is ScaleRule.DESCRIPTION and not np.isfinite(run.robot.inertia_prior).all():
         raise UsageError(

@@ -28,6 +28,7 @@ from dynid.rows.momentum import MomentumRows
 from dynid.rows.rows import Rows
 from dynid.rows.torque import TorqueRows
 from dynid.run.blocks import usual_block
+from dynid.run.floating import refuse_floating
 from dynid.run.result import Identification
 from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
@@ -389,6 +390,7 @@ def drive(identification: Identification, log: Log, seconds: float) -> OpenLoop:
         For terms that cannot be simulated.
 
     """
+    refuse_floating(identification.robot, "a run in open loop")
     settings: Any = identification.preparation["settings"]
     preparation = replace(Preparation(**settings), rate=None)
     samples = first_stretch(prepare(log, preparation, Diagnostics()), seconds)

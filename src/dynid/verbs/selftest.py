@@ -29,6 +29,7 @@ from dynid.identification.pipeline import identify
 from dynid.kernel import backend, using
 from dynid.log.read import Log
 from dynid.robot.model import RobotModel
+from dynid.run.floating import refuse_floating
 from dynid.run.result import Identification
 from dynid.signals.noise import MotionNoise
 from dynid.signals.prepare import Prepared, prepare
@@ -340,6 +341,7 @@ def selftest(
 
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
+    refuse_floating(run.robot, "a self-test")
     log = log if log is not None else training_log(run, sink)
     if log is None:
         raise UsageError(

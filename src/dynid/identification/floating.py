@@ -1,0 +1,365 @@
+"""Identification of a robot whose base floats: the IMU moves the base, and no contact force has to be known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UsageError
+from dynid.base.records import dataclass
+from dynid.diagnosis.floating_checks import check_floating
+from dynid.estimate.estimator import Estimate, Regression
+from dynid.estimate.physical import project_to_physical, unconstrained, unphysical
+from dynid.estimate.prior import regression_of
+from dynid.estimate.scores import Origin, cross_validate
+from dynid.factor.assemble import Assembly
+from dynid.factor.base import BaseMap, structural_base
+from dynid.factor.blocking import Blocking
+from dynid.factor.factor import Factors
+from dynid.identification.fitting import Call
+from dynid.identification.settings import Settings, needs_of, settings_to_experiment
+from dynid.log.joints import STILL
+from dynid.log.read import Log
+from dynid.robot.load import with_floating_base
+from dynid.robot.model import RobotModel
+from dynid.rows.floating import (
+    CONTACT,
+    FIRST,
+    FloatingRows,
+    contact_sets,
+)
+from dynid.rows.torque import TorqueRows
+from dynid.run.blocks import LEAST_CYCLES
+from dynid.run.floating import FloatingData, describe_rows, read_floating
+from dynid.run.links import mass_findings, masses_determined
+from dynid.run.result import Identification, Validation, provenance
+from dynid.run.scoring import score
+from dynid.run.validation import note_same_motion, origin_of
+from dynid.run.verdict import judge
+from dynid.signals.prepare import Prepared
+from dynid.signals.samples import Samples
+from dynid.terms.exports import Of
+from dynid.terms.term import Terms, joints_of, on_joints
+
+# Samples of a contact set, at the rate of the equations, from which its errors are known to a fifth.
+FEWEST = 30
+# Rounds of weights. Errors of the rows change by a few per cent in the third.
+ROUNDS = 3
+# Least error of a row as a share of the median of the same kind, so that no row decides alone.
+LEAST = 0.05
+
+
+def floats(robot: RobotModel, log: Log) -> bool:
+    """Whether the base of a log's robot floats; raises UsageError if it should and there is no IMU."""
+    wanted = robot.reading.base
+    if wanted == "floating" and log.channels.base is None:
+        raise UsageError(
+            "no-imu",
+            found="a floating base and a log without IMU",
+            expected="the motion of the base: angular velocity and acceleration",
+            do='log the IMU and map its columns under [log.imu]; or set base = "fixed" under [robot]',
+        )
+    return wanted != "fixed" and log.channels.base is not None
+
+
+# Fit: errors of the rows by contact set, and factors with and without these weights.
+
+
+def terms_of(terms: Terms, robot: RobotModel) -> Terms:
+    """The terms on joints with motors: the base has no friction and no rotor."""
+    return Terms(
+        tuple(
+            term
+            if joints_of(term) or "joints" not in getattr(term, "__dataclass_fields__", {})
+            else on_joints(term, robot.driven)
+            for term in terms
+        )
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Errors:
+    # Sums of squares of what is left over, and of the share of the errors in it, by contact set.
+    sums: dict[tuple[bool, ...], tuple[Float, Float, int]]
+
+    def rows(self, rows: FloatingRows) -> FloatingRows:
+        """Rows with the standard deviations that these residuals show."""
+        square = np.sum([part[0] for part in self.sums.values()], axis=0)
+        share = np.sum([part[1] for part in self.sums.values()], axis=0)
+        usual = _deviation(square, share, np.ones(len(square)))
+        sigma = {
+            key: tuple(_deviation(sums, part, usual).tolist())
+            for key, (sums, part, count) in self.sums.items()
+            if count >= FEWEST
+        }
+        return replace(rows, sigma=sigma, usual=tuple(usual.tolist()))
+
+
+def _deviation(square: Float, share: Float, usual: Float) -> Float:
+    # Rows that the contacts leave nothing of keep the usual deviation.
+    seen = share > 1e-6 * share.max(initial=1e-300)
+    sigma = np.where(seen, np.sqrt(square / np.where(seen, share, 1.0)), usual)
+    for kind in (slice(0, 3), slice(3, 6), slice(6, None)):
+        sigma[kind] = np.maximum(sigma[kind], LEAST * np.median(sigma[kind]))
+    return np.asarray(np.maximum(sigma, 1e-12))
+
+
+def errors_of_rows(assembly: Assembly, estimate: Estimate, batches: Iterable[Samples]) -> _Errors:
+    """Errors of the rows of an estimate, filtered as its equations, by contact set."""
+    plain = replace(cast(FloatingRows, assembly.rows), weighted=False)
+    sums: dict[tuple[bool, ...], tuple[Float, Float, int]] = {}
+    for samples in batches:
+        kept = assembly.parallel.kept(samples)
+        if not len(kept):
+            continue
+        P = plain.projections(assembly.robot, samples)
+        rest = samples.tau - assembly.terms.torque(assembly.robot, samples, estimate.full_vector)
+        left, _ = assembly.parallel.apply(np.ascontiguousarray(np.einsum("tij,tj->it", P, rest)), samples)
+        share = np.einsum("tii->ti", P[kept])
+        sets, number = contact_sets(samples.extra[CONTACT][kept] > 0.5)
+        for k, key in enumerate(map(tuple, sets.tolist())):
+            index = number == k
+            before = sums.get(key, (np.zeros(assembly.robot.n), np.zeros(assembly.robot.n), 0))
+            sums[key] = (
+                before[0] + np.sum(left[:, index] ** 2, axis=1),
+                before[1] + share[index].sum(axis=0),
+                before[2] + int(index.sum()),
+            )
+    return _Errors(sums)
+
+
+# MB for the triangles of the blocks of the fit, and as many for those of the scores.
+MOST_MEGABYTES = 150.0
+# Fewest and most blocks of time of a log.
+FEWEST_BLOCKS, MOST_BLOCKS = 12, 30
+
+
+def _blocking(prepared: Prepared, groups: int, columns: int) -> Blocking:
+    """Blocks of a thirtieth of the log, or longer where the triangles of many joints would fill memory."""
+    megabytes = 8e-6 * groups * (columns + 1) ** 2
+    most = float(np.clip(MOST_MEGABYTES / megabytes, FEWEST_BLOCKS, MOST_BLOCKS))
+    return Blocking(max(prepared.duration / most, LEAST_CYCLES / prepared.bandwidth))
+
+
+@dataclass(frozen=True, eq=False)
+class FloatingFit:
+    """A fit of the weighted equations.
+
+    Attributes
+    ----------
+    assembly : Assembly
+        With the weighted rows.
+    structural : BaseMap
+    regression : Regression
+    free, estimate : Estimate
+        Without and with the prior.
+    judged : Factors
+        The same equations as torques, which are scored.
+
+    """
+
+    assembly: Assembly
+    structural: BaseMap
+    regression: Regression
+    free: Estimate
+    estimate: Estimate
+    judged: Factors
+
+
+def fit_floating(
+    data: FloatingData,
+    batches: list[Samples],
+    terms: Terms,
+    settings: Settings,
+    diagnostics: Diagnostics,
+    threads: int = 1,
+) -> FloatingFit:
+    """Fit a floating robot, with the error of each row in each contact set.
+
+    Parameters
+    ----------
+    data : FloatingData
+        The log.
+    batches : list of Samples
+        Its samples.
+    terms : Terms
+        The model, with friction and rotors on joints with motors only.
+    settings : Settings
+        Method and seed.
+    diagnostics : Diagnostics
+        Collects warnings.
+    threads : int
+        Number of threads.
+
+    Returns
+    -------
+    FloatingFit
+
+    """
+    robot = data.robot
+    structural = structural_base(robot, terms, TorqueRows(), settings.seed)
+    moved = np.ptp(np.concatenate([samples.q for samples in batches]), axis=0) > STILL
+    moved[:FIRST] = True
+    wanted = structural.mask & terms.alive(robot, moved)
+    rows = FloatingRows(data.contacts)
+    assembly = Assembly(
+        robot,
+        terms,
+        rows,
+        wanted,
+        data.prepared.parallel_filter(),
+        _blocking(data.prepared, robot.n, int(wanted.sum())),
+    )
+    plain = unconstrained(settings.estimator)
+    for _ in range(ROUNDS):
+        regression = regression_of(robot, terms, structural, assembly.factors(batches, threads))
+        free = plain.fit(regression)
+        rows = errors_of_rows(assembly, free, batches).rows(rows)
+        assembly = replace(assembly, rows=replace(rows, weighted=True))
+    regression = regression_of(robot, terms, structural, assembly.factors(batches, threads))
+    free = plain.fit(regression)
+    estimate, _ = project_to_physical(settings.estimator, regression, free, diagnostics)
+    torque = replace(assembly, rows=replace(rows, weighted=False), wanted=regression.base.mask)
+    return FloatingFit(assembly, structural, regression, free, estimate, torque.factors(batches, threads))
+
+
+def identify_floating(
+    call: Call,
+    validation: Log | None,
+    experiment: Mapping[str, Any] | None,
+    files: Mapping[str, Any] | None,
+    truth: Mapping[str, float] | None,
+) -> Identification:
+    """Identify a robot with a floating base and judge the result on held-out data.
+
+    Scores are of projected torque: what no contact force can change. Models are not compared, since effects of single
+    joints would need equations of single joints.
+
+    Parameters
+    ----------
+    call : Call
+        Arguments of the identification.
+    validation : Log, optional
+        A held-out log; without it blocks of the log are held out.
+    experiment, files, truth
+        As `identify`.
+
+    Returns
+    -------
+    Identification
+
+    Raises
+    ------
+    UsageError
+        For equations other than torques.
+
+    """
+    started = time.perf_counter()
+    settings, diagnostics = call.settings, call.diagnostics
+    if settings.rows.name not in ("auto", "torque"):
+        raise UsageError(
+            "floating-rows",
+            found=f"{settings.rows.name} rows with a floating base",
+            expected="torque rows: momentum and energy of the robot change by contact forces, which are unknown, and "
+            "their integrals over a change of contacts cannot be projected",
+            do='leave rows out under [model], or set base = "fixed" under [robot] for a base that does not move',
+        )
+    robot = with_floating_base(call.robot)
+    data, batches, summary = read_floating(call.log, robot, settings.preparation, diagnostics)
+    check_floating(robot, data.contacts, batches, data.imu_place, data.expected_contacts(), diagnostics)
+    terms = terms_of(settings.model, robot)
+    fit = fit_floating(data, batches, terms, settings, diagnostics, call.threads)
+    fitted_rows = cast(FloatingRows, fit.assembly.rows)
+    scored = replace(fit.assembly, rows=replace(fitted_rows, weighted=False))
+    training, left_out = score(scored, fit.estimate, batches, Origin.TRAINING, call.threads, None)
+    if validation is None:
+        scores = cross_validate(
+            fit.regression, settings.estimator, settings.folds, robot.joint_names, fit.judged, left_out
+        )
+        validations = (Validation(scores),)
+    else:
+        origin = origin_of(validation, call.log.identity(), diagnostics)
+        others, held_out, _ = read_floating(validation, robot, data.prepared.settings, diagnostics)
+        rows = replace(fitted_rows, contacts=others.contacts, weighted=False)
+        validations = (
+            score(
+                replace(scored, rows=rows),
+                fit.estimate,
+                held_out,
+                origin,
+                call.threads,
+                None,
+                training.scores.motion,
+            )[0],
+        )
+        note_same_motion(training, validations[0], diagnostics)
+    diagnostics.note("floating-base", in_words(data, fit))
+    return Identification(
+        experiment=dict(experiment) if experiment is not None else settings_to_experiment(settings),
+        files=dict(files or {}),
+        robot=robot,
+        terms=terms,
+        structural=fit.structural,
+        estimate=fit.estimate,
+        factors=fit.regression.factors,
+        training=training,
+        validations=validations,
+        verdict=judge(
+            fit.estimate,
+            fit.structural,
+            training,
+            validations,
+            diagnostics,
+            bandwidth=data.prepared.bandwidth,
+            faults=unphysical(robot, fit.estimate),
+            masses=mass_findings(robot, fit.estimate, fit.regression),
+            effort_limit=robot.limits.effort,
+            masses_determined=masses_determined(fit.estimate, fit.regression),
+        ),
+        diagnostics=diagnostics,
+        preparation=data.prepared.describe() | {"rows": describe_rows(fitted_rows)},
+        log_summary=summary.describe(),
+        provenance=provenance(
+            call.log, validation, settings.seed, time.perf_counter() - started, needs_of(settings)
+        ),
+        truth=truth,
+    )
+
+
+def in_words(data: FloatingData, fit: FloatingFit) -> str:
+    """What the log determines, with and without the contact forces, and what to record next."""
+    rank, whole = fit.regression.base.rank, fit.structural.rank
+    mass = total_mass(data.robot, fit.estimate)
+    text = f"{rank} of {whole} base parameters are determined without contact forces; the robot weighs "
+    text += f"{mass[0]:.4g} +- {mass[1]:.2g} kg"
+    missing = record_next(data, fit)
+    return text + (f". Record next: {missing}" if missing else "")
+
+
+def total_mass(robot: RobotModel, estimate: Estimate) -> tuple[float, float]:
+    """Mass of the whole robot and the half width of its 95 % interval, kg."""
+    masses = np.array([column.name.split("_")[0].rstrip("0123456789") == "m" for column in estimate.columns])
+    masses &= np.array([column.of is Of.BODY for column in estimate.columns])
+    weights = masses.astype(np.float64)
+    base = estimate.base
+    # The total mass as a combination of base parameters, which it is for a base that moves freely.
+    combination = weights[base.independent]
+    std = float(np.sqrt(combination @ estimate.covariance @ combination))
+    return float(weights @ estimate.parameters), estimate.quantile() * std
+
+
+def record_next(data: FloatingData, fit: FloatingFit) -> str:
+    """Motion that the log lacks: hanging, standing or stepping; "" if it determines all base parameters."""
+    if fit.regression.base.rank == fit.structural.rank:
+        return ""
+    feet = len(data.contacts) - len(data.base.supports)
+    hung = bool(data.base.supports)
+    if feet and not hung:
+        return "the robot on a rope, all legs moving in the air"
+    return "the robot standing, its trunk swaying, then stepping"

@@ -1,0 +1,207 @@
+"""A robot whose base floats, from a log with an IMU and unknown forces of the ground."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynid.base.diagnostics import Diagnostics
+from dynid.base.errors import UsageError
+from dynid.diagnosis.floating_checks import check_contacts
+from dynid.estimate.scores import Origin
+from dynid.identification.pipeline import identify
+from dynid.lab.torque_replay import replay_torque
+from dynid.log.read import Log
+from dynid.robot.load import load_robot, lock_joints, with_fixed_base, with_floating_base
+from dynid.robot.model import RobotModel
+from dynid.robot.shapes import described_shapes
+from dynid.rows.floating import Contact, contact_jacobian, floating_samples, placements
+from dynid.run import store
+from dynid.run.result import Identification
+from dynid.run.validation import validate
+from dynid.signals.samples import Samples
+from dynid.terms.rigid_body import RigidBody
+from dynid.terms.term import Terms
+from dynid.verbs.payload import payload
+from dynid.verbs.schemes import drive
+from dynid.verbs.selftest import selftest
+from tests.robot.shipped import shipped
+
+FEET = ("FL_foot", "FR_foot", "RL_foot", "RR_foot")
+RATE, SECONDS = 200.0, 20.0
+
+
+def _wave(rng: np.random.Generator, t: np.ndarray, size: float) -> tuple[np.ndarray, ...]:
+    """A sum of sines and its two derivatives."""
+    f, phase = rng.uniform(0.2, 1.5, 4), rng.uniform(0, 6.28, 4)
+    w = 2 * np.pi * f
+    return tuple(
+        size / 4 * np.sum(w[:, None] ** k * np.sin(np.outer(w, t) + phase[:, None] + k * np.pi / 2), axis=0)
+        for k in range(3)
+    )
+
+
+def _log(robot: RobotModel, light: float = 1.0) -> Log:
+    """A log of random motion, with forces at the feet that balance it; `light`: factor on all masses."""
+    rng = np.random.default_rng(4)
+    t = np.arange(0, SECONDS, 1 / RATE)
+    q, dq, ddq = (np.array(x).T for x in zip(*(_wave(rng, t, 0.4) for _ in robot.joint_names), strict=True))
+    q = q + np.tile([0.0, 0.8, -1.5], 4)
+    omega, alpha = (np.array(x).T for x in list(zip(*(_wave(rng, t, 0.4) for _ in "xyz"), strict=True))[1:])
+    specific = np.array([_wave(rng, t, 2.0)[0] for _ in "xyz"]).T + np.array([0, 0, 9.81])
+    floating = with_floating_base(robot)
+    up = np.tile([0.0, 0.0, 1.0], (len(t), 1))
+    ones = np.ones((len(t), 4), dtype=np.bool_)
+    samples = floating_samples(floating, Samples.from_motion(q, dq, ddq), omega, alpha, specific, up, ones)
+    torque = Terms((RigidBody(),)).torque(floating, samples, light * floating.inertia_prior.ravel())
+    feet = tuple(
+        Contact(name, body, tuple(frame[:3, 3].tolist()))
+        for name in FEET
+        for body, frame in [floating.link_frame(name)]
+    )
+    J = contact_jacobian(floating, feet, samples.q, up)
+    force = np.einsum("tcb,tb->tc", np.linalg.pinv(J[:, :, :6].transpose(0, 2, 1)), torque[:, :6])
+    tau = torque - np.einsum("tcn,tc->tn", J, force) + 0.02 * rng.normal(size=torque.shape)
+    _, frame = floating.link_frame("imu")
+    R, p = frame[:3, :3], frame[:3, 3]
+    arm = np.broadcast_to(p, omega.shape)
+    felt = specific + np.cross(alpha, arm) + np.cross(omega, np.cross(omega, arm))
+    columns = {"t": t}
+    for j, name in enumerate(robot.joint_names):
+        columns |= {f"q_{name}": q[:, j], f"tau_{name}": tau[:, 6 + j]}
+    for k, axis in enumerate("xyz"):
+        columns |= {f"w_{axis}": (omega @ R)[:, k], f"a_{axis}": (felt @ R)[:, k]}
+    columns |= {f"c_{foot}": np.ones(len(t)) for foot in FEET}
+    return Log.from_frame(columns, robot, mapping=MAPPING)
+
+
+MAPPING: dict[str, Any] = {
+    "time": {"column": "t", "unit": "s"},
+    "position": {"columns": "q_{joint}", "unit": "rad"},
+    "effort": {"columns": "tau_{joint}", "unit": "N m"},
+    "imu": {
+        "link": "imu",
+        "gyro": "w_{axis}",
+        "acceleration": "a_{axis}",
+        "unit": {"gyro": "rad/s", "acceleration": "m/s^2"},
+    },
+    "contact": {"feet": list(FEET), "columns": "c_{foot}", "moment": False},
+}
+
+
+@pytest.fixture(scope="module")
+def robot() -> RobotModel:
+    """A quadruped, whose feet push at the origins of their links, as the log does."""
+    from dataclasses import replace
+
+    return replace(load_robot(shipped("go2_description/urdf/go2.urdf")), source="")
+
+
+@pytest.fixture(scope="module")
+def log(robot: RobotModel) -> Log:
+    """Of a robot with 0.8 times the masses of its file."""
+    return _log(robot, 0.8)
+
+
+@pytest.fixture(scope="module")
+def result(robot: RobotModel, log: Log) -> Identification:
+    """The robot identified from its log."""
+    return identify(robot, log)
+
+
+def test_mass_is_found_without_forces_and_without_pose(robot: RobotModel, result: Identification) -> None:
+    """The true robot has 0.8 times the masses of its file; the base has neither position nor orientation in the log."""
+    estimate = result.estimate
+    mass = sum(
+        value
+        for column, value in zip(estimate.columns, estimate.parameters, strict=True)
+        if column.name[1:].isdigit() and column.name[0] == "m"
+    )
+    true = 0.8 * with_floating_base(robot).inertia_prior[:, 0].sum()
+    assert mass == pytest.approx(true, rel=0.01)
+    assert result.validations[0].scores.total_relative < 0.05
+    assert any(note.code == "floating-base" for note in result.diagnostics)
+
+
+def test_a_run_folder_of_a_floating_base_scores_logs_and_refuses_what_needs_forces(
+    tmp_path: Path, log: Log, result: Identification
+) -> None:
+    """Its own log has the errors of the training, with the weights of the fit; a payload or replay has one message."""
+    store.write_tables(result, tmp_path)
+    run = store.load(tmp_path)
+    diagnostics = Diagnostics()
+    again = validate(run, log, diagnostics)
+    assert again.scores.origin is Origin.TRAINING
+    assert np.allclose(again.scores.rms, result.training.scores.rms, rtol=1e-6)
+    refused: list[Callable[[], object]] = [
+        lambda: payload(run, log),
+        lambda: replay_torque(run, log),
+        lambda: selftest(run, log),
+        lambda: drive(run, log, 1.0),
+    ]
+    for action in refused:
+        with pytest.raises(UsageError, match="floating-run"):
+            action()
+
+
+def test_shapes_follow_the_links_of_a_floating_base() -> None:
+    """In the pose of the file, each shape is where it is with a fixed base; the trunk's are on the base."""
+    fixed = load_robot(shipped("go2_description/urdf/go2.urdf"))
+    floating = with_floating_base(lock_joints(fixed, {"FL_calf_joint": 0.4}).robot)
+    fixed = with_fixed_base(floating)
+    again = with_floating_base(fixed)
+    assert again.parent.tolist() == floating.parent.tolist()
+    assert np.allclose(again.T_parent_joint, floating.T_parent_joint)
+    assert np.allclose(again.inertia_prior, floating.inertia_prior)
+    for link in ("imu", "base", "FL_calf"):
+        assert again.link_frame(link)[0] == floating.link_frame(link)[0]
+        assert np.allclose(again.link_frame(link)[1], floating.link_frame(link)[1])
+    places = []
+    for robot in (fixed, floating):
+        R, p = placements(robot.tree, robot.projection_offset[None])
+        frames = []
+        for described in described_shapes(robot):
+            if described.geometry == "visual":
+                continue
+            shape, frame = described.read(), np.eye(4)
+            if described.body >= 0:
+                frame[:3, :3], frame[:3, 3] = R[0, described.body], p[0, described.body]
+            frames.append(frame @ shape.frame)
+        places.append(np.array(frames))
+    assert len(places[0])
+    assert np.allclose(places[0], places[1])
+    trunk = [described.body for described in described_shapes(floating) if described.link == "base"]
+    assert set(trunk) == {5}
+
+
+def test_momentum_rows_and_a_floating_base_without_imu_are_refused(robot: RobotModel) -> None:
+    """Each with its reason."""
+    from dataclasses import replace
+
+    from dynid.identification.settings import Settings
+    from dynid.rows.momentum import MomentumRows
+
+    log = _log(robot)
+    with pytest.raises(UsageError, match="contact forces"):
+        identify(robot, log, settings=Settings(rows=MomentumRows()))
+    wanted = replace(robot, reading=replace(robot.reading, base="floating"))
+    columns = {name: np.linspace(0, 1, 50) for name in ("t", *(f"q_{j}" for j in robot.joint_names))}
+    columns |= {f"tau_{j}": np.linspace(0, 1, 50) for j in robot.joint_names}
+    with pytest.raises(UsageError, match="IMU"):
+        identify(wanted, Log.from_frame(columns, wanted))
+
+
+def test_swapped_feet_and_missed_contacts_are_noticed() -> None:
+    """Flags of one foot fit the load of another, and a flag that never rises."""
+    rng = np.random.default_rng(0)
+    pressed = (rng.uniform(size=(500, 4)) > 0.4).astype(float)
+    codes = []
+    for logged in (pressed, pressed[:, [1, 0, 2, 3]], pressed * [1, 1, 0, 1]):
+        diagnostics = Diagnostics()
+        check_contacts(FEET, logged, pressed, diagnostics)
+        codes.append([item.code for item in diagnostics])
+    assert codes == [[], ["feet-swapped"], ["contact-missed"]]
