@@ -24,8 +24,6 @@ LATEST = 0.1
 POINTS, FEWEST, ALIKE = 3, 200, 0.8
 # Share of the samples in which a flag may contradict the force: touch-down takes some per cent of a step.
 DISAGREE = 0.1
-# Standard deviations of its estimate that a delay exceeds.
-SURE = 3.0
 
 
 def angular_velocity_of_feet(
@@ -66,13 +64,14 @@ def angular_velocity_of_feet(
 class _Agreement:
     """Angular velocities of IMU and legs on the ground, at the delay at which they agree best.
 
-    count: samples.    late: delay of the IMU, s, nan without a peak.    deviation: its standard deviation, s.
+    count: samples.    late: delay of the IMU, s, nan without a peak.    rest: delay that would have as much effect as
+    what remains without a delay, s.
     turn: rotation from the axes of the IMU to those of the legs.    straight, turned: correlations without and with it.
     """
 
     count: int
     late: float
-    deviation: float
+    rest: float
     turn: Float
     straight: float
     turned: float
@@ -117,11 +116,9 @@ def _agreement(robot: RobotModel, contacts: tuple[Contact, ...], batches: Iterab
     U, s, V = np.linalg.svd(C)
     handed = np.array([1.0, 1.0, np.sign(np.linalg.det(U @ V))])
     turned = float(s @ handed) / size
-    # A delay d changes a signal w by d dw/dt. What the two do not share is independent after half a period of w.
-    slope = np.sqrt(change / energy[0])
-    independent = max(count / rate * slope / np.pi, 1.0)
-    deviation = float(np.sqrt(max(1.0 - turned**2, 0.0) / independent) / slope)
-    return _Agreement(count, late, deviation, (U * handed) @ V, float(np.trace(C)) / size, turned)
+    # A delay d changes a signal w by d dw/dt.
+    rest = float(np.sqrt(max(1.0 - turned**2, 0.0) * energy[0] / change))
+    return _Agreement(count, late, rest, (U * handed) @ V, float(np.trace(C)) / size, turned)
 
 
 def _angular(values: Float) -> Float:
@@ -225,7 +222,8 @@ def check_floating(
         break
     if not agreement.known:
         return
-    if abs(agreement.late) > max(LATE, SURE * agreement.deviation):
+    # Feet that slip look like a small delay, which then explains little of the disagreement.
+    if abs(agreement.late) > max(LATE, agreement.rest):
         diagnostics.warn(
             "imu-late",
             f"the IMU is {1e3 * agreement.late:.2g} ms late against the legs on the ground, which spoils the base's "
