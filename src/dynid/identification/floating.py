@@ -299,7 +299,7 @@ def identify_floating(
             )[0],
         )
         note_same_motion(training, validations[0], diagnostics)
-    diagnostics.note("floating-base", in_words(data, fit))
+    diagnostics.warn("floating-base", in_words(data, fit))
     return Identification(
         experiment=dict(experiment) if experiment is not None else settings_to_experiment(settings),
         files=dict(files or {}),
@@ -339,7 +339,12 @@ def in_words(data: FloatingData, fit: FloatingFit) -> str:
     text = f"{rank} of {whole} base parameters are determined without contact forces; the robot weighs "
     text += f"{mass[0]:.4g} +- {mass[1]:.2g} kg"
     missing = record_next(data, fit)
-    return text + (f". Record next: {missing}" if missing else "")
+    text += f". Record next: {missing}" if missing else ""
+    # Residuals of one log cannot show them, so that no interval made of residuals contains them.
+    return text + (
+        "; the intervals of masses and inertias lack errors that last a whole log: bias and scale of the "
+        "accelerometer, feet that slide"
+    )
 
 
 def total_mass(robot: RobotModel, estimate: Estimate) -> tuple[float, float]:

@@ -57,7 +57,7 @@ SPOILING = (
     MOVES_IN_STEP,
 )
 # Of links, which cap the verdict at usable, but not the answer for torque.
-OF_LINKS = ("mass-not-said", "description-contradicted")
+OF_LINKS = ("mass-not-said", "description-contradicted", "floating-base")
 # Those that name the cause of a bias in the whole model and its remedy.
 CAUSES = ("undeclared-coupling",)
 # Standard deviations below zero from which a negative stiffness is beyond doubt.
