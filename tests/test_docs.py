@@ -42,6 +42,7 @@ from dynid.signals import prepare, state_cutoff
 from dynid.terms import CATALOGUE
 from dynid.verbs import run_demo
 from tests.command_line import Run, make_log
+from tests.robot.shipped import shipped
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -262,7 +263,8 @@ def test_robot_examples_load_without_a_warning(page: str, text: str, tmp_path: P
 def test_experiment_examples_are_valid(page: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name_of(text)
     path.write_text(text, encoding="utf-8")
-    robot = load_example("arm7")
+    legged = text.startswith("# go2")
+    robot = load_robot(shipped("go2_description/urdf/go2.urdf")) if legged else load_example("arm7")
     motors = {name: MotorCalibration(range_min=1000, range_max=3000) for name in robot.joint_names}
     (tmp_path / "my_follower.json").write_bytes(calibration_json(motors))
     experiment = Experiment.read(path)

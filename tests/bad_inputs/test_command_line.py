@@ -76,7 +76,7 @@ def test_67_force_replaces_a_run(run: Run, robot_file: Path, train_log: Path, tm
 def test_68_training_log_as_validation(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:
     outcome = run("identify", robot_file, train_log, "--validate", train_log, "--out", tmp_path / "run")
     assert outcome.code == 0
-    assert "training-is-validation" in outcome.err
+    assert "dynid explain training-is-validation" in outcome.out
     assert "held-out log (" not in outcome.out
 
 

@@ -288,7 +288,7 @@ def test_a_run_without_fingers_goes_all_the_way(robot: RobotModel, run: Run, tmp
     whole = described(tmp_path)
     log = written(tmp_path / "log.parquet", motion(robot))
     lacking = written(tmp_path / "other.parquet", without(motion(robot), *FINGERS))
-    done = run("identify", whole, log, "--validate", lacking, "--out", tmp_path / "run", "--no-auto")
+    done = run("identify", whole, log, "--validate", lacking, "--out", tmp_path / "run", "--no-auto", "-v")
     assert done.code == 0, done.err
     assert "'left' at 0, 'right' at 0.01 are locked" in done.err
     assert " inf" not in done.out.replace(" information ", " ")

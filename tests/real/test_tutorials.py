@@ -83,7 +83,7 @@ def test_the_ur10e_is_identified_as_its_tutorial_says(ur10e: Path) -> None:
     said = printed(ur10e, [init, identify])
     assert ": 1.8 %, 3.4 % including samples left out" in said
     assert "GOOD" in said
-    assert "But 3 of them are set mainly by the prior" in said
+    assert "link masses: no (the log determines 0 of 6)" in said
 
 
 @pytest.mark.slow

@@ -318,7 +318,7 @@ def test_real_logs_keep_torque_rows(name: str, data_dir: Path) -> None:
 
 
 def test_the_reason_is_reported(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:
-    found = run("identify", robot_file, train_log, "--out", tmp_path / "run")
+    found = run("identify", robot_file, train_log, "--out", tmp_path / "run", "-v")
     assert found.code == 0, found.err
     assert "torque rows: accelerations are accurate enough" in found.out
     stored = dynid.load(tmp_path / "run")
@@ -330,5 +330,5 @@ def test_the_reason_is_reported(run: Run, robot_file: Path, train_log: Path, tmp
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "accurate enough" in page
     assert "oise in the power of the accelerations" in page
-    asked = run("identify", robot_file, train_log, "--rows", "torque", "--out", tmp_path / "asked")
+    asked = run("identify", robot_file, train_log, "--rows", "torque", "--out", tmp_path / "asked", "-v")
     assert "torque rows: asked for" in asked.out

@@ -340,6 +340,8 @@ def orthonormal(A: Float) -> Float:
 
     Directions below 1e-9 of the largest are left out.
     """
+    if not len(A):  # the branch of a joint has no other columns
+        return np.zeros((0, 0))
     R = qr_panel(A)
     norm = np.linalg.norm(R, axis=0)
     norm = np.where(norm > 0, norm, 1.0)

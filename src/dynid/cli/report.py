@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import say_identification, set_results
+from dynid.cli.common import say, say_identification, set_results
 
 
 def command(
@@ -25,6 +25,7 @@ def command(
         write_report(stored, run / "report.html")
     except ResourceError as error:
         # A read-only run can still be printed.
-        say_identification(stored, f"not updated: {error.found}")
+        say_identification(stored, "not updated")
+        say(f"report: not updated: {error.found}", err=True)
         return
     say_identification(stored, run / "report.html")

@@ -466,7 +466,7 @@ def adaptive_rollout(
     count: int,
     control: Control,
     tolerance: float,
-    held: bool = False,
+    constant_input: bool = False,
     most: int = 5_000_000,
     before: AdaptiveRollout | None = None,
     threads: int = 1,
@@ -495,7 +495,7 @@ def adaptive_rollout(
         Controllers of the drives.
     tolerance : float
         Greatest estimated error of a step in rad (m), relative to 1 + abs(position); times SPEED_SHARE in rad/s (m/s).
-    held : bool
+    constant_input : bool
         Whether the torque is constant over each sample.
     most : int
         Most steps that a run may try.
@@ -523,14 +523,14 @@ def adaptive_rollout(
     shared, models = _joined(system, len(start))
     share = np.ones(len(start)) if before is None else np.array(before.share)
     tried = np.zeros(len(start)) if before is None else np.array(before.tried)
-    rows = samples if held else INPUT_ROWS * count * (samples - 1) + 1
+    rows = samples if constant_input else INPUT_ROWS * count * (samples - 1) + 1
     tables = np.ascontiguousarray(control.tables(rows))
     start = np.ascontiguousarray(start, dtype=np.float64)
     s, native = shared.size, shared.native()
     if native is None:
         every = [system] * len(start) if isinstance(system, Multibody) else system
         states, u, failures = _adaptive_numpy(
-            every, start, (samples, count), h, control, tables, tolerance, held, most, share, tried
+            every, start, (samples, count), h, control, tables, tolerance, constant_input, most, share, tried
         )
     else:
         states, u, failures = native.adaptive(
@@ -540,7 +540,7 @@ def adaptive_rollout(
             None if control.weight is None else control.weight.native(),
             [samples, count],
             np.array([h / count, tolerance, tolerance * SPEED_SHARE, LEAST_SHARE, float(most)]),
-            held,
+            constant_input,
             share,
             tried,
             models,
@@ -550,7 +550,7 @@ def adaptive_rollout(
         sample = float(failures[failures[:, 0] == _BUDGET, 1].min())
         raise out_of_steps(begin + sample * h, most)
     raise_failure(failures, h, begin)
-    return AdaptiveRollout(states[:, :, :s], states[:, :, s:], u if held else None, share, tried)
+    return AdaptiveRollout(states[:, :, :s], states[:, :, s:], u if constant_input else None, share, tried)
 
 
 # Kind of failure of `adaptive_rollout` beside those of `raise_failure`: too many steps.
@@ -597,7 +597,7 @@ def _adaptive_numpy(
     control: Control,
     tables: Float,
     tolerance: float,
-    held: bool,
+    constant_input: bool,
     most: int,
     share: Float,
     tried: Float,
@@ -617,7 +617,7 @@ def _adaptive_numpy(
             y = start[run]
             for k in range(samples):
                 states[run, k] = y
-                if held:
+                if constant_input:
                     inputs[run, k] = loop.fixed = loop.torque(loop.table[:, k], y)
                 for i in range(count if k + 1 < samples else 0):
                     loop.row = INPUT_ROWS * (k * count + i)

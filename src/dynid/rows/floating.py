@@ -202,7 +202,7 @@ class FloatingRows:
         """One panel per joint, with all columns."""
         joints = TorqueRows().equations(robot, terms, samples, wanted)
         columns = np.unique(np.concatenate(joints.columns))
-        places = [np.append(np.searchsorted(columns, own), len(columns)) for own in joints.columns]
+        places = [np.append(np.searchsorted(columns, of_joint), len(columns)) for of_joint in joints.columns]
         panels = np.zeros((robot.n, len(columns) + 1, len(samples)))
         for first in range(0, len(samples), _BATCH):
             part = slice(first, first + _BATCH)

@@ -239,8 +239,8 @@ def _top_findings(verdict: Verdict) -> list[str]:
     lines = []
     for code in ordered[:_TOP_FINDINGS]:
         command = f"dynid explain {code}"
-        what = _in_one_line(by_code[code], _LINE - len(command) - 5)
-        lines.append(f" {_MARKS[by_code[code][0].level]} {what:<{_LINE - len(command) - 5}}  {command}")
+        text = _in_one_line(by_code[code], _LINE - len(command) - 5)
+        lines.append(f" {_MARKS[by_code[code][0].level]} {text:<{_LINE - len(command) - 5}}  {command}")
     if len(ordered) > _TOP_FINDINGS:
         lines.append(f"   and {len(ordered) - _TOP_FINDINGS} more: see the report, or -v")
     return lines
