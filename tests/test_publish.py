@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,15 @@ import pytest
 
 import dynid
 from dynid.api.plots import PLOTS
-from dynid.api.publish import BIBTEX, bibtex, latex_symbol, works_to_cite
+from dynid.api.publish import BIBTEX, bibtex, latex_symbol, rows, works_to_cite
 from dynid.base import RefusedError, UsageError
 from dynid.identification import DEFAULT_TERMS, Settings
 from dynid.log import read_log
 from dynid.run import joint_values
+from dynid.run.links import links
 from dynid.signals import Preparation
 from dynid.testing import random_robot, simulated_log
+from dynid.verbs import overview_lines
 from tests.command_line import Run
 
 # Offsets, viscous and Coulomb friction of the simulated robot, which its description does not state.
@@ -139,3 +142,24 @@ def test_what_a_run_used_is_cited(result: dynid.Result, run: Run, tmp_path: Path
     assert "wensing2018linear" in works_to_cite(result)
     every = bibtex(works_to_cite())
     assert every.count("{") == every.count("}")
+
+
+def test_links_stand_beside_the_joints_that_move_them_though_one_body_has_no_mass(tmp_path: Path) -> None:
+    robot = random_robot(23, 3, 0.0)
+    bodies = robot.inertia_prior.copy()
+    bodies[0] = 0.0
+    robot = replace(robot, inertia_prior=bodies)
+    columns = DEFAULT_TERMS.columns(robot)
+    theta = np.array([c.prior if np.isfinite(c.prior) else UNKNOWN for c in columns])
+    path = simulated_log(tmp_path / "log.parquet", robot, DEFAULT_TERMS, theta, seconds=10.0, seed=1)
+    settings = Settings(terms=DEFAULT_TERMS, preparation=Preparation(cutoff=6.0))
+    result = dynid.identify(robot, read_log(path, robot), settings)
+    every_link, _ = links(result)
+    assert [link.name for link in every_link] == list(robot.body_names[1:])
+    table = {(row.link, row.symbol): row for row in rows(result, "links")}
+    names = [column.name for column in result.estimate.columns]
+    for i, link in enumerate(every_link, 1):
+        assert table[link.name, "m"].joint == robot.tree_joint_names[i]
+        assert table[link.name, "Izz"].value == result.estimate.parameters[names.index(f"Izz{i + 1}")]
+        (line,) = [line for line in overview_lines(result) if f" {link.name} " in line]
+        assert line.split()[0] == robot.tree_joint_names[i]

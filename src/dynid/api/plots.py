@@ -16,6 +16,7 @@ from dynid.exporters.model import ExportModel
 from dynid.report.figures import (
     BLUE,
     GREY,
+    ORANGE,
     STEEL,
     VERMILION,
     Axis,
@@ -29,6 +30,7 @@ from dynid.report.figures import (
 from dynid.report.section import effort_unit
 from dynid.report.text import percent
 from dynid.report.timeline import broken, lay_out, thin
+from dynid.run.floating import refuse_floating
 from dynid.run.result import Identification, Validation
 from dynid.terms.term import states
 
@@ -118,6 +120,7 @@ def _residuals(run: Identification) -> list[Plot]:
 
 def _friction(run: Identification) -> list[Plot]:
     """Friction over speed: the model's, its interval, and the measured torque less all other predicted torque."""
+    refuse_floating(run.robot, "friction over speed")  # projected residuals mix the joints
     model = ExportModel.of_run(run).dynamics
     _, residuals = _judged(run)
     error = residuals.measured - residuals.predicted
@@ -171,20 +174,18 @@ def _parameters(run: Identification) -> list[Plot]:
         symbol = row.symbol.rstrip("0123456789")
         if row.table == "joints" or symbol == "m":
             groups.setdefault((symbol, row.unit), []).append(row)
-    masses = {f"m{i}": columns.get(f"m{i}", np.nan) for i in range(1, len(run.robot.body_names) + 1)}
+    body = {name: f"m{i}" for i, name in enumerate(run.robot.body_names, 1)}
     plots = []
     for (symbol, unit), members in groups.items():
         x = np.arange(1.0, len(members) + 1.0)
         value = np.array([row.value for row in members])
         half = np.array([row.half_width95 for row in members])
-        prior = [
-            masses.get(f"m{i}") if symbol == "m" else columns.get(row.symbol)
-            for i, row in enumerate(members, 1)
-        ]
+        prior = [columns.get(body[row.link] if symbol == "m" else row.symbol) for row in members]
         described = np.array([np.nan if known is None else known for known in prior], dtype=np.float64)
         curves = (
             Curve("dots", x, described, "robot file", GREY),
-            Curve("values", x, value, "identified", BLUE, np.where(np.isfinite(half), half, 0.0)),
+            Curve("values", x, np.where(np.isfinite(half), np.nan, value), "not by the data alone", ORANGE),
+            Curve("values", x, np.where(np.isfinite(half), value, np.nan), "identified", BLUE, half),
         )
         labels = tuple(row.link or row.joint for row in members)
         plots.append(Plot(f"{symbol}, {unit}", "", unit, curves, labels))

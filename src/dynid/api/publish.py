@@ -71,6 +71,8 @@ def rows(run: Identification, table: str | None = None) -> tuple[Row, ...]:
 def _place(run: Identification, column: Column) -> tuple[str, str]:
     """Joint and link of a column; "" for parameters of the whole robot."""
     robot = run.robot
+    if column.of is Of.ROBOT:
+        return "", ""
     if column.of is Of.BODY and 0 <= column.owner < len(robot.body_names):
         return robot.tree_joint_names[column.owner], robot.body_names[column.owner]
     return (robot.joint_names[column.owner] if 0 <= column.owner < robot.n else ""), ""
@@ -91,15 +93,15 @@ def _link_rows(run: Identification) -> Iterable[Row]:
     theta = exported_parameters(estimate)
     half = dict(zip(estimate.base.independent.tolist(), estimate.half_width().tolist(), strict=True))
     alone = [category is Category.IDENTIFIABLE for category in estimate.base.categories()]
-    for i, link in enumerate(every_link):
-        joint = run.robot.tree_joint_names[i]
+    for link in every_link:
+        joint = run.robot.tree_joint_names[link.body]
         for symbol, unit, quantity in (
             ("m", "kg", link.mass),
             *((f"c{axis}", "m", centre) for axis, centre in zip("xyz", link.centre, strict=True)),
         ):
             yield _link_row(joint, link.name, symbol, quantity.value, quantity.half, unit)
         for p, column in enumerate(estimate.columns):
-            if column.of is Of.BODY and column.owner == i and column.name.startswith("I"):
+            if column.of is Of.BODY and column.owner == link.body and column.name.startswith("I"):
                 width = half.get(p, math.nan) if alone[p] else math.nan
                 name = column.name.rstrip("0123456789")
                 yield _link_row(joint, link.name, name, float(theta[p]), width, column.unit)
@@ -113,7 +115,8 @@ def _link_row(joint: str, link: str, symbol: str, value: float, half: float, uni
 def _joint_rows(run: Identification) -> Iterable[Row]:
     for value in joint_values(run):
         column = value.column
-        yield Row("joints", value.joint, "", column.name, value.value, value.half, column.unit, value.known)
+        joint = "" if column.of is Of.ROBOT else value.joint
+        yield Row("joints", joint, "", column.name, value.value, value.half, column.unit, value.known)
 
 
 def table_frame(run: Identification, table: str | None = None) -> Any:

@@ -40,8 +40,7 @@ from dynid.factor import BaseMap, random_states, structural_base
 from dynid.identification import Experiment
 from dynid.robot import RobotModel, robot_from_dict, robot_to_dict
 from dynid.rows import TorqueRows
-from dynid.run import Identification, load
-from dynid.run.floating import refuse_floating
+from dynid.run import Identification, load, refuse_floating
 from dynid.signals import Preparation
 from dynid.terms import (
     Column,

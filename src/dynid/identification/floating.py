@@ -337,7 +337,9 @@ def in_words(data: FloatingData, fit: FloatingFit) -> str:
     rank, whole = fit.regression.base.rank, fit.structural.rank
     mass = total_mass(data.robot, fit.estimate)
     text = f"{rank} of {whole} base parameters are determined without contact forces; the robot weighs "
-    text += f"{mass[0]:.4g} +- {mass[1]:.2g} kg"
+    text += (
+        f"{mass[0]:.4g} +- {mass[1]:.2g} kg" if np.isfinite(mass[1]) else "what the log does not determine"
+    )
     missing = record_next(data, fit)
     text += f". Record next: {missing}" if missing else ""
     # Residuals of one log cannot show them, so that no interval made of residuals contains them.
@@ -348,13 +350,15 @@ def in_words(data: FloatingData, fit: FloatingFit) -> str:
 
 
 def total_mass(robot: RobotModel, estimate: Estimate) -> tuple[float, float]:
-    """Mass of the whole robot and the half width of its 95 % interval, kg."""
+    """Mass of the whole robot and the half width of its 95 % interval, kg; nan = not determined without the prior."""
     masses = np.array([column.name.split("_")[0].rstrip("0123456789") == "m" for column in estimate.columns])
     masses &= np.array([column.of is Of.BODY for column in estimate.columns])
     weights = masses.astype(np.float64)
     base = estimate.base
     # The total mass as a combination of base parameters, which it is for a base that moves freely.
     combination = weights[base.independent]
+    if not np.allclose(combination @ base.B, weights):
+        return float(weights @ estimate.parameters), np.nan
     std = float(np.sqrt(combination @ estimate.covariance @ combination))
     return float(weights @ estimate.parameters), estimate.quantile() * std
 

@@ -15,8 +15,7 @@ from dynid.exporters import ExportModel, new_mjcf
 from dynid.log import Log
 from dynid.recording import Trajectory
 from dynid.robot import Servo, compiled, load_mujoco
-from dynid.run import Identification
-from dynid.run.floating import refuse_floating
+from dynid.run import Identification, refuse_floating
 
 # s: MuJoCo's friction and stiff controllers of light joints need such steps, and robot files without rotor inertia
 # shorter ones.

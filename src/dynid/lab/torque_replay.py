@@ -28,8 +28,7 @@ from dynid.exporters import (
     xml_name,
 )
 from dynid.log import Log
-from dynid.run import Identification
-from dynid.run.floating import refuse_floating
+from dynid.run import Identification, refuse_floating
 from dynid.signals import ParallelFilter, Preparation, Samples
 from dynid.signals.prepare import prepare
 from dynid.terms import (

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dynid.run.explanations import explain as explain
     from dynid.run.explanations import explanation as explanation
     from dynid.run.explanations import sections as sections
+    from dynid.run.floating import refuse_floating as refuse_floating
     from dynid.run.links import DATAS as DATAS
     from dynid.run.links import PRIORS as PRIORS
     from dynid.run.links import joint_values as joint_values
@@ -45,6 +46,7 @@ __getattr__, __dir__, __all__ = lazily(
         "links": "DATAS PRIORS joint_values mass_findings total_source",
         "result": "Identification Validation",
         "serial": "FORMAT experiment_text scores_from_dict scores_to_dict verdict_findings",
+        "floating": "refuse_floating",
         "store": "check_output keep_replay load write_tables",
         "validation": "read_samples travel_at_rest validate",
         "verdict": "judge next_steps",

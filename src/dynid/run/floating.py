@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatch
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError, InputError, UnfitDataError, UsageError
+from dynid.base.errors import DynidError, InputError, Place, UnfitDataError, UsageError
 from dynid.base.records import dataclass, listed
 from dynid.log.checks import LogWatch
 from dynid.log.read import Log
@@ -44,6 +45,8 @@ from dynid.terms.term import Terms
 VERTICAL = 0.1
 # Hz: rate at which the vertical is computed; it turns with the base, which is slower than this by far.
 VERTICAL_RATE = 100.0
+# s: pause over which the gyroscope is not integrated; a tenth of the period of VERTICAL.
+GAP = 1.0
 # Hz: torques of gaits lie below it, and above it impacts, in which contacts are not rigid. Positions are filtered at
 # twice this frequency, which leaves the band of the equations unchanged.
 CUTOFF = 12.0
@@ -256,8 +259,9 @@ class FloatingData:
 
     def samples(self, batches: Iterable[Samples]) -> list[Samples]:
         """Samples of the floating robot; those near a change of the contacts do not count."""
-        imu = _Imu.of(self.robot, self.base.imu)
-        settings, verticals = self.prepared.settings, self._verticals(imu)
+        imu, batches = _Imu.of(self.robot, self.base.imu), list(batches)
+        settings = self.prepared.settings
+        verticals = self._verticals(imu, {samples.trajectory for samples in batches})
         cutoff = max(settings.state_cutoffs(self.prepared.joints))
         made = []
         for samples in batches:
@@ -280,9 +284,11 @@ class FloatingData:
             made.append(replace(floating, extra=extra, keep=samples.keep & ~near))
         return made
 
-    def _verticals(self, imu: _Imu) -> dict[str, tuple[Float, Float]]:
+    def _verticals(self, imu: _Imu, names: Container[str]) -> dict[str, tuple[Float, Float]]:
         verticals = {}
         for trajectory in self.prepared.log.trajectories:
+            if trajectory.name not in names:
+                continue  # too short or without sound samples
             chunks = list(self.prepared.log.chunks(trajectory))
             t = np.concatenate([chunk.t for chunk in chunks])
             gyro, acceleration = (
@@ -290,8 +296,24 @@ class FloatingData:
                 for names in (IMU_CHANNELS[:3], IMU_CHANNELS[3:])
             )
             sound = np.isfinite(gyro).all(axis=1) & np.isfinite(acceleration).all(axis=1)
-            verticals[trajectory.name] = vertical(
-                t[sound], gyro[sound] @ imu.rotation.T, acceleration[sound] @ imu.rotation.T
+            t, omega, specific = t[sound], gyro[sound] @ imu.rotation.T, acceleration[sound] @ imu.rotation.T
+            # Nobody knows how the base turned in a gap or where the clock was set, so that each part has its own.
+            step = np.diff(t)
+            ends = np.flatnonzero((step <= 0) | (step > GAP)) + 1
+            parts = [
+                vertical(t[a:b], omega[a:b], specific[a:b])
+                for a, b in pairwise([0, *ends.tolist(), len(t)])
+                if b - a > 1 and t[b - 1] - t[a] > GAP
+            ]
+            if not parts:
+                raise UnfitDataError(
+                    "no-imu",
+                    found=f"no second of the IMU without gaps in '{trajectory.name}'",
+                    expected="angular velocity and acceleration of the base throughout",
+                    place=Place(file=str(trajectory.file)),
+                )
+            verticals[trajectory.name] = cast(
+                tuple[Float, Float], tuple(np.concatenate(kind) for kind in zip(*parts, strict=True))
             )
         return verticals
 
@@ -376,7 +398,8 @@ def prior_torque(robot: RobotModel, samples: Samples) -> Float:
 def _spread(flags: Bool, reach: int) -> Bool:
     """Flags (T, k) that are also set up to `reach` samples before and after."""
     window = np.ones(2 * reach + 1)
-    return np.array([np.convolve(line, window, "same") > 0.5 for line in flags.T]).reshape(flags.T.shape).T
+    spread = [np.convolve(line, window)[reach : reach + len(line)] > 0.5 for line in flags.T]
+    return np.array(spread, dtype=np.bool_).reshape(flags.T.shape).T
 
 
 def read_floating(

@@ -86,6 +86,8 @@ class Link:
         Whether the robot file has no inertia, so that the prior is a default guess.
     limit : str
         The limit at which the link is, in words; "" if none.
+    body : int
+        Its place among the bodies of the robot, of which those without mass are no links.
 
     """
 
@@ -95,6 +97,7 @@ class Link:
     inside: bool | None
     guessed: bool
     limit: str = ""
+    body: int = 0
 
     @property
     def source(self) -> str:
@@ -182,6 +185,7 @@ def links(identification: Identification) -> tuple[tuple[Link, ...], Value]:
                 _inside(hulls.get(owner), centre),
                 contradicted or not known[ten[0]],
                 _limit(theta[ten], prior[ten], contradicted),
+                owner,
             )
         )
     whole = np.zeros(len(columns))

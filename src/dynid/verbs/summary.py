@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.base.diagnostics import Finding, Level, Verdict, see
+from dynid.base.diagnostics import Finding, Level, see
 from dynid.base.errors import UnfitDataError, UsageError
 from dynid.base.files import refuse_existing, staged_files
 from dynid.base.records import listed
@@ -174,7 +174,7 @@ def overview_lines(result: Identification) -> list[str]:
         "",
         *_joint_table(result),
         "",
-        *_top_findings(result.verdict),
+        *_top_findings(result),
     ]
 
 
@@ -187,7 +187,7 @@ def _joint_table(result: Identification) -> list[str]:
     """Error of every joint, and mass of the links that it moves until the next joint; the worst if there are many."""
     scores = (result.validations or (result.training,))[0].scores
     every_link, total = links(result)
-    mass_of = dict(zip(result.robot.tree_joint_names, every_link, strict=False)) if every_link else {}
+    mass_of = {result.robot.tree_joint_names[link.body]: link for link in every_link}
     joints = list(scores.joint_names)
     wide = _width([*joints, *(link.name for link in mass_of.values())])
     units = "N" if all(result.robot.prismatic) else "N, N m" if any(result.robot.prismatic) else "N m"
@@ -224,22 +224,27 @@ def _taken(link: Link) -> str:
     return "guess" if link.guessed else "prior"
 
 
-def _top_findings(verdict: Verdict) -> list[str]:
+def _top_findings(result: Identification) -> list[str]:
     """The findings that limit the model most, one line each, with the command that explains them.
 
     Doubts are not among them: they come in full, with what to do, whatever else is printed.
     """
-    limits = " ".join(use.reason for use in verdict.uses)
+    limits = " ".join(use.reason for use in result.verdict.uses)
+    # Findings about the log, as they were found: the verdict has their place in the text.
+    of_log = {finding.code for finding in result.diagnostics.warnings}
     weight = {Level.PROBLEM: 0, Level.WARNING: 1}
     by_code: dict[str, list[Finding]] = {}
-    for finding in verdict.findings:
+    for finding in result.verdict.findings:
         if finding.level in weight:
-            by_code.setdefault(finding.code, []).append(finding)
+            by_code.setdefault(finding.code or finding.title, []).append(finding)
     ordered = sorted(by_code, key=lambda code: (weight[by_code[code][0].level], code not in limits))
     lines = []
     for code in ordered[:_TOP_FINDINGS]:
-        command = f"dynid explain {code}"
-        text = _in_one_line(by_code[code], _LINE - len(command) - 5)
+        command = f"dynid explain {code}" if by_code[code][0].code else ""
+        of_kind = by_code[code]
+        if of_kind[0].title.endswith(f"{_AFTER_JOINT}{code}") and code in of_log:
+            of_kind = [finding for finding in result.diagnostics.warnings if finding.code == code]
+        text = _in_one_line(of_kind, _LINE - len(command) - 5)
         lines.append(f" {_MARKS[by_code[code][0].level]} {text:<{_LINE - len(command) - 5}}  {command}")
     if len(ordered) > _TOP_FINDINGS:
         lines.append(f"   and {len(ordered) - _TOP_FINDINGS} more: see the report, or -v")
@@ -249,8 +254,8 @@ def _top_findings(verdict: Verdict) -> list[str]:
 def _in_one_line(findings: Sequence[Finding], width: int) -> str:
     first = findings[0]
     joint, _, title = first.title.rpartition(_AFTER_JOINT)
-    if title == first.code:  # of a log: its title says less than the first clause of its text
-        joint, title = first.place.joint or "", re.split(r"[;:.] ", first.text)[0]
+    if title in ("", first.code):  # of a log: its title says less than the first clause of its text
+        title = re.split(r"[;:.] ", first.text)[0]
         joints = [finding.place.joint for finding in findings if finding.place.joint]
     else:
         joints = [finding.title.rpartition(_AFTER_JOINT)[0] for finding in findings if joint]
