@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from dynid.rows.floating import Contact, contact_jacobian, floating_samples, pla
 from dynid.run import store
 from dynid.run.result import Identification
 from dynid.run.validation import validate
+from dynid.run.verdict import next_steps
 from dynid.signals.samples import Samples
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
@@ -146,6 +148,9 @@ def test_a_run_folder_of_a_floating_base_scores_logs_and_refuses_what_needs_forc
     for action in refused:
         with pytest.raises(UsageError, match="floating-run"):
             action()
+    offered = " ".join(command for step in next_steps(run) for command in step.commands)
+    assert "model.urdf" in offered
+    assert not re.search(r"excite|replay|\.xml", offered)
 
 
 def test_shapes_follow_the_links_of_a_floating_base() -> None:

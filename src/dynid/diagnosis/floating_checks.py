@@ -19,8 +19,8 @@ from dynid.signals.samples import Samples
 TURNED, LATE = np.radians(10.0), 0.0015
 # s: greatest delay that is looked for.
 LATEST = 0.1
-# Fewest points on the ground whose motion fixes that of the base, fewest samples, and least correlation of the two
-# angular velocities that is believed.
+# Three points on the ground determine the motion of the base. The angular velocities of IMU and legs are compared if
+# they have this many samples and at least this correlation.
 POINTS, FEWEST, ALIKE = 3, 200, 0.8
 # Share of the samples in which a flag may contradict the force: touch-down takes some per cent of a step.
 DISAGREE = 0.1
@@ -266,7 +266,7 @@ def check_contacts(feet: tuple[str, ...], logged: Float, pressed: Float, diagnos
     feet : tuple of str
         Names of the feet.
     logged, pressed : ndarray, shape (T, k)
-        Contact as logged, and as the robot of the file needs it; 0 or 1.
+        Contact as logged, and as the robot file predicts it; 0 or 1.
     diagnostics : Diagnostics
         Collects the warnings.
 

@@ -85,7 +85,7 @@ def terms_of(terms: Terms, robot: RobotModel) -> Terms:
 
 @dataclass(frozen=True, eq=False)
 class _Errors:
-    # Sums of squares of what is left over, and of the share of the errors in it, by contact set.
+    # By contact set: squares of the projected residuals, the share of each row that the projection keeps, and count.
     sums: dict[tuple[bool, ...], tuple[Float, Float, int]]
 
     def rows(self, rows: FloatingRows) -> FloatingRows:

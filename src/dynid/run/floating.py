@@ -40,8 +40,8 @@ from dynid.spatial.algebra import rotation_about
 from dynid.terms.friction import Coulomb, Viscous
 from dynid.terms.term import Terms
 
-# Hz: below it the acceleration of a base that stays in place is gravity; within its period the drift of a gyroscope of
-# 0.003 rad/s turns the vertical by 0.3 degrees, 0.1 mm at the lowest point of a ball of 2 cm.
+# Hz: corner frequency below which the accelerometer gives the vertical, and above which the gyroscope does. A base that
+# stays in place accelerates faster than this; a gyroscope with a bias of 0.003 rad/s drifts by 0.3 degrees in its time.
 VERTICAL = 0.1
 # Hz: rate at which the vertical is computed; it turns with the base, which is slower than this by far.
 VERTICAL_RATE = 100.0
@@ -332,7 +332,7 @@ class FloatingData:
         return contact
 
     def pressed(self, samples: Samples, others: Bool) -> Bool:
-        """Feet (T, feet) that the robot of the file presses down, by its torques and accelerations."""
+        """Feet (T, feet) that press the ground with more than LOADED of the weight, as the robot file predicts."""
         feet = len(self.contacts) - len(self.base.supports)
         force = self.normal_forces(samples, others)
         return force[:, :feet] > LOADED * self._weight()
@@ -343,13 +343,13 @@ class FloatingData:
         return _Imu.of(self.robot, self.base.imu).place
 
     def expected_contacts(self) -> Callable[[Samples], Bool] | None:
-        """Feet of samples that the robot of the file presses down, to check logged ones; None if it is not possible."""
+        """Predictor of the feet that press the ground, to check logged ones; None without flags or masses."""
         if not self.base.measured or not np.isfinite(self.robot.inertia_prior[:, 0]).all():
             return None
         return lambda samples: self.pressed(samples, np.asarray(samples.extra[CONTACT]) > 0.5)
 
     def normal_forces(self, samples: Samples, others: Bool) -> Float:
-        """Forces (T, k) along the vertical at all contacts, of the robot of the file.
+        """Vertical contact forces (T, k) that the robot file predicts.
 
         The most probable ones of tau + J' f = Y theta; supports that are not attached have none.
         """
@@ -477,5 +477,5 @@ def refuse_floating(robot: RobotModel, action: str) -> None:
             "floating-run",
             found=f"{action} with a floating base",
             expected="a fixed base: torques alone do not give the forces of the ground",
-            do="simulate the URDF of dynid export RUN --to urdf with contacts",
+            do="simulate the URDF of dynid export RUN --to model.urdf with contacts",
         )

@@ -683,6 +683,8 @@ def _again(files: Mapping[str, object], *further: str) -> tuple[str, ...]:
 
 def _record(identification: Identification) -> Iterable[Step]:
     base, robot = identification.estimate.base, identification.files.get("robot")
+    if identification.robot.floats:  # its motion is not planned; `floating-base` names what to record
+        return ()
     if base.rank >= identification.structural.rank and base.condition <= CONDITION_HIGH:
         return ()
     words = ("dynid", "excite", str(robot), "--after", ".", "--out", "../next-motion")
@@ -699,13 +701,19 @@ def _validate(identification: Identification) -> Iterable[Step]:
     return (Step(f"Score the model on {known}.", ("dynid validate . OTHER_LOG",)),)
 
 
+def _suffixes(identification: Identification) -> tuple[str, ...]:
+    return ("urdf", "c") if identification.robot.floats else ("urdf", "xml", "c")
+
+
 def _use(identification: Identification) -> Iterable[Step]:
     if not any(column.of is Of.BODY for column in identification.estimate.columns):
         return
     yield Step(
         "Export the model for simulation, planning or control. Meshes and other parts of a URDF or MJCF are kept.",
-        tuple(f"dynid export . --to model.{suffix}" for suffix in ("urdf", "xml", "c")),
+        tuple(f"dynid export . --to model.{suffix}" for suffix in _suffixes(identification)),
     )
+    if identification.robot.floats:  # nothing replays the forces of the ground
+        return
     logs = identification.files.get("validate") or identification.files.get("logs")
     if isinstance(logs, list) and logs:
         yield Step(
