@@ -33,6 +33,7 @@ def result() -> dynid.Result:
     return fitted(PLAIN)
 
 
+@pytest.mark.filterwarnings("ignore:this motion is not like the recorded one")
 def test_its_torque_is_what_the_result_predicts(result: dynid.Result) -> None:
     model = result.model
     assert isinstance(model, Dynamics)

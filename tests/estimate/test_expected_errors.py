@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import dynid
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import ExpectedError
-from dynid.estimate import ErrorProfile, Residuals, expected_errors
+from dynid.estimate import HOLDS, ErrorProfile, Forecast, Residuals, motion_of
 from dynid.identification import Settings, identify
 from dynid.log import canonical_columns, read_log, write_log
 from dynid.robot import RobotModel
-from dynid.run import Identification, load
+from dynid.run import Identification, load, validate
 from dynid.signals import Preparation, Samples
 from dynid.terms import Coulomb, RigidBody, Viscous
 from dynid.testing import random_inertia, random_robot, smooth_samples
-from dynid.verbs import save
+from dynid.verbs import save, score_lines
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 
@@ -124,10 +126,9 @@ def test_what_the_log_leaves_open_counts(wide: Identification) -> None:
     squares = []
     for factor in (1.0, 1e4, 2e4):
         estimate = replace(wide.estimate, covariance=factor * wide.estimate.covariance)
-        errors = expected_errors(
-            wide.robot, wide.terms, estimate, residuals_of(wide), scores, held_out.scores
-        )
-        paths = {item.kind: item for item in errors}["paths"]
+        forecast = Forecast.of(wide.robot, wide.terms, estimate, residuals_of(wide), scores, held_out.scores)
+        assert forecast is not None
+        paths = {item.kind: item for item in forecast.others()}["paths"]
         squares.append(paths.error**2)
     assert not paths.served
     assert squares[2] - squares[1] == pytest.approx(1e4 / (1e4 - 1) * (squares[1] - squares[0]), rel=0.05)
@@ -142,9 +143,40 @@ def test_the_headline_names_what_the_log_does_not_show(wide: Identification) -> 
 def test_nothing_is_expected_without_a_covariance(wide: Identification) -> None:
     unknown = replace(wide.estimate, covariance=np.full_like(wide.estimate.covariance, np.nan))
     scores = wide.training.scores
-    assert expected_errors(wide.robot, wide.terms, unknown, residuals_of(wide), scores, scores) == ()
+    assert Forecast.of(wide.robot, wide.terms, unknown, residuals_of(wide), scores, scores) is None
 
 
 def test_expected_errors_are_stored(wide: Identification, tmp_path: Path) -> None:
     save(wide, tmp_path / "run")
     assert load(tmp_path / "run").verdict.expected == wide.verdict.expected
+
+
+def test_a_prediction_outside_the_recorded_motion_says_so(wide: Identification) -> None:
+    result = dynid.Result.of(wide)
+    recorded = motion_of(residuals_of(wide))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result.predict(recorded.q, recorded.dq, recorded.ddq)
+        result.predict(recorded.q[7], recorded.dq[7], recorded.ddq[7])
+    with pytest.warns(UserWarning, match=r"velocity of .* outside the recorded range; expected torque error"):
+        result.predict(recorded.q, 2.0 * recorded.dq, 4.0 * recorded.ddq)
+    with pytest.warns(UserWarning, match="position of"):
+        result.predict(recorded.q[7] + 2.0, recorded.dq[7], recorded.ddq[7])
+
+
+def test_a_validation_says_what_was_expected(wide: Identification, tmp_path: Path) -> None:
+    """A load on the last link is no part of the model, and the expected error does not explain it."""
+    robot, theta = the_robot(3)
+    other = motion(robot, 4)
+    loaded = theta.copy()
+    loaded[20] += 3.0  # the mass of the last of three links
+    for name, values in (("alike", theta), ("loaded", loaded)):
+        tau = TERMS.torque(robot, other, values)
+        tau += wide.training.scores.rms * np.random.default_rng(5).normal(size=tau.shape)
+        columns = canonical_columns(robot.joint_names, other.q, dq=other.dq, tau=tau)
+        log = read_log(write_log(tmp_path / f"{name}.parquet", other.t, columns), robot)
+        scored = validate(wide, log)
+        assert scored.expected is not None
+        assert (scored.scores.total_relative > HOLDS * scored.expected) == (name == "loaded")
+        text = score_lines(scored.scores, scored.expected)[1]
+        assert ("what the model lacks" in text) == (name == "loaded")

@@ -432,6 +432,7 @@ def test_a_description_with_springs_is_simulated_with_them(tmp_path: Path) -> No
     np.testing.assert_allclose(more, spring_torque(springs, np.asarray(own.q)), atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:this motion is not like the recorded one")
 def test_a_run_with_springs_is_exported_as_it_predicts(tmp_path: Path) -> None:
     # From a log of MuJoCo's own arm, springs and all, to a file that MuJoCo finds the run's torque in.
     path = tmp_path / "arm.xml"

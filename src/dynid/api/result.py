@@ -236,12 +236,15 @@ class Result(Identification):
         Warns
         -----
         UserWarning
-            If effects of the change of torque in time are left out.
+            If the motion leaves the recorded range or the expected error grows beyond what the model serves, or if
+            effects of the change of torque in time are left out.
 
         """
         samples, shape = states(
             self.robot, self.terms, q, dq, ddq, rate=rate, temperature=temperature, extra=extra
         )
+        if self.forecast is not None and (outside := self.forecast.outside(samples)):
+            warnings.warn(f"this motion is not like the recorded one: {outside}", stacklevel=2)
         parameters = self.estimate.parameters
         parts = self.terms.with_values(self.robot, parameters)
         left_out = [

@@ -64,8 +64,8 @@ def command(
     if out is not None:
         write_scores(out, result.scores)
     print_diagnostics(diagnostics)
-    set_results(lambda: {"scores": scores_to_dict(result.scores)})
-    for line in score_lines(result.scores):
+    set_results(lambda: {"scores": scores_to_dict(result.scores), "expected": result.expected})
+    for line in score_lines(result.scores, result.expected):
         say(line)
     for note in diagnostics:
         if note.code == SAME_MOTION:

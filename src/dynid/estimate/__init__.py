@@ -45,9 +45,11 @@ if TYPE_CHECKING:
     from dynid.estimate.physical import warn_of_descriptions as warn_of_descriptions
     from dynid.estimate.posterior import MAP as MAP
     from dynid.estimate.posterior import Uncertainty as Uncertainty
+    from dynid.estimate.prediction import HOLDS as HOLDS
     from dynid.estimate.prediction import Bands as Bands
     from dynid.estimate.prediction import ErrorProfile as ErrorProfile
-    from dynid.estimate.prediction import expected_errors as expected_errors
+    from dynid.estimate.prediction import Forecast as Forecast
+    from dynid.estimate.prediction import motion_of as motion_of
     from dynid.estimate.prior import inertia_known as inertia_known
     from dynid.estimate.prior import parameter_spread as parameter_spread
     from dynid.estimate.prior import regression_of as regression_of
@@ -108,7 +110,7 @@ __getattr__, __dir__, __all__ = lazily(
         "output_error": "CLIE CLOE OE",
         "physical": ("Posterior project_to_physical unconstrained unphysical warn_of_descriptions"),
         "posterior": "MAP Uncertainty",
-        "prediction": "Bands ErrorProfile expected_errors",
+        "prediction": "Bands ErrorProfile Forecast HOLDS motion_of",
         "prior": "inertia_known parameter_spread regression_of typical_length",
         "recursive": "Forgetting ParameterTrajectory RecursiveLeastSquares TrajectoryRecorder",
         "robust": "IRLS",

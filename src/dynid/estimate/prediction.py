@@ -13,7 +13,7 @@ from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import ExpectedError
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
-from dynid.estimate.scores import RANGE_MARGIN, Residuals, Scores
+from dynid.estimate.scores import RANGE_MARGIN, MotionRange, Residuals, Scores
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Reads
@@ -97,9 +97,9 @@ class Bands:
         return np.column_stack([np.interp(index, few, line) for line in deviations])
 
 
-def _needs_time(term: Term) -> bool:
+def _needs_time(*terms: Term) -> bool:
     """Whether a term reads its samples as a sequence in time."""
-    return Reads.PAST in term.traits.reads or isinstance(term, NominalTerm)
+    return any(Reads.PAST in term.traits.reads or isinstance(term, NominalTerm) for term in terms)
 
 
 def _selected(samples: Samples, index: Int) -> Samples:
@@ -122,6 +122,8 @@ DWELLS = "dwells"
 AT_REST = 1.0 / 3.0 + HALF**2
 # A model serves a motion if its expected error is at most this multiple of the held-out error.
 SERVES = 1.5
+# A stated error holds if the error that is made is at most this multiple of it.
+HOLDS = 1.5
 # Samples of the recorded motion from which others are made.
 MOST_SAMPLES = 2000
 # Motions of each kind: their errors differ by place and path, and the error that nine of ten stay below is stated.
@@ -194,69 +196,140 @@ def _at_rest(*scores: Scores) -> Float:
     return np.full(len(scores[0].joint_names), np.nan)
 
 
-def expected_errors(
-    robot: RobotModel,
-    terms: Terms,
-    estimate: Estimate,
-    residuals: Residuals | None,
-    training: Scores,
-    held_out: Scores | None,
-) -> tuple[ExpectedError, ...]:
-    """Relative torque errors to be expected on motions other than the recorded one.
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """Torque errors to be expected of a model on motion that was not recorded.
 
     The mean square of a joint's error is that of the held-out error at its speed, which contains what the model lacks,
-    plus the variance y Cov y' of the predicted torque, which grows where the log did not determine the parameters. The
-    motions are made from the recorded one: joints that do not move together (each starts at another time), slower or
-    faster, shorter around any pose within the limits, with joints at rest. Of PATHS motions of each kind, the error is
-    stated that nine of ten stay below.
+    plus the variance y Cov y' of the predicted torque, which grows where the log did not determine the parameters.
 
-    Parameters
+    Attributes
     ----------
-    robot : RobotModel
-        The robot; its limits bound faster motion and the range of the joints.
-    terms : Terms
-        The fitted model.
-    estimate : Estimate
-        Its parameters, with their covariance.
-    residuals : Residuals, optional
+    bands : Bands
+        The fitted model and the uncertainty of its torque.
+    profile : ErrorProfile
+        Mean squares of held-out errors.
+    judged : ndarray of bool, shape (n,)
+        Joints that the held-out data judge.
+    held_out : Scores
+        Scores on held-out data.
+    recorded : Residuals
         Residuals of the training.
-    training : Scores
-        Scores on the fitted data.
-    held_out : Scores, optional
-        Scores on held-out data; None = the log was too short to hold any out.
-
-    Returns
-    -------
-    tuple of ExpectedError
-        Empty if there are no residuals, no held-out data, no covariance, or terms that read more than the motion.
+    motion : MotionRange, optional
+        Range of the recorded motion.
 
     """
-    if residuals is None or held_out is None or terms.channels():
-        return ()
-    judged = np.isfinite(held_out.judged_r2)
-    if not judged.any() or not np.isfinite(estimate.covariance).all():
-        return ()
-    profile = ErrorProfile.of(residuals, training, held_out)
-    bands = Bands(robot, terms, estimate)
-    errors: dict[tuple[str, str], list[float]] = {}
-    for kind, motion, samples, resting in _other_motions(robot, _motion(residuals)):
-        torque = terms.torque(robot, samples, estimate.parameters)
-        dry = _dry_friction(robot, terms, estimate.parameters, samples)
-        square = profile.of_motion(samples.dq, resting, dry)
-        square += bands.std(samples, np.arange(len(samples))) ** 2
-        relative = np.sqrt(square[:, judged].sum() / np.sum(torque[:, judged] ** 2))
-        errors.setdefault((kind, motion), []).append(float(relative))
-    rest_known = bool(np.isfinite(profile.at_rest[judged]).all())
-    most = SERVES * held_out.total_relative
-    return tuple(
-        ExpectedError(
-            kind,
-            motion,
-            error := float(np.quantile(of_paths, STATED)),
-            served=error <= most and (rest_known or kind != DWELLS),
+
+    bands: Bands
+    profile: ErrorProfile
+    judged: Bool
+    held_out: Scores
+    recorded: Residuals
+    motion: MotionRange | None
+
+    @staticmethod
+    def of(
+        robot: RobotModel,
+        terms: Terms,
+        estimate: Estimate,
+        residuals: Residuals | None,
+        training: Scores,
+        held_out: Scores | None,
+    ) -> Forecast | None:
+        """The forecast of a fit.
+
+        Parameters
+        ----------
+        robot : RobotModel
+            The robot; its limits bound faster motion and the range of the joints.
+        terms : Terms
+            The fitted model.
+        estimate : Estimate
+            Its parameters, with their covariance.
+        residuals : Residuals, optional
+            Residuals of the training.
+        training : Scores
+            Scores on the fitted data.
+        held_out : Scores, optional
+            Scores on held-out data; None = the log was too short to hold any out.
+
+        Returns
+        -------
+        Forecast, optional
+            None if there are no residuals, no held-out data, no covariance, or terms that read more than the motion.
+
+        """
+        if residuals is None or held_out is None or terms.channels():
+            return None
+        judged = np.isfinite(held_out.judged_r2)
+        if not judged.any() or not np.isfinite(estimate.covariance).all():
+            return None
+        profile = ErrorProfile.of(residuals, training, held_out)
+        return Forecast(Bands(robot, terms, estimate), profile, judged, held_out, residuals, training.motion)
+
+    def mean_square(self, samples: Samples, resting: Bool) -> Float:
+        """Expected mean square error (T, n) of a motion; resting (T, n): joints at rest."""
+        model = self.bands
+        dry = np.zeros(samples.n)
+        if resting.any():
+            dry = _dry_friction(model.robot, model.terms, model.estimate.parameters, samples)
+        square = self.profile.of_motion(samples.dq, resting, dry)
+        return np.asarray(square + self.bands.std(samples, np.arange(len(samples))) ** 2)
+
+    def relative(self, samples: Samples, resting: Bool) -> float:
+        """Expected ||e|| / ||tau|| of a motion over the judged joints."""
+        torque = self.bands.terms.torque(self.bands.robot, samples, self.bands.estimate.parameters)
+        square = self.mean_square(samples, resting)[:, self.judged]
+        return float(np.sqrt(square.sum() / np.sum(torque[:, self.judged] ** 2)))
+
+    @property
+    def most(self) -> float:
+        """Largest expected error at which the model serves a motion."""
+        return SERVES * self.held_out.total_relative
+
+    def others(self) -> tuple[ExpectedError, ...]:
+        """Errors on motions made from the recorded one, the largest of nine in ten of PATHS motions of each kind.
+
+        Joints do not move together (each starts at another time), move slower or faster, less and around any pose
+        within the limits, or rest in turns.
+        """
+        errors: dict[tuple[str, str], list[float]] = {}
+        for kind, motion, samples, resting in _other_motions(self.bands.robot, motion_of(self.recorded)):
+            errors.setdefault((kind, motion), []).append(self.relative(samples, resting))
+        rest_known = bool(np.isfinite(self.profile.at_rest[self.judged]).all())
+        return tuple(
+            ExpectedError(
+                kind,
+                motion,
+                error := float(np.quantile(of_paths, STATED)),
+                served=error <= self.most and (rest_known or kind != DWELLS),
+            )
+            for (kind, motion), of_paths in errors.items()
         )
-        for (kind, motion), of_paths in errors.items()
-    )
+
+    def outside(self, samples: Samples) -> str:
+        """In words, where a motion leaves the recorded one and what error is to be expected; "" = it does not.
+
+        A motion is outside if samples leave the recorded range, or if the expected error, over the larger of its own
+        torque and the held-out one, is more than SERVES times the held-out error.
+        """
+        beyond = "" if self.motion is None else self.motion.beyond_text(samples, self.held_out.joint_names)
+        if not _needs_time(*self.bands.terms):
+            stride = max(-(-len(samples) // POINTS), 1)
+            samples = _selected(samples, np.arange(0, len(samples), stride))
+        moving = np.zeros(samples.q.shape, dtype=np.bool_)
+        square = self.mean_square(samples, moving).mean(axis=0)
+        torque = self.bands.terms.torque(self.bands.robot, samples, self.bands.estimate.parameters)
+        asked, recorded = (torque**2).mean(axis=0), self.held_out.torque_rms**2
+        scale = max(asked[self.judged].sum(), recorded[self.judged].sum())
+        error = float(np.sqrt(square[self.judged].sum() / scale))
+        if not beyond and error <= self.most:
+            return ""
+        expected = (
+            f"expected torque error {100 * error:.2g} %, "
+            f"{100 * self.held_out.total_relative:.2g} % on held-out motion"
+        )
+        return f"{beyond} are outside the recorded range; {expected}" if beyond else expected
 
 
 def _dry_friction(robot: RobotModel, terms: Terms, parameters: Float, samples: Samples) -> Float:
@@ -269,7 +342,7 @@ def _dry_friction(robot: RobotModel, terms: Terms, parameters: Float, samples: S
     return np.asarray(np.abs(stopped).mean(axis=0))
 
 
-def _motion(residuals: Residuals) -> Samples:
+def motion_of(residuals: Residuals) -> Samples:
     """The recorded motion as one sequence, thinned to MOST_SAMPLES."""
     stride = max(-(-len(residuals.t) // MOST_SAMPLES), 1)
     ddq = np.empty_like(residuals.dq)

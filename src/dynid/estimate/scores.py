@@ -15,6 +15,7 @@ from dynid.base.records import Overview, dataclass, listed
 from dynid.estimate.estimator import Estimator, Regression
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, judged_equations, moved_once, too_few_blocks
+from dynid.signals.samples import Samples
 from dynid.terms.friction import HALF
 
 # Residual torque of a model.
@@ -192,6 +193,7 @@ class Origin(StrEnum):
 RANGE_MARGIN = 0.05
 # Share of samples outside the training's range that is reported.
 BEYOND_NOTED = 0.02
+QUANTITIES = ("position", "velocity", "acceleration")
 # Significance level for a model that is worse than a constant torque.
 WORSE_BY_CHANCE = 1e-3
 
@@ -237,6 +239,22 @@ class MotionRange:
             room = RANGE_MARGIN * (high - low)
             counts.append(((x < low - room) | (x > high + room)).sum(axis=0))
         return np.array(counts, dtype=np.float64)
+
+    def beyond_text(self, motion: Samples, joint_names: Sequence[str]) -> str:
+        """Shares of the samples of a motion outside the range, if they are noticeable; "" otherwise."""
+        counts = self.beyond(motion.q, motion.dq, motion.ddq)
+        shares = counts / max(len(motion), 1)
+        return _beyond_text(dict(zip(QUANTITIES, shares, strict=True)), joint_names)
+
+
+def _beyond_text(beyond: Mapping[str, Float], joint_names: Sequence[str]) -> str:
+    """Joints with noticeable shares (n,) of the samples outside a range, by quantity; "" = none."""
+    parts = []
+    for quantity, shares in beyond.items():
+        named = zip(joint_names, shares, strict=True)
+        joints = [f"{name} {100 * share:.2g} %" for name, share in named if share >= BEYOND_NOTED]
+        parts += [f"{quantity} of {', '.join(joints)}"] if joints else []
+    return "; ".join(parts) + " of the samples" if parts else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -402,12 +420,7 @@ class Scores:
     @property
     def beyond_text(self) -> str:
         """Shares of the samples outside the training's range, if they are noticeable; "" otherwise."""
-        parts = []
-        for quantity, shares in self.beyond.items():
-            named = zip(self.joint_names, shares, strict=True)
-            joints = [f"{name} {100 * share:.2g} %" for name, share in named if share >= BEYOND_NOTED]
-            parts += [f"{quantity} of {', '.join(joints)}"] if joints else []
-        return "; ".join(parts) + " of the samples" if parts else ""
+        return _beyond_text(self.beyond, self.joint_names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.diagnosis.wiring_checks import check_wiring
 from dynid.estimate.estimator import Estimator
 from dynid.estimate.physical import unphysical, without_contradicted
-from dynid.estimate.prediction import expected_errors
+from dynid.estimate.prediction import Forecast
 from dynid.estimate.scores import cross_validate
 from dynid.factor.factor import Factors
 from dynid.factor.folds import folds_of, why_none_held_out
@@ -348,6 +348,14 @@ def identify(
     sink.require_found(chosen.accept)
     residual_findings = masked + diagnosed()
     nonlinear, fitted = model_fit.nonlinear, model_fit.fitted
+    forecast = Forecast.of(
+        robot,
+        nonlinear.terms,
+        model_fit.estimate,
+        training.residuals,
+        training.scores,
+        validations[-1].scores if validations else None,
+    )
     return Identification(
         experiment=dict(experiment) if experiment is not None else settings_to_experiment(call.settings),
         files=dict(files or {}),
@@ -372,14 +380,7 @@ def identify(
             mass_findings(robot, model_fit.estimate, fitted.regression),
             robot.limits.effort,
             masses_determined(model_fit.estimate, fitted.regression),
-            expected_errors(
-                robot,
-                nonlinear.terms,
-                model_fit.estimate,
-                training.residuals,
-                training.scores,
-                validations[-1].scores if validations else None,
-            ),
+            () if forecast is None else forecast.others(),
         ),
         diagnostics=call.diagnostics,
         preparation=data.prepared.describe() | {"rows": replace(data.choice, rows=data.rows).describe()},

@@ -16,6 +16,7 @@ from dynid.base.registry import Need, __version__
 from dynid.choose.search import Choice, ShapeEstimate
 from dynid.choose.selection import Selection
 from dynid.estimate.estimator import Estimate, Regression
+from dynid.estimate.prediction import Forecast
 from dynid.estimate.prior import link_priors, parameter_spread
 from dynid.estimate.scores import Residuals, Scores
 from dynid.estimate.uncertainty import Influence, influence_of
@@ -31,10 +32,14 @@ if TYPE_CHECKING:  # a result is read without the readers of logs
 
 @dataclass(frozen=True)
 class Validation:
-    """Scores on one data set, with the residuals behind them if they were kept."""
+    """Scores on one data set, with the residuals behind them if they were kept.
+
+    expected: torque error over all joints that the fit expects on this motion; None = not foretold.
+    """
 
     scores: Scores
     residuals: Residuals | None = None
+    expected: float | None = None
 
     def with_rest(self, at_rest: tuple[str, ...]) -> Validation:
         """Copy with the names of joints that were at rest."""
@@ -114,6 +119,19 @@ class Identification:
         """Codes of the doubts that the user accepted for this run."""
         accept: Any = self.experiment.get("accept", ())
         return claim_codes(accept)
+
+    @cached_property
+    def forecast(self) -> Forecast | None:
+        """Errors to be expected on other motions; None if the run cannot foretell them."""
+        held_out = self.validations[-1].scores if self.validations else None
+        return Forecast.of(
+            self.robot,
+            self.terms,
+            self.estimate,
+            self.training.residuals,
+            self.training.scores,
+            held_out,
+        )
 
     @cached_property
     def regression(self) -> Regression:

@@ -13,7 +13,7 @@ from dynid.base.parallel import ordered_map
 from dynid.base.records import dataclass
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.prediction import Bands
-from dynid.estimate.scores import LeftOut, MotionRange, Origin, Residuals, StopSums, Sums
+from dynid.estimate.scores import QUANTITIES, LeftOut, MotionRange, Origin, Residuals, StopSums, Sums
 from dynid.factor.assemble import Assembly
 from dynid.factor.blocking import Stretches
 from dynid.kernel import release_memory
@@ -244,7 +244,7 @@ class Tally:
         if not self._compared:
             return {}
         shares = self._beyond / self.count
-        return dict(zip(("position", "velocity", "acceleration"), shares, strict=True))
+        return dict(zip(QUANTITIES, shares, strict=True))
 
 
 def kept_sums(samples: Samples, index: Int, torque: Float, opened: Bool | None) -> Sums:

@@ -15,6 +15,7 @@ from dynid.base.parallel import Progress, ordered_map, pass_threads
 from dynid.base.records import dataclass, listed
 from dynid.diagnosis.masking import AtPeak, left_out
 from dynid.estimate.estimator import Estimate
+from dynid.estimate.prediction import motion_of
 from dynid.estimate.scores import Origin, Residuals, Scores
 from dynid.factor.assemble import Assembly
 from dynid.factor.blocking import Blocking
@@ -481,7 +482,15 @@ def validate(
     )
     note_same_motion(identification.training, result, diagnostics)
     diagnostics.require_found(accept)
-    return result
+    return replace(result, expected=_expected(identification, result.residuals))
+
+
+def _expected(identification: Identification, residuals: Residuals | None) -> float | None:
+    """Torque error that the fit expects on the motion of some residuals; None = not foretold."""
+    if residuals is None or identification.forecast is None:
+        return None
+    motion = motion_of(residuals)
+    return identification.forecast.relative(motion, np.zeros(motion.q.shape, dtype=np.bool_))
 
 
 def _score_floating(

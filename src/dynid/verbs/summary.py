@@ -17,6 +17,7 @@ from dynid.base.files import refuse_existing, staged_files
 from dynid.base.records import listed
 from dynid.base.units import with_interval
 from dynid.estimate.estimator import Estimate, Known, Word, base_verdicts, full_verdicts
+from dynid.estimate.prediction import HOLDS
 from dynid.estimate.scores import Scores
 from dynid.factor.base import BaseMap, Category, structural_base
 from dynid.robot.model import RobotModel
@@ -418,14 +419,16 @@ def static_lines(result: StaticEstimate) -> list[str]:
     return lines
 
 
-def score_lines(scores: Scores) -> list[str]:
-    """Lines of text: a table of scores per joint."""
+def score_lines(scores: Scores, expected: float | None = None) -> list[str]:
+    """Lines of text: a table of scores per joint, and the error that the fit expects on this motion."""
     names = ", ".join(scores.trajectories[:3]) + (" ..." if len(scores.trajectories) > 3 else "")
     whole = scores.all_samples
     error = f"torque error {100 * scores.total_relative:.3g} %"
     if whole is not None:
         error += f", {100 * whole.total_relative:.3g} % on all samples"
     lines = [f"{scores.origin} ({names}): {error}"]
+    if expected is not None:
+        lines.append(f"  {_beside_expected(scores.total_relative, expected)}")
     if scores.left_out:
         lines.append(f"  samples left out: {scores.left_out_text}")
     if scores.at_rest_text:
@@ -451,6 +454,16 @@ def score_lines(scores: Scores) -> list[str]:
     if scores.beyond_text:
         lines.append(f"  outside the training range: {scores.beyond_text}")
     return lines
+
+
+def _beside_expected(error: float, expected: float) -> str:
+    text = f"expected on this motion: {100 * expected:.2g} %"
+    if error <= HOLDS * expected:
+        return text
+    return (
+        f"{text}; {error / expected:.2g} times as much was found, so this log shows what the model lacks: "
+        "a load, another friction or contact"
+    )
 
 
 def comparison_lines(runs: Sequence[tuple[str, Identification]]) -> list[str]:
