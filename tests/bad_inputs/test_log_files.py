@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dynid
-from dynid.base import Diagnostics, DynidError, InputError, UnfitDataError
+from dynid.base import Diagnostics, DynidError, InputError, RefusedError, UnfitDataError
 from dynid.identification import Experiment, open_log
 from dynid.log import contents, dialect_of, read_log
+from dynid.log.files import parts_beside
 from dynid.log.readers import csv as csv_log
 from dynid.robot import RobotModel
 from tests.bad_inputs.clean_logs import MAPPING, Columns, caught, expect, write_csv, write_parquet
@@ -112,6 +113,20 @@ FILES = (
         lambda t, p: row_text(t, 1999, lambda x: x + ",1"),
         "ragged-row",
         ("row 1999", "11 cells"),
+    ),
+    FileCase(
+        43,
+        "open quote in the first row",
+        lambda t, p: row_text(t, 0, lambda x: '"' + x),
+        "ragged-row",
+        ("log.csv:2", "a quote that is not closed"),
+    ),
+    FileCase(
+        43,
+        "open quote",
+        lambda t, p: row_text(t, 1500, lambda x: x.replace(",", ',"', 1)),
+        "ragged-row",
+        ("log.csv:1502", "a quote that is not closed"),
     ),
     FileCase(
         45,
@@ -295,6 +310,23 @@ def test_48_names_over_several_columns(head: str, names: tuple[str, ...], tmp_pa
     path = tmp_path / "log.csv"
     path.write_text(head + "\n" + "".join(f"{k},0,1,2,3\n" for k in range(9)))
     assert dialect_of(path).names == names
+
+
+def test_40_an_endless_line_is_refused(robot: RobotModel, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("t," + "q" * 400_000)
+    with pytest.raises(RefusedError, match=r"too-large.*log\.csv:1: found a line of more than"):
+        read_log(path, robot)
+
+
+def test_40_a_file_beside_that_is_a_bomb_does_not_stop_a_log(
+    robot: RobotModel, clean: Columns, tmp_path: Path
+) -> None:
+    path = write_csv(tmp_path / "log.csv", clean)
+    with (tmp_path / "bomb.npy").open("wb") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (1 << 40, 1)}
+        np.lib.format.write_array_header_1_0(file, header)
+    assert parts_beside(path) == []
 
 
 @pytest.mark.parametrize("separator", [",", " "])

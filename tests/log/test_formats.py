@@ -19,10 +19,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import dynid
-from dynid.base import DynidError, InputError, RefusedError, ResourceError
+from dynid.base import DynidError, InputError, RefusedError, ResourceError, files
 from dynid.estimate import WLS
 from dynid.log import CsvReader, Log, contents, open_table, read_log
-from dynid.log.readers import arrays
 from dynid.robot import RobotModel, load_robot
 from dynid.terms import RigidBody, Viscous
 from tests.log import formats
@@ -319,7 +318,7 @@ def test_a_small_file_takes_no_gigabytes(tmp_path: Path, monkeypatch: pytest.Mon
 
     # A hundredth of what is refused is made, by a hundredth of the limit: to pack it whole takes seconds.
     rows = 40 << 20
-    monkeypatch.setattr(arrays, "LEAST_BUDGET", arrays.LEAST_BUDGET // 100)
+    monkeypatch.setattr(files, "LEAST_BUDGET", files.LEAST_BUDGET // 100)
     savemat(tmp_path / "x.mat", {"q": np.zeros((rows // 100, 1))}, do_compression=True)
     with pytest.raises(RefusedError, match="too-large"):
         open_table(tmp_path / "x.mat")

@@ -191,8 +191,8 @@ def test_what_takes_too_much_memory_is_refused(
 ) -> None:
     path = workbook(tmp_path / "log.xlsx", {"a": [["t", "q"], [0.0, 1.0]]})
     with_text(path, SHEET, lambda text: text.replace("<sheetData>", f"<sheetData>{rows}"))
-    monkeypatch.setattr("dynid.log.readers.arrays.TIMES_FILE", 1)
-    monkeypatch.setattr("dynid.log.readers.arrays.LEAST_BUDGET", BUDGET)
+    monkeypatch.setattr("dynid.base.files.TIMES_FILE", 1)
+    monkeypatch.setattr("dynid.base.files.LEAST_BUDGET", BUDGET)
     with pytest.raises(RefusedError, match=r"too-large.*sheet"):
         open_table(path)
 

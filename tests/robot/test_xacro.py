@@ -389,3 +389,44 @@ def test_ordinary_expressions_are_evaluated(tmp_path: Path) -> None:
     assert found == [one.getAttribute("is") for one in original]
     for text, (expression, value) in zip(found, values.items(), strict=True):
         assert value is None or text == str(value) or float(text) == pytest.approx(value), expression
+
+
+BOMBS = {
+    "power": "${9**9**9}",
+    "shift": "${1 &lt;&lt; 10**12}",
+    "list": "${len([0] * 10**9)}",
+    "range": "${len(list(range(10**9)))}",
+    "text": "${'x' * 10**10}",
+    "zeros": "${'1'.zfill(10**10)}",
+    "join": "${('x' * 10**7).join(['y'] * 10**6)}",
+    "replacement": "${('x' * 10**6).replace('x', 'y' * 10**6)}",
+    "format": "${'%10000000000d' % 1}",
+    "width": "${'%*d' % (10**10, 1)}",
+}
+
+
+@pytest.mark.parametrize("expression", BOMBS.values(), ids=BOMBS)
+def test_an_expression_has_a_budget(expression: str, tmp_path: Path) -> None:
+    pytest.importorskip("xacro")
+    path = tmp_path / "a.xacro"
+    path.write_text(f'{HEAD}<link name="{expression}"/></robot>')
+    with pytest.raises(RefusedError, match="too-large"):
+        load_robot(path)
+
+
+@pytest.mark.parametrize("kind", ["macros", "properties"])
+def test_what_multiplies_has_a_budget(kind: str, tmp_path: Path) -> None:
+    """Ten levels, each of which has the one below ten times."""
+    pytest.importorskip("xacro")
+    if kind == "macros":
+        levels = [
+            f'<xacro:macro name="m{i}">' + f"<xacro:m{i - 1}/>" * 10 + "</xacro:macro>" for i in range(1, 10)
+        ]
+        text = '<xacro:macro name="m0"><link name="l"/></xacro:macro>' + "".join(levels) + "<xacro:m9/>"
+    else:
+        levels = [f'<xacro:property name="p{i}" value="{f"${{p{i - 1}}}" * 10}"/>' for i in range(1, 10)]
+        text = '<xacro:property name="p0" value="xxxx"/>' + "".join(levels) + '<link name="${p9}"/>'
+    path = tmp_path / "a.xacro"
+    path.write_text(f"{HEAD}{text}</robot>")
+    with pytest.raises(RefusedError, match="too-large"):
+        load_robot(path)

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from dynid.base.errors import SolverError as SolverError
     from dynid.base.errors import UnfitDataError as UnfitDataError
     from dynid.base.errors import UsageError as UsageError
+    from dynid.base.files import Budget as Budget
     from dynid.base.files import FolderKind as FolderKind
     from dynid.base.files import check_place as check_place
     from dynid.base.files import claim as claim
@@ -122,7 +123,7 @@ __getattr__, __dir__, __all__ = lazily(
             "UnfitDataError UsageError"
         ),
         "files": (
-            "FolderKind check_place claim listed_files other_files read_bytes recover refuse_existing "
+            "Budget FolderKind check_place claim listed_files other_files read_bytes recover refuse_existing "
             "remove staged_files staged_folder sweep"
         ),
         "numerics": (

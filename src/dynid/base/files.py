@@ -758,6 +758,56 @@ def _cannot_write(error: OSError, *paths: Path) -> ResourceError:
 # Bounded reading of input files.
 
 
+# Bytes of memory for the content of a file, at least and as a multiple of its size, to refuse decompression bombs: real
+# logs are compressed by a factor of 100 at most.
+LEAST_BUDGET, TIMES_FILE = 1 << 28, 100
+
+
+class Budget:
+    """Memory allowed for the content of a file, spent before memory is allocated.
+
+    Parameters
+    ----------
+    path : Path
+        The file, whose size determines the budget.
+    do : str
+        Advice for a user whose file takes more.
+
+    """
+
+    def __init__(self, path: Path, do: str = "export the log without it, or in another format") -> None:
+        self.path, self.do = path, do
+        self.size = path.stat().st_size
+        self.left = self.most = max(LEAST_BUDGET, TIMES_FILE * self.size)
+
+    def spend(self, size: int, purpose: str) -> None:
+        """Reserve memory.
+
+        Parameters
+        ----------
+        size : int, bytes
+            Memory to reserve.
+        purpose : str
+            What it is for, for the message.
+
+        Raises
+        ------
+        RefusedError
+            If less memory is left.
+
+        """
+        self.left -= size
+        if size < 0 or self.left < 0:
+            raise RefusedError(
+                "too-large",
+                found=f"{purpose}, which would take {self.most - self.left} bytes of memory for a file of "
+                f"{self.size} bytes",
+                expected=f"at most {self.most} bytes",
+                do=self.do,
+                place=Place(file=str(self.path)),
+            )
+
+
 def read_bytes(path: str | Path, kind: str, limit: int) -> bytes:
     """Read the bytes of an input file.
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dynid.base import number_of
-from dynid.log import COMMENT, ArrayTable, Budget, arrays_of, reading, seconds_of
+from dynid.base import Budget, number_of
+from dynid.log import COMMENT, ArrayTable, arrays_of, reading, seconds_of
 
 # Memory of Python's objects relative to the text.
 _TIMES_TEXT = 8

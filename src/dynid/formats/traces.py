@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base import Finding, Float, InputError, Level, Place, dataclass, few, number_of
-from dynid.log import ArrayTable, Budget, StoredArray, damaged, reading
+from dynid.base import Budget, Finding, Float, InputError, Level, Place, dataclass, few, number_of
+from dynid.log import ArrayTable, StoredArray, damaged, reading
 
 _TIMES_TEXT = 8  # memory of Python's objects relative to the text
 _VARIABLE = re.compile(r"(\d+)\.Variable;\s*(\S.*?)\s*")

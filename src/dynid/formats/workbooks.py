@@ -18,9 +18,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from dynid.base import Finding, InputError, Level, Place, ResourceError, dataclass
+from dynid.base import Budget, Finding, InputError, Level, Place, ResourceError, dataclass
 from dynid.log import (
-    Budget,
     CsvTable,
     Table,
     are_joints,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from dynid.base import number_of
-from dynid.log import ArrayTable, Budget, arrays_of, reading
+from dynid.base import Budget, number_of
+from dynid.log import ArrayTable, arrays_of, reading
 
 # Memory of Python's objects relative to the text.
 _TIMES_TEXT = 8

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dynid.base import InputError, Place, number_of
-from dynid.log import ArrayTable, Budget, array_table, arrays_of, reading
+from dynid.base import Budget, InputError, Place, number_of
+from dynid.log import ArrayTable, array_table, arrays_of, reading
 
 # Messages as printed by `rostopic echo` and `ros2 topic echo`, separated by `---`.
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from dynid.log.read import Log as Log
     from dynid.log.read import read_log as read_log
     from dynid.log.readers.arrays import ArrayTable as ArrayTable
-    from dynid.log.readers.arrays import Budget as Budget
     from dynid.log.readers.arrays import StoredArray as StoredArray
     from dynid.log.readers.arrays import arrays_of as arrays_of
     from dynid.log.readers.arrays import damaged as damaged
@@ -80,7 +79,7 @@ __getattr__, __dir__, __all__ = lazily(
         ),
         "own_columns": "canonical_columns write_log",
         "read": "Log read_log",
-        "readers.arrays": "ArrayTable Budget StoredArray arrays_of damaged reading",
+        "readers.arrays": "ArrayTable StoredArray arrays_of damaged reading",
         "readers.csv": "CsvReader CsvTable",
         "readers.dialect": "COMMENT dialect_of",
         "readers.json_files": "array_table",
@@ -93,5 +92,5 @@ __getattr__, __dir__, __all__ = lazily(
         "recording_faults": "ONE_SIDED",
         "summary": "LogSummary Switch contents switches_of",
     },
-    moved={"dynid.recording": "RawChunk Trajectory"},
+    moved={"dynid.base": "Budget", "dynid.recording": "RawChunk Trajectory"},
 )

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from dynid.base.errors import InputError, Place, ResourceError
+from dynid.base.errors import DynidError, InputError, Place, ResourceError
 from dynid.base.registry import Registry
 from dynid.log.log import LogReader, Table
 from dynid.log.readers.bag import BAG_READERS, BagReader, is_bag_folder, open_bag_folder
@@ -292,7 +292,7 @@ def parts_beside(path: Path) -> list[str]:
     for file in candidates:
         try:
             counts[file] = row_count(open_table(file))
-        except InputError:
+        except DynidError:  # a neighbour that cannot be read is no part
             continue
     return [file.name for file, count in counts.items() if file != path and count == counts.get(path)]
 

@@ -340,8 +340,12 @@ def mesh_triangles(path: Path) -> tuple[Float, Int]:
     points = mesh_points(path)
     if suffix == ".stl":
         whole = len(points) // 3
-        return points[: 3 * whole], np.arange(3 * whole, dtype=np.int64).reshape(-1, 3)
-    return points, _obj_triangles(path, len(points))
+        points, triangles = points[: 3 * whole], np.arange(3 * whole, dtype=np.int64).reshape(-1, 3)
+    else:
+        triangles = _obj_triangles(path, len(points))
+    if not np.ptp(points, axis=0).any():
+        raise _mesh_error(path, "mesh-empty", "all corners in one place", "a surface")
+    return points, triangles
 
 
 def _is_text(data: bytes) -> bool:
@@ -396,7 +400,8 @@ def _obj_triangles(path: Path, count: int) -> Int:
             raise _mesh_error(
                 path, "mesh-face", f"face '{shown}'", f"three or more of {count} vertices", number
             )
-        faces += [(corners[0], a, b) for a, b in pairwise(corners[1:])]
+        first = corners[0]
+        faces += [(first, a, b) for a, b in pairwise(corners[1:]) if a != b and first not in (a, b)]
     return np.array(faces, dtype=np.int64).reshape(-1, 3)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError
-from dynid.base.files import read_bytes
+from dynid.base.files import Budget, read_bytes
 from dynid.robot.meshes import file_of_package, find_package
 from dynid.robot.options import Reading
 from dynid.robot.xacro_expressions import FUNCTIONS, XACRO_FUNCTIONS, Expressions, plain_functions
@@ -26,6 +26,8 @@ _BY_PACKAGE = re.compile(r".*package://([^/]+)/(.*)")
 _YAML = (".yaml", ".yml")
 _MANIFEST = "package.xml"
 _ENDING = ".xacro"
+# Bytes of the budget that the expansion of a macro takes, for its time: 16,384 in a small file.
+_MACRO_BYTES = 1 << 14
 # The package keeps its state in module variables.
 _ONE_AT_A_TIME = Lock()
 
@@ -191,6 +193,9 @@ class _Opened:
         # Allowed files of packages that are not found, see `file_of_package`.
         self.beside: set[Path] = set()
         self.place = Place(file=str(path))
+        self.budget = Budget(
+            self.path, "if you trust the file, expand it with xacro: xacro FILE > robot.urdf"
+        )
 
     @contextlib.contextmanager
     def guarding(self, xacro: Any) -> Iterator[None]:
@@ -202,6 +207,7 @@ class _Opened:
             (xacro, "safe_eval", evaluated),
             (arguments, "_eval", substituted),
             (arguments, "_eval_find", self.find),
+            (xacro, "handle_macro_call", self.bounded(xacro.handle_macro_call)),
         )
         # Remove functions that inspect objects (type, vars), which an expression could pass to map().
         names = xacro._global_symbols["python"]
@@ -221,6 +227,17 @@ class _Opened:
                     delattr(module, name)
                 else:
                     setattr(module, name, value)
+
+    def bounded(self, expand_macro: Callable[..., bool]) -> Callable[..., bool]:
+        """Expansion of a macro that spends the budget, since macros that call macros multiply."""
+
+        def expand(node: Any, *rest: Any) -> bool:
+            is_macro = expand_macro(node, *rest)
+            if is_macro:
+                self.budget.spend(_MACRO_BYTES, "expanded macros")
+            return is_macro
+
+        return expand
 
     def evaluators(self, xacro: Any) -> tuple[Callable[..., Any], Callable[..., str]]:
         """Replacements of Python's eval: for `${...}` and YAML's units, and for `$(eval ...)`."""
@@ -246,7 +263,9 @@ class _Opened:
         of_xacro = [symbols["xacro"][name] for name in XACRO_FUNCTIONS if name in symbols["xacro"]]
         every = (*plain.values(), *further.values(), *of_xacro, *symbols.values())
         expressions = Expressions(
-            [value for value in every if callable(value)], (xacro.YamlDictWrapper, xacro.NameSpace)
+            [value for value in every if callable(value)],
+            (xacro.YamlDictWrapper, xacro.NameSpace),
+            self.budget,
         )
 
         def place() -> Place:
@@ -300,6 +319,7 @@ class _Opened:
                 place=self.place,
             )
         data = read_bytes(resolved, "a file that the xacro includes", MAX_BYTES)
+        self.budget.spend(len(data), "included files")
         if resolved.suffix.lower() not in _YAML:
             parse(data, str(resolved))  # no entities, bounded, and errors with their line
         return io.BytesIO(data)

@@ -11,10 +11,12 @@ import ast
 import builtins
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any
 
 from dynid.base.errors import Place, RefusedError
+from dynid.base.files import Budget
 
 Lookup = Callable[[str], Any]
 
@@ -58,13 +60,19 @@ _WORDS = {
     ast.SetComp: "a comprehension", ast.DictComp: "a comprehension", ast.NamedExpr: "an assignment",
     ast.Await: "an await", ast.JoinedStr: "a formatted text", ast.Starred: "a starred argument",
 }  # fmt: skip
+# Functions of `math` whose integers outgrow any memory.
+_COUNTING = ("comb", "factorial", "perm")
 # Characters of an expression in a message.
 _SHOWN = 60
+# Bytes of the budget that a node, an item of a list, and a bit of an integer take: arithmetic of long integers takes
+# far more time than memory.
+_NODE, _ITEM, _BIT = 64, 8, 64
 
 
 def plain_functions() -> dict[str, Any]:
     """Functions of Python and `math` that an expression may call, and constants of `math`, by name."""
-    return {name: value for name, value in vars(math).items() if not name.startswith("_")} | {
+    of_math = {name: value for name, value in vars(math).items() if not name.startswith("_")}
+    return {name: value for name, value in of_math.items() if name not in _COUNTING} | {
         name: getattr(builtins, name) for name in FUNCTIONS
     }
 
@@ -78,12 +86,15 @@ class Expressions:
         Functions that may be called.
     tables : tuple of type
         Types whose keys are written like attributes (`arm.mass`).
+    budget : Budget
+        Memory of all values, and so time.
 
     """
 
-    def __init__(self, functions: Sequence[Any], tables: tuple[type, ...]) -> None:
+    def __init__(self, functions: Sequence[Any], tables: tuple[type, ...], budget: Budget) -> None:
         self.functions = {id(function): function for function in functions}
         self.tables: Any = tables
+        self.budget = budget
 
     def evaluate(self, text: str, lookup: Lookup, place: Place) -> Any:
         """Evaluate an expression.
@@ -136,13 +147,21 @@ class _Evaluation:
                 raise self.refused("a product of matrices")
 
     def value(self, node: ast.expr) -> Any:
-        return _NODES[type(node)](self, node)
+        value = _NODES[type(node)](self, node)
+        self.spend(_NODE + _size(value))
+        return value
+
+    def spend(self, size: float) -> None:
+        self.rules.budget.spend(int(size), f"the expression '{self.shown}'")
+
+    @property
+    def shown(self) -> str:
+        return self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}..."
 
     def refused(self, subject: str) -> RefusedError:
-        shown = self.text if len(self.text) <= _SHOWN else f"{self.text[:_SHOWN]}..."
         return RefusedError(
             "xacro-expression",
-            found=f"{subject} in the expression '{shown}'",
+            found=f"{subject} in the expression '{self.shown}'",
             expected="numbers, text, arithmetic, conditions, and functions of math and xacro",
             do="if you trust the file, expand it with xacro: xacro FILE > robot.urdf",
             place=self.place,
@@ -185,6 +204,8 @@ class _Evaluation:
             if keyword.arg is None:
                 raise self.refused("a starred argument")
             named[keyword.arg] = self.value(keyword.value)
+        if isinstance(node.func, ast.Attribute):
+            self.spend(_size_of_text(node.func.attr, getattr(function, "__self__", None), arguments))
         return self.usable(function(*arguments, **named), "a function's result")
 
     def method(self, node: ast.Attribute) -> Any:
@@ -200,7 +221,9 @@ class _Evaluation:
         raise self.refused(f"the attribute '{node.attr}'")
 
     def binary(self, node: ast.BinOp) -> Any:
-        return _BINARY[type(node.op)](self.value(node.left), self.value(node.right))
+        left, right = self.value(node.left), self.value(node.right)
+        self.spend(_size_of_operation(node.op, left, right))
+        return _BINARY[type(node.op)](left, right)
 
     def unary(self, node: ast.UnaryOp) -> Any:
         return _UNARY[type(node.op)](self.value(node.operand))
@@ -248,6 +271,46 @@ class _Evaluation:
                 raise self.refused("a starred argument")
             made[self.value(key)] = self.value(item)
         return made
+
+
+def _size(value: Any) -> float:
+    """Bytes of a value, those of the items of a list apart."""
+    if isinstance(value, int):
+        return value.bit_length() * _BIT
+    if isinstance(value, str):
+        return 2 * len(value)  # once more in the text that it becomes part of
+    return len(value) * _ITEM if isinstance(value, Sized) else 0.0
+
+
+def _size_of_operation(kind: ast.operator, left: Any, right: Any) -> float:
+    """Bytes of the result of an operation, if it may be far larger than its operands; 0 otherwise."""
+    if isinstance(kind, ast.Mult):
+        for values, count in ((left, right), (right, left)):
+            if isinstance(values, Sized) and isinstance(count, int):
+                return max(count, 0) * _size(values)
+    if isinstance(kind, ast.Pow) and isinstance(left, int) and isinstance(right, int):
+        return max(right, 0) * _size(left)
+    if isinstance(kind, ast.LShift) and isinstance(right, int):
+        return max(right, 0) * _BIT
+    if isinstance(kind, ast.Mod) and isinstance(left, str):
+        # Widths of a format; a star takes its width from the values.
+        widths = [float(digits) for digits in re.findall(r"\d+", left)]
+        given = right if isinstance(right, tuple) else (right,)
+        return sum(widths) + sum(abs(value) for value in given if "*" in left and isinstance(value, int))
+    return 0.0
+
+
+def _size_of_text(method: str, text: Any, arguments: Sequence[Any]) -> float:
+    """Bytes of the result of a method of text, if it may be far larger than the text; 0 otherwise."""
+    if not isinstance(text, str) or not arguments:
+        return 0.0
+    if method == "zfill" and isinstance(arguments[0], int):
+        return max(arguments[0], 0)
+    if method == "join" and isinstance(arguments[0], Sized):
+        return len(text) * len(arguments[0])
+    if method == "replace" and len(arguments) > 1 and all(isinstance(item, str) for item in arguments[:2]):
+        return (text.count(arguments[0]) + 1) * len(arguments[1])
+    return 0.0
 
 
 _NODES: Mapping[type[ast.expr], Callable[[_Evaluation, Any], Any]] = {

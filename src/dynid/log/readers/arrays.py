@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Finding, Level
-from dynid.base.errors import DynidError, InputError, Place, RefusedError
+from dynid.base.errors import DynidError, InputError, Place
 from dynid.base.records import dataclass
 from dynid.log.log import ColumnInfo, Text
 
@@ -25,9 +25,6 @@ from dynid.log.log import ColumnInfo, Text
 # Most columns of one array: robots have fewer joints, images more.
 MAX_WIDTH = 512
 MAX_FIELDS = 10_000  # arrays of a file
-# Bytes of memory for the numbers of a file, at least and as a multiple of its size, to refuse decompression bombs: real
-# logs are compressed by a factor of 100 at most.
-LEAST_BUDGET, TIMES_FILE = 1 << 28, 100
 SHOWN = 60  # characters of a value in a message
 # Names of a list of text that names the columns of other arrays.
 _NAMES = re.compile(r"names?|joints?|labels?|dofs?|columns?", re.IGNORECASE)
@@ -288,49 +285,6 @@ def damaged(path: Path, finding: str, error: Exception | None = None) -> InputEr
         do="copy or export it again",
         place=Place(file=str(path)),
     )
-
-
-class Budget:
-    """Memory allowed for the numbers of a file, spent before memory is allocated.
-
-    Parameters
-    ----------
-    path : Path
-        The file, whose size determines the budget.
-
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.size = path.stat().st_size
-        self.left = self.most = max(LEAST_BUDGET, TIMES_FILE * self.size)
-
-    def spend(self, size: int, purpose: str) -> None:
-        """Reserve memory.
-
-        Parameters
-        ----------
-        size : int, bytes
-            Memory to reserve.
-        purpose : str
-            What it is for, for the message.
-
-        Raises
-        ------
-        RefusedError
-            If less memory is left.
-
-        """
-        self.left -= size
-        if size < 0 or self.left < 0:
-            raise RefusedError(
-                "too-large",
-                found=f"{purpose}, which would take {self.most - self.left} bytes of memory for a file of "
-                f"{self.size} bytes",
-                expected=f"at most {self.most} bytes",
-                do="export the log without it, or in another format",
-                place=Place(file=str(self.path)),
-            )
 
 
 def nbytes(shape: Sequence[int], dtype: np.dtype[Any]) -> int:

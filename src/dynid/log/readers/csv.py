@@ -268,6 +268,8 @@ class CsvTable:
     def _without_remarks(self, text: bytes, head: _Head) -> bytes:
         """Rows of a text without repeated header lines and without comments."""
         rows = head.removed_from(text)
+        if not self.dialect.broken and rows.count(b'"') % 2:
+            raise self._open_quote() or self._error("csv", "a quote that is not closed", "pairs of quotes")
         if self.dialect.broken or not any(mark in rows for mark in _COMMENTS):
             return rows
         return b"\n".join(line for line in rows.split(b"\n") if not line.lstrip().startswith(_COMMENTS))
@@ -291,9 +293,26 @@ class CsvTable:
             )
         return np.asarray(numbers_of(array), dtype=np.float64)
 
+    def _open_quote(self) -> InputError | None:
+        """Error for the first line with an odd number of quotes; None if there is none."""
+        lines: Any = _Lines(self.path, self.dialect, self._cut and self._cut[0])
+        with io.BufferedReader(lines) as file:
+            for number, line in enumerate(file, self.first_line):
+                if line.count(b'"') % 2:
+                    shown = line[:SHOWN].decode("utf-8", "replace").strip()
+                    return self._error(
+                        "ragged-row",
+                        f"a quote that is not closed, in '{shown}'",
+                        "pairs of quotes in a line",
+                        line=number,
+                        do="remove or close it",
+                    )
+        return None
+
     def _explained(self, error: Exception, columns: tuple[str, ...]) -> InputError:
         # The fast reader only detects an error; a slow second pass locates it.
-        row_error = self._wrong_row(columns)
+        open_quote = None if self.dialect.broken else self._open_quote()
+        row_error = open_quote or self._wrong_row(columns)
         shown = " ".join(str(error).split())[:200]
         return row_error or self._error("csv", shown, "a CSV file with one number per cell")
 

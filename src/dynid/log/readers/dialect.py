@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dynid.base.errors import InputError, Place
+from dynid.base.errors import InputError, Place, RefusedError
 from dynid.base.records import dataclass
 from dynid.base.units import is_unit, number_of, units_beside
 
@@ -545,9 +545,19 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     ------
     InputError
         If the file is empty, or has another separator than the given one.
+    RefusedError
+        If its first line is longer than the sample.
 
     """
     text, encoding, whole = _sample(path)
+    if not whole and "\n" not in text and "\r" not in text:
+        raise RefusedError(
+            "too-large",
+            found=f"a line of more than {SAMPLE_BYTES} bytes",
+            expected=f"a table whose lines have at most {SAMPLE_BYTES} bytes, a row each",
+            do="export a row per line, without images or other arrays",
+            place=Place(file=str(path), line=1),
+        )
     text = with_plain_signs(text)
     count = SAMPLE_LINES if whole else max(1, min(SAMPLE_LINES, text.count("\n")))
     physical = [line.rstrip("\r") for line in text.split("\n")[:count]]

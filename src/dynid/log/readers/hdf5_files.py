@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dynid.base.errors import Place, ResourceError
-from dynid.log.readers.arrays import MAX_FIELDS, Array, ArrayTable, Budget, StoredArray, nbytes, reading
+from dynid.base.files import Budget
+from dynid.log.readers.arrays import MAX_FIELDS, Array, ArrayTable, StoredArray, nbytes, reading
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 MAX_DEPTH = 16

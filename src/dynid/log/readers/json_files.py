@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from dynid.base.errors import InputError, Place
+from dynid.base.files import Budget
 from dynid.log.readers.arrays import (
     LEAST_ROWS,
     MAX_FIELDS,
     SHOWN,
     ArrayTable,
-    Budget,
     StoredArray,
     are_episodes,
     arrays_of,

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base.errors import Place, RefusedError
-from dynid.log.readers.arrays import MAX_FIELDS, ArrayTable, Budget, StoredArray, damaged, fields_of, reading
+from dynid.base.files import Budget
+from dynid.log.readers.arrays import MAX_FIELDS, ArrayTable, StoredArray, damaged, fields_of, reading
 from dynid.log.readers.hdf5_files import matlab_table
 
 MAGIC_5, MAGIC_73 = b"MATLAB 5.0 MAT-file", b"MATLAB 7.3 MAT-file"
@@ -94,24 +94,15 @@ class _Version5:
 
     def _inflated(self, data: bytes, budget: Budget) -> tuple[int, bytes]:
         machine = zlib.decompressobj()
-        inflated = machine.decompress(data, budget.left + 1)
-        if len(inflated) > budget.left:
-            raise RefusedError(
-                "too-large",
-                found=f"compressed variables of more than {budget.most} bytes in a file of {budget.size} bytes",
-                expected=f"at most {budget.most} bytes",
-                do="save the log without them, or with -v7.3",
-                place=Place(file=str(self.path)),
-            )
-        budget.spend(len(inflated), "a compressed variable")
-        if not machine.eof or len(inflated) < 8:
+        tag = machine.decompress(data, 8)
+        if len(tag) < 8:
             raise damaged(self.path, "a truncated compressed variable")
-        kind, size = struct.unpack(self.order + "II", inflated[:8])
-        if size > len(inflated) - 8:
-            raise damaged(
-                self.path, f"a variable of {size} bytes with only {len(inflated) - 8} compressed bytes"
-            )
-        return kind, inflated[8 : 8 + size]
+        kind, size = struct.unpack(self.order + "II", tag)
+        budget.spend(size, "a compressed variable")
+        inflated = machine.decompress(machine.unconsumed_tail, max(size, 1))
+        if len(inflated) < size:
+            raise damaged(self.path, f"a variable of {size} bytes with only {len(inflated)} compressed bytes")
+        return kind, inflated
 
     def _matrix(self, data: memoryview, name: str, depth: int) -> None:
         """Collect one array and its parts; `name` is its path if it is a part of another array."""

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from dynid.base.files import Budget
 from dynid.log.readers.arrays import (
     MAX_FIELDS,
     Array,
     ArrayTable,
-    Budget,
     damaged,
     fields_of,
     nbytes,

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from dynid.base.errors import Place, RefusedError
+from dynid.base.files import Budget
 from dynid.base.records import dataclass
 from dynid.log.readers.arrays import (
     MAX_FIELDS,
     SHOWN,
     Array,
     ArrayTable,
-    Budget,
     StoredArray,
     damaged,
     fields_of,

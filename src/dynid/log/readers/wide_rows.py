@@ -12,9 +12,10 @@ import numpy as np
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Finding, Level
 from dynid.base.errors import InputError, Place
+from dynid.base.files import Budget
 from dynid.base.units import number_of
 from dynid.log.log import ColumnInfo, Table, Text
-from dynid.log.readers.arrays import ArrayTable, Budget, StoredArray
+from dynid.log.readers.arrays import ArrayTable, StoredArray
 from dynid.log.readers.dialect import COMMENT
 from dynid.log.readers.json_files import with_plain_numbers
 from dynid.log.readers.parts import SeriesOnOneClock, ascending, first_rows, is_called_clock, numbers_of
