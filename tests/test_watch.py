@@ -10,6 +10,8 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,9 +19,9 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from dynid.base import UnfitDataError, UsageError
+from dynid.base import InputError, UnfitDataError, UsageError
 from dynid.estimate import Forgetting, rows_alike_of
-from dynid.fleet import Followed, StreamRows, Watcher, WatchSettings, precision_of, watch_lines
+from dynid.fleet import Followed, StreamRows, Watcher, WatchSettings, precision_of, rtde, watch_lines
 from dynid.fleet.page import trajectory_html
 from dynid.fleet.stream import RowStream, Thinner
 from dynid.fleet.watch import ResidualTrail
@@ -438,6 +440,45 @@ def test_a_controller_is_followed_over_its_socket(run: Run, tmp_path: Path) -> N
     assert (silent.code, "a controller that answers" in silent.err) == (6, True), silent.err
     bare = run("watch", arm, f"rtde://127.0.0.1:{port}")
     assert (bare.code, "drive_gain under [robot]" in bare.err) == (2, True), bare.err
+
+
+@pytest.mark.parametrize(
+    ("answers", "says"),
+    [
+        ([struct.pack(">HB", 2, 86)], "a package of 2 bytes"),
+        ([struct.pack(">HB", 4, 86) + b"\x00"], "answer"),
+        ([struct.pack(">HB", 4, 77) + b"x"] * 200_000, "answer"),
+        (
+            [
+                struct.pack(">HB", 4, 86) + b"\x01",
+                struct.pack(">HB", 37, 79) + b"\x01DOUBLE,VECTOR6D,VECTOR6D,VECTOR6D",
+                struct.pack(">HB", 4, 83) + b"\x01",
+                struct.pack(">HB", 12, 85) + bytes(9),
+            ],
+            "a sample of 9 bytes",
+        ),
+    ],
+    ids=["short", "refused", "talks without end", "short sample"],
+)
+def test_a_controller_that_speaks_otherwise_is_named(
+    answers: list[bytes], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rtde, "HANDSHAKE", 0.1)
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with server, server.accept()[0] as link, suppress(OSError):
+            for answer in answers:
+                link.sendall(answer)
+            link.recv(4096)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    robot = load_example("ur5e")
+    robot = replace(robot, drive=replace(robot.drive, drive_gain=np.ones(6)))
+    with pytest.raises(InputError, match=f"rtde-protocol.*{says}"):
+        list(rtde.rtde_rows(robot, f"rtde://127.0.0.1:{server.getsockname()[1]}"))
+    thread.join(10)
 
 
 def test_a_log_of_another_kind_is_watched_as_it_is(run: Run, robot_file: Path, train_log: Path) -> None:

@@ -31,7 +31,15 @@ def test_the_names_of_this_machine_are_known_on_any_port(user: User, name: str) 
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "https://127.0.0.1", "null", "http://127.0.0.1:1", "http://localhost"]
+    "origin",
+    [
+        "http://evil.example",
+        "https://127.0.0.1",
+        "null",
+        "http://127.0.0.1:1",
+        "http://localhost",
+        "http://[",
+    ],
 )
 def test_a_foreign_origin_is_refused(served: Served, user: User, origin: str) -> None:
     body = f"csrf={user.csrf}&name=x".encode()
@@ -143,6 +151,8 @@ def test_too_large_an_upload_is_refused_and_leaves_nothing(served: Served, user:
     assert [one.name for one in (project.folder / "logs").iterdir()] == []
     assert user.upload(project.id, "fits.csv", b"x" * MOST_BYTES).status == 200
     assert user.send("/projects", name="x" * (2 << 20)).status == 413
+    many = f"csrf={user.csrf}" + "&a=" * 30_000
+    assert user.ask("POST", "/projects", many.encode(), Origin=loopback(user.port)).status == 413
 
 
 def test_an_upload_that_is_cut_off_leaves_nothing(served: Served, user: User) -> None:

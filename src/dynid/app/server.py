@@ -29,6 +29,7 @@ from dynid.app.security import (
 from dynid.app.workspace import Workspace
 from dynid.base import DynidError, InputError, RefusedError
 
+MOST_FIELDS = 20_000  # fields of a form
 # Bytes of a form; the largest one is the table of columns.
 FORM_BYTES = 1 << 20
 ASSETS = Path(__file__).parent / "assets"
@@ -201,7 +202,12 @@ async def _form(request: Request, guard: Guard) -> Mapping[str, list[str]]:
             raise Refusal(
                 413, RefusedError("too-large", found="a form larger than 1 MiB", expected="a smaller form")
             )
-    form = parse_qs(body.decode("utf-8", errors="replace"), keep_blank_values=True, max_num_fields=20_000)
+    text = body.decode("utf-8", errors="replace")
+    try:
+        form = parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    except ValueError as error:
+        finding = f"a form of more than {MOST_FIELDS} fields"
+        raise Refusal(413, RefusedError("too-large", found=finding, expected="a smaller form")) from error
     guard.look_at_csrf(form[CSRF_FIELD][0] if CSRF_FIELD in form else None)
     return form
 

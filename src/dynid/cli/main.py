@@ -96,7 +96,7 @@ def say_bug(error: Exception) -> int:
         *traceback.format_exception(error),
     )
     with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", prefix="dynid-error-", suffix=".txt", delete=False
+        "w", encoding="utf-8", errors="backslashreplace", prefix="dynid-error-", suffix=".txt", delete=False
     ) as file:
         file.write("\n".join(lines))
     summary = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'without a message'}"
@@ -257,6 +257,7 @@ def _run() -> int:
         return 0
     asked = tuple(sys.argv[1:2])
     try:
+        _refuse_undecoded(sys.argv[1:])
         application(asked if set(asked) & set(EVERY) else EVERY)(standalone_mode=True)
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 0 if leaving.code is None else 1
@@ -284,6 +285,21 @@ def _run() -> int:
             )
         )
     return 0
+
+
+def _refuse_undecoded(arguments: Sequence[str]) -> None:
+    """Raise UsageError for a name that is not UTF-8, which neither files of runs nor JSON can contain."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            shown = argument.encode(errors="surrogateescape").decode(errors="backslashreplace")
+            raise UsageError(
+                "name-too-long",
+                found=f"the name '{shown}', which is not UTF-8",
+                expected="UTF-8",
+                do="rename it",
+            ) from error
 
 
 def _report_error(error: DynidError) -> int:

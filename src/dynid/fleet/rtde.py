@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,8 +16,8 @@ from dynid.robot import RobotModel
 PORT, RATE, VERSION, JOINTS = 30004, 125.0, 2, 6
 # Rows yielded together: a fifth of a second.
 AT_ONCE = 25
-# s: time without a package after which the controller counts as disconnected.
-SILENCE = 2.0
+# s: time without a package after which the controller counts as disconnected, and time for all answers before it sends.
+SILENCE, HANDSHAKE = 2.0, 10.0
 REQUEST_VERSION, SETUP_OUTPUTS, START, DATA, TEXT = 86, 79, 83, 85, 77
 FIELDS = (
     ("timestamp", "DOUBLE"),
@@ -24,7 +25,11 @@ FIELDS = (
     ("actual_qd", "VECTOR6D"),
     ("actual_current", "VECTOR6D"),
 )
+# The number of the selection, then one, six, six and six numbers.
+_SAMPLE = struct.Struct(">B19d")
+_HEAD = struct.Struct(">HB")
 SCHEME = "rtde://"
+_SHOWN = 100  # characters of an answer in a message
 
 
 def rtde_rows(robot: RobotModel, address: str) -> Iterator[StreamRows]:
@@ -74,9 +79,11 @@ def rtde_rows(robot: RobotModel, address: str) -> Iterator[StreamRows]:
         _agree(link, address)
         waiting: list[tuple[float, ...]] = []
         while True:
-            package = _package(link)
+            package = _package(link, address)
             if package is not None and package[0] == DATA:
-                waiting.append(struct.unpack(">d6d6d6d", package[1][1:]))
+                if len(package[1]) != _SAMPLE.size:
+                    raise _protocol(address, f"a sample of {len(package[1])} bytes", f"{_SAMPLE.size} bytes")
+                waiting.append(_SAMPLE.unpack(package[1])[1:])
             if waiting and (package is None or len(waiting) >= AT_ONCE):
                 table = np.array(waiting)
                 waiting.clear()
@@ -94,38 +101,42 @@ def _agree(link: socket.socket, address: str) -> None:
         (SETUP_OUTPUTS, struct.pack(">d", RATE) + names, kinds),
         (START, b"", b"\x01"),
     )
+    end = time.monotonic() + HANDSHAKE
     for kind, payload, wanted in steps:
-        link.sendall(struct.pack(">HB", len(payload) + 3, kind) + payload)
-        answer = _package(link)
-        while answer is not None and answer[0] == TEXT:
-            answer = _package(link)
+        link.sendall(_HEAD.pack(len(payload) + _HEAD.size, kind) + payload)
+        answer = _package(link, address)
+        while answer is not None and answer[0] == TEXT and time.monotonic() < end:
+            answer = _package(link, address)
         if answer is None or answer[0] != kind or not answer[1].endswith(wanted):
-            raise InputError(
-                "rtde-protocol",
-                found=f"answer {answer!r}",
-                expected=f"RTDE of version {VERSION} with {names.decode()}",
-                place=Place(file=address),
-            )
+            expected = f"RTDE of version {VERSION} with {names.decode()}"
+            raise _protocol(address, f"answer {str(answer)[:_SHOWN]}", expected)
 
 
-def _package(link: socket.socket) -> tuple[int, bytes] | None:
+def _protocol(address: str, finding: str, expected: str) -> InputError:
+    return InputError("rtde-protocol", found=finding, expected=expected, place=Place(file=address))
+
+
+def _package(link: socket.socket, address: str) -> tuple[int, bytes] | None:
     # Type and payload of the next package; None if the controller is disconnected or sends nothing.
-    head = _bytes(link, 3)
+    head = _bytes(link, _HEAD.size)
     if head is None:
         return None
-    size, kind = struct.unpack(">HB", head)
-    body = _bytes(link, size - 3)
+    size, kind = _HEAD.unpack(head)
+    if size < _HEAD.size:
+        raise _protocol(address, f"a package of {size} bytes", f"at least {_HEAD.size} bytes")
+    body = _bytes(link, size - _HEAD.size)
     return None if body is None else (kind, body)
 
 
 def _bytes(link: socket.socket, count: int) -> bytes | None:
-    received = b""
+    # A package that arrives byte by byte has as much time as a silent one.
+    received, end = b"", time.monotonic() + SILENCE
     while len(received) < count:
         try:
             part = link.recv(count - len(received))
         except OSError:
             return None
-        if not part:
+        if not part or time.monotonic() > end:
             return None
         received += part
     return received

@@ -173,6 +173,14 @@ def _open_file(
         )
     if path.is_dir():
         return _open_folder(path, delimiter, decimal, definitions)
+    if path.is_fifo():
+        raise InputError(
+            "file-missing",
+            found="a named pipe, which can be read only once",
+            expected="a log file",
+            do=f"write it to a file first: cat {path} > log.csv",
+            place=place,
+        )
     try:
         with path.open("rb") as file:
             head = file.read(4096)
