@@ -470,7 +470,8 @@ def test_a_controller_that_speaks_otherwise_is_named(
         with server, server.accept()[0] as link, suppress(OSError):
             for answer in answers:
                 link.sendall(answer)
-            link.recv(4096)
+            while link.recv(4096):
+                pass
 
     thread = threading.Thread(target=serve)
     thread.start()

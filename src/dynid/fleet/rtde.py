@@ -6,6 +6,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
@@ -103,7 +104,8 @@ def _agree(link: socket.socket, address: str) -> None:
     )
     end = time.monotonic() + HANDSHAKE
     for kind, payload, wanted in steps:
-        link.sendall(_HEAD.pack(len(payload) + _HEAD.size, kind) + payload)
+        with suppress(OSError):  # a controller that hung up does not answer
+            link.sendall(_HEAD.pack(len(payload) + _HEAD.size, kind) + payload)
         answer = _package(link, address)
         while answer is not None and answer[0] == TEXT and time.monotonic() < end:
             answer = _package(link, address)
