@@ -365,7 +365,9 @@ def test_a_file_beside_the_experiment_is_a_plug_in(
     (tmp_path / "my_file.py").write_text(KINDS + REGISTERED)
     config = tmp_path / "experiment.toml"
     config.write_text('plugins = ["my_file.py"]\n' + MODEL)
-    assert run("identify", robot_file, train_log, "--config", config, "--out", tmp_path / "run").code == 0
+    done = run("identify", robot_file, train_log, "--config", config, "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    assert f"{config} runs code of its own: the plug-in 'my_file.py'" in done.err
 
 
 def test_readers_and_commands_come_from_plug_ins(

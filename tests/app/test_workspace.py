@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,16 @@ from dynid.base import InputError, ResourceError, UsageError
 )  # fmt: skip
 def test_names_are_made_safe(given: str, made: str) -> None:
     assert sanitised(given) == made
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
+def test_the_folder_is_closed_to_other_users(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        Workspace(tmp_path / "lab").open()()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "lab").stat().st_mode) == 0o700
 
 
 def test_long_names_are_shortened_and_keep_their_ending() -> None:

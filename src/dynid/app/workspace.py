@@ -28,6 +28,7 @@ from dynid.base import (
 )
 
 FORMAT = "dynid-app 1"
+PRIVATE = 0o700  # mode of the folder
 # Folders of a project.
 ROBOT, LOGS, LIVE, RUNS, EXPORTS, PLANS, PAGES, JOBS = (
     "robot", "logs", "live", "runs", "exports", "plans", "pages", "jobs",
@@ -109,7 +110,11 @@ class Workspace:
             )
         release = claim(self.folder)
         try:
-            (self.folder / "projects").mkdir(parents=True, exist_ok=True)
+            if not self.folder.exists():
+                # Logs and models are nobody else's business on a shared machine.
+                self.folder.mkdir(parents=True)
+                self.folder.chmod(PRIVATE)
+            (self.folder / "projects").mkdir(exist_ok=True)
             write_json(marker, {"format": FORMAT})
         except OSError as error:
             release()

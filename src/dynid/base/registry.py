@@ -236,6 +236,16 @@ def _loaded(entry: EntryPoint, noun: str) -> Any:
         ) from error
 
 
+# Called with a sentence before a plug-in that a file names is imported.
+_ANNOUNCED: list[Callable[[str], None]] = []
+
+
+def announce_plugins(say: Callable[[str], None]) -> None:
+    """Have plug-ins that files name announced by a function of a sentence, before their code runs."""
+    if say not in _ANNOUNCED:
+        _ANNOUNCED.append(say)
+
+
 def load_plugins(names: Iterable[str], folder: Path | None = None, place: Place = NOWHERE) -> None:
     """Import plug-ins that the user named: modules, or Python files next to an experiment file.
 
@@ -259,6 +269,8 @@ def load_plugins(names: Iterable[str], folder: Path | None = None, place: Place 
     for name in names:
         if name in _NAMED:
             continue
+        for say in _ANNOUNCED if place.file else ():
+            say(f"{place.file} runs code of its own: the plug-in '{name}'")
         try:
             _NAMED[name] = _of_file(name, folder or Path()) if name.endswith(".py") else import_module(name)
         except DynidError:

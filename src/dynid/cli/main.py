@@ -21,6 +21,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from dynid.base.errors import NOWHERE, DynidError, InputError, Place, ResourceError, UsageError
+from dynid.base.registry import announce_plugins
 from dynid.cli.common import PlainCommand, finish, note, reset, say, with_output
 from dynid.cli.plugins import WithPlugins, load_named, with_plugins
 
@@ -33,7 +34,7 @@ _received: list[int] = []
 _watching: list[threading.Thread] = []
 
 
-def listen() -> None:
+def catch_signals() -> None:
     """Let Ctrl-C and SIGTERM end the command without leaving incomplete files.
 
     Python runs signal handlers only between two of its own instructions. If compiled code blocks the main thread for
@@ -236,8 +237,9 @@ def main() -> None:
     """Run the command line; the exit code is 0, 1, 2 to 7, 130 or 143 as documented."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(*COLLECTED)
-    listen()
+    catch_signals()
     reset()
+    announce_plugins(note)
     try:
         code = _run()
     except Exception as error:
