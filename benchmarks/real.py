@@ -377,7 +377,7 @@ def motions(
         chunk = opened.read(trajectory)
         if chunk.tau is not None:
             velocity = None if chunk.dq is None else np.array(chunk.dq)
-            yield Motion(np.array(chunk.t), np.array(chunk.q), velocity, np.array(chunk.tau))
+            yield Motion(np.array(chunk.t), np.array(chunk.q), np.array(chunk.tau), velocity)
 
 
 def within(value: float | None, bound: str) -> bool:

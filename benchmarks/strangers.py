@@ -189,7 +189,7 @@ def _pair(scores: Sequence[float]) -> str:
 
 
 def _plain(arm: Plant, log: Recorded, cutoff: float, velocity: bool) -> tuple[Float, Float, Bool]:
-    motion = Motion(log.t, log.q, log.dq if velocity else None, log.tau)
+    motion = Motion(log.t, log.q, log.tau, log.dq if velocity else None)
     return equations(arm_of(arm.described), motion, cutoff)
 
 

@@ -34,7 +34,7 @@ def simulated(arm: real.Arm, seed: int) -> Motion:
     )
     data = model.createData()
     tau = np.array([pin.rnea(model, data, *one) for one in zip(q, dq, ddq, strict=True)])
-    return Motion(t, q, None, tau + 0.7 * np.tanh(dq / 0.02) + 0.4 * dq + 0.05 * ddq + 0.1)
+    return Motion(t, q, tau + 0.7 * np.tanh(dq / 0.02) + 0.4 * dq + 0.05 * ddq + 0.1)
 
 
 def test_plain_least_squares_predicts_an_arm_of_pinocchio() -> None:
