@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,13 @@ from pydantic import Field
 from dynid.base import Float, InputError, Place, Strict, UsageError, meant, read_toml, validate
 from dynid.log import Selection, file_digest, read_log
 from dynid.robot import RobotModel, ServoSettings, load_example, load_robot
-from dynid_bench.bodies import Body, bodies_of, write_urdf
-from dynid_bench.made import MADE, Plant, Reference, recorded
+from dynid_bench.bodies import bodies_of, write_urdf
+from dynid_bench.dataset import REGIONS, DataSet
+from dynid_bench.made import MADE, made_set
 from dynid_bench.protocol import Motion
 
 FOLDER = "DYNID_DATA"
 EXAMPLE = "example:"
-REGIONS = ("same", "repeated", "slower", "faster", "elsewhere", "moves")
-# Share of the made sets' lengths in a quick run, s of each motion in a full one, and recordings for intervals.
-QUICK, TRAINING, HELD_OUT, REPEATS = 0.4, 20.0, 10.0, 3
-PACES = {"slower": 0.4, "faster": 1.6}
-ASIDE = 1.0  # rad by which the motion "elsewhere" is moved aside
 
 
 class SplitTable(Strict):
@@ -71,96 +66,6 @@ class Recipe(Strict):
     truth: TruthTable | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class DataSet:
-    """A set with its logs in memory.
-
-    Parameters
-    ----------
-    name, title, source, licence : str
-        What it is and where it comes from.
-    developed_on : bool
-        Whether dynid was developed on it.
-    reason : str
-        Reason of the split.
-    bodies : list of Body
-        Kinematics, with the inertias of the robot file where it has some.
-    robot_file : Path or None
-        Robot file as published, or as it comes with dynid; None for made sets.
-    cutoff : float, Hz
-        Cutoff frequency of the scores.
-    gravity : ndarray, shape (3,)
-        Gravity.
-    motors : ndarray, shape (k, n)
-        Motors that turn with several joints.
-    train : list of Motion
-        Training motion.
-    held_out : mapping of str to list of Motion
-        Held-out motion by region, with torque.
-    loaded : list of Motion
-        Motion with a payload.
-    repeats : list of list of Motion
-        Separate recordings of one robot, for intervals.
-    servo : mapping or None
-        Gains of the drives, of logs without torque.
-    payload : float, kg, or None
-        True mass of the payload.
-    truth : str
-        The rigid robot as MJCF, of made sets.
-
-    """
-
-    name: str
-    title: str
-    source: str
-    licence: str
-    developed_on: bool
-    reason: str
-    bodies: list[Body]
-    robot_file: Path | None
-    cutoff: float
-    gravity: Float
-    motors: Float
-    train: list[Motion]
-    held_out: Mapping[str, list[Motion]]
-    loaded: list[Motion] = field(default_factory=list)
-    repeats: list[list[Motion]] = field(default_factory=list)
-    servo: Mapping[str, list[float]] | None = None
-    payload: float | None = None
-    truth: str = ""
-
-    @property
-    def joints(self) -> list[str]:
-        """Names of the joints."""
-        return [body.joint for body in self.bodies]
-
-    @property
-    def has_priors(self) -> bool:
-        """Whether the robot file has inertias."""
-        return all(body.inertia is not None for body in self.bodies)
-
-    def about(self) -> dict[str, Any]:
-        """Plain data for the report."""
-        seconds = {
-            region: sum(float(motion.t[-1] - motion.t[0]) for motion in motions)
-            for region, motions in {"training": self.train, **self.held_out}.items()
-        }
-        return {
-            "name": self.name,
-            "title": self.title,
-            "source": self.source,
-            "licence": self.licence,
-            "developed_on": self.developed_on,
-            "reason": self.reason,
-            "cutoff": self.cutoff,
-            "joints": self.joints,
-            "seconds": seconds,
-            "regions": [region for region in REGIONS if region in self.held_out],
-            "payload": self.payload,
-            "commands": self.servo is not None,
-        }
-
-
 def recipes() -> dict[str, Path]:
     """Recipes that come with the package, by the name of their set."""
     folder = Path(str(files("dynid_bench"))) / "recipes"
@@ -170,6 +75,20 @@ def recipes() -> dict[str, Path]:
 def names_of_sets() -> list[str]:
     """Made sets, then those of recipes."""
     return [*MADE, *recipes()]
+
+
+def recipe_path(name: str) -> Path:
+    """The recipe of a set, or the file that is named; raises UsageError for an unknown set."""
+    path = Path(name) if name.endswith(".toml") else recipes().get(name)
+    if path is None:
+        near = meant(name, names_of_sets())
+        raise UsageError(
+            "bench-set",
+            found=f"set '{name}'",
+            expected=f"one of {', '.join(names_of_sets())}",
+            do=f"did you mean '{near}'?" if near else "",
+        )
+    return path
 
 
 def read_recipe(path: Path) -> Recipe:
@@ -220,14 +139,7 @@ def open_set(name: str, data: Path | None, seed: int = 0, quick: bool = False) -
     """
     if name in MADE:
         return made_set(MADE[name](seed), seed, quick)
-    path = Path(name) if name.endswith(".toml") else recipes().get(name)
-    if path is None:
-        raise UsageError(
-            "bench-set",
-            found=f"set '{name}'",
-            expected=f"one of {', '.join(names_of_sets())}",
-            do=f"did you mean '{meant(name, names_of_sets())}'?" if meant(name, names_of_sets()) else "",
-        )
+    path = recipe_path(name)
     if data is None:
         raise UsageError(
             "bench-data",
@@ -332,52 +244,6 @@ def _check(path: Path, digest: str, recipe: Recipe) -> None:
             do="scores of another file cannot be compared",
             place=place,
         )
-
-
-def made_set(plant: Plant, seed: int, quick: bool = False) -> DataSet:
-    """Record all motions of a made robot."""
-    share = QUICK if quick else 1.0
-
-    def log(stream: int, reference: Reference, seconds: float, loaded: bool = False) -> Motion:
-        return recorded(plant, reference, seconds * share, np.random.default_rng([seed, stream, 1]), loaded)
-
-    def series(stream: int, pace: float = 1.0, shift: float = 0.0) -> Reference:
-        return Reference.series(plant, np.random.default_rng([seed, stream, 0]), pace, shift)
-
-    repeats = [[log(i, series(i), TRAINING)] for i in range(1 if quick else REPEATS)]
-    held_out = {
-        "same": [log(10, series(10), HELD_OUT)],
-        **{
-            region: [log(11 + i, series(11 + i, pace), HELD_OUT)]
-            for i, (region, pace) in enumerate(PACES.items())
-        },
-        "elsewhere": [log(13, series(13, shift=ASIDE), HELD_OUT)],
-        "moves": [log(14, Reference.moves(plant, np.random.default_rng([seed, 14, 0]), HELD_OUT), HELD_OUT)],
-    }
-    return DataSet(
-        plant.name,
-        {
-            "made_elastic_arm": "made arm, 6 joints: springs behind the motors, friction that builds up, teeth",
-            "made_rail_arm": "made arm, a rail and 4 joints: warming, friction by load, saturation, hoses, late torque",
-        }[plant.name],
-        f"MuJoCo, dynid_bench.made, seed {seed}",
-        "Apache-2.0",
-        False,
-        "Training on one Fourier series; held out are another one, the same kind at 0.4 and 1.6 times the "
-        "speed, one a radian aside, and moves from pose to pose with pauses.",
-        plant.prior,
-        None,
-        8.0,
-        np.array([0.0, 0.0, -9.81]),
-        np.zeros((0, plant.n)),
-        repeats[0],
-        held_out,
-        [log(20, series(20), TRAINING, loaded=True)],
-        repeats if len(repeats) > 1 else [],
-        None,
-        plant.payload,
-        plant.truth(),
-    )
 
 
 def write_robot(dataset: DataSet, folder: Path) -> tuple[Path, Path]:

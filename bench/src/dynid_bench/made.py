@@ -20,11 +20,25 @@ import numpy as np
 from dynid.base import Float
 from dynid.spatial import from_com, placement
 from dynid_bench.bodies import Body, mjcf
+from dynid_bench.dataset import DataSet
 from dynid_bench.protocol import Motion
 
 STEP, EVERY = 5e-4, 8  # s; steps per sample: 250 Hz
 BANDWIDTH = 5.0  # Hz, of the position controller
 HARMONICS, FUNDAMENTAL = 5, 0.1  # -, Hz
+# Share of the lengths in a quick run, s of each motion in a full one, and recordings for intervals.
+QUICK, TRAINING, HELD_OUT, REPEATS = 0.4, 20.0, 10.0, 3
+PACES = {"slower": 0.4, "faster": 1.6}
+ASIDE = 1.0  # rad by which the motion "elsewhere" is moved aside
+CUTOFF = 8.0  # Hz, of the scores
+REASON = (
+    "Training on one Fourier series; held out are another one, the same kind at 0.4 and 1.6 times the speed, one a "
+    "radian aside, and moves from pose to pose with pauses."
+)
+TITLES = {
+    "made_elastic_arm": "made arm, 6 joints: springs behind the motors, friction that builds up, teeth",
+    "made_rail_arm": "made arm, a rail and 4 joints: warming, friction by load, saturation, hoses, late torque",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,3 +353,45 @@ def _measured(plant: Plant, q: Float, tau: Float, rng: np.random.Generator) -> M
         rows[1:][rng.random(len(t) - 1) < effects.repeated] -= 1
         read, dq, torque = read[rows], dq[rows], torque[rows]
     return Motion(t, read, torque, dq if plant.logs_velocity else None)
+
+
+def made_set(plant: Plant, seed: int, quick: bool = False) -> DataSet:
+    """Record all motions of a made robot."""
+    share = QUICK if quick else 1.0
+
+    def log(stream: int, reference: Reference, seconds: float, loaded: bool = False) -> Motion:
+        return recorded(plant, reference, seconds * share, np.random.default_rng([seed, stream, 1]), loaded)
+
+    def series(stream: int, pace: float = 1.0, shift: float = 0.0) -> Reference:
+        return Reference.series(plant, np.random.default_rng([seed, stream, 0]), pace, shift)
+
+    repeats = [[log(i, series(i), TRAINING)] for i in range(1 if quick else REPEATS)]
+    held_out = {
+        "same": [log(10, series(10), HELD_OUT)],
+        **{
+            region: [log(11 + i, series(11 + i, pace), HELD_OUT)]
+            for i, (region, pace) in enumerate(PACES.items())
+        },
+        "elsewhere": [log(13, series(13, shift=ASIDE), HELD_OUT)],
+        "moves": [log(14, Reference.moves(plant, np.random.default_rng([seed, 14, 0]), HELD_OUT), HELD_OUT)],
+    }
+    return DataSet(
+        plant.name,
+        TITLES[plant.name],
+        f"MuJoCo, dynid_bench.made, seed {seed}",
+        "Apache-2.0",
+        False,
+        REASON,
+        plant.prior,
+        None,
+        CUTOFF,
+        np.array([0.0, 0.0, -9.81]),
+        np.zeros((0, plant.n)),
+        repeats[0],
+        held_out,
+        [log(20, series(20), TRAINING, loaded=True)],
+        repeats if len(repeats) > 1 else [],
+        None,
+        plant.payload,
+        plant.truth(),
+    )

@@ -13,23 +13,22 @@ from typing import Any
 
 from dynid.base import RefusedError
 from dynid_bench import scores
-from dynid_bench.data import DataSet, open_set, write_robot
+from dynid_bench.data import open_set, recipe_path, write_robot
+from dynid_bench.dataset import DataSet
+from dynid_bench.made import MADE
 from dynid_bench.methods import Method, Ran, run_method, stamp
 from dynid_bench.protocol import Motion, Task
 
 ROWS, ABOUT = "rows.jsonl", "about.json"
-# Files that decide what a score means: rows of other versions are not shown side by side.
-RULES = ("scores.py", "data.py", "made.py", "bodies.py", "protocol.py", "recipes")
 Row = dict[str, Any]
 
 
-def rules_digest() -> str:
-    """Digest of splits, scores and generators."""
+def rules_digest(name: str) -> str:
+    """Digest of the scores and of the recipe or generator of a set: rows of other digests cannot be compared."""
     package, total = Path(str(files("dynid_bench"))), hashlib.sha256()
-    for name in RULES:
-        path = package / name
-        for file in sorted(path.glob("*.toml")) if path.is_dir() else [path]:
-            total.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    split = [package / "made.py", package / "bodies.py"] if name in MADE else [recipe_path(name)]
+    for file in [package / "scores.py", *split]:
+        total.update(file.read_bytes())
     return total.hexdigest()[:16]
 
 
@@ -90,18 +89,18 @@ def run_campaign(
     """
     out.mkdir(parents=True, exist_ok=True)
     rows, about = read_rows(out), _about(out)
-    rules = {"rules": rules_digest(), "seed": seed, "quick": quick}
-    if rows and (others := [row for row in rows if any(row[key] != rules[key] for key in rules)]):
-        raise RefusedError(
-            "bench-rules",
-            found=f"rows of other splits, scores or seeds, for example {others[0]['set']}",
-            expected="rows that can be compared",
-            do=f"name another folder, or remove '{out}'",
-        )
     names = [method.name for method in methods]
     if again:
         rows = [row for row in rows if not (row["set"] in sets and row["method"] in names)]
     for name in sets:
+        rules = {"rules": rules_digest(name), "seed": seed, "quick": quick}
+        if any(row[key] != rules[key] for row in rows if row["set"] == name for key in rules):
+            raise RefusedError(
+                "bench-rules",
+                found=f"rows of {name} with another split, score or seed",
+                expected="rows that can be compared",
+                do=f"name another folder, or remove '{out}'",
+            )
         done = {row["method"] for row in rows if row["set"] == name}
         waiting = [method for method in methods if method.name not in done]
         if not waiting:
