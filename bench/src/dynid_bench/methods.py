@@ -14,12 +14,14 @@ from importlib.resources import files
 from pathlib import Path
 
 from dynid.base import UsageError, meant
-from dynid_bench.protocol import Answer, Task
+from dynid_bench.protocol import Answer, Task, installed
 
 ENVIRONMENTS = "DYNID_BENCH_ENVS"
 # Lines of an adapter between these comments are what a user of the package writes.
 BEGIN, END = "# user's code: begin", "# user's code: end"
-KEPT_LINES = 300  # characters of an error message
+KEPT = 300  # characters of an error message
+# Methods that share an environment.
+SHARED = {"gaussian-process": "neural-net"}
 
 
 @dataclass(frozen=True)
@@ -60,16 +62,13 @@ class Method:
         return count
 
     def python(self, environments: Path | None) -> Path | None:
-        """The interpreter that runs the adapter; None if its environment does not exist."""
-        if not self.packages:
-            return Path(sys.executable)
-        if environments is None:
-            return None
-        for folder in ("bin", "Scripts"):
-            for name in ("python", "python.exe"):
-                if (path := environments / self.name / folder / name).exists():
+        """The interpreter that runs the adapter: of its environment, or this one if it has the packages; else None."""
+        for name in (self.name, SHARED.get(self.name, self.name)):
+            for place in ("bin/python", "Scripts/python.exe"):
+                if environments is not None and (path := environments / name / place).exists():
                     return path
-        return None
+        missing = [package for package in self.packages if installed(package.partition("[")[0]) == "-"]
+        return None if missing else Path(sys.executable)
 
 
 def _adapter(name: str) -> Path:
@@ -108,8 +107,6 @@ METHODS = {
         ),
     )
 }
-# Methods that share an environment.
-SHARED = {"gaussian-process": "neural-net"}
 
 
 def method_named(name: str) -> Method:
@@ -172,8 +169,6 @@ def run_method(method: Method, task: Task, scratch: Path, environments: Path | N
     answer = scratch / "answer"
     answer.mkdir(parents=True, exist_ok=True)
     python = method.python(environments)
-    if python is None and method.name in SHARED:
-        python = METHODS[SHARED[method.name]].python(environments)
     if python is None:
         where = f"{ENVIRONMENTS}/{method.name}"
         reason = method.not_run or f"no environment {where} with {', '.join(method.packages)}"
@@ -204,7 +199,7 @@ def run_method(method: Method, task: Task, scratch: Path, environments: Path | N
     try:
         result, packages = Answer.read(answer)
     except (OSError, ValueError, KeyError) as error:
-        return Ran(None, {}, f"no answer: {error}"[:KEPT_LINES], seconds, answer)
+        return Ran(None, {}, f"no answer: {error}"[:KEPT], seconds, answer)
     return Ran(result, packages, "", seconds, answer)
 
 
@@ -213,8 +208,8 @@ def _last_error(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for i in range(len(lines) - 1, -1, -1):
         if re.match(r"[\w.]*(Error|Exception)\b", lines[i]):
-            return " ".join(lines[i:])[:KEPT_LINES]
-    return lines[-1][:KEPT_LINES] if lines else ""
+            return " ".join(lines[i:])[:KEPT]
+    return lines[-1][:KEPT] if lines else ""
 
 
 def _environment(scratch: Path, own: bool) -> dict[str, str]:

@@ -61,7 +61,8 @@ def regressor(arm: Arm, q: Float, dq: Float, ddq: Float) -> Float:
     """Panels (T, n, p): ten inertial parameters a body, then Coulomb, viscous and rotor, then offsets."""
     data, P, n = arm.model.createData(), arm.P, q.shape[1]
     tree = zip(q @ P.T + arm.offset, dq @ P.T, ddq @ P.T, strict=True)
-    rigid = np.array([P.T @ pin.computeJointTorqueRegressor(arm.model, data, *state) for state in tree])
+    panels = (np.atleast_2d(pin.computeJointTorqueRegressor(arm.model, data, *state)) for state in tree)
+    rigid = np.array([P.T @ panel for panel in panels])
     sides = np.vstack([np.eye(n), arm.motors])  # (s, n), each with friction and a rotor of its own
     speed, rise = dq @ sides.T, ddq @ sides.T
     joint = [np.einsum("ts,sn->tns", f, sides) for f in (np.tanh(speed / COULOMB_WIDTH), speed, rise)]

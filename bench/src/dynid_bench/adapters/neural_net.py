@@ -34,7 +34,7 @@ def run(task: Task) -> Answer:
         ),
     ).fit(X, scaler.transform(y))
     torque = {
-        name: scaler.inverse_transform(network.predict(features(motion)))
+        name: scaler.inverse_transform(network.predict(features(motion)).reshape(motion.q.shape))
         for name, motion in task.held_out.items()
     }
     # user's code: end
