@@ -81,6 +81,7 @@ def _report(out: Path, page: Path | None) -> None:
     import json
 
     from dynid.base import InputError, Place
+    from dynid_bench.figure import errors_svg
     from dynid_bench.report import html, markdown
     from dynid_bench.run import ABOUT, ROWS, read_rows
 
@@ -94,9 +95,13 @@ def _report(out: Path, page: Path | None) -> None:
         )
     about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
     text = markdown(rows, about)
-    for path, content in ((out / "benchmark.md", text), (out / "benchmark.html", html(rows, about))):
+    written = {
+        out / "benchmark.md": text,
+        out / "benchmark.html": html(rows, about),
+        out / "benchmark.svg": errors_svg(rows, about),
+    }
+    if page is not None:
+        written[page] = text
+    for path, content in written.items():
         path.write_text(content, encoding="utf-8")
         say(f"written: {path}")
-    if page is not None:
-        page.write_text(text, encoding="utf-8")
-        say(f"written: {page}")

@@ -11,6 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import mujoco
+
 from dynid.base import RefusedError
 from dynid_bench import scores
 from dynid_bench.data import open_set, recipe_path, write_robot
@@ -194,7 +196,7 @@ def _model_scores(dataset: DataSet, ran: Ran, cases: Mapping[str, Sequence[score
     if ran.answer is None or not ran.answer.model:
         return {"export": "none"}
     try:
-        model = scores.model_file(ran.folder / ran.answer.model)
+        model = scores.model_file(_on_fixed_base(ran.folder / ran.answer.model))
         region = next(iter(cases))
         errors = [
             scores.replay_error(model, dataset.joints, case, motion)
@@ -208,6 +210,20 @@ def _model_scores(dataset: DataSet, ran: Ran, cases: Mapping[str, Sequence[score
     except (ValueError, OSError) as error:
         return {"export": f"refused by MuJoCo: {' '.join(str(error).split())}"[:200]}
     return result
+
+
+def _on_fixed_base(path: Path) -> Path:
+    # Logs of a hung robot have a base that does not move; its published file may still let it float.
+    spec = mujoco.MjSpec.from_file(str(path))
+    free = [joint for joint in spec.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
+    if not free:
+        return path
+    for joint in free:
+        spec.delete(joint)
+    spec.compile()
+    fixed = path.with_name(f"fixed-{path.name}")
+    fixed.write_text(spec.to_xml(), encoding="utf-8")
+    return fixed
 
 
 def _intervals(

@@ -15,7 +15,7 @@ import numpy as np
 
 import dynid
 from dynid.log import canonical_columns, write_log
-from dynid_bench.protocol import Answer, Float, Motion, Task, answer_folder, serve
+from dynid_bench.protocol import Answer, Float, Motion, States, Task, answer_folder, serve
 
 
 def written(task: Task, motions: Sequence[Motion], name: str) -> list[Path]:
@@ -54,6 +54,24 @@ def intervals(result: dynid.Result) -> dict[str, tuple[float, float]]:
     }
 
 
+def at_rows(result: dynid.Result, motion: States) -> Float:
+    """Torque of the log's rows; a command's torque acts later than its row, by the lag that dynid estimates."""
+    rate = 1.0 / float(motion.t[1] - motion.t[0])
+    tau = np.asarray(result.predict(motion.q, motion.dq, motion.ddq, rate=rate))
+    servo = result.robot.drive.servo
+    if servo is None or not servo.lag:
+        return tau
+
+    def later(values: Float) -> Float:
+        return np.column_stack([np.interp(motion.t + servo.lag, motion.t, line) for line in values.T])
+
+    if servo.on_board:
+        # Only the command is late: the law of its row has the motion of that row.
+        spring = servo.kp * (later(motion.q) - motion.q)
+        return later(tau) + spring + servo.kd * (later(motion.dq) - motion.dq)
+    return later(tau)
+
+
 def run(task: Task) -> Answer:
     """Identify, predict, export; the payload where there is one."""
     folder = answer_folder()
@@ -70,8 +88,7 @@ def run(task: Task) -> Answer:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, motion in task.held_out.items():
-            rate = 1.0 / float(motion.t[1] - motion.t[0])
-            torque[name] = result.predict(motion.q, motion.dq, motion.ddq, rate=rate)
+            torque[name] = at_rows(result, motion)
     model = "robot.xml"
     try:
         result.export(folder / model)
