@@ -218,8 +218,8 @@ def _on_fixed_base(path: Path) -> Path:
     free = [joint for joint in spec.joints if joint.type == mujoco.mjtJoint.mjJNT_FREE]
     if not free:
         return path
-    for joint in free:
-        spec.delete(joint)
+    for element in [*free, *spec.keys]:
+        spec.delete(element)
     spec.compile()
     fixed = path.with_name(f"fixed-{path.name}")
     fixed.write_text(spec.to_xml(), encoding="utf-8")
