@@ -205,7 +205,8 @@ def run_method(method: Method, task: Task, scratch: Path, environments: Path | N
 
 def _last_error(text: str) -> str:
     # The last line that names an exception, with what follows it; otherwise the last line.
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # Folders are left out, which say nothing to a reader.
+    lines = [re.sub(r"(/[\w.-]+)+/", "", line.strip()) for line in text.splitlines() if line.strip()]
     for i in range(len(lines) - 1, -1, -1):
         if re.match(r"[\w.]*(Error|Exception)\b", lines[i]):
             return " ".join(lines[i:])[:KEPT]

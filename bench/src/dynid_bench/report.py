@@ -24,9 +24,12 @@ Methods of several projects on the same logs, by one command. Each gets the same
 runs the authors' own package in an environment of its own, and predicts the torque of motion that it has not seen.
 Splits and scores were fixed in a commit before dynid ran on them. Losses stay in the tables."""
 COMMANDS = """\
-dynid bench run --made --out results                        # two made sets: nothing to fetch
-DYNID_DATA=logs DYNID_BENCH_ENVS=envs dynid bench run --out results
-dynid bench report --out results                            # results/benchmark.md and benchmark.html"""
+dynid bench run --made --out results
+dynid bench report --out results"""
+HOW = """\
+These lines run the two made sets, which need no data, and write `results/benchmark.md` and `results/benchmark.html`.
+Logs of real robots are fetched into a folder that `DYNID_DATA` names; environments of the methods are folders below
+`DYNID_BENCH_ENVS`. The README of `bench/` says how, and how to add a log or a method."""
 SCORES = (
     "**torque error**: `norm(tau - tau_hat) / norm(tau)` over all joints of held-out motion, both filtered alike at "
     "the set's cutoff frequency, on samples in motion (a joint faster than 0.02 rad/s or m/s) / on all samples. "
@@ -114,7 +117,7 @@ def sections_of(rows: Sequence[Row], about: Mapping[str, Mapping[str, Any]]) -> 
     methods += sorted({row["method"] for row in rows} - set(methods))
     cells = {(row["set"], row["method"]): row for row in rows}
     return [
-        Section("Run it", [], COMMANDS),
+        Section("Run it", [HOW], COMMANDS),
         _summary(sets, methods, cells, about),
         Section("Scores", [list(SCORES)]),
         Section("Logs without a score", [list(NOT_SCORED)]),
@@ -231,12 +234,13 @@ def _not_first(
 def _methods_section(methods: Sequence[str], rows: Sequence[Row]) -> Section:
     lines = []
     for name in methods:
-        own_rows = [row for row in rows if row["method"] == name]
-        answered = [row for row in own_rows if not row["message"]]
-        last = (answered or own_rows)[-1]
+        method_rows = [row for row in rows if row["method"] == name]
+        answered = [row for row in method_rows if not row["message"]]
+        last = (answered or method_rows)[-1]
+        count = METHODS[name].lines if name in METHODS else last["lines"]
         packages = ", ".join(f"{package} {version}" for package, version in last["packages"].items()) or DASH
-        state = f"{len(answered)} of {len(own_rows)} sets" if answered else last["message"]
-        lines.append([name, last["title"], packages, last.get("settings") or DASH, str(last["lines"]), state])
+        state = f"{len(answered)} of {len(method_rows)} sets" if answered else last["message"]
+        lines.append([name, last["title"], packages, last.get("settings") or DASH, str(count), state])
     head = ["method", "what it is", "versions", "settings", "lines", "answered"]
     return Section("Methods", [Table(head, lines)])
 
@@ -309,7 +313,7 @@ def markdown(rows: Sequence[Row], about: Mapping[str, Mapping[str, Any]]) -> str
     for section in sections_of(rows, about):
         parts.append(f"## {section.title}")
         if section.code:
-            parts.append(f"```sh\n{section.code}\n```")
+            parts.append(f"```console\n{section.code}\n```")
         for block in section.blocks:
             if isinstance(block, Table):
                 parts.append(_table_markdown(block))

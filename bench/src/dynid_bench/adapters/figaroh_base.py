@@ -16,6 +16,8 @@ from figaroh.tools.robot import Robot
 
 from dynid_bench.protocol import Answer, Task, answer_folder, serve
 
+# user's code: begin
+
 
 def configuration(task: Task, rate: float) -> dict[str, object]:
     """The unified configuration."""
@@ -79,6 +81,9 @@ def indices(robot: Robot, task: Task) -> dict[str, object]:
         "act_idxq": [joint.idx_q for joint in joints],
         "act_idxv": [joint.idx_v for joint in joints],
     }
+
+
+# user's code: end
 
 
 def run(task: Task) -> Answer:

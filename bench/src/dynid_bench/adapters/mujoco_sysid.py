@@ -19,6 +19,9 @@ STRETCH, MOST, STEP, ITERATIONS = 0.4, 20, 0.002, 10  # s, stretches, s, of the 
 FRICTION = ("damping", "frictionloss", "armature")
 
 
+# user's code: begin
+
+
 def specification(task: Task) -> mujoco.MjSpec:
     """The robot with a motor and two sensors on each joint."""
     spec = mujoco.MjSpec.from_file(str(task.robot))
@@ -103,6 +106,9 @@ def inverse(model: mujoco.MjModel, q: Float, dq: Float, ddq: Float) -> Float:
         mujoco.mj_inverse(model, data)
         tau[k] = data.qfrc_inverse
     return tau
+
+
+# user's code: end
 
 
 def run(task: Task) -> Answer:
