@@ -29,8 +29,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.harness import Row, campaign, dynid_command, parser
 
 import numpy as np
+from dynid_bench.adapters.least_squares import equations, fit
+from dynid_bench.protocol import Motion
 
-from benchmarks.plain_least_squares import Motion, equations, fit
 from benchmarks.real import arm_of, relative
 from dynid.base.arrays import Bool, Float
 from dynid.log.own_columns import canonical_columns, write_log

@@ -10,9 +10,10 @@ from benchmarks.harness import END, start_of, written
 import numpy as np
 import pinocchio as pin
 import pytest
+from dynid_bench.adapters.least_squares import equations, fit
+from dynid_bench.protocol import Motion
 
 from benchmarks import real, variants
-from benchmarks.plain_least_squares import Motion, equations, fit
 from dynid.identification import Experiment
 from dynid.log import canonical_columns, write_log
 from dynid.robot import load_example
