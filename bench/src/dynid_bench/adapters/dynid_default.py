@@ -15,14 +15,20 @@ import numpy as np
 
 import dynid
 from dynid.log import canonical_columns, write_log
+from dynid.robot import TorqueSide
 from dynid_bench.protocol import Answer, Float, Motion, States, Task, answer_folder, serve
 
 
 def written(task: Task, motions: Sequence[Motion], name: str) -> list[Path]:
-    """Logs as a user has them."""
-    paths = []
+    """Logs as a user has them: torque on the side that the robot file declares, or commands."""
+    drive, paths = dynid.load_robot(task.source).drive, []
+    at_motors = drive.torque_side is TorqueSide.MOTOR
     for i, motion in enumerate(motions):
-        tau = None if task.servo else motion.tau
+        tau: Float | None = motion.tau
+        if at_motors:
+            tau = np.asarray(np.linalg.solve(drive.transmission.T, motion.tau.T).T, dtype=np.float64)
+        if task.servo:
+            tau = None
         columns: Mapping[str, Float] = canonical_columns(task.joints, motion.q, dq=motion.dq, tau=tau)
         if motion.q_des is not None and motion.dq_des is not None:
             for j, joint in enumerate(task.joints):
