@@ -24,6 +24,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "bench" / "src"))  # its recipes and its plain least squares
 # Logs of real robots, a folder for each.
 DATA = Path(os.environ.get("DYNID_DATA", ROOT.parent / "shared" / "data"))
 END = "<!-- end of the table -->"

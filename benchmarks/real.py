@@ -49,9 +49,11 @@ from benchmarks.harness import (
 )
 
 import numpy as np
+from dynid_bench.adapters.least_squares import Arm, equations, fit
+from dynid_bench.data import read_recipe, recipes
+from dynid_bench.protocol import Motion
 
 import dynid
-from benchmarks.plain_least_squares import Arm, Motion, equations, fit
 from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError
@@ -62,15 +64,9 @@ from tests.robot_files import ROBOTS
 
 FOLDS = 5  # contiguous parts held out in turn where a mapping names nothing to validate on
 USUAL_CUTOFF = 8.0  # Hz, of plain least squares on arms that nothing is said of
-# Hz, of plain least squares, as the description of each log or its authors have it.
-CUTOFFS = {
-    "krang_lwa3": 3.0,
-    "lwr4_flobaroid": 8.0,
-    "tx40_lirmm": 30.0,
-    "panda_gaz": 10.0,
-    "ur10e_innopolis": 8.0,
-    "kr300_rptu": 8.0,
-}
+# Hz, of plain least squares, as the benchmark of several projects scores each log.
+RECIPES = {name: read_recipe(path) for name, path in recipes().items()}
+CUTOFFS = {name: recipe.cutoff for name, recipe in RECIPES.items()}
 ROBOT_FILES = ("*.toml", "*.urdf", "*.xml")
 SHIPPED = {"panda_gaz": "panda_gaz.toml"}  # robots that ship with dynid rather than lie beside the log
 EXPERTS = {
@@ -85,8 +81,9 @@ train = [{ trajectory = "*", part = [0.0, 0.7] }]
 validate = [{ trajectory = "*", part = [0.7, 1.0] }]
 """
 COMMANDS_ONLY = {
-    "aliengo_pace": f"[drive]\nkp = 25.0\nkd = 0.5\n{SPLIT}",
-    "z1_pace": f"[drive]\nkp = [80.0, 120.0, 120.0, 80.0, 80.0, 80.0, 80.0]\nkd = 2.5\n{SPLIT}",
+    name: f"[drive]\nkp = {recipe.servo.kp}\nkd = {recipe.servo.kd}\n{SPLIT}"
+    for name, recipe in RECIPES.items()
+    if recipe.servo is not None
 }
 EXPERT, COLUMNS_ONLY = "expert", "columns only"
 WORSE = 1.03  # at most so many times what plain least squares misses
@@ -377,7 +374,7 @@ def motions(
         chunk = opened.read(trajectory)
         if chunk.tau is not None:
             velocity = None if chunk.dq is None else np.array(chunk.dq)
-            yield Motion(np.array(chunk.t), np.array(chunk.q), velocity, np.array(chunk.tau))
+            yield Motion(np.array(chunk.t), np.array(chunk.q), np.array(chunk.tau), velocity)
 
 
 def within(value: float | None, bound: str) -> bool:

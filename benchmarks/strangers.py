@@ -29,8 +29,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.harness import Row, campaign, dynid_command, parser
 
 import numpy as np
+from dynid_bench.adapters.least_squares import equations, fit
+from dynid_bench.protocol import Motion
 
-from benchmarks.plain_least_squares import Motion, equations, fit
 from benchmarks.real import arm_of, relative
 from dynid.base.arrays import Bool, Float
 from dynid.log.own_columns import canonical_columns, write_log
@@ -189,7 +190,7 @@ def _pair(scores: Sequence[float]) -> str:
 
 
 def _plain(arm: Plant, log: Recorded, cutoff: float, velocity: bool) -> tuple[Float, Float, Bool]:
-    motion = Motion(log.t, log.q, log.dq if velocity else None, log.tau)
+    motion = Motion(log.t, log.q, log.tau, log.dq if velocity else None)
     return equations(arm_of(arm.described), motion, cutoff)
 
 

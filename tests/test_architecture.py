@@ -18,6 +18,7 @@ import pytest
 from dynid.terms import CATALOGUE
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "dynid"
+BENCH = Path(__file__).resolve().parents[1] / "bench" / "src" / "dynid_bench"
 STUDIES = Path(__file__).resolve().parents[1] / "studies" / "src" / "dynid_studies"
 # From the ground up; rooms of one floor do not import one another.
 FLOORS = (
@@ -244,6 +245,16 @@ def test_heavy_packages_are_loaded_where_they_are_used() -> None:
         if other.split(".")[0] in OPTIONAL and not name.startswith("dynid.cli")
     }
     assert early == set()
+
+
+def test_the_benchmark_uses_public_names() -> None:
+    private = set()
+    for path in BENCH.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dynid":
+                shown = getattr(import_module(str(node.module)), "__all__", ())
+                private |= {f"{path.name}: {node.module}.{a.name}" for a in node.names if a.name not in shown}
+    assert private == set()
 
 
 def test_studies_use_public_names_and_no_files_of_their_own() -> None:

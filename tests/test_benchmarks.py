@@ -25,6 +25,7 @@ PLACES = (
     "docs/**/*.md",
     "src/**/*.py",
     "studies/**/*.py",
+    "bench/**/*.py",
     "benchmarks/*.py",
     ".ci/*",
 )

@@ -124,5 +124,5 @@ def test_the_lwr4_with_its_parts_exchanged_is_predicted_better_than_by_least_squ
         result = identify(robot, training, settings, validation=held_out, diagnostics=Diagnostics())
     (validation,) = result.validations
     assert validation.scores.origin is Origin.HELD_OUT_LOG
-    # What benchmarks/plain_least_squares.py misses at 8 Hz, trained and scored alike.
+    # What plain least squares of dynid-bench misses at 8 Hz, trained and scored alike.
     assert 100.0 * validation.scores.total_relative <= 6.0

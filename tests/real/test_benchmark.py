@@ -10,9 +10,10 @@ from benchmarks.harness import END, start_of, written
 import numpy as np
 import pinocchio as pin
 import pytest
+from dynid_bench.adapters.least_squares import equations, fit
+from dynid_bench.protocol import Motion
 
 from benchmarks import real, variants
-from benchmarks.plain_least_squares import Motion, equations, fit
 from dynid.identification import Experiment
 from dynid.log import canonical_columns, write_log
 from dynid.robot import load_example
@@ -34,7 +35,7 @@ def simulated(arm: real.Arm, seed: int) -> Motion:
     )
     data = model.createData()
     tau = np.array([pin.rnea(model, data, *one) for one in zip(q, dq, ddq, strict=True)])
-    return Motion(t, q, None, tau + 0.7 * np.tanh(dq / 0.02) + 0.4 * dq + 0.05 * ddq + 0.1)
+    return Motion(t, q, tau + 0.7 * np.tanh(dq / 0.02) + 0.4 * dq + 0.05 * ddq + 0.1)
 
 
 def test_plain_least_squares_predicts_an_arm_of_pinocchio() -> None:

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.signal import butter, sosfiltfilt
 
+from dynid_bench.protocol import Answer, Motion, Task, serve
+
+# user's code: begin
 Float = NDArray[np.float64]
 ORDER = 4  # of the one-way filter
 COULOMB_WIDTH = 0.02  # rad/s or m/s, of tanh
@@ -32,16 +35,6 @@ class Arm:
     P: Float
     offset: Float
     motors: Float
-
-
-@dataclass(frozen=True)
-class Motion:
-    """t (T,) s; q, dq, tau (T, n) at the joints, SI; dq = None: positions are differentiated."""
-
-    t: Float
-    q: Float
-    dq: Float | None
-    tau: Float
 
 
 def equations(arm: Arm, motion: Motion, cutoff: float) -> tuple[Float, Float, NDArray[np.bool_]]:
@@ -68,7 +61,8 @@ def regressor(arm: Arm, q: Float, dq: Float, ddq: Float) -> Float:
     """Panels (T, n, p): ten inertial parameters a body, then Coulomb, viscous and rotor, then offsets."""
     data, P, n = arm.model.createData(), arm.P, q.shape[1]
     tree = zip(q @ P.T + arm.offset, dq @ P.T, ddq @ P.T, strict=True)
-    rigid = np.array([P.T @ pin.computeJointTorqueRegressor(arm.model, data, *state) for state in tree])
+    panels = (np.atleast_2d(pin.computeJointTorqueRegressor(arm.model, data, *state)) for state in tree)
+    rigid = np.array([P.T @ panel for panel in panels])
     sides = np.vstack([np.eye(n), arm.motors])  # (s, n), each with friction and a rotor of its own
     speed, rise = dq @ sides.T, ddq @ sides.T
     joint = [np.einsum("ts,sn->tns", f, sides) for f in (np.tanh(speed / COULOMB_WIDTH), speed, rise)]
@@ -92,3 +86,59 @@ def fit(panels: Sequence[Float], torques: Sequence[Float]) -> Float:
     theta = np.zeros(p)
     theta[alive[base]] = x / scale[alive[base]]
     return theta
+
+
+# user's code: end
+
+
+def run(task: Task) -> Answer:
+    """Fit the training motion; payload and intervals come from two more fits."""
+    model = pin.buildModelFromUrdf(str(task.robot))
+    n = len(task.joints)
+    arm = Arm(model, np.eye(n), np.zeros(n), np.asarray(task.motors).reshape(-1, n))
+    panels, torques = prepared(arm, task.train, task.cutoff)
+    theta = fit(panels, torques)
+    torque = {name: regressor(arm, m.q, m.dq, m.ddq) @ theta for name, m in task.held_out.items()}
+    names, base = base_columns(arm)
+    A, tau = np.concatenate(panels)[:, :, base], np.concatenate(torques)
+    weight = 1.0 / (tau - np.concatenate(panels) @ theta).std(axis=0)
+    x, deviation = textbook((A * weight[:, None]).reshape(-1, len(base)), (tau * weight).ravel())
+    parameters = {name: (v, 1.96 * s) for name, v, s in zip(names, x, deviation, strict=True)}
+    payload = payload_mass(arm, task, theta) if task.loaded else None
+    return Answer(torque, parameters, payload, packages=("pin", "scipy", "numpy"))
+
+
+def prepared(arm: Arm, motions: Sequence[Motion], cutoff: float) -> tuple[list[Float], list[Float]]:
+    """Equations of several motions."""
+    parts = [equations(arm, motion, cutoff) for motion in motions]
+    return [Y for Y, _, _ in parts], [tau for _, tau, _ in parts]
+
+
+def base_columns(arm: Arm) -> tuple[list[str], list[int]]:
+    """Columns of base parameters, the same for every log of a robot: by QR of random states."""
+    rng, n = np.random.default_rng(0), arm.P.shape[1]
+    Y = regressor(arm, *rng.normal(size=(3, 50, n))).reshape(50 * n, -1)
+    scale = np.maximum(np.linalg.norm(Y, axis=0), 1e-12)
+    R, order = qr(Y / scale, mode="r", pivoting=True)
+    base = sorted(order[: int((np.abs(np.diag(R)) > DEPENDENT * abs(R[0, 0])).sum())].tolist())
+    return [f"column {i}" for i in base], base
+
+
+def textbook(A: Float, b: Float) -> tuple[Float, Float]:
+    """Least squares with the standard deviations of independent residuals."""
+    x = np.linalg.lstsq(A, b, rcond=None)[0]
+    variance = float(np.sum((b - A @ x) ** 2)) / (len(A) - A.shape[1])
+    return np.asarray(x), np.asarray(np.sqrt(variance * np.diag(np.linalg.pinv(A.T @ A))))
+
+
+def payload_mass(arm: Arm, task: Task, theta: Float) -> tuple[float, float]:
+    """Mass of the load from what the model without it leaves over."""
+    last = slice(10 * (arm.model.njoints - 2), 10 * (arm.model.njoints - 1))
+    panels, torques = prepared(arm, task.loaded, task.cutoff)
+    A = np.concatenate(panels)[:, :, last].reshape(-1, 10)
+    x, deviation = textbook(A, (np.concatenate(torques) - np.concatenate(panels) @ theta).ravel())
+    return float(x[0]), float(1.96 * deviation[0])
+
+
+if __name__ == "__main__":
+    serve(run)
