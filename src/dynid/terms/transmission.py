@@ -112,11 +112,8 @@ def _(term: MotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> 
     P = motors_to_joints(robot, samples, motor_panels)
     if not robot.drive.linkages:
         return P, empty_panels(robot, samples)
-    R = _scaled(
-        mapped_panels(motor_panels, robot.drive.transmission),
-        -robot.drive.linkage_bends(samples.q) * samples.dq,
-    )
-    return P, R
+    rate = robot.drive.jacobian_rate(samples.q, samples.dq)
+    return P, mapped_panels(motor_panels, -rate, robot.drive.moves)
 
 
 @forms.energy_form.register(MotorInertia)
@@ -305,14 +302,15 @@ def motor_proposal(robot: RobotModel, term: Term, motor: int) -> Proposal:
 
 
 def motor_units(term: Term, robot: RobotModel) -> tuple[str, ...]:
-    """Units of a term's columns at turning motors."""
-    turning = getattr(term, "unit_revolute", None)
-    return tuple(turning or column.unit for column in term.columns(robot))
+    """Units of a term's columns at motors, which turn unless they are cylinders."""
+    columns, sliding = term.columns(robot), robot.drive.sliding
+    units = [getattr(term, f"unit_{kind}", None) for kind in ("revolute", "prismatic")]
+    return tuple(units[int(sliding[column.owner])] or column.unit for column in columns)
 
 
 def moving_joints(robot: RobotModel, *motors: int) -> tuple[int, ...]:
     """Indices of joints whose motion turns at least one of some motors."""
-    return tuple(np.flatnonzero(np.any(robot.drive.transmission[list(motors)] != 0, axis=0)).tolist())
+    return tuple(np.flatnonzero(robot.drive.moves[list(motors)].any(axis=0)).tolist())
 
 
 def at_motors(robot: RobotModel, samples: Samples) -> Samples:
@@ -325,13 +323,7 @@ def at_motors(robot: RobotModel, samples: Samples) -> Samples:
 
 def motors_to_joints(robot: RobotModel, samples: Samples, motor_panels: Panels) -> Panels:
     """Map panels of the motors to the joints with J'."""
-    panels = mapped_panels(motor_panels, robot.drive.transmission)
-    return _scaled(panels, robot.drive.linkage_slopes(samples.q)) if robot.drive.linkages else panels
-
-
-def _scaled(panels: Panels, factors: Float) -> Panels:
-    # Each joint's lines times its factors (T, n).
-    return Panels(panels.columns, tuple(lines * factors[:, j] for j, lines in enumerate(panels.values)))
+    return mapped_panels(motor_panels, robot.drive.jacobian(samples.q), robot.drive.moves)
 
 
 # Joints whose drives share gears: friction and inertia of one act on another.
