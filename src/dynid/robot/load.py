@@ -295,7 +295,7 @@ def _frames_on(robot: RobotModel, carrier: Int, placed: Float) -> dict[str, tupl
 
 def own_motors(robot: RobotModel) -> Bool:
     """Mask (n,) of joints that can be locked alone: their motors move no other joint, and no other motor moves them."""
-    others = (robot.drive.transmission != 0) & ~np.eye(robot.n, dtype=np.bool_)
+    others = robot.drive.moves & ~np.eye(robot.n, dtype=np.bool_)
     return np.asarray(~(others.any(axis=0) | others.any(axis=1)))
 
 
@@ -432,8 +432,8 @@ def _joint_motion(robot: RobotModel, i: int, q: float) -> Float:
 
 
 def _reduced_drive(robot: RobotModel, free: list[int], locked_joints: list[int]) -> Drive:
-    drive, N = robot.drive, robot.drive.transmission
-    if N[np.ix_(free, locked_joints)].any() or N[np.ix_(locked_joints, free)].any():
+    drive, N, moves = robot.drive, robot.drive.transmission, robot.drive.moves
+    if moves[np.ix_(free, locked_joints)].any() or moves[np.ix_(locked_joints, free)].any():
         names = ", ".join(f"'{robot.joint_names[j]}'" for j in locked_joints)
         raise InputError(
             "coupled-lock",
