@@ -263,8 +263,7 @@ def rods_of(robot: RobotModel, entries: Sequence[RodEntry]) -> dict[int, Rods]:
                 found=f"a rod of unknown motor '{entry.motor}'",
                 expected="one of " + ", ".join(robot.joint_names),
             )
-        bodies = [body for body, _ in _between(robot, entry)]
-        moved = set(np.flatnonzero((robot.projection[bodies] != 0).any(axis=0)).tolist())
+        moved = set(joints_between(robot, entry))
         joints_of.append(moved | {robot.joint_names.index(entry.motor)})
         if not moved:
             raise InputError(
@@ -368,9 +367,20 @@ def _placed(robot: RobotModel, entry: RodEntry, joints: list[int], at: Float) ->
         start = rod.end_point(np.zeros((1, len(joints))))[0][0]
         rod = replace(rod, length=float(np.linalg.norm(start - np.array(rod.centre) - np.array(rod.arm))))
     with np.errstate(invalid="ignore"):
-        angles = {side: abs(replace(rod, side=side).closed(at[None])[0][0]) for side in (1.0, -1.0)}
-    near = 1.0 if angles[1.0] <= angles[-1.0] else -1.0
+        angles = {
+            side: [abs(replace(rod, side=side).closed(q[None])[0][0]) for q in (np.zeros(len(joints)), at)]
+            for side in (1.0, -1.0)
+        }
+    # The declared arm is that of the joints' zero; where the rod does not close there, that of the middle.
+    closes = bool(np.isfinite(angles[1.0][0]))
+    near = 1.0 if angles[1.0][0 if closes else 1] <= angles[-1.0][0 if closes else 1] else -1.0
     return replace(rod, side=-near if entry.crossed else near)
+
+
+def joints_between(robot: RobotModel, entry: RodEntry) -> list[int]:
+    """Indices of the joints that a rod moves: those between its links."""
+    bodies = [body for body, _ in _between(robot, entry)]
+    return np.flatnonzero((robot.projection[bodies] != 0).any(axis=0)).tolist()
 
 
 def _between(robot: RobotModel, entry: RodEntry) -> list[tuple[int, bool]]:

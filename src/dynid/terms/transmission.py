@@ -314,9 +314,9 @@ def at_drives(robot: RobotModel, proposal: Proposal) -> tuple[Proposal, ...]:
         return (proposal,)
     (term,) = proposal.variants
     others = tuple(j for j in range(robot.n) if j not in linked)
-    parts = [replace(proposal, **_of_places(robot, on_joints(term, named_joints(robot, others)), others))] * bool(
-        others
-    )
+    parts = [
+        replace(proposal, **_of_places(robot, on_joints(term, named_joints(robot, others)), others))
+    ] * bool(others)
     ratio = _largest_ratio(robot)
     for i in linked:
         alone = on_joints(term, (robot.joint_names[i],))
