@@ -17,7 +17,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, Place, ResourceError, SolverError
 from dynid.base.records import dataclass
-from dynid.robot.drive import Drive, Servo
+from dynid.robot.drive import Drive, Servo, TorqueSide
 from dynid.robot.formats import RobotFile, read_again
 from dynid.robot.links import (
     AS_PRIOR,
@@ -628,9 +628,12 @@ class _Reader:
                 do=error.do,
                 place=self.places.of("joint", rods[0].entry.motor),
             ) from error
-        self.diagnostics.note("rods-read", "rods that close loops are linkages: " + ", ".join(notes))
+        text = f"rods that close loops are linkages: {', '.join(notes)}; efforts are taken as those of the motors"
+        self.diagnostics.note("rods-read", text)
         placed = tuple(linkages.get(j) for j in range(robot.n))
-        return replace(robot, drive=replace(drive, rotor_inertia=inertia, linkages=placed))
+        return replace(
+            robot, drive=replace(drive, rotor_inertia=inertia, linkages=placed, torque_side=TorqueSide.MOTOR)
+        )
 
     def _base(self, free: list[int]) -> tuple[tuple[str, ...], Float]:
         # The body with a free joint and all that is welded to it, and their inertial parameters in its frame.
