@@ -428,6 +428,21 @@ class Drive:
             drive_gain=_overridden(self.drive_gain, drive_gain or {}),
         )
 
+    def of(self, joints: Sequence[int] | Int) -> Drive:
+        """Drive of some joints, by index, whose motors move no other joints."""
+        index = np.asarray(joints, dtype=np.int64)
+        return replace(
+            self,
+            transmission=self.transmission[np.ix_(index, index)],
+            rotor_inertia=self.rotor_inertia[index],
+            torque_constant=self.torque_constant[index],
+            drive_gain=self.drive_gain[index],
+            linkages=tuple(self.linkages[j] for j in index) if self.linkages else (),
+            stiffness=self.stiffness[index],
+            damping=self.damping[index],
+            servo=None if self.servo is None else self.servo.of(index),
+        )
+
     @property
     def gear_ratio(self) -> Float:
         """Diagonal of N, (n,)."""

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.errors import DynidError, InputError, UsageError
+from dynid.base.errors import DynidError, InputError, InputErrors, UsageError
 from dynid.base.records import dataclass
 from dynid.base.toml import read_toml, validate
 from dynid.robot.drive import Drive, Servo, TorqueSide, singular
 from dynid.robot.formats import RobotFile
 from dynid.robot.linkage import FourBar, Linkage, Table
+from dynid.robot.load import with_followers
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.robot.rods import LINE, RodEntry, rods_of
 from dynid.robot.toml_schema import (
@@ -299,7 +300,9 @@ def _overridden(given: Sequence[float | None], known: Float) -> Float:
 _Z = np.array([0.0, 0.0, 1.0])
 _X = np.array([1.0, 0.0, 0.0])
 _GRAVITY = (0.0, 0.0, -9.81)  # m/s^2
-_OVERRIDES = {"name", "inertia", "drive", "friction", "lower", "upper", "velocity", "effort"}
+_OVERRIDES = {
+    "name", "inertia", "drive", "friction", "lower", "upper", "velocity", "effort", "follows", "follows_offset",
+}  # fmt: skip
 
 # Keys that name another robot file; its format is recognised by its content.
 _NAMED = ("urdf", "mjcf", "sdf", "usd")
@@ -590,8 +593,37 @@ def _extended(d: Description, file: RobotFile, findings: Findings) -> RobotModel
         if joint.name not in robot.joint_names:
             expected = "one of " + ", ".join(robot.joint_names)
             findings.fail("unknown-joint", f"unknown joint '{joint.name}'", expected, "joint", i, "name")
+        if joint.follows is not None:
+            for name in sorted(present & {"drive", "friction", "lower", "upper", "velocity", "effort"}):
+                problem = f"{name} of joint '{joint.name}', which follows other joints"
+                findings.fail(
+                    "not-here", problem, "limits and drives of independent joints", "joint", i, name
+                )
     findings.stop()
-    return _with_overrides(robot, d, findings)
+    return _with_overrides(_following(robot, d, findings), d, findings)
+
+
+def _following(robot: RobotModel, d: Description, findings: Findings) -> RobotModel:
+    """Robot whose joints with `follows` have no motor of their own."""
+    followers = {}
+    for i, joint in enumerate(d.joint):
+        if joint.follows is not None:
+            body = robot.independent_bodies[robot.joint_names.index(joint.name)]
+            turn = 1.0 if robot.joint_types[body] is JointType.PRISMATIC else angle(d)
+            followers[joint.name] = (joint.follows, (joint.follows_offset or 0.0) * turn)
+        elif joint.follows_offset is not None:
+            findings.fail(
+                "follows", f"joint '{joint.name}' with follows_offset", "follows with it", "joint", i
+            )
+    findings.stop()
+    if not followers:
+        return robot
+    try:
+        return with_followers(robot, followers)
+    except InputError as error:
+        i = next(k for k, joint in enumerate(d.joint) if joint.name in followers)
+        findings.fail(error.identifier, error.found, error.expected, "joint", i, "follows", do=error.do)
+        raise InputErrors(findings.errors) from error
 
 
 def _with_overrides(robot: RobotModel, d: Description, findings: Findings) -> RobotModel:
