@@ -105,9 +105,9 @@ def driven_rods(
     for loop in loops:
         if loop.tag != "connect" or (ends := reader.ends(loop)) is None:
             continue
-        found = [rod for pair in (ends, ends[::-1]) if (rod := reader.rod(*pair)) is not None]
-        if len(found) == 1:
-            rods[loop] = found[0]
+        candidates = [rod for pair in (ends, ends[::-1]) if (rod := reader.rod(*pair)) is not None]
+        if len(candidates) == 1:
+            rods[loop] = candidates[0]
     return rods
 
 
