@@ -239,7 +239,9 @@ def expected_errors(
     profile = ErrorProfile.of(residuals, training, held_out)
     bands = Bands(robot, terms, estimate)
     errors: dict[tuple[str, str], list[float]] = {}
-    for kind, motion, samples, resting in _other_motions(robot, _motion(residuals)):
+    for kind, motion, other, resting in _other_motions(robot, _motion(residuals)):
+        # Positions of joints that move together may be out of reach of their linkage where each alone is not.
+        samples = replace(other, q=robot.drive.within_reach(other.q)) if robot.drive.linkages else other
         torque = terms.torque(robot, samples, estimate.parameters)
         dry = _dry_friction(robot, terms, estimate.parameters, samples)
         square = profile.of_motion(samples.dq, resting, dry)

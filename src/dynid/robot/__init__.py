@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dynid.robot.load import read_robot as read_robot
     from dynid.robot.load import with_fixed_base as with_fixed_base
     from dynid.robot.load import with_floating_base as with_floating_base
+    from dynid.robot.load import with_tables as with_tables
     from dynid.robot.meshes import mesh_points as mesh_points
     from dynid.robot.meshes import mesh_triangles as mesh_triangles
     from dynid.robot.meshes import note_absent_meshes as note_absent_meshes
@@ -77,7 +78,7 @@ __getattr__, __dir__, __all__ = lazily(
             "FREE GRAVITY Link LinkInertial LinkJoint LinkTree MOVING Mimic check_size checked_tree "
             "children_of held_still model_of_links nearest"
         ),
-        "load": "load_example load_robot lock_joints read_robot with_fixed_base with_floating_base",
+        "load": "load_example load_robot lock_joints read_robot with_fixed_base with_floating_base with_tables",
         "meshes": "mesh_points mesh_triangles note_absent_meshes",
         "mjcf": "compiled load_mujoco",
         "model": "JointType Limits Mounting RobotModel",

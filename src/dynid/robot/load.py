@@ -16,6 +16,7 @@ from dynid.base.errors import InputError, Place
 from dynid.base.records import dataclass
 from dynid.robot.drive import Drive
 from dynid.robot.formats import read_robot_file
+from dynid.robot.linkage import Table
 from dynid.robot.model import FLOATING_JOINTS, JointType, Limits, RobotModel, path_to_base
 from dynid.robot.options import Reading
 from dynid.spatial.algebra import placement, rotation_about
@@ -326,6 +327,23 @@ def with_followers(
         projection_offset=robot.projection_offset + robot.projection @ shift,
         friction_prior=robot.friction_prior[free],
         spring_prior=robot.spring_prior[free],
+    )
+
+
+def with_tables(robot: RobotModel, tables: Mapping[str, Table]) -> RobotModel:
+    """Robot with tabulated linkages of some joints, whose limits are within their tables."""
+    if not tables:
+        return robot
+    linkages = list(robot.drive.linkages or [None] * robot.n)
+    lower, upper = np.array(robot.limits.lower), np.array(robot.limits.upper)
+    for joint, table in tables.items():
+        j = robot.joint_names.index(joint)
+        linkages[j] = table
+        lower[j], upper[j] = max(lower[j], table.position[0]), min(upper[j], table.position[-1])
+    return replace(
+        robot,
+        limits=replace(robot.limits, lower=lower, upper=upper),
+        drive=replace(robot.drive, linkages=tuple(linkages)),
     )
 
 
