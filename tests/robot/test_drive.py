@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dynid.base import DynidError, InputError, UnfitDataError, UsageError
+from dynid.base import DynidError, InputError, UsageError
 from dynid.lab import read_setup
 from dynid.log import Channel, ChannelMap, read_log, write_log
-from dynid.robot import Drive, FourBar, RobotModel, load_robot, robot_from_dict, robot_to_dict
+from dynid.robot import Drive, Linkage, RobotModel, load_robot, robot_from_dict, robot_to_dict
 from dynid.terms import JointDamping, Stiffness
+from tests.robot.test_linkages import ANKLE, BARS
 from tests.robot_files import ROBOTS
 
 N = np.array([[5.0, 0, 0], [0, -8.0, 0], [0, 4.0, 9.0]])
 NAN = np.full(3, np.nan)
-BARS = FourBar(1.1, 0.25, 1.08, 0.3, 1.5)
 FILE = ROBOTS / "painting_arm.toml"
 THREE = (
     'convention = "placements"\n[[joint]]\nname = "a"\ndrive.gear_ratio = 5\nlower = -0.6\nupper = 0.6\n'
@@ -33,48 +32,16 @@ def read(text: str, tmp_path: Path) -> RobotModel:
     return load_robot(tmp_path / "robot.toml")
 
 
-def test_a_parallelogram_keeps_angles() -> None:
-    q = np.linspace(-1.0, 1.0, 41)
-    bars = FourBar(1.1, 0.25, 1.1, 0.25, 1.3)
-    np.testing.assert_allclose(bars.angle(q), q, atol=1e-14)
-    first, second = bars.slopes(q)
-    np.testing.assert_allclose(first, 1.0, atol=1e-12)
-    np.testing.assert_allclose(second, 0.0, atol=1e-11)
-
-
-@pytest.mark.parametrize("crossed", [False, True])
-def test_bars_keep_their_lengths_and_slopes_are_derivatives(crossed: bool) -> None:
-    bars = replace(BARS, crossed=crossed)
-    q, h = np.linspace(-0.6, 0.6, 31), 1e-5
-    a = bars.angle(q) + float(bars._crank_angle(np.zeros(1))[0])
-    b = q + bars.zero
-    x = bars.ground + bars.rocker * np.cos(b) - bars.crank * np.cos(a)
-    y = bars.rocker * np.sin(b) - bars.crank * np.sin(a)
-    np.testing.assert_allclose(np.hypot(x, y), bars.coupler, rtol=1e-13)
-    first, second = bars.slopes(q)
-    np.testing.assert_allclose(first, (bars.angle(q + h) - bars.angle(q - h)) / (2 * h), rtol=1e-7, atol=1e-7)
-    ahead, behind = (bars.slopes(q + s)[0] for s in (h, -h))
-    np.testing.assert_allclose(second, (ahead - behind) / (2 * h), rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(bars.joint(bars.angle(q)), q, atol=1e-12)
-    assert np.abs(bars.angle(q) - q).max() > 0.01
-
-
-def test_bars_that_do_not_reach_are_refused() -> None:
-    with pytest.raises(UnfitDataError, match="does not close at q = -1"):
-        BARS.angle(np.array([0.0, -1.0]))
-    with pytest.raises(UsageError, match="four lengths > 0"):
-        FourBar(1.0, -0.2, 1.0, 0.2)
-    with pytest.raises(UsageError, match="collinear"):
-        FourBar(1.0, 0.2, 1.0, 0.2, zero=0.0)
-
-
-@pytest.mark.parametrize("linkages", [(), (None, BARS, None)])
-def test_maps_there_and_back(linkages: tuple[FourBar | None, ...]) -> None:
+@pytest.mark.parametrize("linkages", [(), (None, BARS, None), (None, ANKLE, ANKLE)])
+def test_maps_there_and_back(linkages: tuple[Linkage | None, ...]) -> None:
     drive = Drive(N, NAN, NAN, NAN, linkages=linkages)
     rng = np.random.default_rng(0)
     q, dq, ddq, tau = 0.5 * rng.uniform(-1, 1, (4, 40, 3))
     theta, dtheta, ddtheta = drive.motor_motion(q, dq, ddq)
-    np.testing.assert_allclose(drive.through_linkages(np.linalg.solve(N, theta.T).T), q, atol=1e-12)
+    actuators, rates = np.linalg.solve(N, theta.T).T, np.linalg.solve(N, dtheta.T).T
+    back = drive.through_linkages(actuators, rates)
+    np.testing.assert_allclose(back[0], q, atol=1e-12)
+    np.testing.assert_allclose(back[1], dq, atol=1e-12)
     np.testing.assert_allclose(drive.motor_torque(q, drive.joint_torque(q, tau)), tau, atol=1e-13)
     power = (drive.joint_torque(q, tau) * dq).sum(axis=1)
     np.testing.assert_allclose(power, (tau * dtheta).sum(axis=1), atol=1e-13)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base import Diagnostics, Float, InputError
+from dynid.base import Diagnostics, DynidError, Float, InputError
 from dynid.kernel import inverse_dynamics
 from dynid.robot import RobotModel, TorqueSide, load_robot
 from dynid.spatial import inverse, placement, rotation_about, rotation_rpy, to_com, transformed
@@ -296,3 +296,65 @@ def test_the_measured_robots_have_their_published_kinematics(name: str, data_dir
 def test_inverse_of_a_placement_undoes_it() -> None:
     T = placement(rotation_rpy(np.array([0.1, 0.2, 0.3])), np.array([1.0, 2.0, 3.0]))
     assert np.abs(T @ inverse(T) - np.eye(4)).max() < 1e-15
+
+
+ARM = """<robot name="arm"><link name="base"/>{links}</robot>"""
+LINK = """<link name="{name}_link"><inertial><origin xyz="0.1 0 0"/><mass value="2"/>
+<inertia ixx="0.02" iyy="0.03" izz="0.03" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{name}_link"/><origin xyz="0.4 0 0.1"/>
+<axis xyz="{axis}"/><limit lower="-2" upper="2" velocity="2" effort="100"/></joint>"""
+
+
+def palletiser(folder: Path, more: str) -> RobotModel:
+    """An arm whose fourth joint carries a flange and has no motor, with more lines beside its URDF."""
+    names, axes = ("a", "b", "c", "level", "e"), ("0 0 1", "0 1 0", "0 -1 0", "0 1 0", "0 0 1")
+    parents = ("base", *(f"{name}_link" for name in names))
+    links = "".join(
+        LINK.format(name=name, parent=parent, axis=axis)
+        for name, parent, axis in zip(names, parents, axes, strict=False)
+    )
+    (folder / "arm.urdf").write_text(ARM.format(links=links))
+    (folder / "arm.toml").write_text('urdf = "arm.urdf"\n' + more)
+    return load_robot(folder / "arm.toml")
+
+
+def test_joints_follow_others_beside_a_urdf(tmp_path: Path) -> None:
+    from dynid.layouts.joints import leaders_of
+
+    whole = palletiser(tmp_path, "")
+    robot = palletiser(
+        tmp_path,
+        '[[joint]]\nname = "level"\nfollows = { b = -1.0, c = 1.0 }\nfollows_offset = 0.1\n'
+        '[[joint]]\nname = "e"\ndrive.gear_ratio = 50.0\n',
+    )
+    assert robot.joint_names == ("a", "b", "c", "e")
+    assert robot.drive.gear_ratio.tolist() == [1, 1, 1, 50]
+    q = np.array([[0.3, -0.4, 0.7, 0.2]])
+    free = np.array([[0.3, -0.4, 0.7, 0.1 + 0.4 + 0.7, 0.2]])
+    zero = np.zeros_like(q)
+    np.testing.assert_allclose(
+        robot.tree_motion(q, zero, zero)[0], whole.tree_motion(free, 0 * free, 0 * free)[0]
+    )
+    # What keeps a link level is proposed where a log has no column of its joint.
+    assert leaders_of(whole, "level") == {"b": -1.0, "c": 1.0}
+    assert leaders_of(whole, "e") == leaders_of(whole, "c") == {}
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ('[[joint]]\nname = "level"\nfollows = { x = 1.0 }\n', "'level' follows 'x'"),
+        ('[[joint]]\nname = "level"\nfollows = { level = 1.0 }\n', "'level' follows 'level'"),
+        ('[[joint]]\nname = "level"\nfollows = {}\n', "'level' follows nothing"),
+        ('[[joint]]\nname = "level"\nfollows_offset = 1.0\n', "follows_offset"),
+        ('[[joint]]\nname = "level"\nfollows = { b = 1.0 }\nupper = 1.0\n', "upper of joint 'level'"),
+        (
+            '[[joint]]\nname = "level"\nfollows = { b = 1.0 }\ndrive.gear_ratio = 2.0\n',
+            "drive of joint 'level'",
+        ),
+    ],
+)
+def test_followers_beside_a_urdf_that_cannot_be_are_refused(more: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(DynidError, match=says) as caught:
+        palletiser(tmp_path, more)
+    assert "arm.toml:" in str(caught.value)

@@ -41,6 +41,7 @@ from dynid.terms.curve import CurveTerm, with_shape_table
 from dynid.terms.exports import EVERYWHERE, FRICTION, Dry, Extent, JointMotion, LogFacts, Role
 from dynid.terms.nominal import Nominal, NominalTerm
 from dynid.terms.term import Proposal, Term, Terms
+from dynid.terms.transmission import terms_at_drives
 
 # From the options that were chosen to the terms of a model.
 
@@ -317,12 +318,15 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
             "too-short-to-choose",
             f"{_too_short(len(first.factors.blocks))}: the default model is kept",
         )
-        return Chosen(terms)
+        return Chosen(terms_at_drives(robot, terms))
     motion = joint_motions(search, first)
     wide_fit = _WideFit.of(first, kept, search, first, motion)
     tried = wide_fit.comparison.wide.members
     plain_labels = tuple(
-        (one.label, place) for one in plain for place in range(robot.n) if (one.label, place) in tried
+        label
+        for one in plain
+        for label in dict.fromkeys((one.label, place) for place in one.places)
+        if label in tried
     )
     shown = ForwardSelection(wide_fit.comparison, plain_labels).found()
     for _ in range(CHOOSE_MODEL_ROUNDS):
@@ -554,6 +558,7 @@ def _forms(wide: WideModel, held: Option, joint: int) -> list[Proposal]:
         one
         for one in wide.proposals
         if one.role is Role.FRICTION
+        and joint in one.places
         and (effect_name(one, 0), joint) in wide.members
         and one not in own
         and not taken & set(one.replaces)

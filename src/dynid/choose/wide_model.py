@@ -26,6 +26,7 @@ from dynid.terms.exports import EVERYWHERE, Column, LogFacts, MotionBasis, Of, R
 from dynid.terms.forms import FORMS
 from dynid.terms.nominal import Nominal
 from dynid.terms.term import CATALOGUE, Proposal, Term, Terms, joint_indices
+from dynid.terms.transmission import seen_at_joints
 
 # An effect with the number of its variant, and its place.
 Label = tuple[str, int]
@@ -84,7 +85,7 @@ class WideModel:
     def proposal(self, label: Label) -> Proposal:
         """The proposal of a label."""
         name = label[0].split(_VARIANT)[0]
-        return next(one for one in self.proposals if one.label == name)
+        return next(one for one in self.proposals if one.label == name and label[1] in one.places)
 
     def bounded(self, label: Label) -> tuple[str, ...]:
         """Those columns of an effect that are not negative by nature."""
@@ -103,7 +104,8 @@ class WideModel:
 
     def of(self, proposal: Proposal, variant: int = 0) -> tuple[Label, ...]:
         """Labels of a proposal at all its places, in order."""
-        return tuple(label for label in self.members if label[0] == effect_name(proposal, variant))
+        name = effect_name(proposal, variant)
+        return tuple(label for label in self.members if label[0] == name and label[1] in proposal.places)
 
     def replaced(self, labels: Iterable[Label]) -> tuple[Label, ...]:
         """Labels of the plain effects of the same question in whose place some effects stand."""
@@ -111,7 +113,8 @@ class WideModel:
             (name, label[1])
             for label in labels
             for name in self.proposal(label).replaces
-            if self.proposal((name, label[1])).question == self.proposal(label).question
+            if (name, label[1]) in self.members
+            and self.proposal((name, label[1])).question == self.proposal(label).question
         )
 
     def adds(self, label: Label) -> tuple[str, ...]:
@@ -162,6 +165,8 @@ def nominal_model(robot: RobotModel, estimate: Estimate, before: Nominal | None 
         basis = CATALOGUE.get(column.term, Term).traits.basis
         if basis is not None:
             drives[_DRIVES.index(basis), column.owner] = value
+        elif (at_joints := seen_at_joints(robot, column, float(value))) is not None:
+            drives[_DRIVES.index(at_joints[0])] += at_joints[1]
     return Nominal(tuple(inertia.tolist()), tuple(drives.ravel().tolist()))
 
 

@@ -295,7 +295,11 @@ class Forecast:
         within the limits, or rest in turns.
         """
         errors: dict[tuple[str, str], list[float]] = {}
-        for kind, motion, samples, resting in _other_motions(self.bands.robot, motion_of(self.recorded)):
+        robot = self.bands.robot
+        for kind, motion, samples, resting in _other_motions(robot, motion_of(self.recorded)):
+            if robot.drive.linkages:
+                # Joints that move together may be out of reach of their linkage where each alone is not.
+                samples = replace(samples, q=robot.drive.within_reach(samples.q))  # noqa: PLW2901
             errors.setdefault((kind, motion), []).append(self.relative(samples, resting))
         rest_known = bool(np.isfinite(self.profile.at_rest[self.judged]).all())
         return tuple(

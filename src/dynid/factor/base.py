@@ -314,9 +314,9 @@ def random_states(
     rng = np.random.default_rng(seed)
     q = rng.uniform(-np.pi, np.pi, (count, robot.n))
     q[:, np.array(robot.prismatic)] /= np.pi
-    for j, linkage in enumerate(robot.drive.linkages):
-        if linkage is not None:
-            q[:, j] = rng.uniform(robot.limits.lower[j], robot.limits.upper[j], count)
+    for j in np.flatnonzero([linkage is not None for linkage in robot.drive.linkages]):
+        q[:, j] = rng.uniform(robot.limits.lower[j], robot.limits.upper[j], count)
+    q = robot.drive.within_reach(q)
     samples = Samples.from_motion(
         q,
         rng.normal(0, 2, (count, robot.n)),

@@ -32,7 +32,8 @@ from dynid.log.clocks import Selection
 from dynid.log.log import Channel
 from dynid.log.mapping import channel_map, read_calibration
 from dynid.log.read import Log, read_log
-from dynid.robot.load import read_robot
+from dynid.robot.linkage import Table
+from dynid.robot.load import read_robot, with_tables
 from dynid.robot.model import RobotModel
 from dynid.robot.options import Reading
 from dynid.rows.automatic import AutomaticRows
@@ -441,11 +442,22 @@ class Experiment:
             With the line of a wrong gain.
 
         """
-        driven = self._with_constants(robot)
+        driven = self._with_linkages(self._with_constants(robot))
         try:
             return driven.with_servo(self.content.drive)
         except DynidError as error:
             raise self._placed(error, ("drive",)) from error
+
+    def _with_linkages(self, robot: RobotModel) -> RobotModel:
+        tables = {}
+        for joint, entry in self.content.robot.table.items():
+            try:
+                tables[joint] = Table(tuple(entry.position), tuple(entry.actuator), entry.cylinder)
+            except DynidError as error:
+                raise self._placed(error, ("robot", "table", joint)) from error
+        return with_tables(
+            robot, {joint: table for joint, table in tables.items() if joint in robot.joint_names}
+        )
 
     def _with_constants(self, robot: RobotModel) -> RobotModel:
         section = self.content.robot
@@ -465,7 +477,7 @@ class Experiment:
                         )
                     )
             known = {robot.joint_names.index(j): v for j, v in values.items() if j in robot.joint_names}
-            if known:
+            if known and table != "table":
                 given[table] = known
         if errors:
             raise InputErrors(errors)

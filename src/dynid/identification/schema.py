@@ -22,6 +22,7 @@ from dynid.identification.settings import NOT_IN_FILES, Settings
 from dynid.log.clocks import Selection
 from dynid.log.mapping import LogSection
 from dynid.robot.options import Reading, ServoSettings
+from dynid.robot.toml_schema import TableEntry
 from dynid.rows.catalogue import CATALOGUE as ROWS
 from dynid.signals.settings import Preparation, Standstill
 from dynid.terms.catalogue import CATALOGUE as TERMS
@@ -96,6 +97,11 @@ class RobotSection(ReadingSection):
         doc="torque of the joint per ampere, or per raw unit, in place of the model file's",
         unit="N m/A",
         kind="numbers by joint, not 0",
+        default_factory=dict,
+    )
+    table: dict[str, TableEntry] = key(
+        doc="tabulated linkages of joints, as in [`[joint.drive.table]`](robot-keys.md#joint-drive-table)",
+        kind="tables by joint",
         default_factory=dict,
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
@@ -374,6 +376,12 @@ def _held(
                 f" Or does the log call it otherwise ({few(alike[0], _NAMED)}): --answer "
                 f"'log.position.columns.{joint}={(*alike[1], alike[0][0])[0]}', and so for velocity and effort?"
             )
+        if leaders := leaders_of(robot, joint):
+            factors = ", ".join(f"{name} = {factor:.1f}" for name, factor in leaders.items())
+            question += (
+                " If bars keep its link level, write a robot file with the lines "
+                f"urdf = '{Path(robot.source).name}', [[joint]], name = '{joint}', follows = {{ {factors} }}"
+            )
         found = Decision(key, None, (why,), question)
     if key in answers:
         try:
@@ -382,6 +390,27 @@ def _held(
             return found
         return Decision(key, f"{value:g}", ("as you say",)) if np.isfinite(value) else found
     return found
+
+
+def leaders_of(robot: RobotModel, joint: str) -> dict[str, float]:
+    """Factors by which a joint follows those before it if bars keep its link level, as in a palletiser.
+
+    Empty unless it carries other joints and turns about the axis of two or more joints before it.
+    """
+    body = robot.tree_joint_names.index(joint)
+    above = path_to_base(robot, body)
+    carries = any(body in path_to_base(robot, other)[1:] for other in range(robot.n_bodies))
+    axis, turned, leaders = robot.axis[body], np.eye(3), dict[str, float]()
+    for moving, carrier in pairwise(above):
+        turned = robot.T_parent_joint[moving, :3, :3] @ turned
+        along = float(robot.axis[carrier] @ turned @ axis)
+        name = robot.tree_joint_names[carrier]
+        turns = robot.joint_types[carrier] is not JointType.PRISMATIC and name in robot.joint_names
+        if not turns or abs(abs(along) - 1.0) > 1e-6:
+            break
+        leaders[name] = -float(np.sign(along))
+    turns = robot.joint_types[body] is not JointType.PRISMATIC
+    return dict(reversed(leaders.items())) if carries and turns and len(leaders) >= 2 else {}
 
 
 def _apart(robot: RobotModel, joint: str, missing: Sequence[str]) -> bool:

@@ -22,6 +22,7 @@ from dynid.layouts.names import Family
 from dynid.log.clocks import ROW
 from dynid.log.log import ManyTopics
 from dynid.log.summary import Contents, Stream, Values, contents
+from dynid.robot.linkage import Table
 from dynid.robot.model import RobotModel
 
 # Columns that are the orientation of a body, and no signals of joints: the four of a unit quaternion.
@@ -421,6 +422,7 @@ class Proposal:
     decisions: in the order in which they are asked.    groups: columns of "position", "velocity", "effort".
     locked: where joints that the log does not have stand.    unused: columns that nothing was made of.
     cited: sources as reasons name them -> the recorder alone.    refusal: why no answer helps; None = one does.
+    tables: of cylinders whose lengths are logged, by joint.
     """
 
     robot: RobotModel
@@ -433,6 +435,7 @@ class Proposal:
     unused: tuple[str, ...]
     cited: Mapping[str, str] = field(default_factory=dict)
     refusal: Refusal | None = None
+    tables: Mapping[str, Table] = field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Decision:
         return next((one for one in self.decisions if one.key == key), Decision(key, None, optional=True))

@@ -26,6 +26,7 @@ from dynid.layouts.channels import (
     with_gains,
 )
 from dynid.layouts.clock import Clock, choose_clock, on_rows_of_positions, rate_from_velocity, rows_as_clock
+from dynid.layouts.cylinders import Cylinders, at_joints, cylinders_of, tables_of, with_forces
 from dynid.layouts.effort import GAINS, GEARS, Effort, decide_effort, decide_gears, knows_gains
 from dynid.layouts.effort import UNIT as EFFORT_UNIT
 from dynid.layouts.joints import (
@@ -67,6 +68,8 @@ from dynid.log.clocks import ROW
 from dynid.log.mapping import imu_columns, wrench_groups
 from dynid.log.readers.csv import refuse_unlike
 from dynid.log.readers.parts import may_be_parts, recordings
+from dynid.robot.linkage import Table
+from dynid.robot.load import with_tables
 from dynid.robot.model import RobotModel
 
 # Questions that are left open where a file lacks what others hold.
@@ -129,6 +132,8 @@ def propose(
     look = excerpt(log, robot.joint_names)
     known = most_fitting(look.names, fitting, look.bag)
     found, alone = column_groups(look, robot, known)
+    cylinders = cylinders_of(robot, look)
+    found = with_forces(robot, found, cylinders)
     clock = _clock(look, alone, given)
     found, silent = without_silent(found, look)
     decisions = by_key(*(one for one in (clock.column, clock.sort, gears) if one is not None))
@@ -151,8 +156,10 @@ def propose(
     held = held_joints(robot, look, chosen, [joint for joint in missing if joint not in slides], given)
     decisions |= by_key(*([slides_decision(slides)] if slides else []), *held)
     alike = [joint for joint, own in slides.items() if own.get("effort", ("", "N"))[1] == ""]
-    motion, effort = _motion_and_effort(robot, look, clock, chosen, known, given, alike)
-    decisions |= by_key(*_of_motion(clock, given, motion, effort))
+    motion, effort, tables, levers = _motion_and_effort(
+        robot, look, clock, chosen, known, given, alike, cylinders
+    )
+    decisions |= by_key(*_of_motion(clock, given, motion, effort), *levers)
     groups = _groups(chosen, motion.columns if motion is not None else None, slides, apart)
     with_gains(look, found, chosen, groups, decisions)
     used = {name for group in groups.values() for name in group.all_columns}
@@ -168,6 +175,7 @@ def propose(
         tuple(name for name in dict.fromkeys((*look.names, *_of_sensors(look))) if name not in used),
         {one.said(entry.source): one.title for one in known for entry in one.channel},
         standstill(look, chosen, motion),
+        tables,
     )
 
 
@@ -197,24 +205,31 @@ def _motion_and_effort(
     known: Sequence[Preset],
     answers: Answers,
     alike: Sequence[str],
-) -> tuple[MeasuredMotion | None, Effort | None]:
-    """How positions and efforts are to be read; None without positions or time.
+    cylinders: Cylinders,
+) -> tuple[MeasuredMotion | None, Effort | None, dict[str, Table], list[Decision]]:
+    """How positions and efforts are to be read, and tables of cylinders; None without positions or time.
 
     alike: joints that slide whose effort is in the others' unit.
     """
     if "position" not in chosen or clock.column.value is None or not clock.runs:
-        return None, None
+        return None, None, {}, []
     found = measured_motion(robot, look, clock, chosen, answers)
     if "effort" not in chosen:
-        return found, None
+        return found, None, {}, []
     effort, motion = chosen["effort"], found.motion if found.order.sure else None
+    tables, levers = dict[str, Table](), list[Decision]()
+    if cylinders.force and np.isfinite(found.units.scale).all():
+        scale = np.broadcast_to(found.units.scale, (len(chosen["position"].joints),))
+        tables, levers = tables_of(robot, look, cylinders, chosen["position"], scale)
+        robot = with_tables(robot, tables)
+        motion = None if motion is None or any(not one.sure for one in levers) else at_joints(robot, motion)
     joints = [one for one in robot.joint_names if one in (*effort.joints, *alike)]
     # Nothing is worth 0, which is no effort: of joints of a hand, for one.
     of = effort.columns if effort.named else in_order(effort.columns, found.columns)
     values = np.nan_to_num(look.table(of))
     idle = {joint for j, joint in enumerate(effort.joints[: values.shape[1]]) if not values[:, j].any()}
     joints = [one for one in joints if one not in idle] or joints
-    return found, decide_effort(robot, effort.meaning, motion, known, answers, joints)
+    return found, decide_effort(robot, effort.meaning, motion, known, answers, joints), tables, levers
 
 
 def _of_motion(

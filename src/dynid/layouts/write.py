@@ -13,6 +13,7 @@ import numpy as np
 
 from dynid.layouts.channels import GAINS_OF_DRIVES, NONE
 from dynid.layouts.clock import SORT
+from dynid.layouts.cylinders import KEY as LEVERS
 from dynid.layouts.effort import GAINS, GEARS, RAW, SIGN, TURNED
 from dynid.layouts.joints import KEY as ORDER
 from dynid.layouts.joints import LOCK
@@ -261,6 +262,12 @@ def _robot(p: Proposal, options: dict[str, Any]) -> list[str]:
     elif gears.question:
         lines += _comment(f"{QUESTION} {gears.question}")
         lines.append(f"# gear_ratio = {_table(dict.fromkeys(p.robot.joint_names, '?'))}")
+    levers = p[LEVERS]
+    lines += _comment(f"{LEVERS} ({levers.grade}): {'; '.join(levers.why)}") if levers.why else []
+    lines += _comment(f"{QUESTION} {levers.question}") if levers.question else []
+    for joint, lever in p.tables.items():
+        entries = {"position": str([*lever.position]), "actuator": str([*lever.actuator]), "cylinder": "true"}
+        lines.append(f"table.{_quoted(joint)} = {_table(entries)}")
     gains = p[GAINS]
     if p.gains or not gains.sure:
         lines += _comment(f"N m at the joint per unit of current ({gains.grade}): {'; '.join(gains.why)}")

@@ -61,7 +61,7 @@ class Conversion:
             self._require_gains(effort)
         tau = _times_matrix(effort, self._effort_matrix) if effort is not None else None
         if tau is not None and drive.linkages and self._effort_at_motors:
-            tau = tau * drive.linkage_slopes(q)
+            tau = drive.pulled(q, tau)
         return RawChunk(
             trajectory=trajectory,
             first_row=row,
@@ -134,8 +134,7 @@ class Conversion:
             q = q * sign + np.array([offsets.get(j, 0.0) for j in names])
             dq = dq * sign if dq is not None else None
         if side == "motor" and drive.linkages:
-            q = drive.through_linkages(q)
-            dq = dq / drive.linkage_slopes(q) if dq is not None else None
+            q, dq = drive.through_linkages(q, dq)
         return q, dq
 
     def _stack(self, data: Mapping[str, Float], channels: Mapping[str, Channel]) -> Float | None:

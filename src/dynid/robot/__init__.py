@@ -8,11 +8,13 @@ from dynid.base.registry import lazily
 
 if TYPE_CHECKING:
     from dynid.robot.drive import Drive as Drive
-    from dynid.robot.drive import FourBar as FourBar
     from dynid.robot.drive import Servo as Servo
     from dynid.robot.drive import TorqueSide as TorqueSide
     from dynid.robot.formats import RobotFile as RobotFile
     from dynid.robot.formats import named_as_robot as named_as_robot
+    from dynid.robot.linkage import FourBar as FourBar
+    from dynid.robot.linkage import Linkage as Linkage
+    from dynid.robot.linkage import Table as Table
     from dynid.robot.links import FREE as FREE
     from dynid.robot.links import GRAVITY as GRAVITY
     from dynid.robot.links import MOVING as MOVING
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from dynid.robot.load import read_robot as read_robot
     from dynid.robot.load import with_fixed_base as with_fixed_base
     from dynid.robot.load import with_floating_base as with_floating_base
+    from dynid.robot.load import with_tables as with_tables
     from dynid.robot.meshes import mesh_points as mesh_points
     from dynid.robot.meshes import mesh_triangles as mesh_triangles
     from dynid.robot.meshes import note_absent_meshes as note_absent_meshes
@@ -44,6 +47,9 @@ if TYPE_CHECKING:
     from dynid.robot.model import RobotModel as RobotModel
     from dynid.robot.options import Reading as Reading
     from dynid.robot.options import ServoSettings as ServoSettings
+    from dynid.robot.rods import RodEntry as RodEntry
+    from dynid.robot.rods import Rods as Rods
+    from dynid.robot.rods import rods_of as rods_of
     from dynid.robot.serial import describe as describe
     from dynid.robot.serial import robot_from_dict as robot_from_dict
     from dynid.robot.serial import robot_to_dict as robot_to_dict
@@ -65,17 +71,19 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "drive": "Drive FourBar Servo TorqueSide",
+        "drive": "Drive Servo TorqueSide",
+        "linkage": "FourBar Linkage Table",
         "formats": "RobotFile named_as_robot",
         "links": (
             "FREE GRAVITY Link LinkInertial LinkJoint LinkTree MOVING Mimic check_size checked_tree "
             "children_of held_still model_of_links nearest"
         ),
-        "load": "load_example load_robot lock_joints read_robot with_fixed_base with_floating_base",
+        "load": "load_example load_robot lock_joints read_robot with_fixed_base with_floating_base with_tables",
         "meshes": "mesh_points mesh_triangles note_absent_meshes",
         "mjcf": "compiled load_mujoco",
         "model": "JointType Limits Mounting RobotModel",
         "options": "Reading ServoSettings",
+        "rods": "RodEntry Rods rods_of",
         "serial": "describe robot_from_dict robot_to_dict",
         "shapes": "DescribedShape Geometry Kind Shape by_link described_shapes spread_directions",
         "urdf": "duplicate lint unit_axis",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from enum import StrEnum
@@ -10,132 +9,10 @@ from enum import StrEnum
 import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int, locked
-from dynid.base.errors import InputError, UnfitDataError, UsageError
+from dynid.base.errors import InputError, UsageError
 from dynid.base.records import dataclass
+from dynid.robot.linkage import Linkage, groups_of, solved
 from dynid.robot.options import PerJoint, ServoSettings
-
-# Four-bar linkages between motor and joint: a transmission whose ratio depends on the position.
-
-
-@dataclass(frozen=True)
-class FourBar:
-    """A four-bar linkage: a crank drives a joint through a coupler, with crank angle phi(q) at joint position q.
-
-    Seen along the joint axis, the crank turns about a point at the distance `ground` from the axis. The rocker is
-    fixed to the joint's link and makes the angle b = q + zero with the line from that point to the axis:
-
-        |g + r e(b) - c e(a)| = l,    phi(q) = q + (a - b) - (a - b at q = 0),    e(x) = (cos x, sin x)
-
-    A parallelogram, g = l and c = r, has phi = q.
-
-    Parameters
-    ----------
-    ground, crank, coupler, rocker : float, m
-        Lengths g, c, l, r > 0.
-    zero : float, rad
-        Angle of the rocker at q = 0; neither 0 nor pi, where the bars are collinear.
-    crossed : bool
-        Whether coupler and ground line cross.
-
-    Raises
-    ------
-    UsageError
-        If a length is not positive, or the bars are collinear or do not close at q = 0.
-
-    """
-
-    ground: float
-    crank: float
-    coupler: float
-    rocker: float
-    zero: float = math.pi / 2
-    crossed: bool = False
-
-    def __post_init__(self) -> None:
-        lengths = (self.ground, self.crank, self.coupler, self.rocker)
-        if not all(math.isfinite(x) and x > 0 for x in lengths):
-            raise UsageError("linkage", found=f"bar lengths {lengths} m", expected="four lengths > 0")
-        if abs(math.sin(self.zero)) < 1e-6:
-            raise UsageError(
-                "linkage",
-                found=f"zero = {self.zero:.3g} rad, where the bars are collinear",
-                expected="an angle other than 0 and pi",
-            )
-        self._crank_angle(np.zeros(1))
-
-    def angle(self, q: Float) -> Float:
-        """Crank angle phi(q), rad, of any shape; raises UnfitDataError where the bars do not close."""
-        return self._unwrapped(q, self._crank_angle(q))
-
-    def slopes(self, q: Float) -> tuple[Float, Float]:
-        """First and second derivative of phi(q), from the velocity and acceleration of the loop."""
-        a, b = self._crank_angle(q), q + self.zero
-        c, r, g = self.crank, self.rocker, self.ground
-        ux, uy = g + r * np.cos(b) - c * np.cos(a), r * np.sin(b) - c * np.sin(a)
-        along_rocker = r * (uy * np.cos(b) - ux * np.sin(b))
-        along_crank = c * (uy * np.cos(a) - ux * np.sin(a))
-        first = along_rocker / along_crank
-        # d/dq of u . (r e'(b) - c e'(a) phi') = 0.
-        vx = -r * np.sin(b) + c * np.sin(a) * first
-        vy = r * np.cos(b) - c * np.cos(a) * first
-        turning = ux * (-r * np.cos(b) + c * np.cos(a) * first**2) + uy * (
-            -r * np.sin(b) + c * np.sin(a) * first**2
-        )
-        return first, (vx**2 + vy**2 + turning) / along_crank
-
-    def joint(self, phi: Float) -> Float:
-        """Joint position q(phi), rad, the inverse of `angle`; raises UnfitDataError where the bars do not close."""
-        a = phi + float(self._crank_angle(np.zeros(1))[0])
-        x, y = self.crank * np.cos(a) - self.ground, self.crank * np.sin(a)
-        distance = np.hypot(x, y)
-        with np.errstate(invalid="ignore"):
-            opening = np.arccos(
-                (self.rocker**2 + distance**2 - self.coupler**2) / (2 * self.rocker * distance)
-            )
-        best, far = np.full(np.shape(phi), np.nan), np.full(np.shape(phi), np.inf)
-        # The bars close in two ways. Of two solutions with this crank angle, the one closest to q = phi is right.
-        for side in (1.0, -1.0):
-            q = phi + _wrapped(np.arctan2(y, x) + side * opening - self.zero - phi)
-            with np.errstate(invalid="ignore"):
-                closes = np.abs(self._unwrapped(q, self._closed(q)) - phi) < 1e-6
-            better = closes & (np.abs(q - phi) < far)
-            best, far = np.where(better, q, best), np.where(better, np.abs(q - phi), far)
-        self._refuse(phi, np.isnan(best), "phi")
-        return best
-
-    def _unwrapped(self, q: Float, crank: Float) -> Float:
-        start = float(self._crank_angle(np.zeros(1))[0])
-        return np.asarray(q + _wrapped(crank - q - start))
-
-    def _crank_angle(self, q: Float) -> Float:
-        angle = self._closed(q)
-        self._refuse(q, np.isnan(angle), "q")
-        return angle
-
-    def _closed(self, q: Float) -> Float:
-        # The crank's angle a; nan where the bars do not close.
-        b = q + self.zero
-        x, y = self.ground + self.rocker * np.cos(b), self.rocker * np.sin(b)
-        distance = np.hypot(x, y)
-        side = math.copysign(1.0, math.sin(self.zero)) * (-1.0 if self.crossed else 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            cosine = (self.crank**2 + distance**2 - self.coupler**2) / (2 * self.crank * distance)
-            return np.asarray(np.arctan2(y, x) + side * np.arccos(cosine))
-
-    def _refuse(self, given: Float, apart: Bool, symbol: str) -> None:
-        apart = apart & np.isfinite(given)
-        if apart.any():
-            raise UnfitDataError(
-                "linkage-apart",
-                found=f"a four-bar linkage that does not close at {symbol} = {float(given[apart].flat[0]):.3g} rad",
-                expected="positions within reach of the bars",
-                do="check the bar lengths, `zero`, and the offset and unit of the position",
-            )
-
-
-def _wrapped(angle: Float) -> Float:
-    return np.asarray(np.remainder(angle + np.pi, 2 * np.pi) - np.pi)
-
 
 # Position controllers of drives: the torque of a position command, for logs without measured torque.
 
@@ -408,9 +285,9 @@ class TorqueSide(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Drive:
-    """Motors and transmission: theta_m = N phi(q), tau_joint = J' tau_motor with J = N diag(dphi/dq).
+    """Motors and transmission: theta_m = N phi(q), tau_joint = J' tau_motor with J = N D, D = dphi/dq.
 
-    phi_j(q) = q_j, unless a four-bar linkage moves the joint; then J depends on the position.
+    phi_j(q) = q_j, unless a linkage moves the joint; then J depends on the position.
 
     Parameters
     ----------
@@ -424,8 +301,8 @@ class Drive:
         Joint-side effort per ampere (or per raw unit); nan = unknown.
     torque_side : TorqueSide
         Side on which logged torque is measured.
-    linkages : tuple of FourBar or None
-        One per joint, None = no linkage; () = no linkage at any joint.
+    linkages : tuple of Linkage or None
+        That of each joint, the same object at each of its joints; None = no linkage; () = no linkage at any joint.
     stiffness, damping : ndarray, shape (n,), N m/rad and N m s/rad
         Of the transmission, at the joint; nan, or an empty array, = unknown.
     servo : Servo or None
@@ -443,7 +320,7 @@ class Drive:
     torque_constant: Float
     drive_gain: Float
     torque_side: TorqueSide = TorqueSide.LINK
-    linkages: tuple[FourBar | None, ...] = ()
+    linkages: tuple[Linkage | None, ...] = ()
     stiffness: Float = field(default_factory=lambda: np.zeros(0))
     damping: Float = field(default_factory=lambda: np.zeros(0))
     servo: Servo | None = None
@@ -470,6 +347,13 @@ class Drive:
                 found=f"{len(self.linkages)} linkages",
                 expected=f"a linkage or None for each of {n} joints",
             )
+        for joints, linkage in groups_of(self.linkages):
+            if len(joints) != linkage.size:
+                raise UsageError(
+                    "linkage-count",
+                    found=f"a linkage of {linkage.size} joints at {len(joints)} joints",
+                    expected="the same linkage at each joint that it moves",
+                )
         fault = singular(self.transmission)
         if fault:
             raise InputError(
@@ -525,7 +409,7 @@ class Drive:
 
         """
         N = np.array(self.transmission)
-        if gear_ratio and self.coupled:
+        if gear_ratio and np.any(np.diag(np.diag(N)) != N):
             raise UsageError(
                 "coupled-drive",
                 found="gear ratios for a transmission in which a motor moves several joints",
@@ -544,6 +428,21 @@ class Drive:
             drive_gain=_overridden(self.drive_gain, drive_gain or {}),
         )
 
+    def of(self, joints: Sequence[int] | Int) -> Drive:
+        """Drive of some joints, by index, whose motors move no other joints."""
+        index = np.asarray(joints, dtype=np.int64)
+        return replace(
+            self,
+            transmission=self.transmission[np.ix_(index, index)],
+            rotor_inertia=self.rotor_inertia[index],
+            torque_constant=self.torque_constant[index],
+            drive_gain=self.drive_gain[index],
+            linkages=tuple(self.linkages[j] for j in index) if self.linkages else (),
+            stiffness=self.stiffness[index],
+            damping=self.damping[index],
+            servo=None if self.servo is None else self.servo.of(index),
+        )
+
     @property
     def gear_ratio(self) -> Float:
         """Diagonal of N, (n,)."""
@@ -558,13 +457,51 @@ class Drive:
 
     @property
     def coupled(self) -> bool:
-        """Whether a motor moves more than one joint."""
-        return bool(np.any(self.transmission != np.diag(np.diag(self.transmission))))
+        """Whether a motor moves several joints, or a joint at a ratio that depends on the position."""
+        N = self.transmission
+        return bool(self.linkages) or bool(np.any(np.diag(np.diag(N)) != N))
+
+    @property
+    def moves(self) -> Bool:
+        """Mask (m, n): whether a motor turns with a joint."""
+        through = np.eye(len(self.transmission), dtype=np.bool_)
+        for joints, _ in groups_of(self.linkages):
+            through[np.ix_(joints, joints)] = True
+        return np.asarray((self.transmission != 0).astype(int) @ through > 0)
+
+    @property
+    def linked(self) -> Bool:
+        """Mask (m,): whether a motor moves a joint through a linkage."""
+        behind = np.array([linkage is not None for linkage in self.linkages] or [False] * len(self.moves))
+        return np.asarray((self.moves & behind).any(axis=1))
+
+    @property
+    def sliding(self) -> Bool:
+        """Mask (m,): whether a motor is a cylinder, whose coordinate is a length."""
+        slides = np.zeros(len(self.transmission), dtype=np.bool_)
+        for joints, linkage in groups_of(self.linkages):
+            slides[joints] = linkage.sliding
+        return slides
+
+    @property
+    def reference(self) -> Float:
+        """Joint positions (n,) at which all linkages close; 0 for joints without one."""
+        q = np.zeros(len(self.transmission))
+        for joints, linkage in groups_of(self.linkages):
+            q[joints] = linkage.reference
+        return q
+
+    def within_reach(self, q: Float) -> Float:
+        """Joint positions (T, n), moved towards `reference` where a linkage does not close."""
+        near = np.array(q)
+        for joints, linkage in groups_of(self.linkages):
+            near[:, joints] = linkage.within_reach(q[:, joints])
+        return near
 
     @property
     def reflected_rotor_inertia(self) -> Float:
-        """Prior of the rotor inertia reflected to the joints, diag(J' I_m J) at q = 0, (n,), kg m^2; nan = unknown."""
-        ratio = self.jacobian(np.zeros((1, len(self.transmission))))[0]
+        """Prior of the rotor inertia at the joints, diag(J' I_m J) at `reference`, (n,), kg m^2; nan = unknown."""
+        ratio = self.jacobian(self.reference[None])[0]
         # 0 * nan is nan, but an unknown rotor inertia only affects the joints that its motor moves.
         terms = np.where(ratio == 0, 0.0, ratio**2 * self.rotor_inertia[:, None])
         return locked(terms.sum(axis=0), (len(ratio),), "reflected")
@@ -573,59 +510,73 @@ class Drive:
         """J = d theta_m / dq at positions q (T, n): (T, m, n), or (1, m, n) if it does not depend on q."""
         if not self.linkages:
             return self.transmission[None]
-        return np.asarray(self.transmission * self._slopes(q)[0][:, None, :])
+        D = np.tile(np.eye(q.shape[1]), (len(q), 1, 1))
+        for joints, linkage in groups_of(self.linkages):
+            D[:, np.array(joints)[:, None], joints] = linkage.evaluate(q[:, joints])[1]
+        return np.asarray(self.transmission @ D)
 
     def motor_position(self, q: Float) -> Float:
         """Motor position theta_m = N phi(q), (T, m), rad."""
-        return np.asarray(self._phi(q) @ self.transmission.T)
+        phi = np.array(q)
+        for joints, linkage in groups_of(self.linkages):
+            phi[:, joints] = linkage.evaluate(q[:, joints])[0]
+        return np.asarray(phi @ self.transmission.T)
 
     def motor_motion(self, q: Float, dq: Float, ddq: Float) -> tuple[Float, Float, Float]:
-        """Motor position theta_m, velocity N phi' dq and acceleration N (phi' ddq + phi'' dq^2), each (T, m)."""
-        theta, N = self.motor_position(q), self.transmission.T
-        if not self.linkages:
-            return theta, dq @ N, ddq @ N
-        first, second = self._slopes(q)
-        return theta, (first * dq) @ N, (first * ddq + second * dq**2) @ N
+        """Motor position theta_m, velocity N D dq and acceleration N (D ddq + dD/dt dq), each (T, m)."""
+        phi, speed, acceleration = np.array(q), np.array(dq), np.array(ddq)
+        for joints, linkage in groups_of(self.linkages):
+            phi[:, joints], D, H = linkage.evaluate(q[:, joints])
+            rate = dq[:, joints]
+            speed[:, joints] = np.einsum("taj,tj->ta", D, rate)
+            acceleration[:, joints] = np.einsum("taj,tj->ta", D, ddq[:, joints]) + np.einsum(
+                "taij,ti,tj->ta", H, rate, rate
+            )
+        N = self.transmission.T
+        return phi @ N, speed @ N, acceleration @ N
 
-    def through_linkages(self, phi: Float) -> Float:
-        """Joint position q (T, n) from crank angles phi (T, n); unchanged for joints without a linkage."""
-        q = np.array(phi)
-        for j, linkage in enumerate(self.linkages):
-            if linkage is not None:
-                q[:, j] = linkage.joint(phi[:, j])
-        return q
+    def through_linkages(self, phi: Float, rate: Float | None = None) -> tuple[Float, Float | None]:
+        """Joint position q and velocity (T, n) from those of the actuators behind the gears, phi and dphi/dt.
+
+        Joints without a linkage are unchanged.
+        """
+        q, dq = np.array(phi), None if rate is None else np.array(rate)
+        for joints, linkage in groups_of(self.linkages):
+            q[:, joints] = linkage.inverse(phi[:, joints])
+            if dq is not None and rate is not None:
+                dq[:, joints] = solved(linkage.evaluate(q[:, joints])[1], rate[:, joints])
+        return q, dq
+
+    def pulled(self, q: Float, force: Float) -> Float:
+        """Joint torque D' f (T, n) of the actuators behind the gears, f (T, n)."""
+        torque = np.array(force)
+        for joints, linkage in groups_of(self.linkages):
+            D = linkage.evaluate(q[:, joints])[1]
+            torque[:, joints] = np.einsum("taj,ta->tj", D, force[:, joints])
+        return torque
 
     def joint_torque(self, q: Float, tau: Float) -> Float:
         """Joint torque J' tau_motor, (T, n)."""
-        torque = tau @ self.transmission
-        return np.asarray(torque * self._slopes(q)[0] if self.linkages else torque)
+        return self.pulled(q, tau @ self.transmission)
 
     def motor_torque(self, q: Float, tau: Float) -> Float:
         """Motor torque J'^-1 tau_joint, (T, m)."""
-        torque = tau / self._slopes(q)[0] if self.linkages else tau
-        return np.asarray(torque @ np.linalg.inv(self.transmission))
+        force = np.array(tau)
+        for joints, linkage in groups_of(self.linkages):
+            D = linkage.evaluate(q[:, joints])[1]
+            force[:, joints] = solved(D.transpose(0, 2, 1), tau[:, joints])
+        return np.asarray(force @ np.linalg.inv(self.transmission))
 
-    def linkage_slopes(self, q: Float) -> Float:
-        """First derivative phi'(q), (T, n); 1 for joints without a linkage."""
-        return self._slopes(q)[0]
-
-    def linkage_bends(self, q: Float) -> Float:
-        """Second derivative phi''(q), (T, n); 0 for joints without a linkage."""
-        return self._slopes(q)[1]
-
-    def _phi(self, q: Float) -> Float:
-        phi = np.array(q)
-        for j, linkage in enumerate(self.linkages):
-            if linkage is not None:
-                phi[:, j] = linkage.angle(q[:, j])
-        return phi
-
-    def _slopes(self, q: Float) -> tuple[Float, Float]:
-        first, second = np.ones_like(q), np.zeros_like(q)
-        for j, linkage in enumerate(self.linkages):
-            if linkage is not None:
-                first[:, j], second[:, j] = linkage.slopes(q[:, j])
-        return first, second
+    def jacobian_rate(self, q: Float, dq: Float) -> Float:
+        """Rate dJ/dt of the Jacobian, (T, m, n); (1, m, n) zeros if it does not depend on q."""
+        n = q.shape[1]
+        if not self.linkages:
+            return np.zeros((1, n, n))
+        rate = np.zeros((len(q), n, n))
+        for joints, linkage in groups_of(self.linkages):
+            H = linkage.evaluate(q[:, joints])[2]
+            rate[:, np.array(joints)[:, None], joints] = np.einsum("taij,ti->taj", H, dq[:, joints])
+        return np.asarray(self.transmission @ rate)
 
 
 def _overridden(known: Float, given: Mapping[int, float]) -> Float:

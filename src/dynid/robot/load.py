@@ -16,6 +16,7 @@ from dynid.base.errors import InputError, Place
 from dynid.base.records import dataclass
 from dynid.robot.drive import Drive
 from dynid.robot.formats import read_robot_file
+from dynid.robot.linkage import Table
 from dynid.robot.model import FLOATING_JOINTS, JointType, Limits, RobotModel, path_to_base
 from dynid.robot.options import Reading
 from dynid.spatial.algebra import placement, rotation_about
@@ -149,16 +150,7 @@ def with_fixed_base(robot: RobotModel) -> RobotModel:
         axis=robot.axis[6:],
         inertia_prior=robot.inertia_prior[6:],
         limits=Limits(limits.lower[6:], limits.upper[6:], limits.velocity[6:], limits.effort[6:]),
-        drive=replace(
-            drive,
-            transmission=drive.transmission[6:, 6:],
-            rotor_inertia=drive.rotor_inertia[6:],
-            torque_constant=drive.torque_constant[6:],
-            drive_gain=drive.drive_gain[6:],
-            linkages=drive.linkages[6:],
-            stiffness=drive.stiffness[6:],
-            damping=drive.damping[6:],
-        ),
+        drive=replace(drive, servo=None).of(range(6, robot.n)),
         projection=robot.projection[6:, 6:],
         projection_offset=robot.projection_offset[6:],
         friction_prior=robot.friction_prior[6:],
@@ -284,6 +276,77 @@ def lock_joints(robot: RobotModel, values: Mapping[str, float]) -> Locked:
     return Locked(reduced, carrier, frames)
 
 
+def with_followers(
+    robot: RobotModel, followers: Mapping[str, tuple[Mapping[str, float], float]]
+) -> RobotModel:
+    """Robot in which some joints follow others without a motor of their own, as bars of a parallelogram make them.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot, in which they are independent joints.
+    followers : mapping of str to tuple
+        By joint, factor of each independent joint in its position, and its position where those are at 0, rad (m).
+
+    Returns
+    -------
+    RobotModel
+
+    Raises
+    ------
+    InputError
+        If a joint follows no other one, or joints that are not independent, or its motor moves other joints.
+
+    """
+    names = robot.joint_names
+    free = [j for j, name in enumerate(names) if name not in followers]
+    leaders = [names[j] for j in free]
+    # q = S q_free + shift; joints of the tree that followed one of these joints go on to do so.
+    S, shift = np.zeros((robot.n, len(free))), np.zeros(robot.n)
+    S[free, np.arange(len(free))] = 1.0
+    for name, (factors, offset) in followers.items():
+        strange = [leader for leader in factors if leader not in leaders]
+        if strange or not factors:
+            raise InputError(
+                "follows",
+                found=f"joint '{name}' follows " + (f"'{strange[0]}'" if strange else "nothing"),
+                expected="one of " + ", ".join(leaders),
+                place=Place(file=robot.source or None),
+            )
+        j = names.index(name)
+        shift[j] = offset
+        for leader, factor in factors.items():
+            S[j, leaders.index(leader)] = factor
+    limits = robot.limits
+    return replace(
+        robot,
+        joint_names=tuple(leaders),
+        limits=Limits(limits.lower[free], limits.upper[free], limits.velocity[free], limits.effort[free]),
+        drive=_reduced_drive(robot, free, [j for j in range(robot.n) if j not in free]),
+        projection=robot.projection @ S,
+        projection_offset=robot.projection_offset + robot.projection @ shift,
+        friction_prior=robot.friction_prior[free],
+        spring_prior=robot.spring_prior[free],
+    )
+
+
+def with_tables(robot: RobotModel, tables: Mapping[str, Table]) -> RobotModel:
+    """Robot with tabulated linkages of some joints, whose limits are within their tables."""
+    if not tables:
+        return robot
+    linkages = list(robot.drive.linkages or [None] * robot.n)
+    lower, upper = np.array(robot.limits.lower), np.array(robot.limits.upper)
+    for joint, table in tables.items():
+        j = robot.joint_names.index(joint)
+        linkages[j] = table
+        lower[j], upper[j] = max(lower[j], table.position[0]), min(upper[j], table.position[-1])
+    return replace(
+        robot,
+        limits=replace(robot.limits, lower=lower, upper=upper),
+        drive=replace(robot.drive, linkages=tuple(linkages)),
+    )
+
+
 def _frames_on(robot: RobotModel, carrier: Int, placed: Float) -> dict[str, tuple[int, Float]]:
     """Frames of links on the bodies that carry them when joints are locked."""
     named = {name: robot.link_frame(name) for names in (robot.body_names, robot.frames) for name in names}
@@ -295,7 +358,7 @@ def _frames_on(robot: RobotModel, carrier: Int, placed: Float) -> dict[str, tupl
 
 def own_motors(robot: RobotModel) -> Bool:
     """Mask (n,) of joints that can be locked alone: their motors move no other joint, and no other motor moves them."""
-    others = (robot.drive.transmission != 0) & ~np.eye(robot.n, dtype=np.bool_)
+    others = robot.drive.moves & ~np.eye(robot.n, dtype=np.bool_)
     return np.asarray(~(others.any(axis=0) | others.any(axis=1)))
 
 
@@ -432,8 +495,8 @@ def _joint_motion(robot: RobotModel, i: int, q: float) -> Float:
 
 
 def _reduced_drive(robot: RobotModel, free: list[int], locked_joints: list[int]) -> Drive:
-    drive, N = robot.drive, robot.drive.transmission
-    if N[np.ix_(free, locked_joints)].any() or N[np.ix_(locked_joints, free)].any():
+    moves = robot.drive.moves
+    if moves[np.ix_(free, locked_joints)].any() or moves[np.ix_(locked_joints, free)].any():
         names = ", ".join(f"'{robot.joint_names[j]}'" for j in locked_joints)
         raise InputError(
             "coupled-lock",
@@ -442,17 +505,7 @@ def _reduced_drive(robot: RobotModel, free: list[int], locked_joints: list[int])
             do="lock all joints of a coupling, or none",
             place=Place(file=robot.source or None),
         )
-    return replace(
-        drive,
-        transmission=N[np.ix_(free, free)],
-        rotor_inertia=drive.rotor_inertia[free],
-        torque_constant=drive.torque_constant[free],
-        drive_gain=drive.drive_gain[free],
-        linkages=tuple(drive.linkages[j] for j in free) if drive.linkages else (),
-        stiffness=drive.stiffness[free],
-        damping=drive.damping[free],
-        servo=None if drive.servo is None else drive.servo.of(free),
-    )
+    return robot.drive.of(free)
 
 
 def _nearest(name: str, known: list[str]) -> str:

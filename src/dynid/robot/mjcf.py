@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections.abc import Collection, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, Place, ResourceError, SolverError
 from dynid.base.records import dataclass
-from dynid.robot.drive import Drive, Servo
+from dynid.robot.drive import Drive, Servo, TorqueSide
 from dynid.robot.formats import RobotFile, read_again
 from dynid.robot.links import (
     AS_PRIOR,
@@ -30,9 +30,11 @@ from dynid.robot.links import (
     unsupported_joint,
     warn_filled_in,
 )
-from dynid.robot.mjcf_lint import check_mjcf
+from dynid.robot.mjcf_lint import check_mjcf, warn_of_loop
+from dynid.robot.mjcf_loops import Loop, driven_rods
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.robot.options import Reading
+from dynid.robot.rods import RodEntry, joints_between, rods_of
 from dynid.robot.xml import Element
 from dynid.spatial.algebra import placement, rotation_about, rotation_quaternion
 from dynid.spatial.inertia import from_com, from_mjcf, symmetric, transformed
@@ -236,6 +238,8 @@ class CompiledMjcf:
         Bodies with an <inertial>.
     undamped : frozenset of int
         Actuators with a damping ratio (dampratio) relative to unknown masses.
+    loops : tuple of Loop
+        Loops that constraints close.
 
     """
 
@@ -246,6 +250,7 @@ class CompiledMjcf:
     meshes: dict[int, str]
     written: frozenset[int]
     undamped: frozenset[int]
+    loops: tuple[Loop, ...] = ()
 
     @cached_property
     def massless(self) -> frozenset[int]:
@@ -288,7 +293,7 @@ def compile_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagn
         As `read_mjcf`.
 
     """
-    check_mjcf(root, path.parent, reading.packages, diagnostics)
+    loops = check_mjcf(root, path.parent, reading.packages, diagnostics)
     mujoco, spec = read_spec(root)
     places = _Places(root)
     # MuJoCo rejects moving bodies without mass. Here a missing mass means an unknown mass.
@@ -310,7 +315,7 @@ def compile_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagn
     undamped = frozenset(
         int(element.id) for element in relative if _moves_any(model, int(element.id), unknown)
     )
-    return CompiledMjcf(mujoco, model, inertia, unknown, named, written, undamped)
+    return CompiledMjcf(mujoco, model, inertia, unknown, named, written, undamped, loops)
 
 
 def read_mjcf(root: Element, path: Path, reading: Reading, diagnostics: Diagnostics) -> RobotModel:
@@ -498,6 +503,10 @@ class _Reader:
         self.names = {
             kind: self._names(kind, count) for kind, count in (("body", m.nbody), ("joint", m.njnt))
         }
+        self.loops = compiled.loops
+        self.rods = driven_rods(self.mujoco, m, self.loops, self.names["body"], self.names["joint"])
+        self.cut = {body for rod in self.rods.values() for body in (*rod.crank, *rod.rod)}
+        self.rod_bodies = {body for rod in self.rods.values() for body in rod.rod}
 
     def _names(self, kind: str, count: int) -> list[str]:
         object_type = getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
@@ -512,6 +521,9 @@ class _Reader:
     def robot(self, name: str, only: str | None) -> RobotModel:
         m = self.model
         self._warn_filled_in()
+        for loop in self.loops:
+            if loop not in self.rods:
+                warn_of_loop(loop, self.diagnostics)
         for body in range(1, m.nbody):
             if only is None or self.names["body"][int(m.body_rootid[body])] == only:
                 self._add(body)
@@ -530,6 +542,7 @@ class _Reader:
         ):
             self._warn_unknown(unknown_body)
         self._warn_left_out()
+        self._add_rods()
         joints = [body.joint for body in self.bodies]
         n = len(joints)
         names = tuple(self.names["joint"][j] for j in joints)
@@ -538,7 +551,7 @@ class _Reader:
         unknown = np.full(n, np.nan)
         base_links, base_prior = self._base(bases)
         weightless = int(m.opt.disableflags) & int(self.mujoco.mjtDisableBit.mjDSBL_GRAVITY)
-        return RobotModel(
+        robot = RobotModel(
             name=name,
             source=self.places.file,
             body_names=tuple(body.name for body in self.bodies),
@@ -567,6 +580,59 @@ class _Reader:
             frames=self._frames(),
             base_links=base_links,
             base_prior=base_prior,
+        )
+        return self._with_rods(robot)
+
+    def _add_rods(self) -> None:
+        # The mass of each rod, half of it at either end, since it is no link of the tree.
+        for rod in self.rods.values():
+            for body, point in zip((rod.carrier, rod.other), rod.ends, strict=True):
+                carrier, frame = self.carrier.get(body, (-1, np.eye(4)))
+                if carrier >= 0:
+                    half = from_com(0.5 * rod.mass, point, np.zeros((3, 3)))
+                    self.bodies[carrier].inertia = self.bodies[carrier].inertia + transformed(half, frame)
+
+    def _with_rods(self, robot: RobotModel) -> RobotModel:
+        # Rods of an excluded tree, or whose joints are locked, move nothing.
+        rods = [rod for rod in self.rods.values() if {rod.carrier, rod.other} <= set(self.carrier)]
+        if not rods:
+            return robot
+        entries: list[RodEntry] = []
+        drive, notes = robot.drive, list[str]()
+        inertia = np.array(drive.rotor_inertia)
+        # Each motor becomes that of one of the joints that its rod moves, the first one that has none yet.
+        for rod in rods:
+            free = [
+                j
+                for j in joints_between(robot, rod.entry)
+                if robot.joint_names[j] not in [entry.motor for entry in entries]
+            ]
+            if not free:
+                raise InputError(
+                    "linkage",
+                    found=f"a rod of '{rod.entry.motor}' to '{rod.entry.to}' that moves no joint of its own",
+                    expected="as many rods as joints that they move",
+                    place=self.places.of("joint", rod.entry.motor),
+                )
+            joint = robot.joint_names[free[0]]
+            entries.append(replace(rod.entry, motor=joint))
+            inertia[free[0]] = self.model.dof_armature[self.model.jnt_dofadr[rod.motor]] + rod.rotor
+            notes.append(f"'{rod.entry.motor}' is the motor of '{joint}'")
+        try:
+            linkages = rods_of(robot, entries)
+        except InputError as error:
+            raise InputError(
+                error.identifier,
+                found=error.found,
+                expected=error.expected,
+                do=error.do,
+                place=self.places.of("joint", rods[0].entry.motor),
+            ) from error
+        text = f"rods that close loops are linkages: {', '.join(notes)}; efforts are taken as those of the motors"
+        self.diagnostics.note("rods-read", text)
+        placed = tuple(linkages.get(j) for j in range(robot.n))
+        return replace(
+            robot, drive=replace(drive, rotor_inertia=inertia, linkages=placed, torque_side=TorqueSide.MOTOR)
         )
 
     def _base(self, free: list[int]) -> tuple[tuple[str, ...], Float]:
@@ -677,7 +743,7 @@ class _Reader:
         m, carrier = self.model, self.carrier
         parent, frame = carrier[int(m.body_parentid[body])]
         frame = frame @ placement(rotation_quaternion(m.body_quat[body]), m.body_pos[body])
-        name, moving = self.names["body"][body], self._moving(body)
+        name, moving = self.names["body"][body], [] if body in self.cut else self._moving(body)
         for k, joint in enumerate(moving):
             last = joint == moving[-1]
             anchor = np.array(m.jnt_pos[joint])
@@ -686,7 +752,7 @@ class _Reader:
             self.bodies.append(_Body(body_name, joint, parent, here, np.zeros(10), known=not last))
             parent, frame = len(self.bodies) - 1, placement(np.eye(3), -anchor)
         carrier[body] = (parent, frame)
-        if parent >= 0:
+        if parent >= 0 and body not in self.rod_bodies:
             self._carry(self.bodies[parent], body, name, frame, not moving)
 
     def _moving(self, body: int) -> list[int]:

@@ -12,6 +12,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import DynidError, InputError, RefusedError
 from dynid.robot.links import stop
 from dynid.robot.meshes import note_absent_meshes
+from dynid.robot.mjcf_loops import Loop
 from dynid.robot.urdf import duplicate, unit_axis
 from dynid.robot.xml import MAX_DEPTH, MAX_ELEMENTS, Element, check_numbers, inside, number, numbers, read_xml
 
@@ -22,8 +23,8 @@ CLOSING = ("connect", "weld")
 _WORLD = "world"
 
 
-def warn_of_loops(root: Element, diagnostics: Diagnostics) -> None:
-    """Warn of each active <connect> and <weld>, with the joints whose torque its force affects.
+def loops_of(root: Element, diagnostics: Diagnostics) -> tuple[Loop, ...]:
+    """Each active <connect> and <weld>, with the joints whose torque its force affects.
 
     The force acts on both bodies with opposite signs. It therefore affects the joints that carry only one of the two
     bodies. A constraint to a mocap body is not part of the robot: a simulation drags the robot with it.
@@ -33,9 +34,14 @@ def warn_of_loops(root: Element, diagnostics: Diagnostics) -> None:
     root : Element
         The <mujoco> element.
     diagnostics : Diagnostics
-        Receives the warnings.
+        Receives warnings of constraints to mocap bodies.
+
+    Returns
+    -------
+    tuple of Loop
 
     """
+    loops = []
     carried = _joints_above(root)
     handles = {
         element.attributes.get("name") for element in root.walk() if element.attributes.get("mocap") == "true"
@@ -55,18 +61,24 @@ def warn_of_loops(root: Element, diagnostics: Diagnostics) -> None:
                 )
                 continue
             joints = [carried.get(end, ()) for end in ends]
-            affected = [
+            affected = tuple(
                 name for name in (*joints[0], *joints[1]) if (name in joints[0]) != (name in joints[1])
-            ]
-            if not affected:
-                continue
-            named = ", ".join(f"'{name}'" for name in affected)
-            diagnostics.warn(
-                "closed-loop",
-                f"<{element.tag}> between '{ends[0]}' and '{ends[1]}' closes a loop. The model has no torque from its "
-                f"force at {named}; other joints are not affected. Do not trust the masses of the links in the loop",
-                element.place,
             )
+            if affected:
+                anchor = numbers(element, "anchor", 3, [], ()) if "anchor" in element.attributes else ()
+                loops.append(Loop(element.tag, ends, tuple(anchor), affected, element.place))
+    return tuple(loops)
+
+
+def warn_of_loop(loop: Loop, diagnostics: Diagnostics) -> None:
+    """Warn of a loop that is not in the model, with the joints whose torque its force affects."""
+    named = ", ".join(f"'{name}'" for name in loop.affected)
+    diagnostics.warn(
+        "closed-loop",
+        f"<{loop.tag}> between '{loop.ends[0]}' and '{loop.ends[1]}' closes a loop. The model has no torque from its "
+        f"force at {named}; other joints are not affected. Do not trust the masses of the links in the loop",
+        loop.place,
+    )
 
 
 def _joints_above(root: Element) -> dict[str, tuple[str, ...]]:
@@ -123,7 +135,9 @@ _WRITTEN_OUT = (
 )
 
 
-def check_mjcf(root: Element, folder: Path, packages: Sequence[str], diagnostics: Diagnostics) -> None:
+def check_mjcf(
+    root: Element, folder: Path, packages: Sequence[str], diagnostics: Diagnostics
+) -> tuple[Loop, ...]:
     """Resolve the includes of a <mujoco> element, check it and remove what is not part of the dynamics.
 
     Parameters
@@ -136,6 +150,11 @@ def check_mjcf(root: Element, folder: Path, packages: Sequence[str], diagnostics
         Folders that the user named; included files may be in them, too.
     diagnostics : Diagnostics
         Receives warnings.
+
+    Returns
+    -------
+    tuple of Loop
+        The loops that constraints close.
 
     Raises
     ------
@@ -159,8 +178,9 @@ def check_mjcf(root: Element, folder: Path, packages: Sequence[str], diagnostics
         if element.tag == "joint":
             _check_joint(element, errors, diagnostics)
     stop(errors)
-    warn_of_loops(root, diagnostics)
+    loops = loops_of(root, diagnostics)
     _remove_unused(root, diagnostics)
+    return loops
 
 
 def _refuse_fragment(root: Element) -> None:

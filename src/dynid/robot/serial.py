@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from dynid.base.arrays import Float, finite_or_none
-from dynid.robot.drive import Drive, FourBar, Servo, TorqueSide
+from dynid.robot.drive import Drive, Servo, TorqueSide
+from dynid.robot.linkage import FourBar, Linkage, Table, groups_of
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.robot.options import Reading
+from dynid.robot.rods import Rods
 
 # Conversion to plain JSON data and back, so that a run folder needs no other file.
 
@@ -63,7 +65,7 @@ def robot_to_dict(robot: RobotModel) -> dict[str, Any]:
             "stiffness": _plain(robot.drive.stiffness),
             "damping": _plain(robot.drive.damping),
             "torque_side": str(robot.drive.torque_side),
-            "linkages": [None if linkage is None else asdict(linkage) for linkage in robot.drive.linkages],
+            "linkages": _linkages_to_list(robot.drive.linkages),
             "servo": None if robot.drive.servo is None else _servo_to_dict(robot.drive.servo),
         },
     }
@@ -126,9 +128,7 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
             torque_side=TorqueSide(drive["torque_side"]),
             stiffness=_array(drive.get("stiffness", []), np.nan),
             damping=_array(drive.get("damping", []), np.nan),
-            linkages=tuple(
-                None if linkage is None else FourBar(**linkage) for linkage in drive.get("linkages", [])
-            ),
+            linkages=_linkages_from_list(drive.get("linkages", [])),
             servo=_servo_from_dict(drive["servo"]) if drive.get("servo") else None,
         ),
     )
@@ -137,6 +137,32 @@ def robot_from_dict(data: Mapping[str, Any]) -> RobotModel:
 def _reading(data: Mapping[str, Any]) -> Reading:
     known = {option.name for option in fields(Reading)}
     return Reading(**{key: value for key, value in data.items() if key in known and value is not None})
+
+
+# Kinds of linkages by their name in run folders.
+KINDS: dict[str, type[Linkage]] = {kind.kind: kind for kind in (FourBar, Rods, Table)}
+
+
+def _linkages_to_list(linkages: Sequence[Linkage | None]) -> list[dict[str, Any] | None]:
+    """Linkages as plain data, each at the first of its joints."""
+    entries: list[dict[str, Any] | None] = [None] * len(linkages)
+    for joints, linkage in groups_of(linkages):
+        numbers: dict[str, Any] = asdict(cast(Any, linkage))
+        entries[joints[0]] = {"kind": linkage.kind, "joints": joints, **numbers}
+    return entries
+
+
+def _linkages_from_list(entries: Sequence[Mapping[str, Any] | None]) -> tuple[Linkage | None, ...]:
+    """Linkage of each joint; an entry without a kind is a four-bar linkage of an older run folder."""
+    linkages: list[Linkage | None] = [None] * len(entries)
+    for j, entry in enumerate(entries):
+        if entry is not None:
+            data = dict(entry)
+            kind, joints = data.pop("kind", FourBar.kind), data.pop("joints", [j])
+            linkage = KINDS[kind].from_numbers(data)
+            for joint in joints:
+                linkages[joint] = linkage
+    return tuple(linkages)
 
 
 def _servo_to_dict(servo: Servo) -> dict[str, Any]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from dynid.base.arrays import Float
-from dynid.base.errors import DynidError, InputError, UsageError
+from dynid.base.errors import DynidError, InputError, InputErrors, UsageError
 from dynid.base.records import dataclass
 from dynid.base.toml import read_toml, validate
-from dynid.robot.drive import Drive, FourBar, Servo, TorqueSide, singular
+from dynid.robot.drive import Drive, Servo, TorqueSide, singular
 from dynid.robot.formats import RobotFile
+from dynid.robot.linkage import FourBar, Linkage, Table
+from dynid.robot.load import with_followers
 from dynid.robot.model import JointType, Limits, RobotModel
+from dynid.robot.rods import LINE, RodEntry, rods_of
 from dynid.robot.toml_schema import (
     Description,
     DriveEntry,
@@ -32,9 +36,6 @@ from dynid.spatial.algebra import is_rotation, placement, rotation_about, rotati
 from dynid.spatial.inertia import transformed
 
 # Drives of TOML files: gear ratios, couplings, linkages and motors.
-
-# Positions between the limits at which a linkage must close: 1 degree apart for half a turn.
-CLOSES_AT = 181
 
 
 def drive(
@@ -184,29 +185,112 @@ def _transmission(rows: list[list[float]], n: int, findings: Findings) -> Float:
 
 def _linkages(
     description: Description, names: Sequence[str], limits: Limits, known: Drive, findings: Findings
-) -> tuple[FourBar | None, ...]:
+) -> tuple[Linkage | None, ...]:
     linkages = list(known.linkages or [None] * len(names))
     for i, joint in enumerate(description.joint):
-        given = None if joint.drive is None else joint.drive.linkage
-        if given is None or joint.name not in names:
+        entry = joint.drive or DriveEntry()
+        if joint.name not in names or (entry.linkage is None and entry.table is None):
             continue
         j = list(names).index(joint.name)
-        key = ("joint", i, "drive", "linkage")
-        if not (np.isfinite(limits.lower[j]) and np.isfinite(limits.upper[j])):
+        kind = "table" if entry.linkage is None else "linkage"
+        key = ("joint", i, "drive", kind)
+        if entry.linkage is not None and entry.table is not None:
+            findings.fail("two-sources", f"joint '{joint.name}': linkage and table", "one of them", *key)
+            continue
+        low, high = float(limits.lower[j]), float(limits.upper[j])
+        if entry.table is not None:
+            # A joint without limits has those of its table.
+            low = max(low, min(entry.table.position, default=0.0) * angle(description))
+            high = min(high, max(entry.table.position, default=0.0) * angle(description))
+        if not np.isfinite([low, high]).all():
             expected = "lower and upper, since the bars only close over a part of the turn"
             findings.fail(
                 "linkage-limits", f"joint '{joint.name}' with a linkage and without limits", expected, *key
             )
             continue
         try:
-            zero = given.zero * angle(description)
-            bars = FourBar(given.ground, given.crank, given.coupler, given.rocker, zero, given.crossed)
-            bars.angle(np.linspace(limits.lower[j], limits.upper[j], CLOSES_AT))
-            linkages[j] = bars
+            linkages[j] = _closing(entry, angle(description), low, high)
         except DynidError as error:
             who = f"joint '{joint.name}': {error.found}"
             findings.fail(error.identifier, who, error.expected, *key, do=error.do)
     return tuple(linkages)
+
+
+def _closing(entry: DriveEntry, unit: float, low: float, high: float) -> Linkage:
+    """Linkage of a joint, which must close between its limits (rad)."""
+    between = np.linspace(low, high, LINE)[:, None]
+    if entry.table is not None:
+        turn = 1.0 if entry.table.cylinder else unit
+        position = tuple(unit * value for value in entry.table.position)
+        table = Table(position, tuple(turn * value for value in entry.table.actuator), entry.table.cylinder)
+        table.evaluate(between)
+        return table
+
+    def bars(at: float) -> FourBar:
+        numbers = {} if entry.linkage is None else entry.linkage.model_dump()
+        linkage = FourBar(**(numbers | {"zero": numbers["zero"] * unit}), at=at)
+        linkage.evaluate(between)
+        return linkage
+
+    # The crank angle is counted from the joint's zero, or from the middle of its range if the bars do not close at 0.
+    try:
+        return bars(0.0)
+    except DynidError:
+        return bars(0.5 * (low + high))
+
+
+def _with_rods(robot: RobotModel, d: Description, findings: Findings) -> RobotModel:
+    """Robot with the rods of the file, which need its kinematics."""
+    entries = []
+    for k, rod in enumerate(d.drive.rod):
+        key = ("drive", "rod", k)
+        if (rod.crank is None) == (rod.anchor is None):
+            findings.fail(
+                "two-sources",
+                f"a rod of motor '{rod.motor}' with crank and anchor"
+                if rod.crank
+                else f"a rod of motor '{rod.motor}' without crank and anchor",
+                "one of them: a crank that a motor turns, or the anchor of a cylinder",
+                *key,
+            )
+            continue
+        start: Any = rod.crank or rod.anchor
+        axis, arm = (rod.crank.axis, rod.crank.arm) if rod.crank else (None, (0.0, 0.0, 0.0))
+        entries.append(
+            RodEntry(
+                rod.motor,
+                start.link,
+                start.xyz,
+                rod.end.link,
+                rod.end.xyz,
+                axis,
+                arm,
+                rod.length,
+                rod.crossed,
+            )
+        )
+    findings.stop()
+    if not entries:
+        return robot
+    try:
+        rods = rods_of(robot, entries)
+    except DynidError as error:
+        findings.fail(error.identifier, error.found, error.expected, "drive", "rod", 0, do=error.do)
+        findings.stop()
+    linkages = list(robot.drive.linkages or [None] * robot.n)
+    for j, linkage in rods.items():
+        if linkages[j] is not None:
+            findings.fail(
+                "two-sources",
+                f"joint '{robot.joint_names[j]}': a linkage and a rod",
+                "one of them",
+                "drive",
+                "rod",
+                0,
+            )
+        linkages[j] = linkage
+    findings.stop()
+    return replace(robot, drive=replace(robot.drive, linkages=tuple(linkages)))
 
 
 def _overridden(given: Sequence[float | None], known: Float) -> Float:
@@ -216,7 +300,9 @@ def _overridden(given: Sequence[float | None], known: Float) -> Float:
 _Z = np.array([0.0, 0.0, 1.0])
 _X = np.array([1.0, 0.0, 0.0])
 _GRAVITY = (0.0, 0.0, -9.81)  # m/s^2
-_OVERRIDES = {"name", "inertia", "drive", "friction", "lower", "upper", "velocity", "effort"}
+_OVERRIDES = {
+    "name", "inertia", "drive", "friction", "lower", "upper", "velocity", "effort", "follows", "follows_offset",
+}  # fmt: skip
 
 # Keys that name another robot file; its format is recognised by its content.
 _NAMED = ("urdf", "mjcf", "sdf", "usd")
@@ -291,7 +377,7 @@ class _Builder:
         limited = limits(d, free, free_kinds, Limits.none(len(independent)), self.findings)
         driven = drive(d, free, free_kinds, limited, Drive.direct(len(independent)), self.findings)
         self.findings.stop()
-        return RobotModel(
+        robot = RobotModel(
             name=d.name or self.findings.path.stem,
             source=str(self.findings.path),
             body_names=tuple(self.bodies),
@@ -311,6 +397,7 @@ class _Builder:
             merged=tuple((body, *some) for body, some in zip(self.bodies, parts, strict=True)),
             frames={body: (i, frames[i]) for i, body in enumerate(self.bodies)} | placed,
         )
+        return _with_rods(robot, d, self.findings)
 
     def _check(self) -> None:
         d, fail = self.d, self.findings.fail
@@ -506,8 +593,37 @@ def _extended(d: Description, file: RobotFile, findings: Findings) -> RobotModel
         if joint.name not in robot.joint_names:
             expected = "one of " + ", ".join(robot.joint_names)
             findings.fail("unknown-joint", f"unknown joint '{joint.name}'", expected, "joint", i, "name")
+        if joint.follows is not None:
+            for name in sorted(present & {"drive", "friction", "lower", "upper", "velocity", "effort"}):
+                problem = f"{name} of joint '{joint.name}', which follows other joints"
+                findings.fail(
+                    "not-here", problem, "limits and drives of independent joints", "joint", i, name
+                )
     findings.stop()
-    return _with_overrides(robot, d, findings)
+    return _with_overrides(_following(robot, d, findings), d, findings)
+
+
+def _following(robot: RobotModel, d: Description, findings: Findings) -> RobotModel:
+    """Robot whose joints with `follows` have no motor of their own."""
+    followers = {}
+    for i, joint in enumerate(d.joint):
+        if joint.follows is not None:
+            body = robot.independent_bodies[robot.joint_names.index(joint.name)]
+            turn = 1.0 if robot.joint_types[body] is JointType.PRISMATIC else angle(d)
+            followers[joint.name] = (joint.follows, (joint.follows_offset or 0.0) * turn)
+        elif joint.follows_offset is not None:
+            findings.fail(
+                "follows", f"joint '{joint.name}' with follows_offset", "follows with it", "joint", i
+            )
+    findings.stop()
+    if not followers:
+        return robot
+    try:
+        return with_followers(robot, followers)
+    except InputError as error:
+        i = next(k for k, joint in enumerate(d.joint) if joint.name in followers)
+        findings.fail(error.identifier, error.found, error.expected, "joint", i, "follows", do=error.do)
+        raise InputErrors(findings.errors) from error
 
 
 def _with_overrides(robot: RobotModel, d: Description, findings: Findings) -> RobotModel:
@@ -524,7 +640,7 @@ def _with_overrides(robot: RobotModel, d: Description, findings: Findings) -> Ro
             described[robot.tree_joint_names.index(joint.name)] = 0.0
     placements = np.array(robot.T_parent_joint)
     placements[robot.parent < 0] = base_placement(d) @ placements[robot.parent < 0]
-    return replace(
+    robot = replace(
         robot,
         name=d.name or robot.name,
         T_parent_joint=placements,
@@ -539,3 +655,4 @@ def _with_overrides(robot: RobotModel, d: Description, findings: Findings) -> Ro
             for name, (body, frame) in {**robot.frames, **placed}.items()
         },
     )
+    return _with_rods(robot, d, findings)

@@ -67,6 +67,14 @@ class LinkageEntry(Strict):
     crossed: bool = False
 
 
+class TableEntry(Strict):
+    """Tabulated linkage: actuator coordinates (rad, or m of a cylinder) at joint positions."""
+
+    position: list[Number]
+    actuator: list[Number]
+    cylinder: bool = False
+
+
 class DriveEntry(Strict):
     """Drive of one joint.
 
@@ -85,6 +93,7 @@ class DriveEntry(Strict):
     kd: NotNegative | None = None
     dead_band: NotNegative | None = None
     linkage: LinkageEntry | None = None
+    table: TableEntry | None = None
 
 
 class Friction(Strict):
@@ -151,14 +160,42 @@ class Coupling(Strict):
     factor: Number = 1.0
 
 
+class Crank(Strict):
+    """Crank of a motor: its link, a point of its axis, the axis, and its arm (m) at crank angle 0."""
+
+    link: str
+    xyz: Vector
+    axis: Vector
+    arm: Vector
+
+
+class PointOn(Strict):
+    """A point (m) of a link, in the link's frame."""
+
+    link: str
+    xyz: Vector
+
+
+class RodEntries(Strict):
+    """A rod from a motor's crank, or a cylinder from an anchor, to a point of another link."""
+
+    motor: str
+    crank: Crank | None = None
+    anchor: PointOn | None = None
+    end: PointOn
+    length: Positive | None = None
+    crossed: bool = False
+
+
 class WholeDrive(Strict):
-    """What all drives share: side of logged torque, delay of commands (s), position loop, couplings or matrix N."""
+    """What all drives share: side of logged torque, delay of commands (s), position loop, rods, couplings or N."""
 
     torque_side: Literal["motor", "link"] = "link"
     delay: NotNegative | None = None
     loop: Literal["computer", "drive"] | None = None
     transmission: list[list[Number]] | None = None
     coupling: tuple[Coupling, ...] = ()
+    rod: tuple[RodEntries, ...] = ()
 
 
 class Description(Strict):

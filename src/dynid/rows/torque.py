@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.arrays import Bool, Float
+from dynid.base.arrays import Bool
 from dynid.base.errors import Place, UnfitDataError
 from dynid.base.options import option
 from dynid.base.records import dataclass
@@ -140,18 +140,17 @@ class MotorRows:
     def equations(self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Equations:
         """One panel per motor: the combination of joint panels that it drives."""
         joints = TorqueRows().equations(robot, terms, samples, wanted)
-        # tau_m = N'^-1 tau / phi': row i of N'^-1 over the joints.
-        mix = np.linalg.inv(robot.drive.transmission).T
-        slopes = robot.drive.linkage_slopes(samples.q) if robot.drive.linkages else None
+        # tau_m = J'^-1 tau: column i of J^-1 over the joints.
+        inverse = np.linalg.inv(robot.drive.jacobian(samples.q))
+        size = np.abs(inverse).max(axis=0)
         columns, panels = [], []
         for motor in range(robot.n):
-            used = np.flatnonzero(np.abs(mix[motor]) > 1e-12 * np.abs(mix[motor]).max())
+            used = np.flatnonzero(size[:, motor] > 1e-12 * size[:, motor].max())
             union = np.unique(np.concatenate([joints.columns[j] for j in used]))
             total = np.zeros((len(union) + 1, len(samples)))
             for j in used:
-                factor: Float | float = mix[motor, j] if slopes is None else mix[motor, j] / slopes[:, j]
                 place = np.append(np.searchsorted(union, joints.columns[j]), len(union))
-                total[place] += factor * joints.panels[j]
+                total[place] += inverse[:, j, motor] * joints.panels[j]
             columns.append(union)
             panels.append(total)
         return Equations(columns=tuple(columns), panels=tuple(panels))

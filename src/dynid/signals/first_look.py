@@ -260,9 +260,7 @@ def columns_of(log: Log, mean: PeriodMean, margin: float) -> tuple[Float, dict[s
     drive, names = log.robot.drive, log.robot.joint_names
     if str(drive.torque_side) == "motor" and f"tau_{names[0]}" in columns:
         q, tau = (np.stack([columns[f"{kind}_{name}"] for name in names], axis=1) for kind in ("q", "tau"))
-        if drive.linkages:
-            tau = tau / drive.linkage_slopes(q)
-        tau = tau @ np.linalg.inv(drive.transmission)
+        tau = drive.motor_torque(q, tau)
         columns |= {f"tau_{name}": tau[:, j] for j, name in enumerate(names)}
     return t, columns
 

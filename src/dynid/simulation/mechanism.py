@@ -534,4 +534,4 @@ def tried_positions(robot: RobotModel, count: int) -> Float:
         np.where(np.isfinite(limit), limit, fallback)
         for limit, fallback in ((robot.limits.lower, -1.0), (robot.limits.upper, 1.0))
     )
-    return np.asarray(np.random.default_rng(0).uniform(low, high, (count, robot.n)))
+    return robot.drive.within_reach(np.random.default_rng(0).uniform(low, high, (count, robot.n)))

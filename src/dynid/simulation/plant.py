@@ -310,9 +310,11 @@ class Plant:
             )
 
     def _postures(self) -> Float:
-        # Random postures; with linkages near the reference posture, where the bars close.
+        # Random postures; with linkages near the reference posture, where they close.
         x = np.random.default_rng(0).uniform(-np.pi, np.pi, (_STATES_TRIED, self.size))
-        return 1e-2 * x if self.robot.drive.linkages else x
+        if not self.robot.drive.linkages:
+            return x
+        return np.resize(self.robot.drive.reference, self.size) + 1e-2 * x
 
     @cached_property
     def n(self) -> int:
@@ -406,9 +408,9 @@ class Plant:
 
     @cached_property
     def _motors(self) -> Float | None:
-        # D N maps joint velocities to motor velocities, divided by each motor's ratio; None = identity.
+        # N over each motor's ratio, by which its friction is given; None = identity.
         drive = self.robot.drive
-        return drive.transmission / drive.own_ratio[:, None] if drive.coupled or drive.linkages else None
+        return drive.transmission / drive.own_ratio[:, None] if drive.coupled else None
 
     def _rotor_equations(self, theta: Float, dtheta: Float) -> tuple[Float, Float | None]:
         # Mass (B or 1, n, n) and bias (B, n) of rotors without coupling to links.
@@ -501,19 +503,19 @@ class Plant:
         inner = y[:, 2 * self.size :]
         if self._motors is None:
             return self.friction.torque(state.dtheta, inner)
-        slope = self._slope(state.theta)
-        torque = self.friction.torque((slope * state.dtheta) @ self._motors.T, inner)
-        return np.asarray(slope * (torque @ self._motors))
+        torque = self.friction.torque(self._motor_speed(state), inner)
+        return self.robot.drive.pulled(state.theta, torque @ self._motors)
 
     def _friction_rate(self, y: Float, friction: Friction) -> Float:
         state = self.state(y)
-        velocity = state.dtheta
-        if self._motors is not None:
-            velocity = (self._slope(state.theta) * velocity) @ self._motors.T
-        return friction.rate(velocity, y[:, 2 * self.size :])
+        return friction.rate(self._motor_speed(state), y[:, 2 * self.size :])
 
-    def _slope(self, theta: Float) -> Float | float:
-        return self.robot.drive.linkage_slopes(theta) if self.robot.drive.linkages else 1.0
+    def _motor_speed(self, state: State) -> Float:
+        # Of the motors over their ratios, (B, n).
+        if self._motors is None:
+            return state.dtheta
+        drive = self.robot.drive
+        return drive.motor_motion(state.theta, state.dtheta, state.dtheta)[1] / drive.own_ratio
 
     def spring_torque(self, state: State) -> Float:
         """Spring torque K (theta - q) + D (theta' - q'), (B, n); raises UsageError for rigid joints."""

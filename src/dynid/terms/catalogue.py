@@ -15,6 +15,7 @@ from dynid.terms.friction import WIDTH, Coulomb, Offset, Viscous
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.rotor import RotorInertia
 from dynid.terms.term import CATALOGUE, Proposal, Term, Terms, joints_of
+from dynid.terms.transmission import at_drives
 
 __all__ = [
     "CATALOGUE",
@@ -95,10 +96,11 @@ def proposals(robot: RobotModel, log: LogFacts, *roles: Role) -> tuple[Proposal,
 
     """
     return tuple(
-        proposal
+        part
         for kind in CATALOGUE.values()
         if not roles or kind.selection.role in roles
         for proposal in kind.selection.proposed(kind, robot, log)
+        for part in at_drives(robot, proposal)
     )
 
 

@@ -711,15 +711,17 @@ def panels_of(robot: RobotModel, samples: Samples, lines: Mapping[int, tuple[Arr
     return Panels(tuple(columns), tuple(values))
 
 
-def mapped_panels(panels: Panels, weights: Float) -> Panels:
+def mapped_panels(panels: Panels, weights: Float, present: Bool | None = None) -> Panels:
     """Map panels of links or motors to the joints: Y_j = sum_i weights[i, j] Y_i.
 
     Parameters
     ----------
     panels : Panels
         Panels of m links or motors.
-    weights : ndarray, shape (m, n)
+    weights : ndarray, shape (m, n), or (T, m, n) or (1, m, n) if they may change over time
         Weight of each panel in each joint's equation.
+    present : ndarray of bool, shape (m, n), optional
+        Whether a weight can differ from zero; by default whether it does.
 
     Returns
     -------
@@ -728,12 +730,14 @@ def mapped_panels(panels: Panels, weights: Float) -> Panels:
     """
     columns, values = [], []
     T = panels.values[0].shape[1]
-    for joint in range(weights.shape[1]):
-        sources = np.flatnonzero(weights[:, joint])
+    sizes = weights if weights.ndim == 3 else weights[None]
+    acting = (sizes != 0).any(axis=0) if present is None else present
+    for joint in range(sizes.shape[2]):
+        sources = np.flatnonzero(acting[:, joint])
         union = np.unique(np.concatenate([panels.columns[i] for i in sources]))
         total = np.zeros((len(union), T))
         for i in sources:
-            total[np.searchsorted(union, panels.columns[i])] += weights[i, joint] * panels.values[i]
+            total[np.searchsorted(union, panels.columns[i])] += sizes[:, i, joint] * panels.values[i]
         columns.append(union)
         values.append(total)
     return Panels(tuple(columns), tuple(values))

@@ -267,7 +267,7 @@ class _Rotors:
 
 def _driven(robot: RobotModel) -> Bool:
     # Mask (n, n): whether a motor (second index) drives a joint (first index).
-    return np.array((robot.drive.transmission != 0).T)
+    return robot.drive.moves.T
 
 
 def _panels(lines: Float, present: Bool, wanted: Bool) -> Panels:

@@ -6,6 +6,7 @@ Also friction and inertia of one joint that act on another through shared gears.
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -41,8 +42,11 @@ from dynid.terms.term import (
     Proposal,
     Selection,
     Term,
+    Terms,
     joint_indices,
     joints_of,
+    named_joints,
+    on_joints,
     proposal_by_joint,
     proposal_of_robot,
 )
@@ -112,11 +116,8 @@ def _(term: MotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> 
     P = motors_to_joints(robot, samples, motor_panels)
     if not robot.drive.linkages:
         return P, empty_panels(robot, samples)
-    R = _scaled(
-        mapped_panels(motor_panels, robot.drive.transmission),
-        -robot.drive.linkage_bends(samples.q) * samples.dq,
-    )
-    return P, R
+    rate = robot.drive.jacobian_rate(samples.q, samples.dq)
+    return P, mapped_panels(motor_panels, -rate, robot.drive.moves)
 
 
 @forms.energy_form.register(MotorInertia)
@@ -289,12 +290,101 @@ def placed_at(term: Term, motors: bool, ratio: float = 1.0) -> Term:
     return OnMotor(moved) if motors else moved
 
 
+def at_drives(robot: RobotModel, proposal: Proposal) -> tuple[Proposal, ...]:
+    """Split a plain effect of single joints: behind a linkage it acts at the motor, elsewhere at the joint.
+
+    Friction and rotor of a gear motor are constant at the motor. Seen at a joint behind a linkage they change with the
+    position, so that a constant at the joint would make a declared linkage worse than none.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    proposal : Proposal
+        A plain effect on all joints.
+
+    Returns
+    -------
+    tuple of Proposal
+        With the same label: that of the other joints, if there are any, and one per motor behind a linkage.
+
+    """
+    linked = np.flatnonzero(robot.drive.linked).tolist()
+    if not linked or proposal.role is not Role.PLAIN:
+        return (proposal,)
+    (term,) = proposal.variants
+    others = tuple(j for j in range(robot.n) if j not in linked)
+    parts = [
+        replace(proposal, **_of_places(robot, on_joints(term, named_joints(robot, others)), others))
+    ] * bool(others)
+    ratio = _largest_ratio(robot)
+    for i in linked:
+        alone = on_joints(term, (robot.joint_names[i],))
+        parts.append(replace(proposal, **_of_places(robot, _behind(alone, float(ratio[i])), (i,))))
+    return tuple(parts)
+
+
+def _of_places(robot: RobotModel, term: Term, places: tuple[int, ...]) -> dict[str, Any]:
+    def build(chosen: tuple[int, ...]) -> Term:
+        return _among(term, named_joints(robot, tuple(j for j in chosen if j in places)))
+
+    return {
+        "variants": (term,),
+        "places": tuple(column.owner for column in term.columns(robot)),
+        "build": build,
+    }
+
+
+def _among(term: Term, joints: tuple[str, ...]) -> Term:
+    return OnMotor(on_joints(term.of, joints)) if isinstance(term, OnMotor) else on_joints(term, joints)
+
+
+def _behind(term: Term, ratio: float) -> Term:
+    if term.traits.kind is Kind.ROTORS:
+        return MotorInertia(joints_of(term))
+    wide = {"width": getattr(term, "width") * ratio} if isinstance(term, Coulomb) else {}  # noqa: B009  # narrowed
+    return OnMotor(replace(term, **wide))
+
+
+def _largest_ratio(robot: RobotModel) -> Float:
+    # Of each motor to the joints that it moves, (m,), where linkages close.
+    return np.asarray(np.abs(robot.drive.jacobian(robot.drive.reference[None])[0]).max(axis=1))
+
+
+def terms_at_drives(robot: RobotModel, terms: Terms) -> Terms:
+    """Model with its plain effects of single joints at the motors of joints that are behind linkages."""
+    placed: list[Term] = []
+    for term in terms:
+        plain = term.selection.role is Role.PLAIN and not joints_of(term)
+        parts = at_drives(robot, proposal_by_joint(robot, term, term.name, term.name)) if plain else ()
+        placed += [part.build(tuple(range(robot.n))) for part in parts] or [term]
+    return Terms(tuple(placed))
+
+
+# Symbols of plain effects at motors, with the function of the motion that they multiply.
+_AT_MOTORS = {
+    "Im": MotionBasis.ACCELERATION,
+    "fvm": MotionBasis.SPEED,
+    "fcm": MotionBasis.SIGN,
+    "fom": MotionBasis.ONE,
+}
+
+
+def seen_at_joints(robot: RobotModel, column: Column, value: float) -> tuple[MotionBasis, Float] | None:
+    """Plain effect (n,) at the joints that is closest to one at a motor, where linkages close; None for another one."""
+    basis = _AT_MOTORS.get(column.name.rstrip("0123456789"))
+    if basis is None or column.term not in (MotorInertia.name, OnMotor.name):
+        return None
+    ratio = robot.drive.jacobian(robot.drive.reference[None])[0, column.owner]
+    if basis is MotionBasis.ONE:
+        return basis, value * ratio
+    return basis, value * (np.abs(ratio) if basis is MotionBasis.SIGN else ratio**2)
+
+
 def shared_motors(robot: RobotModel) -> tuple[int, ...]:
-    """Indices of motors that move several joints; none if there are linkages, which exports cannot express."""
-    if robot.drive.linkages:
-        return ()
-    N = robot.drive.transmission
-    return tuple(i for i in range(robot.n) if np.count_nonzero(N[i]) > 1)
+    """Indices of motors that move several joints without a linkage; behind one, plain effects are at the motor."""
+    shared = (robot.drive.moves.sum(axis=1) > 1) & ~robot.drive.linked
+    return tuple(np.flatnonzero(shared).tolist())
 
 
 def motor_proposal(robot: RobotModel, term: Term, motor: int) -> Proposal:
@@ -305,14 +395,15 @@ def motor_proposal(robot: RobotModel, term: Term, motor: int) -> Proposal:
 
 
 def motor_units(term: Term, robot: RobotModel) -> tuple[str, ...]:
-    """Units of a term's columns at turning motors."""
-    turning = getattr(term, "unit_revolute", None)
-    return tuple(turning or column.unit for column in term.columns(robot))
+    """Units of a term's columns at motors, which turn unless they are cylinders."""
+    columns, sliding = term.columns(robot), robot.drive.sliding
+    units = [getattr(term, f"unit_{kind}", None) for kind in ("revolute", "prismatic")]
+    return tuple(units[int(sliding[column.owner])] or column.unit for column in columns)
 
 
 def moving_joints(robot: RobotModel, *motors: int) -> tuple[int, ...]:
     """Indices of joints whose motion turns at least one of some motors."""
-    return tuple(np.flatnonzero(np.any(robot.drive.transmission[list(motors)] != 0, axis=0)).tolist())
+    return tuple(np.flatnonzero(robot.drive.moves[list(motors)].any(axis=0)).tolist())
 
 
 def at_motors(robot: RobotModel, samples: Samples) -> Samples:
@@ -325,13 +416,7 @@ def at_motors(robot: RobotModel, samples: Samples) -> Samples:
 
 def motors_to_joints(robot: RobotModel, samples: Samples, motor_panels: Panels) -> Panels:
     """Map panels of the motors to the joints with J'."""
-    panels = mapped_panels(motor_panels, robot.drive.transmission)
-    return _scaled(panels, robot.drive.linkage_slopes(samples.q)) if robot.drive.linkages else panels
-
-
-def _scaled(panels: Panels, factors: Float) -> Panels:
-    # Each joint's lines times its factors (T, n).
-    return Panels(panels.columns, tuple(lines * factors[:, j] for j, lines in enumerate(panels.values)))
+    return mapped_panels(motor_panels, robot.drive.jacobian(samples.q), robot.drive.moves)
 
 
 # Joints whose drives share gears: friction and inertia of one act on another.

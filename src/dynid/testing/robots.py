@@ -17,7 +17,8 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.base.records import dataclass
-from dynid.robot.drive import Drive, FourBar
+from dynid.robot.drive import Drive
+from dynid.robot.linkage import FourBar
 from dynid.robot.model import JointType, Limits, RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.channel import ChannelTorque
@@ -244,7 +245,7 @@ def _effects(robot: RobotModel, levels: Levels) -> list[tuple[Term, Float]]:
     unit_size, ratio = np.ones(n), np.abs(drive.gear_ratio)
     two = levels["encoders"] == "two"
     effects: list[tuple[Term, Float]] = [(RigidBody(), np.ones(robot.n_bodies))]
-    if drive.coupled or drive.linkages:
+    if drive.coupled:
         effects += [
             (MotorInertia(), unit_size),
             (OnMotor(Viscous()), ratio**-2),

@@ -219,7 +219,7 @@ def compare_sides(
     std = float(comparison.excess_std.max())
     relative = np.sqrt(errors.sum(axis=1) / np.maximum(torque, 1e-300))
     side = "undecided"
-    if (robot.drive.coupled or robot.drive.linkages) and not comparison.within.all():
+    if robot.drive.coupled and not comparison.within.all():
         side = comparison.winner.name
     return SideComparison(
         side, joint, motor, relative, difference, std, _text(side, robot, relative, difference, std)
@@ -256,7 +256,7 @@ def _text(side: str, robot: RobotModel, relative: Float, difference: float, std:
     )
     if side != "undecided":
         return f"friction acts at the {side}s ({abs(difference) / std:.3g} standard deviations); {figures}"
-    if not robot.drive.coupled and not robot.drive.linkages:
+    if not robot.drive.coupled:
         return "no motor moves several joints: friction at joints and motors is the same model"
     return f"this log does not separate joint-side from motor-side friction; {figures}"
 

@@ -1,0 +1,195 @@
+"""Cylinders of joints that turn: their columns of force and length, and the lever that the lengths give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.base.arrays import Float
+from dynid.base.records import dataclass
+from dynid.layouts.meaning import Meaning, words
+from dynid.layouts.names import Family, naming
+from dynid.layouts.physics import Motion
+from dynid.layouts.presets import UNKNOWN
+from dynid.layouts.proposal import Decision, Excerpt
+from dynid.robot.linkage import Table
+from dynid.robot.model import RobotModel
+
+KEY = "robot.table"
+_LENGTHS = {"length", "len", "stroke", "extension", "ext"}
+_FORCES = {"force", "load"}
+_TORQUES = {"torque", "moment"}
+_CYLINDERS = {"cylinder", "cyl", "piston", "actuator", "ram", "jack", "strut"}
+_METRES = {"mm": 1e-3, "cm": 1e-2, "m": 1.0}
+_NEWTONS = {"n": 1.0, "kn": 1e3}
+_NEWTON_METRES = {"nm": 1.0, "m": 1.0, "knm": 1e3}
+# Harmonics of the squared length over the joint's angle: one of a cylinder between two links, more through bars.
+_HARMONICS = 3
+# Errors that are this close to those with all harmonics are the sensor's.
+_AS_GOOD = 1.05
+# Share of the observed range by which a table with several harmonics is extended, beyond the rows that are looked at.
+_BEYOND = 0.05
+_NODES = 41
+# Lever over the largest one below which a table ends.
+_LEAST_LEVER = 0.03
+# m: a root mean square error of the length above this is no function of the joint's angle.
+_TOO_FAR = 5e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Cylinders:
+    """Columns of cylinders by joint.
+
+    force: column and newtons of its unit.    length: column and metres of its unit, where one is logged.
+    torque: column and newton metres of its unit, of joints without a cylinder.
+    """
+
+    force: Mapping[str, tuple[str, float]]
+    length: Mapping[str, tuple[str, float]]
+    torque: Mapping[str, tuple[str, float]]
+
+    @property
+    def columns(self) -> set[str]:
+        """All of them."""
+        return {column for of in (self.force, self.length, self.torque) for column, _ in of.values()}
+
+
+def cylinders_of(robot: RobotModel, look: Excerpt) -> Cylinders:
+    """Columns of force, and of length, that name a cylinder and a joint that turns."""
+    force: dict[str, tuple[str, float]] = {}
+    length: dict[str, tuple[str, float]] = {}
+    torque: dict[str, tuple[str, float]] = {}
+    for joint, slides in zip(robot.joint_names, robot.prismatic, strict=True):
+        for column in () if slides else naming(joint, look.numeric):
+            spelt = words(column)
+            have, unit = set(spelt), spelt[-1]
+            if have & _TORQUES and joint not in torque:
+                torque[joint] = (column, _NEWTON_METRES.get(unit, 1.0))
+            elif have & _LENGTHS and joint not in length:
+                length[joint] = (column, _METRES.get(unit, 1.0))
+            elif have & _FORCES and have & _CYLINDERS and joint not in force:
+                force[joint] = (column, _NEWTONS.get(unit, 1.0))
+    # A length without a force may be that of anything.
+    return Cylinders(
+        force,
+        {joint: of for joint, of in length.items() if joint in force},
+        {joint: of for joint, of in torque.items() if joint not in force},
+    )
+
+
+def with_forces(robot: RobotModel, found: Sequence[Family], cylinders: Cylinders) -> list[Family]:
+    """Groups with the forces of cylinders and the torques of the other joints as one effort, at the actuators."""
+    if not cylinders.force:
+        return list(found)
+    taken, rest = cylinders.columns, []
+    efforts = {**cylinders.force, **cylinders.torque}
+    columns = {joint: column for joint, (column, _) in efforts.items()}
+    for family in found:
+        if not family.named:
+            rest.append(family)
+            continue
+        own = dict(zip(family.joints, family.columns, strict=True))
+        left = {joint: column for joint, column in own.items() if column not in taken}
+        if left:
+            missing = tuple(joint for joint in robot.joint_names if joint not in left)
+            rest.append(replace(family, joints=tuple(left), columns=tuple(left.values()), missing=missing))
+    ordered = {joint: columns[joint] for joint in robot.joint_names if joint in columns}
+    sizes = {size for _, size in efforts.values()}
+    unit = "N m" if sizes == {1.0} else "kN m" if sizes == {1e3} else UNKNOWN
+    meaning = Meaning("torque", "measured", unit, said_by="name", side="motor")
+    missing = tuple(joint for joint in robot.joint_names if joint not in ordered)
+    family = Family("{joint} actuator", tuple(ordered.values()), tuple(ordered), True, 0, missing, meaning)
+    return [*rest, family]
+
+
+def tables_of(
+    robot: RobotModel, look: Excerpt, cylinders: Cylinders, position: Family, scale: Float
+) -> tuple[dict[str, Table], list[Decision]]:
+    """Lengths of cylinders over the joints' angles, and what is said or asked of them.
+
+    scale: rad of a position's unit (n,), by the position's joints.
+    """
+    tables: dict[str, Table] = {}
+    errors: list[str] = []
+    lacking: list[str] = []
+    for joint, (force, _) in cylinders.force.items():
+        known = robot.drive.linkages and robot.drive.linkages[robot.joint_names.index(joint)] is not None
+        if known:
+            continue
+        if joint not in cylinders.length or joint not in position.joints:
+            lacking.append(force)
+            continue
+        k = position.joints.index(joint)
+        column, metres = cylinders.length[joint]
+        q = scale[k] * look.table([position.columns[k]])[:, 0]
+        length = metres * look.table([column])[:, 0]
+        j = robot.joint_names.index(joint)
+        table, error = _lever(q, length, float(robot.limits.lower[j]), float(robot.limits.upper[j]))
+        if table is None:
+            lacking.append(force)
+            continue
+        tables[joint] = table
+        errors.append(f"{joint} to {1e3 * error:.2g} mm")
+    decisions = []
+    if tables:
+        why = f"torque is force times d length / d angle, from the logged lengths: {', '.join(errors)}"
+        decisions.append(Decision(KEY, "from the log", (why,), likely=True))
+    if lacking:
+        question = (
+            "which torque do these forces make? Log the cylinders' lengths, or declare their ends in a robot file: "
+            "[[drive.rod]] with motor, anchor = { link, xyz } and end = { link, xyz }"
+        )
+        why = f"{', '.join(lacking)}: force{'s' if len(lacking) > 1 else ''} of cylinders whose lengths are not logged"
+        decisions.append(Decision(KEY, None, (why,), question))
+    return tables, decisions
+
+
+def at_joints(robot: RobotModel, motion: Motion) -> Motion:
+    """Motion with the torque of actuators behind linkages at the joints."""
+    if motion.tau is None:
+        return motion
+    return replace(motion, tau=robot.drive.pulled(robot.drive.within_reach(motion.q), motion.tau))
+
+
+def _lever(q: Float, length: Float, low: float, high: float) -> tuple[Table | None, float]:
+    """Table of a cylinder's length over its joint's angle, and the rms error (m) of it; None if it is none.
+
+    The squared length between points of two links is a constant, a sine and a cosine of the angle (law of cosines);
+    bars between them add harmonics.
+    """
+    good = np.isfinite(q) & np.isfinite(length)
+    q, length = q[good], length[good]
+    if len(q) < 10 * _HARMONICS or np.ptp(q) < 1e-3:
+        return None, np.inf
+    fits = []
+    for count in range(1, _HARMONICS + 1):
+        weights = np.linalg.lstsq(_harmonics(q, count), length**2, rcond=None)[0]
+        squares = np.maximum(_harmonics(q, count) @ weights, 0.0)
+        fits.append((weights, float(np.sqrt(np.mean((np.sqrt(squares) - length) ** 2)))))
+    count = next(k for k, (_, error) in enumerate(fits) if error <= _AS_GOOD * fits[-1][1]) + 1
+    weights, error = fits[count - 1]
+    more = _BEYOND * float(np.ptp(q))
+    start, end = float(q.min()) - more, float(q.max()) + more
+    if count == 1:
+        start, end = min(start, max(low, start - np.pi)), max(end, min(high, end + np.pi))
+    nodes = np.linspace(start, end, _NODES)
+    squares = _harmonics(nodes, count) @ weights
+    rate = np.diff(squares)
+    middle = int(np.argmin(np.abs(nodes[:-1] - np.median(q))))
+    # Within the range where the cylinder has a lever: a spline through fewer nodes near a dead point would turn.
+    same = rate * np.sign(rate[middle]) > _LEAST_LEVER * np.abs(rate).max()
+    first = middle - int(np.argmin(same[: middle + 1][::-1])) + 1 if not same[: middle + 1].all() else 0
+    last = middle + int(np.argmin(same[middle:])) if not same[middle:].all() else len(rate)
+    nodes, squares = nodes[first : last + 1], squares[first : last + 1]
+    covers = nodes[0] <= q.min() and nodes[-1] >= q.max()
+    if error > _TOO_FAR or len(nodes) < 4 or not covers or (squares <= 0).any():
+        return None, error
+    rounded = [round(float(value), 6) for value in nodes], [round(float(v), 7) for v in np.sqrt(squares)]
+    return Table(tuple(rounded[0]), tuple(rounded[1]), cylinder=True), error
+
+
+def _harmonics(q: Float, count: int) -> Float:
+    waves = [wave(k * q) for k in range(1, count + 1) for wave in (np.cos, np.sin)]
+    return np.column_stack([np.ones_like(q), *waves])
