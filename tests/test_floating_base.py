@@ -16,7 +16,7 @@ from dynid.diagnosis.floating_checks import check_contacts
 from dynid.estimate.scores import Origin
 from dynid.identification.pipeline import identify
 from dynid.lab.torque_replay import replay_torque
-from dynid.log.read import Log
+from dynid.log.read import Log, read_log
 from dynid.robot.load import load_robot, lock_joints, with_fixed_base, with_floating_base
 from dynid.robot.model import RobotModel
 from dynid.robot.shapes import described_shapes
@@ -28,6 +28,7 @@ from dynid.run.verdict import next_steps
 from dynid.signals.samples import Samples
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
+from dynid.verbs.convert import write_recording
 from dynid.verbs.payload import payload
 from dynid.verbs.schemes import drive
 from dynid.verbs.selftest import selftest
@@ -151,6 +152,15 @@ def test_a_run_folder_of_a_floating_base_scores_logs_and_refuses_what_needs_forc
     offered = " ".join(command for step in next_steps(run) for command in step.commands)
     assert "model.urdf" in offered
     assert not re.search(r"excite|replay|\.xml", offered)
+
+
+def test_a_recording_keeps_imu_and_contacts(robot: RobotModel, log: Log, tmp_path: Path) -> None:
+    again = read_log(write_recording(log, tmp_path / "recording"), robot)
+    assert again.channels == log.channels
+    before, after = (source.read(source.trajectories[0]) for source in (log, again))
+    assert before.extra.keys() == after.extra.keys()
+    for name, values in before.extra.items():
+        np.testing.assert_array_equal(after.extra[name], values)
 
 
 def test_shapes_follow_the_links_of_a_floating_base() -> None:

@@ -135,7 +135,9 @@ effort = { columns = "tau_{joint}", unit = "N m" }
     assert answer.headers["location"] == f"{page}#check"
     job = ended(project)
     assert job.state == jobs.DONE, job.text("stderr")
-    assert job.command.shown == "dynid check robot/two.toml logs/log.csv --config experiment.toml --no-fit"
+    assert job.command.shown == (
+        "dynid check robot/two.toml logs/log.csv --config experiment.toml --no-fit --out pages/check.html"
+    )
     assert (project.folder / "experiment.toml").read_text() == text
     assert readiness(project).missing == []
 
@@ -219,7 +221,7 @@ def test_forms_become_commands(project: Project) -> None:
         "--train 'slow one' --hold-out fast"
     )
     assert words(project, "check") == (
-        "dynid check robot/two.toml logs/a.csv --config experiment.toml --no-fit"
+        "dynid check robot/two.toml logs/a.csv --config experiment.toml --no-fit --out pages/check.html"
     )
     assert words(project, "show", trajectory="slow one") == (
         "dynid show robot/two.toml logs/a.csv --config experiment.toml --out pages/recorded.html "

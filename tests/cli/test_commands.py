@@ -109,6 +109,36 @@ def test_show_draws_the_robot_and_its_recorded_motion(
     at = int(np.argmin(np.abs(whole.t - whole.t[0] - middle * data["motion"]["step"])))
     speed = np.abs(np.gradient(whole.q, whole.t, axis=0)).max()
     np.testing.assert_allclose(frames[middle], whole.q[at], atol=0.02 * speed)
+    # The signals of the log are below the robot.
+    (signals,) = json.loads(page.read_text().split('class="series-data">')[1].split("</script>")[0])
+    assert signals["name"] == first.name
+    assert {(entry["chart"], entry["unit"]) for entry in signals["signals"]} >= {
+        ("position", "rad"),
+        ("torque", "N m"),
+    }
+
+
+def test_check_writes_a_page_of_the_signals_also_of_a_log_that_it_refuses(
+    run: Run, robot_file: Path, train_log: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "check.html"
+    checked = run("check", robot_file, train_log, "--no-fit", "--out", page)
+    assert checked.code == 0, checked.err
+    assert f"wrote {page}" in checked.out
+    assert "fit for" not in page.read_text()
+    assert '"chart":"torque"' in page.read_text()
+    again = run("check", robot_file, train_log, "--no-fit", "--out", page)
+    assert again.code == 7
+    assert "--force" in again.err
+    # A log that is too short to fit has a page, too, which says why.
+    short = tmp_path / "short.parquet"
+    pq.write_table(pq.read_table(train_log).slice(0, 40), short)
+    refused = run("check", robot_file, short, "--out", page, "--force")
+    assert refused.code == 4
+    assert f"wrote {page}" in refused.out
+    text = page.read_text()
+    assert "<b>error</b>" in text
+    assert '"chart":"position"' in text
 
 
 def test_experiment_file(run: Run, robot_file: Path, train_log: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import dynid
@@ -164,3 +165,30 @@ def test_damaged_descriptions_get_one_message(text: str, expected: str, tmp_path
     (folder / "recording.json").write_text(text)
     with pytest.raises(InputError, match=expected):
         read_log(folder, random_robot(1, JOINTS))
+
+
+def test_a_recording_keeps_wrenches_in_their_units_and_axes(tmp_path: Path) -> None:
+    robot = random_robot(2, JOINTS)
+    given = arrays(2)
+    wrench = np.random.default_rng(2).normal(size=(len(T), 6))
+    axes = ("fx", "fy", "fz", "tx", "ty", "tz")
+    columns = {f"ft_{axis}": wrench[:, k] * (1.0 if k < 3 else 1e3) for k, axis in enumerate(axes)}
+    positions = {f"q_{name}": given["q"][:, j] for j, name in enumerate(robot.joint_names)}
+    frame = pa.table({"time": T, **columns, **positions})
+    mapping = {
+        "time": {"column": "time", "unit": "s"},
+        "position": {"columns": "q_{joint}", "unit": "rad"},
+        "wrench": {
+            "ft": {
+                "link": robot.body_names[-1],
+                "columns": list(columns),
+                "unit": {"force": "N", "torque": "mN m"},
+                "frame": "base",
+            }
+        },
+    }
+    log = Log.from_frame(frame, robot, mapping)
+    again = read_log(write_recording(log, tmp_path / "recording"), robot)
+    assert again.channels == log.channels
+    (trajectory,) = again.trajectories
+    np.testing.assert_allclose(again.read(trajectory).wrench["ft"], wrench, rtol=1e-12)

@@ -90,12 +90,17 @@ def show_plots(page: Any) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
-def test_nothing_is_cut_off_or_too_faint(browser: Any, address: str, width: int, scheme: str) -> None:
+@pytest.mark.parametrize("unfolded", [False, True])
+def test_nothing_is_cut_off_or_too_faint(
+    browser: Any, address: str, width: int, scheme: str, unfolded: bool
+) -> None:
     context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme=scheme)
     page, errors = context.new_page(), []
     page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(address)
+    if unfolded:
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     show_plots(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(BEYOND, width) == []
@@ -109,18 +114,43 @@ def test_nothing_is_cut_off_or_too_faint(browser: Any, address: str, width: int,
     context.close()
 
 
-def test_the_first_screen_holds_verdict_and_links(browser: Any, address: str) -> None:
+def test_the_first_screen_shows_verdict_errors_and_robot(browser: Any, address: str) -> None:
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.goto(address)
-    bottom = page.evaluate("document.querySelector('#links table').getBoundingClientRect().bottom")
-    assert bottom < 900
+    for part in ("#verdict .cards", "#errors table", "#robot .scene-view"):
+        assert page.evaluate(f"document.querySelector('{part}').getBoundingClientRect().bottom") < 900
     page.close()
 
 
-def test_the_first_screen_of_a_phone_reaches_the_links(browser: Any, address: str) -> None:
+def test_the_report_fits_two_screens(browser: Any, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1400, "height": 1200})
+    page.goto(address)
+    assert page.evaluate("document.documentElement.scrollHeight") < 2 * 1200
+    assert page.evaluate("document.querySelector('main').innerText.split(/\\s+/).length") < 1000
+    page.close()
+
+
+def test_an_address_opens_its_place(browser: Any, address: str) -> None:
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    page.goto(f"{address}#signals")
+    opened = "[...document.querySelectorAll('.folded > details[open]')].map((one) => one.parentElement.id)"
+    assert page.evaluate(opened) == ["signals"]
+    # So does a click on the contents, and one on the address that is shown already.
+    page.click(".contents a[href='#residuals']")
+    wait_until(page, f"{opened}.includes('residuals')")
+    page.wait_for_selector("#residuals .plot .ytick text")
+    page.click("#residuals summary >> nth=0")
+    assert page.evaluate(opened) == ["signals"]
+    page.click(".contents a[href='#residuals']")
+    wait_until(page, f"{opened}.includes('residuals')")
+    context.close()
+
+
+def test_the_first_screen_of_a_phone_reaches_the_errors(browser: Any, address: str) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.goto(address)
-    assert page.evaluate("document.querySelector('#links table').getBoundingClientRect().top") < 844
+    assert page.evaluate("document.querySelector('#errors table').getBoundingClientRect().top") < 844
     # The contents are one line that is pushed aside; all of it can be reached.
     nav = "document.querySelector('.contents')"
     assert page.evaluate(f"{nav}.getBoundingClientRect().height") < 60

@@ -14,7 +14,7 @@ from dynid.estimate import Residuals, autocorrelation
 from dynid.report import band, formula, interval, number, packed, percent, plain_number, short, symbol
 from dynid.report.sections.parameters import base_truth
 from dynid.report.sections.residuals import explained
-from dynid.report.sections.signals import cut_offs
+from dynid.report.sections.signals import cut_offs, sentences
 from dynid.report.text import duration, r_squared, tables, unit
 from dynid.report.timeline import broken, lay_out, thin
 from dynid.run import Identification
@@ -187,3 +187,33 @@ def test_true_base_parameters_need_every_member(identification: Identification) 
     estimate = identification.estimate
     theta = np.array([identification.truth[c.name] for c in estimate.columns])  # type: ignore[index]  # the fixture has a truth
     np.testing.assert_allclose(truth, estimate.base.reduce(theta))
+
+
+def test_preparation_is_described_in_sentences() -> None:
+    settings = {
+        "cutoff": 14.0, "order": 4, "state_cutoff": [56.0, 14.0], "velocity": "measured", "crossover": (3.0, 5.0),
+        "shortest": 1.0, "trim": 0.07, "rest": 0.02, "gate": 0.0,
+    }  # fmt: skip
+    text = " ".join(
+        sentences(
+            {
+                "settings": settings,
+                "source_rate_hz": 1000.0,
+                "sample_rate_hz": 250.0,
+                "equation_rate_hz": 83.3,
+                "evidence": {"reason": "ten times the bandwidth"},
+            }
+        )
+    )
+    for part in (
+        "1000 samples per second, reduced to 250 Hz",
+        "low-passed at 14.0 Hz (Butterworth of order 4, forward and backward), ten times the bandwidth.",
+        "Positions are low-passed at 14.0 to 56.0 Hz",
+        "below 3.00 to 5.00 Hz derivatives of the positions",
+        "shorter than 1.00 s",
+        "slower than 0.0200 rad/s",
+    ):
+        assert part in text
+    assert "Equations of a joint" not in text
+    assert sentences({}) == []
+    assert sentences({"settings": {"cutoff": "auto", "state_cutoff": "auto", "velocity": "auto"}}) == []

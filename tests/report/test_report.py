@@ -11,13 +11,16 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from dynid.base import Diagnostics, ResourceError
+from dynid.base import Diagnostics, Finding, Level, ResourceError
 from dynid.report import html as html_module
 from dynid.report import report_html, write_report
+from dynid.report.friction import speed_curves
 from dynid.report.html import plotly_javascript, script_json
 from dynid.report.sections import SECTIONS
+from dynid.report.sections.torque import shown_first
 from dynid.run import Identification, next_steps
 from tests.report.conftest import build
 
@@ -213,9 +216,105 @@ def test_next_steps_are_commands_that_can_be_copied(identification: Identificati
     assert not any("identify" in command or "excite" in command for command in bare)
 
 
-def test_the_table_of_links_follows_the_verdict(page: str) -> None:
-    anchors = [a["id"] for tag, a in read(page).tags if tag == "section"]
-    assert anchors[:3] == ["verdict", "links", "next"]
+def folded(reader: Reader) -> list[str | None]:
+    """Anchors of the sections that open on a click."""
+    return [a["id"] for tag, a in reader.tags if tag == "section" and a.get("class") == "folded"]
+
+
+def test_errors_follow_the_verdict_and_details_are_folded(page: str) -> None:
+    reader = read(page)
+    anchors = [a["id"] for tag, a in reader.tags if tag == "section"]
+    assert anchors[:8] == ["verdict", "errors", "robot", "findings", "torque", "joints", "links", "next"]
+    assert folded(reader) == anchors[8:]
+    # Every section stays in the contents, and every address within the page has its place.
+    targets = [a["href"] for tag, a in reader.tags if tag == "a" and str(a.get("href")).startswith("#")]
+    assert {f"#{anchor}" for anchor in anchors} <= set(targets)
+    assert set(targets) <= {f"#{a['id']}" for _, a in reader.tags if "id" in a}
+
+
+def test_every_finding_and_table_is_on_the_page(identification: Identification, page: str) -> None:
+    reader = read(page)
+    for finding in identification.verdict.findings:
+        for part in (finding.title, finding.text, finding.advice):
+            assert part in reader.text
+    # Each section but those of plots and of text has its table, or says why it has none.
+    tables = sum(tag == "table" for tag, _ in reader.tags)
+    assert tables >= len(SECTIONS)
+    for column in identification.estimate.columns:
+        assert column.name in page
+
+
+def test_findings_of_one_kind_are_one_entry(identification: Identification) -> None:
+    kinds = [
+        Finding(
+            Level.PROBLEM,
+            "poor-joint",
+            f"relative error {error} %",
+            title=f"{joint}: poorly predicted",
+            advice="Inspect it.",
+        )
+        for joint, error in (("shoulder", 41), ("elbow", 52), ("wrist", 63))
+    ]
+    verdict = replace(
+        identification.verdict, findings=(*kinds, Finding(Level.NOTE, "", "A note.", title="Else"))
+    )
+    reader = read(report_html(replace(identification, verdict=verdict)))
+    assert "shoulder, elbow, wrist: poorly predicted" in reader.text
+    for error in (41, 52, 63):
+        assert f"relative error {error} %" in reader.text
+    entries = [a for tag, a in reader.tags if tag == "li" and a.get("class") == "problem"]
+    assert len(entries) == 1
+
+
+def test_the_first_lines_name_date_robot_and_logs(identification: Identification) -> None:
+    known = {
+        "finished": "2026-03-04T05:06:07+00:00",
+        "logs": {"logs/train.csv": "0"},
+        "validation_logs": {"other.csv": "1"},
+    }
+    text = report_html(replace(identification, provenance=known))
+    head = text[text.index("<header") : text.index("</header>")]
+    for part in ("2026-03-04 05:06:07 UTC", "train.csv", "other.csv", "arm.toml"):
+        assert part in head
+
+
+def test_the_worst_and_a_typical_joint_are_shown_first() -> None:
+    assert shown_first(np.array([0.2, 0.5, 0.1, 0.3, 0.4])) == [1, 3]
+    assert shown_first(np.array([0.2, np.nan])) == [0, 1]
+    assert shown_first(np.array([0.2])) == [0]
+    assert shown_first(np.zeros(0)) == []
+
+
+def test_every_joint_has_its_friction_over_speed(identification: Identification, page: str) -> None:
+    labels = [a.get("aria-label") for _, a in read(page).tags]
+    for name in identification.robot.joint_names:
+        assert f"friction of joint {name} over speed" in labels
+    residuals = identification.training.residuals
+    assert residuals is not None
+    names = [column.name for column in identification.estimate.columns]
+    theta = identification.estimate.parameters
+    for j, curve in enumerate(speed_curves(identification, residuals, 200), start=1):
+        fv, fc, fo = (theta[names.index(f"{name}{j}")] for name in ("fv", "fc", "fo"))
+        np.testing.assert_allclose(curve.torque, fv * curve.speed + fc * np.sign(curve.speed) + fo, atol=1e-9)
+        assert len(curve.sample_speed) <= 200
+        # Samples lie about the curve as the residuals lie about zero.
+        away = curve.sample_torque - fv * curve.sample_speed - fc * np.sign(curve.sample_speed) - fo
+        assert np.std(away) < 2.0 * np.std(residuals.error[:, j - 1])
+        assert curve.temperature is None
+
+
+def test_samples_of_friction_are_coloured_by_a_logged_temperature(identification: Identification) -> None:
+    residuals = identification.training.residuals
+    assert residuals is not None
+    warm = np.full(residuals.q.shape, np.nan)
+    warm[:, 0] = np.linspace(20.0, 45.0, len(warm))
+    logged = replace(residuals, temperature=warm)
+    first, second, *_ = speed_curves(identification, logged, 100)
+    assert first.temperature is not None
+    assert first.temperature[0] == 20.0
+    assert second.temperature is None
+    run = replace(identification, validations=(), training=replace(identification.training, residuals=logged))
+    assert "coloured by temperature of the drive" in read(report_html(run)).text
 
 
 def test_json_cannot_end_its_script() -> None:

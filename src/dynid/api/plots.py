@@ -12,7 +12,6 @@ from dynid.base.arrays import Float
 from dynid.base.errors import ResourceError, UnfitDataError, UsageError
 from dynid.base.records import dataclass
 from dynid.estimate.scores import Residuals
-from dynid.exporters.model import ExportModel
 from dynid.report.figures import (
     BLUE,
     GREY,
@@ -27,17 +26,17 @@ from dynid.report.figures import (
     line,
     with_errors,
 )
+from dynid.report.friction import speed_curves
 from dynid.report.section import effort_unit
 from dynid.report.text import percent
 from dynid.report.timeline import broken, lay_out, thin
 from dynid.run.floating import refuse_floating
 from dynid.run.result import Identification, Validation
-from dynid.terms.term import states
 
 # Most points of a signal, which a screen resolves, and of a cloud of samples.
 MOST_POINTS, CLOUD = 4000, 1500
-# Points of a friction curve, and height of a panel: pixels of plotly, inches of matplotlib (a column of a paper).
-CURVE_POINTS, PIXELS, INCHES, PAPER_WIDTH = 201, 190, 1.5, 5.0
+# Height of a panel: pixels of plotly, inches of matplotlib (a column of a paper).
+PIXELS, INCHES, PAPER_WIDTH = 190, 1.5, 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,49 +120,17 @@ def _residuals(run: Identification) -> list[Plot]:
 def _friction(run: Identification) -> list[Plot]:
     """Friction over speed: the model's, its interval, and the measured torque less all other predicted torque."""
     refuse_floating(run.robot, "friction over speed")  # projected residuals mix the joints
-    model = ExportModel.of_run(run).dynamics
     _, residuals = _judged(run)
-    error = residuals.measured - residuals.predicted
     plots = []
-    for j, name in enumerate(residuals.joint_names):
-        counted = np.flatnonzero(residuals.counts(j))
-        counted = counted[:: max(-(-len(counted) // CLOUD), 1)]
-        fastest = float(np.abs(residuals.dq[:, j]).max())
-        speed = np.zeros((CURVE_POINTS, run.robot.n))
-        speed[:, j] = np.linspace(-fastest, fastest, CURVE_POINTS)
-        curve, half = model.friction(speed)[:, j], _friction_half(run, residuals, speed, j)
-        alone = np.zeros((len(counted), run.robot.n))
-        alone[:, j] = residuals.dq[counted, j]
-        cloud = model.friction(alone)[:, j] + error[counted, j]
+    for j, curve in enumerate(speed_curves(run, residuals, CLOUD)):
         unit = "m/s" if run.robot.prismatic[j] else "rad/s"
         curves = (
-            Curve("dots", alone[:, j], cloud, "measured less other torque", STEEL),
-            Curve("band", speed[:, j], curve, "95 % interval", BLUE, half),
-            Curve("line", speed[:, j], curve, "friction", BLUE),
+            Curve("dots", curve.sample_speed, curve.sample_torque, "measured less other torque", STEEL),
+            Curve("band", curve.speed, curve.torque, "95 % interval", BLUE, curve.half),
+            Curve("line", curve.speed, curve.torque, "friction", BLUE),
         )
-        plots.append(Plot(name, f"speed, {unit}", effort_unit(run, j), curves))
+        plots.append(Plot(curve.joint, f"speed, {unit}", effort_unit(run, j), curves))
     return plots
-
-
-def _friction_half(run: Identification, residuals: Residuals, speed: Float, j: int) -> Float:
-    """Half width of the 95 % interval of the friction of a joint that is odd in its speed.
-
-    (Y(q, v) - Y(q, -v)) / 2 at zero acceleration has no gravity, inertia or Coriolis torque, so that its covariance is
-    that of friction alone.
-    """
-    estimate = run.estimate
-    if not np.isfinite(estimate.covariance).all() or run.terms.channels():
-        return np.full(len(speed), np.nan)
-    q = np.broadcast_to(residuals.q.mean(axis=0), speed.shape)
-    width, independent = len(estimate.columns), estimate.base.independent
-    lines = []
-    for v in (speed, -speed):
-        samples, _ = states(run.robot, run.terms, q, v, np.zeros_like(v))
-        regressor = run.terms.torque_regressor(run.robot, samples, estimate.base.mask).dense(width)
-        lines.append(regressor.reshape(len(speed), -1, width)[:, j][:, independent])
-    odd = (lines[0] - lines[1]) / 2.0
-    variance = np.einsum("tp,pq,tq->t", odd, estimate.covariance, odd)
-    return np.asarray(estimate.quantile() * np.sqrt(np.maximum(variance, 0.0)))
 
 
 def _parameters(run: Identification) -> list[Plot]:

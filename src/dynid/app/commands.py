@@ -47,8 +47,8 @@ MOTION_FORMATS = (
     "csv", "parquet", "ros2", "ros2_control", "urscript", "movej", "libfranka", "kuka_rsi", "kuka_fri", "mujoco",
 )  # fmt: skip
 LONGEST_TEXT = 500
-# Page of the recorded motion.
-RECORDED = f"{PAGES}/recorded.html"
+# Pages of the recorded motion, and of the check with the recorded signals.
+RECORDED, CHECKED = f"{PAGES}/recorded.html", f"{PAGES}/check.html"
 
 
 def demo(_project: Project, _form: Form) -> Command:
@@ -75,8 +75,8 @@ def init(project: Project, form: Form) -> Command:
 
 def check(project: Project, form: Form) -> Command:
     """Check the log without a fit."""
-    words = ("check", _robot(project), *_logs(project), "--config", EXPERIMENT, "--no-fit")
-    return Command("check", "Check the log", words)
+    words = ("check", _robot(project), *_logs(project), "--config", EXPERIMENT, "--no-fit", "--out", CHECKED)
+    return Command("check", "Check the log", (*words, *_renewing(project, CHECKED)), CHECKED)
 
 
 def edit(project: Project, form: Form) -> Command:

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from jinja2 import Environment
 
 from dynid.app import jobs
-from dynid.app.commands import EXPORT_FORMATS, FAMILIES, MOTION_FORMATS, RECORDED, identify
+from dynid.app.commands import CHECKED, EXPORT_FORMATS, FAMILIES, MOTION_FORMATS, RECORDED, identify
 from dynid.app.readiness import CHANNELS, readiness
 from dynid.app.workspace import EXPERIMENT, EXPORTS, LIVE, ROLES, RUNS, Project, Workspace, absent
 from dynid.base import (
@@ -140,6 +140,7 @@ def _identify(project: Project, all_jobs: Sequence[jobs.Job], _query: Mapping[st
             if name not in project.robots()
         ],
         "run": _run(project, run.command.result) if run is not None else None,
+        "checked": CHECKED if (project.folder / CHECKED).is_file() else "",
         "recorded": RECORDED if (project.folder / RECORDED).is_file() else "",
         "experiment": _text(project.folder / EXPERIMENT),
         "accepted": project.accepted,

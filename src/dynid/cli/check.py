@@ -12,6 +12,7 @@ from dynid.cli.common import (
     AcceptOption,
     AnswerOption,
     ConfigOption,
+    ForceOption,
     RobotLogsArgument,
     TopicOption,
     open_training,
@@ -23,10 +24,12 @@ from dynid.cli.common import (
 from dynid.cli.options import RobotOptions, Written, with_robot, with_settings
 
 if TYPE_CHECKING:
-    from dynid.base.diagnostics import Diagnostics
+    from dynid.base.diagnostics import Diagnostics, Finding
     from dynid.excitation.tracking import Tracking
     from dynid.identification.experiment import Experiment
     from dynid.log.read import Log
+    from dynid.log.summary import LogSummary
+    from dynid.run.result import Identification
 
 # Warnings about a plan: tracking error relative to the motion, delay (s), and share of the plan not recorded.
 LOOSE, LATE, LOST = 0.05, 0.02, 0.01
@@ -52,6 +55,13 @@ def command(
     answer: AnswerOption = None,
     topic: TopicOption = None,
     accept: AcceptOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Also write an HTML page with the signals over time and the findings marked."
+        ),
+    ] = None,
+    force: ForceOption = False,
     *,
     robot_options: RobotOptions,
     written: Written,
@@ -72,15 +82,24 @@ def command(
         _list_columns(logs, config)
         return
     from dynid.base.diagnostics import Diagnostics
+    from dynid.base.errors import DynidError
     from dynid.identification.experiment import Experiment
     from dynid.log.checks import check_log
     from dynid.run.validation import stage
 
+    if out is not None:
+        from dynid.exporters.export import check_targets
+
+        check_targets([out], [path for path in (robot, *logs, config) if path is not None], force)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_values(written)
     experiment = experiment.with_accepted(accept).with_robot(robot_options)
     diagnostics.accept(experiment.content.accept)
     experiment.settings()  # errors in settings are reported before a log is read
+    log: Log | None = None
+    summary: LogSummary | None = None
+    fitted: Identification | None = None
+    reason = ""
     try:
         experiment, log = open_training(experiment, robot, logs, diagnostics, answer)
         if plan is not None:
@@ -100,14 +119,59 @@ def command(
             )
         for line in summary.lines():
             say(line)
-        set_results(lambda: {"log": summary.describe()})
-        level = _fit(log, logs, experiment, diagnostics) if fits else None
+        described = summary.describe()
+        set_results(lambda: {"log": described})
+        fitted = _fit(log, logs, experiment, diagnostics) if fits else None
+        level = None if fitted is None else fitted.verdict.word
         # Codes in the experiment file may refer to the fit; codes given here must occur in this check.
         diagnostics.require_found(accept or ())
         set_results(lambda: {"verdict": level, "doubts": [doubt.code for doubt in diagnostics.doubts]})
         say(_answer(level, diagnostics))
+    except DynidError as error:
+        reason = str(error)
+        raise
     finally:
+        # A log that cannot be used needs to be looked at most.
+        if out is not None and log is not None:
+            _write_page(out, log, summary, [*log.remarks, *diagnostics], fitted, reason)
+            say(f"wrote {out}")
         print_diagnostics(diagnostics)
+
+
+def _write_page(
+    out: Path,
+    log: Log,
+    summary: LogSummary | None,
+    findings: list[Finding],
+    fitted: Identification | None,
+    reason: str,
+) -> None:
+    """Write a page with findings and signals; reason: why the check ended early, "" = it did not."""
+    from html import escape
+
+    from dynid.exporters.export import write_files
+    from dynid.scene import document, motions_of, series_fragment
+
+    # The verdict has the findings of the log among its own, and residual findings know their times.
+    marked = [*findings, *(fitted.residual_findings if fitted is not None else ())]
+    every = {finding.text: finding for finding in (*findings, *(fitted.verdict.findings if fitted else ()))}
+    urgent: list[str] = []
+    rest: list[str] = []
+    for text, finding in every.items():
+        place = f"{finding.place} " if str(finding.place) else ""
+        title = finding.title or str(finding.level)
+        entry = f'<li class="{finding.level}"><b>{escape(title)}</b>{escape(place + text)}</li>'
+        (rest if finding.level in ("note", "good") else urgent).append(entry)
+    if reason:
+        urgent.insert(0, f'<li class="problem"><b>error</b>{escape(reason)}</li>')
+    contents = "" if summary is None else escape("\n".join(summary.lines()))
+    before = f"""<ul class="entries">{"".join(urgent)}</ul>
+<details><summary>Contents of the log, and {len(rest)} notes</summary><ul class="entries">{"".join(rest)}</ul>
+<pre class="lines">{contents}</pre></details>
+"""
+    title = f"{log.robot.name or 'robot'}: {', '.join(dict.fromkeys(x.file.name for x in log.trajectories))}"
+    part = series_fragment(*motions_of(log, marked))
+    write_files({out: document(title, (part,), before).encode()})
 
 
 def _with_effort(log: Log, seed: int, diagnostics: Diagnostics) -> Log:
@@ -156,7 +220,7 @@ def _answer(word: str | None, diagnostics: Diagnostics) -> str:
     return f"{seen}; verdict of the fit: {word}"
 
 
-def _fit(log: Log, logs: list[Path], experiment: Experiment, diagnostics: Diagnostics) -> str:
+def _fit(log: Log, logs: list[Path], experiment: Experiment, diagnostics: Diagnostics) -> Identification:
     from dynid.identification.experiment import open_log
     from dynid.identification.pipeline import identify
     from dynid.verbs.summary import finding_lines
@@ -172,7 +236,7 @@ def _fit(log: Log, logs: list[Path], experiment: Experiment, diagnostics: Diagno
         )
     for line in finding_lines(result):
         say(line)
-    return result.verdict.word
+    return result
 
 
 def _compare(log: Log, plan: Path, diagnostics: Diagnostics) -> None:

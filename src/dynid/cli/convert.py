@@ -1,4 +1,4 @@
-"""dynid convert: a log as a recording in SI units, which opens without a mapping."""
+"""dynid convert: a log as a recording in SI units, which opens without a mapping, or as an MCAP file."""
 
 from __future__ import annotations
 
@@ -25,21 +25,33 @@ from dynid.cli.options import RobotOptions, with_robot
 def command(
     robot: RobotArgument,
     logs: LogsArgument,
-    out: Annotated[Path, typer.Option("--out", help="Folder to write.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "--to", help="Folder to write, or a file ending in .mcap for Foxglove and PlotJuggler."
+        ),
+    ],
     config: ConfigOption = None,
     topic: TopicOption = None,
     force: ForceOption = False,
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Write logs as one recording: rows in SI units at the joints, which every command reads without a mapping."""
+    """Write logs as one recording in SI units, which every command reads without a mapping, or as an MCAP file."""
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.files import check_place
     from dynid.identification.experiment import Experiment
     from dynid.log.mapping import channel_map
-    from dynid.verbs.convert import KIND, write_recording
+    from dynid.verbs import write_mcap, write_recording
+    from dynid.verbs.convert import KIND
 
-    check_place(out, (robot, *logs), force, KIND)
+    mcap = out.suffix.lower() == ".mcap"
+    if mcap:
+        from dynid.exporters.export import check_targets
+
+        check_targets([out], (robot, *logs), force)
+    else:
+        check_place(out, (robot, *logs), force, KIND)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_robot(robot_options)
     try:
@@ -48,7 +60,7 @@ def command(
         if experiment.content.log is not None:  # all further channels, not only those that the model reads
             mapping = channel_map(experiment.content.log, log.robot, experiment.file, experiment.lines)
             log = log.with_extra(mapping.extra)
-        written = write_recording(log, out, force)
+        written = write_mcap(log, out) if mcap else write_recording(log, out, force)
         motions = len(log.trajectories)
         say(f"written: {written} ({motions} {'motion' if motions == 1 else 'motions'}, {log.duration:.4g} s)")
         set_results(lambda: {"written": written, "motions": motions, "seconds": log.duration})

@@ -1,4 +1,4 @@
-"""dynid show: a page with the robot in 3-D, still or moving as in a log."""
+"""dynid show: a page with the robot in 3-D, moving as in a log, and the recorded signals over time."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def command(
     *,
     robot_options: RobotOptions,
 ) -> None:
-    """Show the robot in 3-D, moving as recorded, on one offline page; joints can be moved with sliders."""
+    """Show the robot in 3-D, moving as recorded, and the signals of the log over time, on one offline page."""
     from glob import escape
 
     from dynid.base.diagnostics import Diagnostics
     from dynid.base.errors import UsageError
     from dynid.exporters.export import check_targets, write_files
     from dynid.identification.experiment import Experiment, open_log
-    from dynid.scene import scene_of, scene_of_log, scene_page
+    from dynid.scene import motions_of, scene_of, scene_of_log, scene_page, series_fragment
 
     if trajectory is not None and log is None:
         raise UsageError(
@@ -52,7 +52,7 @@ def command(
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_robot(robot_options)
     model = experiment.robot(robot, diagnostics)
-    title, moved = model.name or "robot", ""
+    title, moved, signals = model.name or "robot", "", None
     if log is None:
         scene = scene_of(model)
     else:
@@ -62,6 +62,7 @@ def command(
         scene = scene_of_log(opened, first)
         title += f", {first}" if first else ""
         moved = f", {scene.times[-1] - scene.times[0]:.1f} s of {first}"
-    write_files({out: scene_page(scene, title).encode()})
+        signals = series_fragment(*motions_of(opened, [*opened.remarks, *diagnostics]))
+    write_files({out: scene_page(scene, title, signals).encode()})
     print_diagnostics(diagnostics)
     say(f"wrote {out}: {model.name or 'robot'}{moved}")

@@ -283,6 +283,11 @@ def dots(x: Float, y: Float, name: str, color: str, size: float = 4.0, opacity: 
     }  # fmt: skip
 
 
+def coloured(values: Float) -> dict[str, Any]:
+    """Colours of markers by a quantity, from light blue (least) to vermilion (largest)."""
+    return {"color": packed(values), "colorscale": [[0.0, SKY], [1.0, VERMILION]]}
+
+
 def bars(x: Float, y: Float, width: Float | None, name: str, color: str) -> Trace:
     """Vertical bars centred on x.
 

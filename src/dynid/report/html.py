@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
@@ -13,7 +14,7 @@ from dynid.base.pages import ends_element, own_text, page_policy, script_json
 from dynid.base.records import dataclass
 from dynid.report.figures import DARK
 from dynid.report.section import TEMPLATES, Page, render
-from dynid.report.sections import SECTIONS
+from dynid.report.sections import FOLDED, SHOWN
 from dynid.run.result import Identification
 
 __all__ = ["Chapter", "page_html", "report_html", "write_text"]
@@ -23,22 +24,70 @@ PLOTLY = Path(__file__).parent / "assets" / "plotly-basic.min.js"
 
 @dataclass(frozen=True)
 class Chapter:
-    """A rendered section."""
+    """A rendered section.
+
+    Attributes
+    ----------
+    anchor, title : str
+        Address within the page; heading.
+    html : Markup
+        Content.
+    place : str
+        Class of the section, by which the style places it; "" = full width.
+    about : str
+        What the section shows, in one line; such a section is folded. "" = always open.
+
+    """
 
     anchor: str
     title: str
     html: Markup
+    place: str = ""
+    about: str = ""
 
 
 def report_html(identification: Identification) -> str:
     """HTML of the report; the same identification gives the same bytes."""
     page = Page()
-    chapters = [Chapter(s.anchor, s.title, s.render(identification, page)) for s in SECTIONS]
+    chapters = [
+        Chapter(s.anchor, s.title, s.render(identification, page), place, about)
+        for s, place, about in (
+            *((section, place, "") for section, place in SHOWN),
+            *((section, "", about) for section, about in FOLDED),
+        )
+    ]
     name = identification.robot.name or "robot"
-    return page_html(f"{name}: identified dynamics", "Identification report", name, chapters, page)
+    return page_html(
+        f"{name}: identified dynamics", "Identification report", name, chapters, page, _facts(identification)
+    )
 
 
-def page_html(title: str, kind: str, subject: str, chapters: Sequence[Chapter], page: Page) -> str:
+def _facts(identification: Identification) -> list[tuple[str, str]]:
+    """Date, robot file and logs of a run, as label and value."""
+    provenance: Mapping[str, Any] = identification.provenance
+    finished = str(provenance.get("finished", "")).replace("T", " ").replace("+00:00", " UTC")
+    names = [
+        ", ".join(Path(str(path)).name for path in provenance.get(key, ()))
+        for key in ("logs", "validation_logs")
+    ]
+    known = (
+        ("date", finished),
+        ("robot", Path(identification.robot.source).name if identification.robot.source else ""),
+        ("log", names[0]),
+        ("held-out log", names[1]),
+        ("dynid", str(provenance.get("dynid", ""))),
+    )
+    return [(label, value) for label, value in known if value]
+
+
+def page_html(
+    title: str,
+    kind: str,
+    subject: str,
+    chapters: Sequence[Chapter],
+    page: Page,
+    facts: Sequence[tuple[str, str]] = (),
+) -> str:
     """HTML of a whole page.
 
     The content policy allows scripts only by their hash, so names in the data cannot inject a script.
@@ -55,6 +104,8 @@ def page_html(title: str, kind: str, subject: str, chapters: Sequence[Chapter], 
         Rendered sections.
     page : Page
         Collects the figures of the chapters.
+    facts : sequence of (str, str)
+        Labels and values below the heading.
 
     Returns
     -------
@@ -67,6 +118,7 @@ def page_html(title: str, kind: str, subject: str, chapters: Sequence[Chapter], 
         "title": title,
         "kind": kind,
         "subject": subject,
+        "facts": facts,
         "chapters": chapters,
         "policy": page_policy(scripts),
         "style": _trusted(_asset("style.css") + page.scene_style),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ class Fragment:
     style: str
 
 
-def scene_page(scene: Scene, title: str = "") -> str:
+def scene_page(scene: Scene, title: str = "", below: Fragment | None = None) -> str:
     """Render a scene as a whole HTML document: robot, motion with controls, and sliders for the joints.
 
     The document needs no network, no WebGL and no other file.
@@ -53,6 +54,8 @@ def scene_page(scene: Scene, title: str = "") -> str:
         The scene.
     title : str
         Title; "" = name of the robot.
+    below : Fragment, optional
+        Part below the scene, for example the recorded signals.
 
     Returns
     -------
@@ -61,23 +64,29 @@ def scene_page(scene: Scene, title: str = "") -> str:
     """
     title = title or scene.robot.name or "robot"
     part = scene_fragment(scene, label=title, full=True)
+    return document(title, (part,) if below is None else (part, below))
+
+
+def document(title: str, parts: Sequence[Fragment], before: str = "") -> str:
+    """Render parts as a whole HTML document without references to other files; before: markup above them."""
+    scripts = [part.script for part in parts]
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{escape(page_policy([part.script]))}">
+<meta http-equiv="Content-Security-Policy" content="{escape(page_policy(scripts))}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <meta name="generator" content="dynid">
 <title>{escape(title)}</title>
 <link rel="icon" href="data:,">
 <style>
-{part.style}{own_text(ASSETS / "page.css")}</style>
+{"".join(part.style for part in parts)}{own_text(ASSETS / "page.css")}</style>
 </head>
 <body>
 <h1>{escape(title)}</h1>
-{part.html}
-<script>{part.script}</script>
+{before}{chr(10).join(part.html for part in parts)}
+{chr(10).join(f"<script>{script}</script>" for script in scripts)}
 </body>
 </html>
 """

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dynid.verbs.demo import run_demo as run_demo
     from dynid.verbs.demo import save as save
     from dynid.verbs.external_torque import thresholds as thresholds
+    from dynid.verbs.mcap import write_mcap as write_mcap
     from dynid.verbs.payload import payload_data as payload_data
     from dynid.verbs.payload import payload_lines as payload_lines
     from dynid.verbs.payload import tool_text as tool_text
@@ -43,6 +44,7 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "convert": "write_recording",
+        "mcap": "write_mcap",
         "demo": "run_demo save",
         "external_torque": "thresholds",
         "payload": "payload_data payload_lines tool_text",

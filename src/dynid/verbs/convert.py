@@ -1,4 +1,4 @@
-"""A log written as a recording: rows in SI units and their description, which open without a mapping."""
+"""A log written as a recording, which opens without a mapping, or as an MCAP file for other programs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from dynid.base.tables import arrow_array
 from dynid.log.read import Log
 from dynid.log.readers.memory import KINDS
 from dynid.log.readers.recording_folder import ABOUT, FORMAT, ROWS
-from dynid.recording import RawChunk
+from dynid.recording import IMU_CHANNELS, FloatingBase, RawChunk
 
 KIND = FolderKind("recording", lambda _: None)
+WRENCH_AXES = ("fx", "fy", "fz", "tx", "ty", "tz")
 
 
 def write_recording(log: Log, folder: str | Path, force: bool = False) -> Path:
@@ -87,7 +88,13 @@ def _columns(log: Log, chunk: RawChunk) -> dict[str, Float]:
         columns |= {
             f"{kind}_{joint}": signals[kind][:, log.robot.joint_names.index(joint)] for joint in joints
         }
+    for sensor, values in chunk.wrench.items():
+        columns |= dict(zip(_wrench_columns(sensor), values.T, strict=True))
     return columns | dict(chunk.extra)
+
+
+def _wrench_columns(sensor: str) -> list[str]:
+    return [f"wrench_{sensor}_{axis}" for axis in WRENCH_AXES]
 
 
 def _signals(chunk: RawChunk) -> dict[str, Float]:
@@ -117,8 +124,37 @@ def _section(log: Log) -> dict[str, Any]:
         section[group] = {"columns": {joint: f"{kind}_{joint}" for joint in joints}, "unit": unit}
     if "effort" in section:
         section["effort"]["side"] = "link"
-    section["extra"] = {name: {"column": name, "unit": "1"} for name in log.channels.extra}
-    return section
+    channels = log.channels
+    section["extra"] = {name: {"column": name, "unit": "1"} for name in channels.extra}
+    if channels.wrench:
+        section["wrench"] = {
+            sensor.name: {
+                "link": sensor.link,
+                "columns": _wrench_columns(sensor.name),
+                "unit": {"force": "N", "torque": "N m"},
+            }
+            | ({"frame": sensor.frame} if sensor.frame else {})
+            for sensor in channels.wrench
+        }
+    return section | (_base_section(channels.base) if channels.base is not None else {})
+
+
+def _base_section(base: FloatingBase) -> dict[str, Any]:
+    """The tables of an IMU and of contacts."""
+    units = {"gyro": "rad/s", "acceleration": "m/s^2"}
+    by_kind = {kind: [name for name in IMU_CHANNELS if name.startswith(f"imu:{kind}")] for kind in units}
+    contact: dict[str, Any] = {"feet": list(base.feet)}
+    if base.measured:
+        contact |= {
+            "columns": [f"contact:{foot}" for foot in base.feet],
+            "unit": "N" if base.force else "1",
+        }
+    contact |= {} if base.moment is None else {"moment": base.moment}
+    contact["hold"] = {
+        f"hold{number}": vars(support) | {"trajectories": list(support.trajectories)}
+        for number, support in enumerate(base.supports, start=1)
+    }
+    return {"imu": {"link": base.imu, "unit": units} | by_kind, "contact": contact}
 
 
 def _description(log: Log) -> dict[str, Any]:

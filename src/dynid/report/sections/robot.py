@@ -44,10 +44,8 @@ class RobotSection:
             colours=colours(identification),
             most_bytes=MESH_BYTES,
         )
-        about = f"Shown: {t[-1] - t[0]:.1f} s of the motion in {name}. " if moves else ""
-        intro = Markup(
-            '<p class="intro">{}The colour of a link shows what determines its mass; point at a link for details.</p>'
-        )
+        about = f"{t[-1] - t[0]:.1f} s of {name}. " if moves else ""
+        intro = Markup('<p class="note">{}Point at a link for its mass.</p>')
         return intro.format(about) + page.scene(
             scene, f"{robot.name or 'robot'} in 3-D, links coloured by what is known"
         )

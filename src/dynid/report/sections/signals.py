@@ -11,7 +11,7 @@ from markupsafe import Markup
 from dynid.base.arrays import Float
 from dynid.report.figures import CYCLE, DASHES, GREY, INK, Axis, Panel, line, row_of, time_line
 from dynid.report.section import Page, render
-from dynid.report.text import label, tables
+from dynid.report.text import label, number, tables
 from dynid.run.result import Identification
 
 _FREQUENCY_KEYS = ("frequency", "frequencies", "frequency_hz")
@@ -41,7 +41,7 @@ class SignalsSection:
             "signals.html.jinja",
             {
                 "plots": plots,
-                "chosen": [(label(name), value) for name, value in chosen.items()],
+                "sentences": sentences(preparation),
                 "legend": [
                     (name, CYCLE[i % len(CYCLE)], DASHES[(i // len(CYCLE)) % len(DASHES)])
                     for i, name in enumerate(identification.robot.joint_names)
@@ -51,6 +51,60 @@ class SignalsSection:
                 "noise": _noise(identification.preparation.get("rows")),
             },
         )
+
+
+def sentences(preparation: Mapping[str, Any]) -> list[str]:
+    """How the signals were prepared, in words; empty for a run without a record of it."""
+    settings: Mapping[str, Any] = preparation.get("settings") or {}
+    source, samples, equations = (
+        preparation.get(f"{name}_rate_hz") for name in ("source", "sample", "equation")
+    )
+    lines: list[str] = []
+    if source and samples:
+        reduced = f", reduced to {number(samples)} Hz after filtering" if samples < source else ""
+        fitted = f"; equations are fitted at {number(equations)} Hz" if equations else ""
+        lines.append(f"The log has {number(source)} samples per second{reduced}{fitted}.")
+    if isinstance(settings.get("cutoff"), float):
+        reason = (preparation.get("evidence") or {}).get("reason", "")
+        lines.append(
+            "Both sides of the equations, and measured and predicted torque, are low-passed at "
+            f"{number(settings['cutoff'])} Hz (Butterworth of order {settings['order']}, forward and backward)"
+            f"{f', {reason}' if reason else ''}."
+        )
+    if (positions := _span(settings.get("state_cutoff"))) is not None:
+        lines.append(f"Positions are low-passed at {positions} Hz before they are differentiated.")
+    crossover = settings.get("crossover")
+    if settings.get("velocity") == "differentiate":
+        lines.append("Velocities are derivatives of the positions.")
+    elif settings.get("velocity") == "measured":
+        below = _span(crossover)
+        lines.append(
+            "Velocities are those of the log"
+            + ("." if below in (None, "0") else f", below {below} Hz derivatives of the positions.")
+        )
+    for name, text in (
+        ("shortest", "Segments shorter than {} s are left out."),
+        ("trim", "{} s are left out at both ends of each segment."),
+        ("rest", "Samples are left out while all joints are slower than {} rad/s (m/s)."),
+        ("gate", "Equations of a joint slower than {} rad/s (m/s) are left out."),
+    ):
+        value = settings.get(name)
+        if isinstance(value, int | float) and value > 0:
+            lines.append(text.format(number(value)))
+    return lines
+
+
+def _span(values: object) -> str | None:
+    """One number or "least to largest" of several; None without numbers."""
+    numbers = [values] if isinstance(values, int | float) else values
+    if (
+        not isinstance(numbers, list | tuple)
+        or not all(isinstance(x, int | float) for x in numbers)
+        or not numbers
+    ):
+        return None
+    low, high = number(min(numbers)), number(max(numbers))
+    return low if low == high else f"{low} to {high}"
 
 
 def cut_offs(data: Mapping[str, object]) -> dict[str, float]:

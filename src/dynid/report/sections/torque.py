@@ -31,7 +31,7 @@ from dynid.run.result import Identification, Validation
 # Points of a signal, most and fewest, and of all signals together: they keep a report below 3 MB.
 MOST_POINTS = 4000
 LEAST_POINTS = 300
-TOTAL_POINTS = 32_000
+TOTAL_POINTS = 28_000
 # Standard deviations that contain 95 % of a normal distribution.
 NORMAL = 1.96
 BANDS = ("95 % of the model", "95 % of measurements")
@@ -45,7 +45,7 @@ class TorqueSection:
     title = "Torque: measured and predicted"
 
     def render(self, identification: Identification, page: Page) -> Markup:
-        """One tab per data set with residuals, one panel per joint."""
+        """One tab per data set with residuals; the worst and a typical joint, the others folded."""
         sets = [(label, kind, v) for label, kind, v in data_sets(identification) if v.residuals is not None]
         sets = [entry for entry in sets if entry[2].residuals is not None and len(entry[2].residuals.t)]
         count = sum(len(v.scores.joint_names) for _, _, v in sets)
@@ -83,10 +83,12 @@ def _panels(
                 "plot": page.figure(figure, f"measured and predicted torque of joint {name}"),
             }
         )
+    first = shown_first(scores.relative)
     return render(
         "torque_panels.html.jinja",
         {
-            "joints": joints,
+            "first": [joints[j] for j in first],
+            "rest": [joint for j, joint in enumerate(joints) if j not in first],
             "spans": timeline.spans,
             "samples": len(residuals.t),
             "rate": residuals.rate,
@@ -94,6 +96,12 @@ def _panels(
             "points": points,
         },
     )
+
+
+def shown_first(relative: Float) -> list[int]:
+    """Joint with the largest error, and one with the median error; relative: errors, shape (n_joints,)."""
+    order = np.argsort(-np.nan_to_num(relative), kind="stable")
+    return list(dict.fromkeys((int(order[0]), int(order[len(order) // 2])))) if len(order) else []
 
 
 def _inside(residuals: Residuals, joint: int, half: Float) -> float:
@@ -150,4 +158,4 @@ def _figure(
         y=Axis("residual", most_ticks=4),
         shapes=(*borders, level_line(0.0)),
     )
-    return column_of((torque, residual), 250, sync, arrays)
+    return column_of((torque, residual), 210, sync, arrays)

@@ -6,7 +6,8 @@
   var darkScreen = window.matchMedia("(prefers-color-scheme: dark)");
   var root = document.documentElement;
   var plots = Array.prototype.slice.call(document.querySelectorAll(".plot"));
-  var printWidth = 700;
+  // On paper panels stand in two columns, all other figures in one.
+  function printWidth(plot) { return plot.closest(".panels") ? 336 : 700; }
   var printScale = 0.8;
   var zoom = {};
   var busy = false;
@@ -77,7 +78,7 @@
     return made;
   }
 
-  function visible(element) { return element.offsetParent !== null; }
+  function visible(element) { return element.offsetParent !== null && !element.closest("details:not([open])"); }
 
   function rangeOf(change) {
     var keys = Object.keys(change);
@@ -133,7 +134,7 @@
   }
 
   function drawVisible(element) {
-    if (root.classList.contains("printing")) { draw(element, printWidth, printScale); return; }
+    if (root.classList.contains("printing")) { draw(element, printWidth(element), printScale); return; }
     if (visible(element)) { draw(element, element.clientWidth, 1); }
   }
 
@@ -186,6 +187,23 @@
     });
   });
 
+  // The folded place of an address opens, and so does everything around it.
+  function unfold() {
+    var name = decodeURIComponent(location.hash.slice(1)), target = name && document.getElementById(name);
+    if (!target) { return; }
+    var inner = target.querySelector(":scope > details");
+    if (inner) { inner.open = true; }
+    for (var outer = target.closest("details"); outer; outer = outer.parentElement.closest("details")) { outer.open = true; }
+    target.scrollIntoView();
+  }
+  window.addEventListener("hashchange", unfold);
+  // A link to the address that is shown already changes no address.
+  document.addEventListener("click", function (event) {
+    var link = event.target.closest && event.target.closest("a[href^='#']");
+    if (link && link.getAttribute("href") === location.hash) { unfold(); }
+  });
+  unfold();
+
   var links = Array.prototype.slice.call(document.querySelectorAll(".contents a"));
   function mark() {
     var here = links[0];
@@ -236,7 +254,7 @@
     root.classList.add("printing");
     opened = Array.prototype.slice.call(document.querySelectorAll("details:not([open])"));
     opened.forEach(function (details) { details.open = true; });
-    plots.forEach(function (plot) { draw(plot, printWidth, printScale); });
+    plots.forEach(function (plot) { draw(plot, printWidth(plot), printScale); });
   });
   window.addEventListener("afterprint", function () {
     root.classList.remove("printing");
