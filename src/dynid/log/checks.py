@@ -115,6 +115,7 @@ class LogWatch:
         for chunk in chunks:
             summary.empty_rows += len(chunk.empty)
             summary.spread_rows += len(chunk.spread)
+            summary.effortless_rows += len(chunk.without_effort)
             self._time(summary, chunk, previous, steps)
             seen = self._seen(chunk)
             self._values(summary, chunk)
@@ -150,6 +151,13 @@ class LogWatch:
                 "rows-without-values",
                 f"{name}: {summary.empty_rows} row(s) without any of the mapped values are left out; "
                 f"{summary.rows} rows remain",
+            )
+        if summary.effortless_rows:
+            self.sink.warn(
+                "rows-without-effort",
+                f"{summary.effortless_rows} rows have an effort of exactly 0 on every joint between rows with efforts: "
+                f"they are no measurement and are left out of {name}",
+                place,
             )
         if summary.rate < SLOWEST:
             raise UnfitDataError(

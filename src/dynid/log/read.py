@@ -48,6 +48,7 @@ from dynid.log.readers.csv import refuse_unlike
 from dynid.log.readers.memory import Arrays, frame_table
 from dynid.log.readers.parts import open_parts, recordings
 from dynid.log.readers.stamps import clock_as_written
+from dynid.log.recording_faults import without_absent_efforts
 from dynid.recording import (
     Channels,
     Commands,
@@ -395,7 +396,7 @@ class Source:
             chunks = _sorted(chunks)
         elif trajectory.misplaced:
             chunks = in_order(chunks, FEW_ROWS)
-        for chunk in spread_stamps(chunks):
+        for chunk in spread_stamps(without_absent_efforts(chunks)):
             part = within(chunk, trajectory)
             if len(part.t):
                 yield part
