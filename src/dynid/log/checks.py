@@ -12,7 +12,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place, UnfitDataError
 from dynid.kernel import line_ranges
-from dynid.log.clocks import DAMAGED_SHARE, FASTEST, SLOWEST, longest_step
+from dynid.log.clocks import DAMAGED_SHARE, FASTEST, MIN_ROWS, SLOWEST, longest_step
 from dynid.log.joints import WITHOUT_EFFORT, EncoderWatch, RangeWatch, check_limits
 from dynid.log.log import POSES, OrderWatch, lattice_step
 from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
@@ -23,7 +23,6 @@ from dynid.recording import RawChunk, Trajectory
 if TYPE_CHECKING:  # `dynid explain` imports this module and does not need the readers of logs
     from dynid.log.read import Log
 
-MIN_ROWS = 50  # rows of a trajectory; shorter ones are refused
 MOVED = 2e-3  # rad or m: a joint with a smaller range counts as at rest
 SAME_WAY = 2.0  # rad or m: positions that differ by more after 20 ms have been wrapped
 # Units that a time column may have when its rate in seconds is implausibly low.

@@ -28,6 +28,8 @@ from dynid.recording import RawChunk, Trajectory, joined, taken
 GAP_STEPS, GAP_LEAST = 6.0, 0.02
 # Rows per second: the range in which controllers record.
 SLOWEST, FASTEST = 2.0, 20_000.0
+# Rows of a trajectory; shorter ones are refused, or left out if others are longer.
+MIN_ROWS = 50
 # Rows: a shorter stretch that contradicts its neighbours is damaged; a longer one may be the correct one.
 LONGEST_DAMAGE = 50
 # Rows: messages that overtake one another are out of order by at most this many rows, and are reordered.

@@ -19,6 +19,7 @@ from dynid.base.records import Overview, dataclass, listed
 from dynid.base.toml import validate
 from dynid.log.clocks import (
     FEW_ROWS,
+    MIN_ROWS,
     MOTION,
     ROW,
     ROWS,
@@ -510,6 +511,26 @@ class Log:
             return self
         ignored = self.ignored_efforts | frozenset(joints)
         return replace(self, ignored_efforts=ignored, own_remarks=(*self.own_remarks, *remarks))
+
+    def without_short(self, seconds: float) -> Log:
+        """Log without trajectories of fewer than 50 rows or `seconds`, with a warning each, unless all are short."""
+        short = [
+            trajectory
+            for trajectory in self.trajectories
+            if trajectory.row_count < MIN_ROWS or trajectory.end_time - trajectory.start_time < seconds
+        ]
+        if not short or len(short) == len(self.trajectories):
+            return self
+        remarks = Diagnostics()
+        for trajectory in short:
+            remarks.warn(
+                "too-few-rows",
+                f"trajectory '{trajectory.name}' is too short and is left out: {trajectory.row_count} rows in "
+                f"{trajectory.end_time - trajectory.start_time:.3g} s, at least {MIN_ROWS} in {seconds:g} s are needed",
+                Place(file=str(trajectory.file)),
+            )
+        kept = tuple(trajectory for trajectory in self.trajectories if trajectory not in short)
+        return replace(self, trajectories=kept, own_remarks=(*self.own_remarks, *remarks))
 
     def with_extra(self, channels: Mapping[str, Channel]) -> Log:
         """Log with these further channels instead of the previous ones."""
