@@ -20,7 +20,7 @@ from dynid.base.options import option
 from dynid.base.records import dataclass
 from dynid.base.units import number_of
 from dynid.log.log import Channel, ChannelMap, Table, Text
-from dynid.recording import RawChunk, Trajectory, joined, taken
+from dynid.recording import RawChunk, Trajectory, joined, rows_only, taken
 
 # Damaged time stamps: missing ones, and those that the stamps before and after them contradict.
 
@@ -499,9 +499,7 @@ def spread_stamps(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
             continue
         pending, cut = None, int(np.searchsorted(whole.t, whole.t[-1]))
         if 1 < len(whole.t) - cut <= MOST_ROWS:
-            pending = replace(
-                taken(whole, slice(cut, None)), first_row=whole.first_row + cut, empty=np.zeros(0)
-            )
+            pending = rows_only(whole, slice(cut, None))
             whole = taken(whole, slice(cut))
         if not len(whole.t):
             continue

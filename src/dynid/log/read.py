@@ -27,6 +27,7 @@ from dynid.log.clocks import (
     Selection,
     Trajectories,
     column_numbers,
+    longest_step,
     selected,
     spread_stamps,
     trajectories_in,
@@ -56,6 +57,7 @@ from dynid.recording import (
     RawChunk,
     Recording,
     Trajectory,
+    bridged,
     delayed,
     in_order,
     joined,
@@ -397,7 +399,7 @@ class Source:
             chunks = _sorted(chunks)
         elif trajectory.misplaced:
             chunks = in_order(chunks, FEW_ROWS)
-        for chunk in spread_stamps(without_absent_efforts(chunks)):
+        for chunk in bridged(spread_stamps(without_absent_efforts(chunks)), longest_step):
             part = within(chunk, trajectory)
             if len(part.t):
                 yield part

@@ -14,7 +14,7 @@ from dynid.base.errors import Place
 from dynid.kernel import line_ranges, line_unevenness
 from dynid.log.joints import STILL
 from dynid.log.log import lattice_step
-from dynid.recording import RawChunk, joined, taken
+from dynid.recording import RawChunk, joined, rows_only, taken
 from dynid.robot.model import RobotModel
 
 # Detection of an effort that was logged without its sign: it falls to zero and rises again with a kink.
@@ -678,7 +678,7 @@ def without_absent_efforts(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
     pending: RawChunk | None = None  # rows without effort whose end is not known yet
     for chunk in chunks:
         if chunk.tau is None or (pending is None and not _without_effort(chunk.tau).any()):
-            last = _rows_only(chunk, slice(-1, None))
+            last = rows_only(chunk, slice(-1, None))
             yield chunk
             continue
         known = 0 if last is None else 1
@@ -690,27 +690,15 @@ def without_absent_efforts(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
             if whole.t[-1] - whole.t[begin] <= LONGEST_ABSENCE:
                 cut = max(begin, known)
         absent = _absent_rows(whole, zero)[known:cut]
-        pending = _rows_only(whole, slice(cut, None)) if cut < len(zero) else None
+        pending = rows_only(whole, slice(cut, None)) if cut < len(zero) else None
         ready = replace(taken(whole, slice(known, cut)), first_row=whole.first_row + known)
         if absent.any():
             ready = replace(taken(ready, ~absent), without_effort=ready.t[absent])
         if len(ready.t):
-            last = _rows_only(ready, slice(-1, None))
+            last = rows_only(ready, slice(-1, None))
             yield ready
     if pending is not None:
         yield pending
-
-
-def _rows_only(chunk: RawChunk, part: slice) -> RawChunk:
-    # Part of a chunk, without the times of rows that are left out.
-    nothing = np.zeros(0)
-    return replace(
-        taken(chunk, part),
-        first_row=chunk.first_row + part.indices(len(chunk.t))[0],
-        empty=nothing,
-        spread=nothing,
-        without_effort=nothing,
-    )
 
 
 def _without_effort(effort: Float) -> Bool:

@@ -71,6 +71,8 @@ class RawChunk:
         Times in `t` that differ from the time stamps, since several rows shared one.
     without_effort : ndarray, s
         Times of rows that are left out because every effort is 0 between rows with efforts.
+    bridged : mapping of str to ndarray, shape (n_joints,)
+        Number of missing values of each channel that were interpolated.
 
     """
 
@@ -89,6 +91,7 @@ class RawChunk:
     empty: Float = field(default_factory=lambda: np.zeros(0))
     spread: Float = field(default_factory=lambda: np.zeros(0))
     without_effort: Float = field(default_factory=lambda: np.zeros(0))
+    bridged: Mapping[str, Float] = field(default_factory=dict)
 
 
 # Times of rows that are left out or moved, not of the rows of a chunk.
@@ -180,12 +183,27 @@ def pieces_of(chunk: RawChunk, rows: int) -> Iterator[RawChunk]:
         yield chunk
         return
     for first in range(0, len(chunk.t), rows):
-        piece = replace(taken(chunk, slice(first, first + rows)), first_row=chunk.first_row + first)
-        yield piece if first == 0 else replace(piece, **_no_times())
+        part = slice(first, first + rows)
+        yield taken(chunk, part) if first == 0 else rows_only(chunk, part)
 
 
-def _no_times() -> dict[str, Any]:
-    return {name: np.zeros(0) for name in _TIMES}
+def rows_only(chunk: RawChunk, part: slice) -> RawChunk:
+    """Select consecutive rows of a chunk, without what is known of rows that were left out or changed.
+
+    Parameters
+    ----------
+    chunk : RawChunk
+        The chunk.
+    part : slice
+        Rows, with a step of 1.
+
+    Returns
+    -------
+    RawChunk
+
+    """
+    first = chunk.first_row + part.indices(len(chunk.t))[0]
+    return replace(taken(chunk, part), first_row=first, bridged={}, **{name: np.zeros(0) for name in _TIMES})
 
 
 def in_order(chunks: Iterator[RawChunk], rows: int) -> Iterator[RawChunk]:
@@ -208,7 +226,7 @@ def in_order(chunks: Iterator[RawChunk], rows: int) -> Iterator[RawChunk]:
         whole = chunk if pending is None else joined([pending, chunk])
         whole = taken(whole, np.argsort(whole.t, kind="stable"))
         cut = max(len(whole.t) - rows, 0)
-        pending = replace(taken(whole, slice(cut, None)), first_row=whole.first_row + cut, **_no_times())
+        pending = rows_only(whole, slice(cut, None))
         yield taken(whole, slice(cut))
     if pending is not None:
         yield pending
