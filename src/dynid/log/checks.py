@@ -438,7 +438,7 @@ class LogWatch:
                 if count > MISSING_SHARE * self.total_rows:
                     raise UnfitDataError(
                         "missing-values",
-                        found=f"no {channel} for longer than a gap in {100 * count / self.total_rows:.2g} % of the rows",
+                        found=f"no {channel} for longer than a gap in {100 * count / self.total_rows:.2g} % of rows",
                         expected=f"at most {100 * MISSING_SHARE:.0f} %",
                         do="exclude long missing parts (window under [data]), or unmap the channel",
                         place=place,

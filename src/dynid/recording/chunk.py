@@ -203,7 +203,8 @@ def rows_only(chunk: RawChunk, part: slice) -> RawChunk:
 
     """
     first = chunk.first_row + part.indices(len(chunk.t))[0]
-    return replace(taken(chunk, part), first_row=first, bridged={}, **{name: np.zeros(0) for name in _TIMES})
+    nothing: dict[str, Any] = {name: np.zeros(0) for name in _TIMES}
+    return replace(taken(chunk, part), first_row=first, bridged={}, **nothing)
 
 
 def in_order(chunks: Iterator[RawChunk], rows: int) -> Iterator[RawChunk]:
