@@ -95,13 +95,14 @@ def command(
     experiment = Experiment.read(config).with_topics(topic).with_values(written)
     experiment = experiment.with_accepted(accept).with_robot(robot_options)
     diagnostics.accept(experiment.content.accept)
-    experiment.settings()  # errors in settings are reported before a log is read
+    settings = experiment.settings()  # errors in settings are reported before a log is read
     log: Log | None = None
     summary: LogSummary | None = None
     fitted: Identification | None = None
     reason = ""
     try:
         experiment, log = open_training(experiment, robot, logs, diagnostics, answer)
+        log = log.without_short(settings.preparation.shortest)
         if plan is not None:
             _compare(log, plan, diagnostics)
         for remark in log.remarks:

@@ -319,7 +319,7 @@ def identify(
     sink = diagnostics if diagnostics is not None else Diagnostics()
     sink.accept(chosen.accept)
     robot = log.held_in(robot)
-    log = log.of_robot(robot)
+    log = log.of_robot(robot).without_short(chosen.preparation.shortest)
     if floats(robot, log):
         call = Call(robot, log, chosen, pass_threads(threads), threads or default_threads(), progress, sink)
         return identify_floating(

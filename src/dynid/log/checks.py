@@ -12,7 +12,7 @@ from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place, UnfitDataError
 from dynid.kernel import line_ranges
-from dynid.log.clocks import DAMAGED_SHARE, FASTEST, SLOWEST, longest_step
+from dynid.log.clocks import DAMAGED_SHARE, FASTEST, MIN_ROWS, SLOWEST, longest_step
 from dynid.log.joints import WITHOUT_EFFORT, EncoderWatch, RangeWatch, check_limits
 from dynid.log.log import POSES, OrderWatch, lattice_step
 from dynid.log.prior_check import COMPARE_STEP, States, check_against_prior, states_of
@@ -23,13 +23,16 @@ from dynid.recording import RawChunk, Trajectory
 if TYPE_CHECKING:  # `dynid explain` imports this module and does not need the readers of logs
     from dynid.log.read import Log
 
-MIN_ROWS = 50  # rows of a trajectory; shorter ones are refused
 MOVED = 2e-3  # rad or m: a joint with a smaller range counts as at rest
 SAME_WAY = 2.0  # rad or m: positions that differ by more after 20 ms have been wrapped
 # Units that a time column may have when its rate in seconds is implausibly low.
 FINER_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 STEP_ROWS = 2048  # rows of a chunk from which its time step is estimated
-MISSING_SHARE = 0.01  # of the rows: single missing values are interpolated, more are refused
+MISSING_SHARE = 0.2  # of the rows: without a value of a channel in more of them, a log is refused
+CHANNEL_NAMES = {
+    "q": "position", "dq": "velocity", "tau": "effort", "theta": "motor position", "dtheta": "motor velocity",
+    "temperature": "temperature",
+}  # fmt: skip
 DUPLICATE_SHARE = 0.05  # of the rows: single duplicates are dropped, more are refused
 TORQUE_STATES = 4000  # states compared with the prior at most, to bound the time of the check
 # If logged velocity follows the position this closely (correlation) and the ratio of velocity to change of position
@@ -66,8 +69,8 @@ def check_log(
     Raises
     ------
     UnfitDataError
-        If time runs backwards in more than a few rows, different rows share a time stamp, more than 1 % of the values
-        are missing, the robot does not move, or there are too few samples.
+        If time runs backwards in more than a few rows, different rows share a time stamp, a channel is missing for long
+        in more than 20 % of the rows, the robot does not move, or there are too few samples.
 
     """
     watch = LogWatch(log, diagnostics, balanced)
@@ -91,6 +94,7 @@ class LogWatch:
             diagnostics.extend(Diagnostics([remark]))
         self.done: list[TrajectorySummary] = []
         self.missing: dict[str, Float] = {}
+        self.bridged: dict[str, Float] = {}
         self.total_rows = 0
         self.agreement = np.zeros((3, n, n))
         self.position_step, self.velocity_step = np.zeros(n), np.zeros(n)
@@ -115,9 +119,12 @@ class LogWatch:
         for chunk in chunks:
             summary.empty_rows += len(chunk.empty)
             summary.spread_rows += len(chunk.spread)
+            summary.effortless_rows += len(chunk.without_effort)
             self._time(summary, chunk, previous, steps)
             seen = self._seen(chunk)
             self._values(summary, chunk)
+            for name, counts in chunk.bridged.items():
+                self.bridged[name] = self.bridged.get(name, 0.0) + counts
             if previous is None:
                 self._lattice(chunk)
             self._compare(chunk)
@@ -150,6 +157,13 @@ class LogWatch:
                 "rows-without-values",
                 f"{name}: {summary.empty_rows} row(s) without any of the mapped values are left out; "
                 f"{summary.rows} rows remain",
+            )
+        if summary.effortless_rows:
+            self.sink.warn(
+                "rows-without-effort",
+                f"{summary.effortless_rows} rows have an effort of exactly 0 on every joint between rows with efforts: "
+                f"they are no measurement and are left out of {name}",
+                place,
             )
         if summary.rate < SLOWEST:
             raise UnfitDataError(
@@ -302,13 +316,9 @@ class LogWatch:
 
     def _missing(self, summary: TrajectorySummary, chunk: RawChunk) -> None:
         rows = np.zeros(len(chunk.t), dtype=np.bool_)
-        by_name = {
-            "position": chunk.q,
-            "velocity": chunk.dq,
-            "effort": chunk.tau,
-            "motor_position": chunk.theta,
-        }
-        by_name |= {"motor_velocity": chunk.dtheta, "temperature": chunk.temperature, **chunk.extra}
+        by_name = {channel: getattr(chunk, name) for name, channel in CHANNEL_NAMES.items()} | dict(
+            chunk.extra
+        )
         for name, values in by_name.items():
             if values is None:
                 continue
@@ -367,31 +377,7 @@ class LogWatch:
 
         """
         names = self.robot.joint_names
-        for channel, counts in self.missing.items():
-            for j, count in enumerate(np.atleast_1d(counts)):
-                place = Place(joint=names[j] if np.ndim(counts) else None)
-                if count == self.total_rows:
-                    raise UnfitDataError(
-                        "joint-missing",
-                        found=f"no {channel} in any row",
-                        expected="numbers",
-                        do=WITHOUT_EFFORT
-                        if channel == "effort"
-                        else "map its column; lock a joint that stayed at rest with --lock",
-                        place=place,
-                    )
-                if count > MISSING_SHARE * self.total_rows:
-                    raise UnfitDataError(
-                        "missing-values",
-                        found=f"{100 * count / self.total_rows:.2g} % missing or infinite values of {channel}",
-                        expected=f"at most {100 * MISSING_SHARE:.0f} %",
-                        do="exclude long missing parts (window under [data]), delete single rows (they are then "
-                        "interpolated), or unmap the channel",
-                        place=place,
-                    )
-        if self.missing:
-            rows = sum(summary.missing_rows for summary in self.done)
-            self.sink.warn("missing-values", f"{rows} row(s) with missing or infinite values are masked")
+        self._report_missing()
         lower = np.min([summary.lower for summary in self.done], axis=0)
         upper = np.max([summary.upper for summary in self.done], axis=0)
         moved = upper - lower > np.maximum(MOVED, 5 * self.position_step)
@@ -432,6 +418,48 @@ class LogWatch:
             names, tuple(self.done), moved, self.position_step, self.velocity_step, saturated, cut_off, self.wraps,
             self.has_velocity, self.has_effort,
         )  # fmt: skip
+
+    def _report_missing(self) -> None:
+        # Raises UnfitDataError if a channel has no values, or too few.
+        names = self.robot.joint_names
+        for channel, counts in self.missing.items():
+            for j, count in enumerate(np.atleast_1d(counts)):
+                place = Place(joint=names[j] if np.ndim(counts) else None)
+                if count == self.total_rows:
+                    raise UnfitDataError(
+                        "joint-missing",
+                        found=f"no {channel} in any row",
+                        expected="numbers",
+                        do=WITHOUT_EFFORT
+                        if channel == "effort"
+                        else "map its column; lock a joint that stayed at rest with --lock",
+                        place=place,
+                    )
+                if count > MISSING_SHARE * self.total_rows:
+                    raise UnfitDataError(
+                        "missing-values",
+                        found=f"no {channel} for longer than a gap in {100 * count / self.total_rows:.2g} % of rows",
+                        expected=f"at most {100 * MISSING_SHARE:.0f} %",
+                        do="exclude long missing parts (window under [data]), or unmap the channel",
+                        place=place,
+                    )
+        rows = sum(summary.missing_rows for summary in self.done)
+        most = {
+            name: float(counts.max()) / self.total_rows
+            for name, counts in self.bridged.items()
+            if counts.any()
+        }
+        if most:
+            listed = ", ".join(
+                f"up to {100 * share:.2g} % of the {CHANNEL_NAMES[name]} of a joint"
+                for name, share in most.items()
+            )
+            left_out = f", and {rows} row(s) with wider holes are left out" if rows else ""
+            self.sink.warn(
+                "missing-values", f"{listed} missing: interpolated between close samples{left_out}"
+            )
+        elif self.missing:
+            self.sink.warn("missing-values", f"{rows} row(s) with missing or infinite values are left out")
 
     def _units(self, lower: Float, upper: Float) -> bool:
         """Claim implausible units; return whether the positions are in doubt."""

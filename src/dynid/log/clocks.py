@@ -20,7 +20,7 @@ from dynid.base.options import option
 from dynid.base.records import dataclass
 from dynid.base.units import number_of
 from dynid.log.log import Channel, ChannelMap, Table, Text
-from dynid.recording import RawChunk, Trajectory, joined, taken
+from dynid.recording import RawChunk, Trajectory, joined, rows_only, taken
 
 # Damaged time stamps: missing ones, and those that the stamps before and after them contradict.
 
@@ -28,6 +28,8 @@ from dynid.recording import RawChunk, Trajectory, joined, taken
 GAP_STEPS, GAP_LEAST = 6.0, 0.02
 # Rows per second: the range in which controllers record.
 SLOWEST, FASTEST = 2.0, 20_000.0
+# Rows of a trajectory; shorter ones are refused, or left out if others are longer.
+MIN_ROWS = 50
 # Rows: a shorter stretch that contradicts its neighbours is damaged; a longer one may be the correct one.
 LONGEST_DAMAGE = 50
 # Rows: messages that overtake one another are out of order by at most this many rows, and are reordered.
@@ -497,9 +499,7 @@ def spread_stamps(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
             continue
         pending, cut = None, int(np.searchsorted(whole.t, whole.t[-1]))
         if 1 < len(whole.t) - cut <= MOST_ROWS:
-            pending = replace(
-                taken(whole, slice(cut, None)), first_row=whole.first_row + cut, empty=np.zeros(0)
-            )
+            pending = rows_only(whole, slice(cut, None))
             whole = taken(whole, slice(cut))
         if not len(whole.t):
             continue

@@ -19,6 +19,7 @@ from dynid.base.records import Overview, dataclass, listed
 from dynid.base.toml import validate
 from dynid.log.clocks import (
     FEW_ROWS,
+    MIN_ROWS,
     MOTION,
     ROW,
     ROWS,
@@ -26,6 +27,7 @@ from dynid.log.clocks import (
     Selection,
     Trajectories,
     column_numbers,
+    longest_step,
     selected,
     spread_stamps,
     trajectories_in,
@@ -48,12 +50,14 @@ from dynid.log.readers.csv import refuse_unlike
 from dynid.log.readers.memory import Arrays, frame_table
 from dynid.log.readers.parts import open_parts, recordings
 from dynid.log.readers.stamps import clock_as_written
+from dynid.log.recording_faults import without_absent_efforts
 from dynid.recording import (
     Channels,
     Commands,
     RawChunk,
     Recording,
     Trajectory,
+    bridged,
     delayed,
     in_order,
     joined,
@@ -395,7 +399,7 @@ class Source:
             chunks = _sorted(chunks)
         elif trajectory.misplaced:
             chunks = in_order(chunks, FEW_ROWS)
-        for chunk in spread_stamps(chunks):
+        for chunk in bridged(spread_stamps(without_absent_efforts(chunks)), longest_step):
             part = within(chunk, trajectory)
             if len(part.t):
                 yield part
@@ -509,6 +513,26 @@ class Log:
             return self
         ignored = self.ignored_efforts | frozenset(joints)
         return replace(self, ignored_efforts=ignored, own_remarks=(*self.own_remarks, *remarks))
+
+    def without_short(self, seconds: float) -> Log:
+        """Log without trajectories of fewer than 50 rows or `seconds`, with a warning each, unless all are short."""
+        short = [
+            trajectory
+            for trajectory in self.trajectories
+            if trajectory.row_count < MIN_ROWS or trajectory.end_time - trajectory.start_time < seconds
+        ]
+        if not short or len(short) == len(self.trajectories):
+            return self
+        remarks = Diagnostics()
+        for trajectory in short:
+            remarks.warn(
+                "too-few-rows",
+                f"trajectory '{trajectory.name}' is too short and is left out: {trajectory.row_count} rows in "
+                f"{trajectory.end_time - trajectory.start_time:.3g} s, at least {MIN_ROWS} in {seconds:g} s are needed",
+                Place(file=str(trajectory.file)),
+            )
+        kept = tuple(trajectory for trajectory in self.trajectories if trajectory not in short)
+        return replace(self, trajectories=kept, own_remarks=(*self.own_remarks, *remarks))
 
     def with_extra(self, channels: Mapping[str, Channel]) -> Log:
         """Log with these further channels instead of the previous ones."""

@@ -1,8 +1,9 @@
-"""Recording faults with plausible numbers: lost rows with even time stamps, frozen efforts, unsigned efforts."""
+"""Recording faults with plausible numbers: lost rows with even time stamps, frozen, unsigned and absent efforts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +14,7 @@ from dynid.base.errors import Place
 from dynid.kernel import line_ranges, line_unevenness
 from dynid.log.joints import STILL
 from dynid.log.log import lattice_step
-from dynid.recording import RawChunk
+from dynid.recording import RawChunk, joined, rows_only, taken
 from dynid.robot.model import RobotModel
 
 # Detection of an effort that was logged without its sign: it falls to zero and rises again with a kink.
@@ -645,3 +646,82 @@ def look_at_peaks(
             Place(joint=names[k]),
         )
     return saturated, cut_off
+
+
+# Rows in which every effort is 0 between rows with efforts: the driver had none to report, or another program wrote
+# the row.
+
+# s: drives that were switched off for longer report a true zero.
+LONGEST_ABSENCE = 2.0
+# An effort of 0 beside one of more than this many times the usual unevenness is a jump.
+JUMP_TO_ZERO = 5.0
+
+
+def without_absent_efforts(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
+    """Yield the chunks without the rows in which every effort jumps to exactly 0 and back within two seconds.
+
+    A measured torque passes zero at one joint and time, and continuously. The jump is compared with the r.m.s. second
+    difference of the other rows, so that efforts that move in steps are kept, as is a dwell without torque.
+
+    Parameters
+    ----------
+    chunks : iterator of RawChunk
+        Consecutive chunks of a trajectory.
+
+    Yields
+    ------
+    RawChunk
+        With the times of the rows that are left out in `without_effort`.
+
+    """
+    last: RawChunk | None = None  # row that was passed on
+    pending: RawChunk | None = None  # rows without effort whose end is not known yet
+    for chunk in chunks:
+        if chunk.tau is None or (pending is None and not _without_effort(chunk.tau).any()):
+            last = rows_only(chunk, slice(-1, None))
+            yield chunk
+            continue
+        known = 0 if last is None else 1
+        whole = joined([part for part in (last, pending, chunk) if part is not None])
+        zero = _without_effort(np.asarray(whole.tau))
+        cut = len(zero)
+        if zero[-1]:
+            begin = int(np.flatnonzero(np.append(True, ~zero))[-1])
+            if whole.t[-1] - whole.t[begin] <= LONGEST_ABSENCE:
+                cut = max(begin, known)
+        absent = _absent_rows(whole, zero)[known:cut]
+        pending = rows_only(whole, slice(cut, None)) if cut < len(zero) else None
+        ready = replace(taken(whole, slice(known, cut)), first_row=whole.first_row + known)
+        if absent.any():
+            ready = replace(taken(ready, ~absent), without_effort=ready.t[absent])
+        if len(ready.t):
+            last = rows_only(ready, slice(-1, None))
+            yield ready
+    if pending is not None:
+        yield pending
+
+
+def _without_effort(effort: Float) -> Bool:
+    """Mask (T,) of the rows in which every effort (T, n) is exactly 0."""
+    return np.asarray((effort == 0.0).all(axis=1))
+
+
+def _absent_rows(chunk: RawChunk, zero: Bool) -> Bool:
+    """Mask (T,) of the zero rows to which an effort jumps, and from which it jumps back."""
+    t, effort = chunk.t, np.asarray(chunk.tau)
+    bend = np.diff(effort[~zero], 2, axis=0)
+    # Efforts that move in steps are even between them: only the steps show their usual change.
+    bend[~(np.abs(bend) > 0)] = np.nan
+    count = np.isfinite(bend).sum(axis=0)
+    usual = np.sqrt(np.nansum(bend**2, axis=0) / np.maximum(count, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sizes = np.where(usual > 0, np.abs(effort) / usual, 0.0)
+    absent = np.zeros(len(zero), dtype=np.bool_)
+    for a, b in np.flatnonzero(np.diff(zero, prepend=False, append=False)).reshape(-1, 2).tolist():
+        if a == 0 or b == len(zero) or t[b - 1] - t[a] > LONGEST_ABSENCE:
+            continue
+        jumps = bool((np.fmin(sizes[a - 1], sizes[b]) > JUMP_TO_ZERO).any())
+        # Drives that carry no load can be at rest without torque.
+        dwells = t[b - 1] - t[a] > FROZEN_SECONDS and not (np.ptp(chunk.q[a:b], axis=0) > STILL).any()
+        absent[a:b] = jumps and not dwells
+    return absent

@@ -37,8 +37,9 @@ class TrajectorySummary:
     largest_gap : float, s
     lost : int
         Time steps of more than 1.5 median steps that are no gaps.
-    duplicates, missing_rows, empty_rows, spread_rows : int
-        Rows that repeat the row before, have missing values, have only a time, and shared a time stamp.
+    duplicates, missing_rows, empty_rows, spread_rows, effortless_rows : int
+        Rows that repeat the row before, have missing values, have only a time, shared a time stamp, and were left out
+        because every effort was 0 between rows with efforts.
     lower, upper : ndarray, shape (n_joints,), rad or m
         Range of the positions.
     speed, effort : ndarray, shape (n_joints,)
@@ -60,6 +61,7 @@ class TrajectorySummary:
     missing_rows: int = 0
     empty_rows: int = 0
     spread_rows: int = 0
+    effortless_rows: int = 0
     lower: Float = field(default_factory=lambda: np.zeros(0))
     upper: Float = field(default_factory=lambda: np.zeros(0))
     speed: Float = field(default_factory=lambda: np.zeros(0))

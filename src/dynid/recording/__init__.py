@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from dynid.recording.chunk import in_order as in_order
     from dynid.recording.chunk import joined as joined
     from dynid.recording.chunk import pieces_of as pieces_of
+    from dynid.recording.chunk import rows_only as rows_only
     from dynid.recording.chunk import taken as taken
     from dynid.recording.chunk import within as within
     from dynid.recording.commands import Commands as Commands
     from dynid.recording.commands import delayed as delayed
+    from dynid.recording.commands import interpolated as interpolated
     from dynid.recording.commands import servo_torque as servo_torque
     from dynid.recording.commands import slopes as slopes
     from dynid.recording.commands import speed_of_law as speed_of_law
+    from dynid.recording.missing import bridged as bridged
     from dynid.recording.recording import IMU_CHANNELS as IMU_CHANNELS
     from dynid.recording.recording import Channels as Channels
     from dynid.recording.recording import FloatingBase as FloatingBase
@@ -33,8 +36,9 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
-        "chunk": "RawChunk Trajectory in_order joined pieces_of taken within",
-        "commands": "Commands delayed servo_torque slopes speed_of_law",
+        "chunk": "RawChunk Trajectory in_order joined pieces_of rows_only taken within",
+        "commands": "Commands delayed interpolated servo_torque slopes speed_of_law",
+        "missing": "bridged",
         "recording": "Channels FloatingBase IMU_CHANNELS Recording Support WrenchSensor",
     },
 )

@@ -69,6 +69,10 @@ class RawChunk:
         Times of rows that are left out because they have nothing but a time.
     spread : ndarray, s
         Times in `t` that differ from the time stamps, since several rows shared one.
+    without_effort : ndarray, s
+        Times of rows that are left out because every effort is 0 between rows with efforts.
+    bridged : mapping of str to ndarray, shape (n_joints,)
+        Number of missing values of each channel that were interpolated.
 
     """
 
@@ -86,6 +90,12 @@ class RawChunk:
     wrench: Mapping[str, Float] = field(default_factory=dict)
     empty: Float = field(default_factory=lambda: np.zeros(0))
     spread: Float = field(default_factory=lambda: np.zeros(0))
+    without_effort: Float = field(default_factory=lambda: np.zeros(0))
+    bridged: Mapping[str, Float] = field(default_factory=dict)
+
+
+# Times of rows that are left out or moved, not of the rows of a chunk.
+_TIMES = ("empty", "spread", "without_effort")
 
 
 # Cutting, ordering and joining of chunks.
@@ -108,9 +118,10 @@ def within(chunk: RawChunk, trajectory: Trajectory) -> RawChunk:
     """
     start, end = trajectory.start_time, trajectory.end_time
     outside = (chunk.t < start) | (chunk.t > end)
-    if len(chunk.empty) or len(chunk.spread):
-        empty, spread = (x[(x >= start) & (x <= end)] for x in (chunk.empty, chunk.spread))
-        chunk = replace(chunk, empty=empty, spread=spread)
+    times = {name: values for name in _TIMES if len(values := getattr(chunk, name))}
+    if times:
+        inside = {name: values[(values >= start) & (values <= end)] for name, values in times.items()}
+        chunk = replace(chunk, **inside)
     if not outside.any():
         return chunk
     index = np.flatnonzero(~outside)
@@ -172,8 +183,28 @@ def pieces_of(chunk: RawChunk, rows: int) -> Iterator[RawChunk]:
         yield chunk
         return
     for first in range(0, len(chunk.t), rows):
-        piece = replace(taken(chunk, slice(first, first + rows)), first_row=chunk.first_row + first)
-        yield piece if first == 0 else replace(piece, empty=np.zeros(0), spread=np.zeros(0))
+        part = slice(first, first + rows)
+        yield taken(chunk, part) if first == 0 else rows_only(chunk, part)
+
+
+def rows_only(chunk: RawChunk, part: slice) -> RawChunk:
+    """Select consecutive rows of a chunk, without what is known of rows that were left out or changed.
+
+    Parameters
+    ----------
+    chunk : RawChunk
+        The chunk.
+    part : slice
+        Rows, with a step of 1.
+
+    Returns
+    -------
+    RawChunk
+
+    """
+    first = chunk.first_row + part.indices(len(chunk.t))[0]
+    nothing: dict[str, Any] = {name: np.zeros(0) for name in _TIMES}
+    return replace(taken(chunk, part), first_row=first, bridged={}, **nothing)
 
 
 def in_order(chunks: Iterator[RawChunk], rows: int) -> Iterator[RawChunk]:
@@ -196,7 +227,7 @@ def in_order(chunks: Iterator[RawChunk], rows: int) -> Iterator[RawChunk]:
         whole = chunk if pending is None else joined([pending, chunk])
         whole = taken(whole, np.argsort(whole.t, kind="stable"))
         cut = max(len(whole.t) - rows, 0)
-        pending = replace(taken(whole, slice(cut, None)), first_row=whole.first_row + cut, empty=np.zeros(0))
+        pending = rows_only(whole, slice(cut, None))
         yield taken(whole, slice(cut))
     if pending is not None:
         yield pending
@@ -223,6 +254,9 @@ def joined(chunks: list[RawChunk]) -> RawChunk:
         present = [part for part in parts if part is not None]
         return np.concatenate(present) if present else None
 
+    times: dict[str, Any] = {
+        name: np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in _TIMES
+    }
     return replace(
         first,
         t=np.concatenate([chunk.t for chunk in chunks]),
@@ -235,6 +269,5 @@ def joined(chunks: list[RawChunk]) -> RawChunk:
         commands=join([chunk.commands for chunk in chunks]),
         wrench={name: np.concatenate([chunk.wrench[name] for chunk in chunks]) for name in first.wrench},
         extra={name: np.concatenate([chunk.extra[name] for chunk in chunks]) for name in first.extra},
-        empty=np.concatenate([chunk.empty for chunk in chunks]),
-        spread=np.concatenate([chunk.spread for chunk in chunks]),
+        **times,
     )

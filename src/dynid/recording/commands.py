@@ -144,7 +144,7 @@ def delayed(chunks: Iterator[RawChunk], servo: Servo) -> Iterator[RawChunk]:
         index = np.flatnonzero(chunk.t - seconds >= start)
         if whole.tau is not None and len(index):
             late = whole.tau if whole.commands is None else whole.commands
-            tau = _interpolated(whole.t, late, chunk.t - seconds)
+            tau = interpolated(whole.t, late, chunk.t - seconds)
             if whole.commands is not None:
                 speed = speed_of_law(chunk.t, chunk.q, chunk.dq)
                 tau = servo.torque(chunk.q, speed, *np.split(tau, 3, axis=1))
@@ -154,8 +154,23 @@ def delayed(chunks: Iterator[RawChunk], servo: Servo) -> Iterator[RawChunk]:
         past = taken(whole, slice(max(needed, 0), None))
 
 
-def _interpolated(t: Float, values: Float, at: Float) -> Float:
-    """Interpolate values (T, n) at times `at`; rows that repeat a time stamp are ignored."""
+def interpolated(t: Float, values: Float, at: Float) -> Float:
+    """Interpolate by cubics with second-order slopes; rows that repeat a time stamp are ignored.
+
+    Parameters
+    ----------
+    t : ndarray, shape (n_samples,), s
+        Times of the values.
+    values : ndarray, shape (n_samples, n_channels)
+        Values.
+    at : ndarray, shape (k,), s
+        Times of the result; beyond the ends, the values there.
+
+    Returns
+    -------
+    ndarray, shape (k, n_channels)
+
+    """
     increasing = _is_increasing(t)
     t, values = t[increasing], values[increasing]
     if len(t) < 2:

@@ -207,6 +207,7 @@ def of_columns(chunk: RawChunk, columns: list[int], joint_count: int) -> RawChun
         dtheta=some(chunk.dtheta, columns),
         temperature=some(chunk.temperature, columns),
         commands=some(chunk.commands, of_commands),
+        bridged={name: counts[columns] for name, counts in chunk.bridged.items()},
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.diagnostics import CLAIMS, Diagnostics
-from dynid.base.errors import UnfitDataError, UsageError
+from dynid.base.errors import Place, UnfitDataError, UsageError
 from dynid.base.records import dataclass
 from dynid.log.checks import LogWatch, check_log
 from dynid.log.clocks import SLOWEST, longest_step
@@ -457,6 +457,7 @@ def prepare(
             found=f"{log.duration:.3g} s of data",
             expected=f"at least {20 / cutoff:.3g} s at a cutoff frequency of {cutoff:.3g} Hz",
             do="record longer",
+            place=Place(file=str(log.trajectories[0].file)) if len(log.trajectories) == 1 else Place(),
         )
     return Prepared(
         log, resolved, rate, D, final, steps, evidence, velocities, states, bases, settings, slowness
