@@ -26,7 +26,15 @@ from dynid.layouts.channels import (
     with_gains,
 )
 from dynid.layouts.clock import Clock, choose_clock, on_rows_of_positions, rate_from_velocity, rows_as_clock
-from dynid.layouts.effort import GAINS, GEARS, Effort, decide_effort, decide_gears, knows_gains
+from dynid.layouts.effort import (
+    GAINS,
+    GEARS,
+    Effort,
+    decide_effort,
+    decide_gears,
+    gears_question,
+    knows_gains,
+)
 from dynid.layouts.effort import UNIT as EFFORT_UNIT
 from dynid.layouts.joints import (
     LOCK,
@@ -152,6 +160,8 @@ def propose(
     decisions |= by_key(*([slides_decision(slides)] if slides else []), *held)
     alike = [joint for joint, own in slides.items() if own.get("effort", ("", "N"))[1] == ""]
     motion, effort = _motion_and_effort(robot, look, clock, chosen, known, given, alike)
+    if (ratios := gears_question(robot, given, effort)) is not None:
+        decisions = {GEARS: ratios, **decisions}
     decisions |= by_key(*_of_motion(clock, given, motion, effort))
     groups = _groups(chosen, motion.columns if motion is not None else None, slides, apart)
     with_gains(look, found, chosen, groups, decisions)
@@ -164,6 +174,7 @@ def propose(
         tuple(decisions.values()),
         groups,
         dict(effort.values) if effort is not None else {},
+        dict(effort.rated_torque) if effort is not None else {},
         {one.key.removeprefix(LOCK): float(one.value) for one in held if one.value is not None},
         tuple(name for name in dict.fromkeys((*look.names, *_of_sensors(look))) if name not in used),
         {one.said(entry.source): one.title for one in known for entry in one.channel},
@@ -226,6 +237,7 @@ def _of_motion(
     found = [clock.trajectory, units.time, motion.order, units.position]
     found += [one for one in (motion.side, motion.zero, units.calibration, units.velocity) if one is not None]
     found += [effort.unit, effort.side] if effort is not None else []
+    found += [effort.rated] if effort is not None and effort.rated is not None else []
     found += [effort.sign] if effort is not None and effort.sign is not None else []
     return found + ([effort.gains] if effort is not None and effort.gains is not None else [])
 
