@@ -13,8 +13,14 @@ from dynid.estimate import MAP, WLS, Estimate, Uncertainty, warn_of_descriptions
 from dynid.estimate.physical import without_contradicted
 from dynid.estimate.posterior import Prior, _curvature
 from dynid.feasible import body_columns, least_eigenvalues
+from dynid.identification import DEFAULT_TERMS
 from dynid.robot import load_robot
 from dynid.run import mass_findings
+from dynid.signals import Samples
+from dynid.simulation import inverse
+from dynid.testing import small_arm
+from dynid.testing.lab import fitted
+from dynid.trajectories import FourierTrajectory
 from tests.estimate.test_partial_prior import UNKNOWN, arm, masses, regression
 
 DESCRIBED = [(1.1, 0.9, 1.0, 1.2), (UNKNOWN,) * 4, (1.1, 0.9, UNKNOWN, UNKNOWN)]
@@ -154,3 +160,27 @@ def test_a_link_whose_values_were_left_out_is_not_reported_twice(tmp_path: Path)
     # Nor is it evidence for a scale of the torque.
     left = np.isfinite(without_contradicted(robot, estimate).inertia_prior).all(axis=1)
     assert left.tolist() == [True, False, True, True]
+
+
+@pytest.mark.parametrize("twice", [True, False])
+def test_rotor_inertias_that_were_reflected_twice_are_named(twice: bool) -> None:
+    at_motors, ratios = np.array([1e-4, 1e-4, 5e-5]), np.array([121.0, 100.0, 50.0])
+    robot = small_arm()
+    drive = robot.drive.with_constants(gear_ratio=dict(enumerate(ratios.tolist())))
+    real = replace(robot, drive=replace(drive, rotor_inertia=at_motors))
+    described = replace(robot, drive=replace(drive, rotor_inertia=at_motors * (ratios**2 if twice else 1.5)))
+    path = FourierTrajectory.random(robot, 20.0, 5, 4, 0.1)
+    q, dq, ddq = path.motion(np.arange(0.0, 20.0, 0.01))
+    theta = np.array(
+        [0.0 if np.isnan(column.prior) else column.prior for column in DEFAULT_TERMS.columns(real)]
+    )
+    tau = inverse(real, DEFAULT_TERMS, theta, q, dq, ddq)
+    tau += 0.01 * np.abs(tau).max(axis=0) * np.random.default_rng(0).normal(size=tau.shape)
+    analysis = fitted(described, Samples.from_motion(q, dq, ddq, tau, 100.0), DEFAULT_TERMS)
+    sink = Diagnostics()
+    warn_of_descriptions(described, analysis.estimate, sink)
+    texts = [warning.text for warning in sink.warnings if warning.code == "description-contradicted"]
+    assert len(texts) == twice
+    if twice:
+        assert all(f"'{joint}'" in texts[0] for joint in robot.joint_names)
+        assert "1.464 / 121^2 = 0.0001" in texts[0]

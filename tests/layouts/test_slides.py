@@ -13,6 +13,7 @@ from dynid.base import Float
 from dynid.layouts import answer_option, experiment_text, propose_logs, summary_lines
 from dynid.layouts.names import columns_of_slide, families
 from dynid.log import read_log
+from dynid.log.mapping import RATED
 from dynid.robot import load_robot
 
 LINK = '<link name="{0}"><inertial><origin xyz="{1}"/><mass value="{2}"/><inertia ixx="{3}" iyy="{3}" izz="{3}" ixy="0" ixz="0" iyz="0"/></inertial></link>'  # noqa: E501
@@ -321,7 +322,7 @@ def test_where_all_joints_slide_questions_offer_units_of_length_and_force(tmp_pa
     found = propose_logs(robot, [log_file])
     offered = {one.key: [option.value for option in one.options] for one in found.open}
     assert offered["log.position.unit"] == ["m", "mm", "cm", "in"]
-    assert offered["log.effort.unit"] == ["N", "kN", "A", "mA", "raw"]
+    assert offered["log.effort.unit"] == ["N", "kN", "A", "mA", *RATED, "raw"]
     left = propose_logs(robot, [log_file], {"log.position.unit": "0.01 mm"}).open
     assert [one.key for one in left] == ["log.effort.unit"]
     assert "300 times" in left[0].why[0]

@@ -28,6 +28,8 @@ from dynid.terms.spring import is_spring_stiffness
 MUCH_WORSE = 1.2
 # Rounding of parameters on the border of consistency.
 BORDER = 1e-10
+# Terms of rotor inertia, and the factor within which the inertia in a robot file is that of the log.
+ROTORS, NEAR = ("rotor_inertia", "motor_inertia", "spinning_rotor"), 2.0
 # Joint parameters that are never negative.
 NOT_NEGATIVE = {
     "rotor_inertia": "rotor inertia",
@@ -124,7 +126,7 @@ def without_contradicted(robot: RobotModel, estimate: Estimate) -> RobotModel:
 
 
 def warn_of_descriptions(robot: RobotModel, estimate: Estimate, diagnostics: Diagnostics) -> None:
-    """Warn of links whose description was left out, with the mass described and estimated."""
+    """Warn of links whose values were left out, and of rotors whose described inertia was at the joint already."""
     for ten in body_columns(estimate.columns)[left_out_descriptions(estimate)]:
         mass = estimate.columns[ten[0]]
         diagnostics.warn(
@@ -133,6 +135,37 @@ def warn_of_descriptions(robot: RobotModel, estimate: Estimate, diagnostics: Dia
             f"{estimate.parameters[ten[0]]:.3g} kg by the log. Its description was left out. Check its units (g, "
             "g mm^2), the order of its inertias, the variant of the robot, and loads that are not declared",
         )
+
+    twice = _reflected_twice(robot, estimate)
+    if twice:
+        joints = ", ".join(f"'{robot.joint_names[joint]}' {value:.3g}" for joint, value in twice)
+        worst = twice[0][0]
+        described, ratio = float(robot.drive.rotor_inertia[worst]), abs(float(robot.drive.own_ratio[worst]))
+        diagnostics.warn(
+            "description-contradicted",
+            f"rotor inertias of the robot file seem to be those at the joints: {described * ratio**2:.4g} kg m^2 "
+            f"at '{robot.joint_names[worst]}' by the robot file; by the log {joints}. Give rotor_inertia at the motor: "
+            f"divide it by the square of the gear ratio ({described:.4g} / {ratio:g}^2 = {described / ratio**2:.3g})",
+        )
+
+
+def _reflected_twice(robot: RobotModel, estimate: Estimate) -> list[tuple[int, float]]:
+    """Joints whose described rotor inertia was that at the joint already, with the estimated one, kg m^2 at the joint.
+
+    It was reflected twice if the estimate is nearer to the described value over the square of the gear ratio than to
+    the described value.
+    """
+    joints = []
+    for column, value in zip(estimate.columns, estimate.parameters, strict=True):
+        if column.term not in ROTORS or not (column.prior > 0 and value > 0):
+            continue
+        joint = column.owner
+        ratio = abs(float(robot.drive.own_ratio[joint]))
+        over = np.log(column.prior / value)
+        if ratio > 1 and abs(over - 2 * np.log(ratio)) < min(np.log(NEAR), abs(over)):
+            at_joint = value * (ratio**2 if column.term == "motor_inertia" else 1.0)
+            joints.append((joint, float(at_joint)))
+    return joints
 
 
 def body_fault(name: str, pi: Float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -16,17 +16,21 @@ from dynid.layouts.physics import EXPLAINS, Motion, description_scale, weight_sh
 from dynid.layouts.presets import UNKNOWN, ConstantsEntry, Preset, matches_word
 from dynid.layouts.proposal import AS_YOU_SAY, Answers, Decision, Option, decided
 from dynid.log.joints import hand_joints
+from dynid.log.mapping import RATED, is_rated
 from dynid.log.prior_check import size_advice
 from dynid.robot.mjcf import actuator_gains
 from dynid.robot.model import RobotModel
 
 UNIT, SIDE, GAINS = "log.effort.unit", "log.effort.side", "robot.drive_gain"
+RATED_TORQUE = "log.effort.rated_torque"
 SIGN, TURNED = "log.effort.sign", "-1"
 RAW = "raw"
 _OTHERS = (
     Option("A", "current"),
     Option("mA", "current in thousandths"),
-    Option(RAW, "counts, percent of something"),
+    Option("% of rated torque", "percent of the motors' rated torque or current"),
+    Option("permille of rated torque", "thousandths of it, as CiA 402 drives count"),
+    Option(RAW, "counts"),
 )
 _OF_TURNS = (
     Option("N m", "torque"),
@@ -60,6 +64,8 @@ class Effort:
     gains: Decision | None
     values: Mapping[str, float]
     source: str
+    rated: Decision | None = None
+    rated_torque: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class Scale:
     """The logged effort per N m of the description.
 
     middle: over the informative joints, by their torque.    joints: how many they are.    negative: those of them on
-    which the effort falls where the torque rises.
+    which the effort falls where the torque rises.    weights: of all joints, (n,).
     """
 
     middle: float
@@ -75,6 +81,11 @@ class Scale:
     slopes: Float
     informative: tuple[bool, ...]
     negative: tuple[str, ...]
+    weights: Float
+
+    def share(self, sizes: Float) -> float:
+        """The effort over the description's torque where one of the log is `sizes` (n,) N m at the joints."""
+        return float(self.weights @ (np.abs(self.slopes) * sizes))
 
     def turned(self, by_answer: bool) -> Scale:
         """The same with the sign of the effort settled.    by_answer: whether it is the other one."""
@@ -87,6 +98,28 @@ def torque_size(unit: str) -> float | None:
         return factor(unit, ("torque", "force"), NOWHERE)[1]
     except InputError:
         return None
+
+
+def sizes_of(unit: str | None, rated: Sequence[float] = ()) -> tuple[str, Float] | None:
+    """Quantity and SI sizes of the units of an effort, one or one a joint; None for another one, and for none.
+
+    rated: N m that are 100 %, of each joint; shares of unknown ones have the size nan.
+    """
+    if is_rated(unit):
+        return "torque", RATED[str(unit)] * np.array(rated or [np.nan])
+    try:
+        pairs = [
+            factor(one.strip(), ("torque", "force", "current"), NOWHERE) for one in (unit or "").split(",")
+        ]
+    except InputError:
+        return None
+    kinds = {"current" if quantity == "current" else "torque" for quantity, _ in pairs}
+    return (kinds.pop(), np.array([size for _, size in pairs])) if len(kinds) == 1 else None
+
+
+def _is_torque(unit: str | None) -> bool:
+    sizes = sizes_of(unit)
+    return sizes is not None and sizes[0] == "torque"
 
 
 def _units(robot: RobotModel) -> tuple[Option, ...]:
@@ -118,11 +151,6 @@ def force_unit(robot: RobotModel, motion: Motion, said: Meaning) -> float | None
     return 1.0 if lifted is not None and 1 / NEAR < lifted < NEAR else None
 
 
-def si_current(unit: str) -> float:
-    """Amperes of a unit of current."""
-    return factor(unit, ("current",), NOWHERE)[1]
-
-
 def scale_of(robot: RobotModel, motion: Motion | None) -> Scale | None:
     """How the logged effort compares with the torque of the description; None where nothing can be said."""
     found = None if motion is None or motion.tau is None else description_scale(robot, motion)
@@ -134,8 +162,11 @@ def scale_of(robot: RobotModel, motion: Motion | None) -> Scale | None:
         return None
     negative = tuple(j for j, s, t in zip(robot.joint_names, slope, informative, strict=True) if t and s < 0)
     # Joints with much torque say most: small ones carry what the description forgets.
-    middle = float((np.abs(slope) * size**2)[informative].sum() / (size**2)[informative].sum())
-    return Scale(middle, int(informative.sum()), slope, tuple(bool(one) for one in informative), negative)
+    weights = np.where(informative, size**2, 0.0)
+    weights /= weights.sum()
+    middle = float(weights @ np.abs(slope))
+    known = tuple(bool(one) for one in informative)
+    return Scale(middle, int(informative.sum()), slope, known, negative, weights)
 
 
 def decide_effort(
@@ -153,13 +184,88 @@ def decide_effort(
         sign = decided(sign, answers)
         scale = None if scale is None else scale.turned(sign.value == TURNED)
     actuator = said.actuator or _actuator(robot, said, scale)
+    if is_rated(said.unit) and (GAINS in answers or knows_gains(robot)):
+        said = replace(said, unit=RAW)
     unit = _of_actuators(robot, said, actuator, scale) or _unit(robot, said, motion, scale, known)
-    unit = decided(unit, answers)
-    side = decided(_side(robot, said, unit, scale), answers)
+    unit = _unit_by_joint(joints, answers) or decided(unit, answers)
+    numbers = [robot.joint_names.index(joint) for joint in joints]
+    rated = _answered_torques(robot, joints, answers) if is_rated(unit.value) else {}
+    sizes = np.ones(robot.n)
+    if (known_sizes := sizes_of(unit.value, [rated[joint] for joint in joints] if rated else ())) is not None:
+        sizes[numbers] = known_sizes[1]
+    side = decided(_side(robot, said, unit, scale, sizes), answers)
+    rated_decision = _rated(robot, unit, side, scale, rated, answers, joints)
     gains, values, source = _gains(
-        robot, actuator if unit.value == RAW else None, unit, scale, known, answers, joints
+        robot, actuator if unit.value == RAW else None, unit, scale, known, answers, joints, sizes
     )
-    return Effort(unit, side, sign, gains, values, source)
+    return Effort(unit, side, sign, gains, values, source, rated_decision, rated)
+
+
+def _unit_by_joint(joints: Sequence[str], answers: Answers) -> Decision | None:
+    """Units of torque, or of current, that are answered one a joint: 0.0127 N m,0.0064 N m; None = they are not."""
+    answer = answers.get(UNIT, "")
+    if "," not in answer:
+        return None
+    if len(answer.split(",")) != len(joints) or sizes_of(answer) is None:
+        raise UsageError(
+            "unknown-answer",
+            found=f"{UNIT} = {answer}",
+            expected=f"one unit, or {len(joints)} from base to tip with commas ({', '.join(joints)}), all of torque or "
+            "all of current",
+        )
+    return Decision(UNIT, answer, (AS_YOU_SAY,))
+
+
+def _answered_torques(robot: RobotModel, joints: Sequence[str], answers: Answers) -> dict[str, float]:
+    """The torque that is 100 %, by joint, as the user says; {} without an answer."""
+    if RATED_TORQUE not in answers:
+        return {}
+    for those in (joints, robot.joint_names):
+        for count in (len(those), 1):
+            values = _numbers(answers[RATED_TORQUE], count)
+            if values is not None and min(values) > 0:
+                return dict(zip(those, values * (len(those) // count), strict=True))
+    raise UsageError(
+        "unknown-answer",
+        found=f"{RATED_TORQUE} = {answers[RATED_TORQUE]}",
+        expected=f"one number above 0, or {len(joints)} from base to tip, with commas ({', '.join(joints)})",
+    )
+
+
+def _rated(
+    robot: RobotModel,
+    unit: Decision,
+    side: Decision,
+    scale: Scale | None,
+    answered: Mapping[str, float],
+    answers: Answers,
+    joints: Sequence[str],
+) -> Decision | None:
+    """What is 100 % of an effort in shares of a rated torque; None for another effort."""
+    if not is_rated(unit.value):
+        return None
+    ratios = np.abs(robot.drive.own_ratio) if side.value == "motor" else np.ones(robot.n)
+    share = RATED[str(unit.value)]
+    if answered:
+        said = AS_YOU_SAY
+        if scale is not None:
+            torques = np.array([answered.get(joint, 0.0) for joint in robot.joint_names])
+            said += f"; with it the effort is {scale.share(share * torques * ratios):.3g} times the description's "
+            said += load_of(robot)
+        return Decision(RATED_TORQUE, answers[RATED_TORQUE], (said,))
+    why: tuple[str, ...] = (f"the log counts {unit.value}, and nothing says how many N m are 100 %",)
+    informative = [j for j in range(robot.n) if scale is not None and scale.informative[j]]
+    if scale is not None and (side.value != "motor" or not _without_gears(robot)):
+        guesses = 1.0 / (np.abs(scale.slopes[informative]) * share * ratios[informative])
+        pairs = zip([robot.joint_names[j] for j in informative], guesses, strict=True)
+        listed = ", ".join(f"{joint} {guess:.3g}" for joint, guess in pairs)
+        why = (*why, f"if the masses of the description were right it would be {listed}")
+    what = "its motor" if side.value == "motor" else "the joint"
+    count = f"{len(joints)} numbers from base to tip, with commas" if len(joints) > 1 else "one number"
+    count += f" ({', '.join(joints)})" if 1 < len(joints) < robot.n else ""
+    where = "its rated torque on the data sheet; object 0x6076 of a CiA 402 drive"
+    question = f"how many N m of {what} are 100 % ({where})? {count}"
+    return Decision(RATED_TORQUE, None, why, question)
 
 
 def _sign(robot: RobotModel, scale: Scale | None, asked: bool) -> Decision | None:
@@ -213,12 +319,16 @@ def _unit(
         return Decision(UNIT, None, (f"{who} says {said.unit}, but it is {compared}",), question, units)
     if stated:
         return Decision(UNIT, said.unit, (who,), options=units)
+    if is_rated(said.unit) and not said.doubt:
+        return Decision(
+            UNIT, said.unit, (f"{who} says a share, of the rated torque",), options=units, likely=True
+        )
     if said.doubt or said.quantity in ("torque", "effort"):
         return _torque_or_not(robot, said, motion, scale, compared, question)
     if said.quantity == "current":
         return _current(robot, scale, known, compared, question)
-    if said.unit == "raw" and not said.doubt:
-        return Decision(UNIT, "raw", (who,), options=units)
+    if said.unit == RAW and not said.doubt:
+        return Decision(UNIT, RAW, (who,), options=units)
     return Decision(UNIT, None, ("its name does not say it",), question, units)
 
 
@@ -236,6 +346,12 @@ def _torque_or_not(
         for unit in by_size:
             if 1 / NEAR < scale.middle * _torques(robot)[unit] < NEAR:
                 return Decision(UNIT, unit, (f"{doubt}it is {compared}: {unit}",), options=units)
+        for unit in by_size:
+            at_joints = scale.share(_torques(robot)[unit] * np.abs(robot.drive.own_ratio))
+            if 1 / NEAR < at_joints < NEAR:
+                size = f"{at_joints:.3g} times the description's {load_of(robot)}"
+                reason = f"{doubt}in {unit} of the motors it is {size}"
+                return Decision(UNIT, unit, (reason,), options=units, likely=True)
         if said.unit in CURRENTS and scale.middle * CURRENTS[said.unit] < 1 / NEAR:
             reason = f"{doubt}it is {compared}: too little for {by_size[0]}, as {said.unit} is"
             return Decision(UNIT, said.unit, (reason,), options=units)
@@ -312,20 +428,22 @@ def _known_gains(robot: RobotModel) -> Float | None:
     return constants if np.isfinite(constants).all() else None
 
 
-def _side(robot: RobotModel, said: Meaning, unit: Decision, scale: Scale | None) -> Decision:
+def _side(robot: RobotModel, said: Meaning, unit: Decision, scale: Scale | None, sizes: Float) -> Decision:
     options = (Option("link", "at the joints"), Option("motor", "before the gears"))
-    if unit.value is None or (size := torque_size(unit.value)) is None:
+    if not _is_torque(unit.value):
         return Decision(SIDE, None, optional=True)
-    ratios = np.abs(robot.drive.gear_ratio)
+    ratios = np.abs(robot.drive.own_ratio)
     if said.side is not None:
         return Decision(SIDE, said.side, (said.said_by,), options=options, optional=True)
-    if bool((ratios == 1).all()):
+    if is_rated(unit.value) and not (scale is not None and np.isfinite(scale.share(sizes))):
+        why = ("drives count shares of what their motors are rated for",)
+        return Decision(SIDE, "motor", why, options=options, optional=True, likely=True)
+    if _without_gears(robot) and not is_rated(unit.value):
         return Decision(
             SIDE, None, ("the description knows no gears: at the joints",), options=options, optional=True
         )
     if scale is not None:
-        here = scale.middle * size
-        there = here * float(np.median(ratios[list(scale.informative)]))
+        here, there = scale.share(sizes), scale.share(sizes * ratios)
         near = [side for side, value in (("link", here), ("motor", there)) if 1 / NEAR < value < NEAR]
         if len(near) == 1:
             return Decision(
@@ -337,6 +455,9 @@ def _side(robot: RobotModel, said: Meaning, unit: Decision, scale: Scale | None)
                 options=options,
                 optional=True,
             )
+    if is_rated(unit.value):
+        why = ("drives count shares of what their motors are rated for",)
+        return Decision(SIDE, "motor", why, options=options, optional=True, likely=True)
     load = load_of(robot)
     why = (f"the description has gears, and nothing says on which side the {load} is",)
     return Decision(
@@ -398,9 +519,10 @@ def _gains(
     known: Sequence[Preset],
     answers: Answers,
     joints: Sequence[str],
+    sizes: Float,
 ) -> tuple[Decision | None, Mapping[str, float], str]:
     known_already = _known_gains(robot) is not None and GAINS not in answers
-    if unit.value is None or torque_size(unit.value) is not None or known_already:
+    if unit.value is None or _is_torque(unit.value) or known_already:
         return None, {}, ""
     if GAINS in answers:
         for those in (joints, robot.joint_names):
@@ -415,19 +537,18 @@ def _gains(
         said = f"{preset.cited(entry.source)}; right to {100 * entry.relative_uncertainty:.0f} %"
         said += f"; {entry.says}" if entry.says else ""
         if scale is not None:
-            worth = np.array(gains)[list(scale.informative)] * np.abs(scale.slopes[list(scale.informative)])
-            share = float(np.median(worth)) * (1.0 if unit.value == "raw" else si_current(unit.value))
+            worth = np.array(gains) * sizes * np.abs(scale.slopes)
+            share = float(np.median(worth[list(scale.informative)]))
             said += f"; with them the effort is {share:.3g} times the description's {load_of(robot)}"
         decision = Decision(GAINS, _listed(gains), (said,), likely=True)
         return decision, dict(zip(robot.joint_names, gains, strict=True)), said
     why: tuple[str, ...] = ("neither the description nor a preset knows what a unit of it is worth",)
     # Gains are those of amperes, whatever the log counts in.
-    current = unit.value != "raw"
-    size = si_current(unit.value) if current else 1.0
+    current = unit.value != RAW
     if scale is not None:
         places = [robot.joint_names.index(joint) for joint in joints]
         guess = [1 / abs(scale.slopes[j]) if scale.informative[j] else 1 / scale.middle for j in places]
-        guess = [value / size for value in guess]
+        guess = [value / sizes[j] for value, j in zip(guess, places, strict=True)]
         why = (*why, f"if the masses of the description were right it would be {_listed(guess)}")
     one = "is one A" if current else "are worth 1 of it"
     newtons = "N" if all(robot.prismatic) else "N m"
@@ -473,9 +594,8 @@ _SIDES = ("log.position.side", "log.effort.side")
 
 
 def decide_gears(robot: RobotModel, answers: Answers) -> tuple[RobotModel, Decision | None]:
-    """The robot with the ratios that are answered, and what was decided of them; None = they are not needed.
+    """The robot with the ratios that are answered, and what was decided of them; None = they are not answered.
 
-    They are asked for where something is said to be of the motors and the description knows no gears.
     Raises UsageError for an answer that is neither one number other than 0 nor one a joint, those of a hand
     left out or not, or of a coupled drive.
     """
@@ -493,12 +613,25 @@ def decide_gears(robot: RobotModel, answers: Answers) -> tuple[RobotModel, Decis
         numbers = map(robot.joint_names.index, joints)
         drive = robot.drive.with_constants(gear_ratio=dict(zip(numbers, ratios, strict=True)))
         return replace(robot, drive=drive), Decision(GEARS, answers[GEARS], (AS_YOU_SAY,))
-    unknown = bool((np.abs(robot.drive.gear_ratio) == 1).all()) and not robot.drive.coupled
-    if not unknown or all(answers.get(side) != "motor" for side in _SIDES):
-        return robot, None
+    return robot, None
+
+
+def _without_gears(robot: RobotModel) -> bool:
+    return bool((np.abs(robot.drive.gear_ratio) == 1).all()) and not robot.drive.coupled
+
+
+def gears_question(robot: RobotModel, answers: Answers, effort: Effort | None) -> Decision | None:
+    """The question for the ratios where something is of the motors and the description knows no gears; else None."""
+    sides = [answers.get(side) for side in _SIDES] + ([] if effort is None else [effort.side.value])
+    if GEARS in answers or "motor" not in sides or not _without_gears(robot):
+        return None
     why = "the description knows no gears between the motors and the joints"
-    question = f"how many turns of its motor are one of the joint? {_count(robot)}; 1 = it has no gear"
-    return robot, Decision(GEARS, None, (why,), question)
+    slides = [joint for joint, one in zip(robot.joint_names, robot.prismatic, strict=True) if one]
+    per_metre = f" ({', '.join(slides)}: rad of it are 1 m)" if slides else ""
+    question = (
+        f"how many turns of its motor are one of the joint{per_metre}? {_count(robot)}; 1 = it has no gear"
+    )
+    return Decision(GEARS, None, (why,), question)
 
 
 def _some_joints(robot: RobotModel) -> list[tuple[str, ...]]:

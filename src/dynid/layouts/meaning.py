@@ -11,10 +11,11 @@ from itertools import pairwise
 
 from dynid.base.records import dataclass
 from dynid.layouts.presets import UNKNOWN, ChannelEntry, Preset
+from dynid.log.mapping import RATED
 
 # Camel case, runs of capitals and numbers are words of their own; "%" begins the time column of rostopic.
 _WORD = re.compile(
-    r"%|(?<![A-Za-z])(?:[mk]N\.?m|kN|mA|N[mM])(?![A-Za-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+"
+    r"[%‰]|(?<![A-Za-z])(?:[mk]N\.?m|kN|mA|N[mM])(?![A-Za-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+"
     r"|加速度|时间|时刻|位置|角度|速度|力矩|扭矩|转矩|电流|温度|关节|目标|指令|期望|实际|反馈|测量|轴"
     r"|時間|時刻|角速度|トルク|電流|温度|関節|軸|指令|実測|시간|위치|각도|각속도|속도|토크|전류|온도|관절|목표|실제|[а-яё]+",
 )
@@ -29,7 +30,7 @@ _DERIVED = re.compile("([qθ])(\u0307\u0307|[\u0307\u0308])")
 _GREEK = {"θ": "theta", "τ": "tau", "ω": "omega"}
 _CYRILLIC = re.compile("[А-ЯЁ]")
 _ACCENTS = re.compile("[\u0300-\u036f]")
-BRACKETED_UNIT = re.compile(r"\s*[\[(]\s*([A-Za-zА-я/%*·.^° ]+?)\s*[\])]\s*$")
+BRACKETED_UNIT = re.compile(r"\s*[\[(]\s*([A-Za-zА-я/%‰*·.^° ]+?)\s*[\])]\s*$")
 
 _POSITION = {"q", "qs", "pos", "position", "positions", "angle", "angles", "theta", "th", "qpos", "jpos", "qj",
              "winkel", "lage", "angolo", "angulo", "posizione", "posicion", "位置", "角度", "위치", "각도", "угол",
@@ -128,10 +129,11 @@ _UNITS = {
     "мс": ("time", "ms"), "ма": ("current", "mA"),
     "millis": ("time", "ms"), "micros": ("time", "us"),
     "secs": ("time", "s"), "seconds": ("time", "s"), "degc": ("temperature", "degC"),
-    **dict.fromkeys(("pct", "percent", "prozent", "permille", "promille"), ("raw", "raw")),
+    **dict.fromkeys(("%", "pct", "percent", "prozent"), ("raw", "% of rated torque")),
+    **dict.fromkeys(("‰", "permille", "promille", "permil"), ("raw", "permille of rated torque")),
 }  # fmt: skip
 # What is a unit only where brackets or its place at the end behind a fitting quantity say so.
-_LETTERS = {"s": ("time", "s"), "a": ("current", "A"), "m": ("position", "m"), "%": ("raw", "raw"),
+_LETTERS = {"s": ("time", "s"), "a": ("current", "A"), "m": ("position", "m"),
             **dict.fromkeys(("rot", "rots", "rotations"), ("position", "turn")),
             "с": ("time", "s"), "а": ("current", "A")}  # fmt: skip
 _BEHIND = {
@@ -447,12 +449,11 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None, slides:
         return Meaning("", role, stated[1] if stated else UNKNOWN, "")
     unit = stated[1] if stated else UNKNOWN
     quantity = kinds[0]
-    if stated == _LETTERS["%"] and quantity in ("torque", "effort", "current"):  # of what is rated
-        return Meaning("raw", role, unit, "name")
+    if stated and stated[1] in RATED and quantity in EFFORTS:
+        return Meaning("raw", role, "raw" if quantity == "raw" else unit, "name")
     if stated and stated[0] != quantity and not (quantity == "effort" and stated[0] in ("torque", "current")):
-        return Meaning(
-            quantity, role, UNKNOWN, "name", doubt=f"the name says {stated[1]}, a unit of {stated[0]}"
-        )
+        unit_in_words = "a share" if stated[1] in RATED else f"{stated[1]}, a unit of {stated[0]}"
+        return Meaning(quantity, role, UNKNOWN, "name", doubt=f"the name says {unit_in_words}")
     if quantity == "effort" and stated:
         quantity = stated[0]
     if not stated and (strange := _strange_unit(template)):

@@ -15,18 +15,22 @@ from dynid.layouts.clock import Clock, rate_from_velocity
 from dynid.layouts.joints import Order, decide_order, in_order
 from dynid.layouts.names import Family
 from dynid.layouts.physics import (
+    DECISIVE,
     OFFSET,
     Motion,
     Recording,
     answered_offsets,
     decide_counters_zero,
     decide_offset,
+    evidence,
     moved_by,
     rad_by_joint,
     unwrapped,
 )
+from dynid.layouts.presets import UNKNOWN
 from dynid.layouts.proposal import AS_YOU_SAY, ROWS, Answers, Decision, Excerpt, Option, Refusal, decided
 from dynid.layouts.units import (
+    BY_FAR,
     METRE,
     Units,
     by_joint,
@@ -54,7 +58,7 @@ class MeasuredMotion:
     """How the columns are to be read.
 
     columns: number of the column of each joint.    zero: None = that of the description.    side: of positions and
-    velocities, where it is answered; None = that of the joints.
+    velocities, where it is answered or found; None = that of the joints.
     motion: in SI units; None where unit or zero are not known.
     """
 
@@ -69,7 +73,39 @@ class MeasuredMotion:
 def measured_motion(
     robot: RobotModel, look: Excerpt, clock: Clock, chosen: Mapping[str, Family], answers: Answers
 ) -> MeasuredMotion:
-    """Units, order and zero of positions and velocities.    chosen: groups by channel, "position" among them."""
+    """Units, side, order and zero of positions and velocities.    chosen: by channel, "position" among them."""
+    at_joints = _measured_motion(robot, look, clock, chosen, answers)
+    if SIDE in answers or at_joints.units.fits or (np.abs(robot.drive.own_ratio) == 1).all():
+        return at_joints
+    at_motors = _measured_motion(robot, look, clock, chosen, {**answers, SIDE: "motor"})
+    if not at_motors.units.fits:
+        return at_joints
+    said = chosen["position"].meaning
+    read = "divided by the gear ratios of the description, as angles of motors, the joints stay within their limits"
+    if (said.unit == UNKNOWN or said.doubt) and not said.motor and UNIT not in answers:
+        # As counts they may stay within them, too: nothing but the user tells them apart.
+        position = at_joints.units.position
+        unit = at_motors.units.position.value or " or ".join(kind_of(robot).positions)
+        why = f"{read} in {unit} (--answer log.position.side=motor)"
+        return replace(
+            at_joints, units=replace(at_joints.units, position=replace(position, why=(*position.why, why)))
+        )
+    torque = None
+    if at_motors.motion is not None and at_joints.motion is not None:
+        torque = evidence(robot, at_motors.motion, at_joints.motion)
+    least = DECISIVE if at_joints.units.beyond <= BY_FAR else -DECISIVE
+    if torque is not None and torque[0] <= least:
+        return at_joints
+    if torque is None and at_joints.units.beyond <= BY_FAR:
+        return at_joints
+    why = f"{read}; as those of the joints they move {at_joints.units.beyond:.3g} times as far as these allow"
+    return replace(at_motors, side=Decision(SIDE, "motor", (why,), optional=True, likely=True))
+
+
+def _measured_motion(
+    robot: RobotModel, look: Excerpt, clock: Clock, chosen: Mapping[str, Family], answers: Answers
+) -> MeasuredMotion:
+    """As `measured_motion`, with positions of the joints unless it is answered that they are those of motors."""
     family = chosen["position"]
     said = {kind: one.meaning for kind, one in chosen.items()}
     per_percent = rad_by_joint(robot, family, answers)
@@ -97,10 +133,17 @@ def measured_motion(
         recording = replace(plain, q=plain.q * ratios)
         units = units_of(recording)
         counted = first or units.position.value or ""
+        if first and units.velocity is not None and units.velocity.value is None and plain.dq is not None:
+            # Velocities in the units of the positions, one a joint.
+            alike = units_of(replace(recording, dq=plain.dq * ratios)).velocity
+            if alike is not None and alike.value == f"{first}/s":
+                each = ",".join(f"{unit.strip()}/s" for unit in answers[UNIT].split(","))
+                units = replace(units, velocity=replace(alike, value=each))
+        elif first:
+            units = _speeds_by_joint(robot, family.joints, answered, units, first)
         if first:
             units = replace(units, position=replace(units.position, value=answers[UNIT]))
-            units = _speeds_by_joint(robot, family.joints, answered, units, first)
-        elif slides_among(robot, family.joints, family.joints):
+        elif not geared and slides_among(robot, family.joints, family.joints):
             units, recording, counted = with_slides(robot, family.joints, plain, units, units_of)
         zero = decide_offset(robot, family.joints, recording, units.scale, counted, answers)
         if zero is None and OFFSET not in answers and isinstance(units.scale, float):
@@ -111,7 +154,7 @@ def measured_motion(
     plain = tuple(range(len(family.joints)))
     units, zero, motion = read(plain)
     if zero is not None and zero.likely and zero.value is not None:
-        found = measured_motion(robot, look, clock, chosen, {**answers, OFFSET: zero.value})
+        found = _measured_motion(robot, look, clock, chosen, {**answers, OFFSET: zero.value})
         return replace(found, zero=zero)
     order, at = decide_order(robot, family, motion, answers)
     if at != plain:

@@ -327,6 +327,7 @@ _OTHERS = (
     "log.position.side",
     "log.effort.side",
     "log.effort.sign",
+    "log.effort.rated_torque",
     "robot.drive_gain",
     "robot.gear_ratio",
     "drive.kp",
@@ -431,6 +432,7 @@ class Proposal:
     decisions: tuple[Decision, ...]
     groups: dict[str, Group]
     gains: dict[str, float]
+    rated_torque: dict[str, float]
     locked: dict[str, float]
     unused: tuple[str, ...]
     cited: Mapping[str, str] = field(default_factory=dict)

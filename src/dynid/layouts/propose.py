@@ -27,7 +27,15 @@ from dynid.layouts.channels import (
 )
 from dynid.layouts.clock import Clock, choose_clock, on_rows_of_positions, rate_from_velocity, rows_as_clock
 from dynid.layouts.cylinders import Cylinders, at_joints, cylinders_of, tables_of, with_forces
-from dynid.layouts.effort import GAINS, GEARS, Effort, decide_effort, decide_gears, knows_gains
+from dynid.layouts.effort import (
+    GAINS,
+    GEARS,
+    Effort,
+    decide_effort,
+    decide_gears,
+    gears_question,
+    knows_gains,
+)
 from dynid.layouts.effort import UNIT as EFFORT_UNIT
 from dynid.layouts.joints import (
     LOCK,
@@ -159,6 +167,8 @@ def propose(
     motion, effort, tables, levers = _motion_and_effort(
         robot, look, clock, chosen, known, given, alike, cylinders
     )
+    if (ratios := gears_question(robot, given, effort)) is not None:
+        decisions = {GEARS: ratios, **decisions}
     decisions |= by_key(*_of_motion(clock, given, motion, effort), *levers)
     groups = _groups(chosen, motion.columns if motion is not None else None, slides, apart)
     with_gains(look, found, chosen, groups, decisions)
@@ -171,6 +181,7 @@ def propose(
         tuple(decisions.values()),
         groups,
         dict(effort.values) if effort is not None else {},
+        dict(effort.rated_torque) if effort is not None else {},
         {one.key.removeprefix(LOCK): float(one.value) for one in held if one.value is not None},
         tuple(name for name in dict.fromkeys((*look.names, *_of_sensors(look))) if name not in used),
         {one.said(entry.source): one.title for one in known for entry in one.channel},
@@ -241,6 +252,7 @@ def _of_motion(
     found = [clock.trajectory, units.time, motion.order, units.position]
     found += [one for one in (motion.side, motion.zero, units.calibration, units.velocity) if one is not None]
     found += [effort.unit, effort.side] if effort is not None else []
+    found += [effort.rated] if effort is not None and effort.rated is not None else []
     found += [effort.sign] if effort is not None and effort.sign is not None else []
     return found + ([effort.gains] if effort is not None and effort.gains is not None else [])
 

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.base.arrays import Bool, Float
 from dynid.base.errors import NOWHERE
 from dynid.base.records import dataclass
-from dynid.base.units import factor, is_multiple
+from dynid.base.units import factor, is_multiple, is_unit_of
 from dynid.layouts.clock import EPOCH, Clock, rate_question
 from dynid.layouts.effort import NEAR, force_unit, scale_of, torque_size
 from dynid.layouts.meaning import Meaning
@@ -110,6 +110,17 @@ def units_within_limits(robot: RobotModel, span: Float) -> tuple[str, ...]:
     Of angle, where only joints that turn are looked at, or of length where all slide.
     """
     return tuple(u for u in kind_of(robot).positions if in_range(robot, span, u))
+
+
+def beyond_limits(robot: RobotModel, span: Float, units: Sequence[str]) -> float:
+    """Motion by spans (n,) over what the limits allow, of the joint that goes farthest; the least of several units.
+
+    Of angle, where only joints that turn are looked at, or of length where all slide.
+    """
+    kind = kind_of(robot)
+    counted = np.array(robot.prismatic) == kind.slides
+    farthest = float((span / room(robot))[counted].max(initial=0.0))
+    return min((si(unit, kind.length) * farthest for unit in units), default=np.inf)
 
 
 def stays_within_limits(robot: RobotModel, span: Float, unit: str) -> Bool:
@@ -296,6 +307,7 @@ class Units:
 
     second, scale: of the time and position units, nan = not known; (n,) where a unit is another of every joint.
     calibration: the file that says what a percent of a motor's range is, where positions are in percent.
+    beyond: the widest motion over what the limits of its joint allow, in the unit of the name, else in that found.
     """
 
     time: Decision
@@ -305,6 +317,12 @@ class Units:
     scale: float | Float
     motion: Motion | None
     calibration: Decision | None = None
+    beyond: float = 0.0
+
+    @property
+    def fits(self) -> bool:
+        """Whether the joints stay within their limits."""
+        return self.beyond <= 1.0
 
 
 def decide_units(
@@ -337,7 +355,7 @@ def decide_units(
             (t, p, v)
             for t, p in readings
             if velocity is not None and (one := motions.get(t)) is not None
-            for v in _velocities(kind, one, p, velocity, answers)
+            for v in _velocities(robot, one, p, velocity, answers)
         ]
 
     pairs = with_velocities(fits)
@@ -358,7 +376,14 @@ def decide_units(
         chosen, why, question = by_force(robot, timed, left_positions, position, effort)
     else:
         chosen, why, question = by_torque(robot, shown, left_positions, position, effort, widest(recording.q))
+    span = np.ptp(recording.q[np.isfinite(recording.q).all(axis=1)], axis=0)
     names = [*ANGLES, PERCENT] if PERCENT in position.units else kind.all_positions
+    far = chosen == position.unit and not question and beyond_limits(robot, span, [chosen]) > BY_FAR
+    if far:
+        question = (
+            f"are the positions in {chosen} those of the motors? As joints' they leave their limits by far"
+        )
+        chosen = None
     unit_decision = decided(
         Decision(
             "log.position.unit",
@@ -366,6 +391,7 @@ def decide_units(
             (*position_why, *why),
             question,
             (*(() if left_positions or kind.slides else _OF_COUNTS), *_options(names)),
+            example=("log.position.side=motor", "") if far else ("", ""),
         ),
         answers,
     )
@@ -383,6 +409,10 @@ def decide_units(
     scale: float | Float = si(unit, kind.length) if unit and known else float("nan")
     if unit == PERCENT and per_percent is not None:
         scale = per_percent
+    named = (
+        position.unit if position.unit in kind.all_positions and "log.position.unit" not in answers else unit
+    )
+    looked_at = [named] if named and (named != unit or known) else units_within_limits(robot, span)
     motion = motions.get(time_decision.value or "") if sure else None
     if motion is None and sure and np.isfinite(second):
         motion = motion_of(recording, second)
@@ -394,6 +424,7 @@ def decide_units(
         scale,
         motion,
         decide_calibration(answers) if unit == PERCENT else None,
+        beyond_limits(robot, span, looked_at),
     )
 
 
@@ -487,18 +518,26 @@ def _slow_enough(robot: RobotModel, motion: Motion, scale: float) -> bool:
     return bool((fastest[known] <= TOO_FAST * robot.limits.velocity[known]).all())
 
 
-def _velocities(kind: Kind, motion: Motion, unit: str, said: Meaning, answers: Answers) -> list[str]:
+def _velocities(robot: RobotModel, motion: Motion, unit: str, said: Meaning, answers: Answers) -> list[str]:
     """Units in which the velocity is the derivative of a position that is read in a unit."""
+    kind = kind_of(robot)
     scale = si(unit, kind.length)
     ratio, share = velocity_ratio(motion)
     good = (share > FOLLOWS) & (ratio > 0)
     if not good.any() or good.sum() < 0.5 * (np.abs(motion.dq).max(axis=0) > 0).sum():
         return []
     slope = float(np.median(ratio[good]))
+    alike = good & (np.array(robot.prismatic) == kind.slides)
+    if (np.abs(np.log(ratio[alike] / slope)) > np.log(NEAR)).any():
+        return []  # noise of the derivative halves a ratio at most: another unit of some joint
     wanted = (
         [answers["log.velocity.unit"]]
         if "log.velocity.unit" in answers
-        else [*dict.fromkeys((*kind.velocities, *(one for one in kind.all_velocities if one == f"{unit}/s")))]
+        else [
+            *dict.fromkeys(
+                (*kind.velocities, *([f"{unit}/s"] if is_unit_of(f"{unit}/s", kind.speed) else []))
+            )
+        ]
     )
     if said.unit in kind.all_velocities and not said.doubt:
         wanted = [said.unit]
@@ -531,7 +570,7 @@ def _velocity_decision(
 METRE = "m"
 # What logs are written in: what leaves its limits so is asked for, and no rarer unit is tried.
 _TRIED = (METRE, "mm")
-_BY_FAR = 10.0  # times what the limits allow: descriptions are not off by that, units are
+BY_FAR = 10.0  # times what the limits allow: descriptions are not off by that, units are
 # A logged velocity is the derivative of the position in units that agree within this factor, and follows it so far.
 _ALIKE, _FOLLOWS = 1.2, 0.5
 
@@ -573,7 +612,7 @@ def _fitting(robot: RobotModel, j: int, q: Float, angle: str) -> list[str]:
         found = [unit for unit in _TRIED if si(unit, "length") * near <= farthest]
     else:
         found = [unit for unit in _TRIED if SLID <= si(unit, "length") * span <= wide]
-    possible = angle == "rad" and span <= _BY_FAR * wide and METRE not in found
+    possible = angle == "rad" and span <= BY_FAR * wide and METRE not in found
     return [METRE, *found] if possible else found
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from dynid.layouts.channels import GAINS_OF_DRIVES, NONE
 from dynid.layouts.clock import SORT
 from dynid.layouts.cylinders import KEY as LEVERS
-from dynid.layouts.effort import GAINS, GEARS, RAW, SIGN, TURNED
+from dynid.layouts.effort import GAINS, GEARS, RATED_TORQUE, RAW, SIGN, TURNED
 from dynid.layouts.joints import KEY as ORDER
 from dynid.layouts.joints import LOCK
 from dynid.layouts.physics import OFFSET, answered_offsets
@@ -311,9 +311,10 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     order = p[ORDER] if kind == "position" else Decision(ORDER, None)
     zero = p[OFFSET] if kind == "position" else Decision(OFFSET, None)
     sign = p[SIGN] if kind == "effort" else Decision(SIGN, None)
+    rated = p[RATED_TORQUE] if kind == "effort" else Decision(RATED_TORQUE, None)
     decided = tuple(
         one
-        for one in (columns, which, order, unit, zero, calibration, side, sign)
+        for one in (columns, which, order, unit, zero, calibration, side, sign, rated)
         if one.why and (one.value is not None or one.question)
     )
     if kind == "velocity" and (columns.value is None or unit.value is None):
@@ -326,6 +327,11 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     where = _columns(group, p.groups.get("position")) if group is not None and not shaky else '"?"'
     entry = [f"columns = {where}", f"unit = {_units(group, unit.value or UNKNOWN)}"]
     entry += [f"side = {_quoted(side.value)}"] if side.value else []
+    if rated.value or rated.question:
+        torques = {joint: _number(value) for joint, value in p.rated_torque.items()}
+        entry += [
+            f"rated_torque = {_table(torques or dict.fromkeys([*group.columns, *group.slides] if group else (), '?'))}"
+        ]
     if calibration.question or calibration.value:
         entry += [f"calibration = {_quoted(calibration.value or '?')}"]
     if zero.question:
@@ -342,7 +348,7 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     if kind == "position":
         # Left out, positions would be looked for under dynid's own names: a line with "?" or "unknown" stops instead.
         return [*lines, line]
-    doubt = not all(one.sure for one in (columns, unit, side, sign, which, p[ORDER])) or group is None
+    doubt = not all(one.sure for one in (columns, unit, side, sign, rated, which, p[ORDER])) or group is None
     return [*lines, f"# {line}" if doubt else line]
 
 

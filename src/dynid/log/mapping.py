@@ -31,6 +31,15 @@ from dynid.robot.model import RobotModel
 
 # Unit of positions in percent of a motor's calibrated range.
 PERCENT = "%"
+# Units of efforts as shares of the torque that is 100 % (CiA 402 drives count permille of the motor's rated torque).
+RATED = {"% of rated torque": 1e-2, "permille of rated torque": 1e-3}
+
+
+def is_rated(unit: object) -> bool:
+    """Whether a unit is a share of a rated torque."""
+    return isinstance(unit, str) and unit in RATED
+
+
 # Encoder counts per turn of Feetech STS and Dynamixel X servos, which all LeRobot arms have.
 COUNTS_PER_TURN = 4096
 # Grippers are logged from 0 (range_min) to 100, other joints from -100 to 100 about the middle of their range.
@@ -245,9 +254,20 @@ class EffortEntry(TimedEntry):
     """Joint effort: torque, force, current or raw, on the motor or the link side; None = as in the robot file."""
 
     columns: Columns | None = key(None, "as for positions; without it `tau_{joint}`")
-    unit: Unit = key(doc=_BY_JOINT, kind="a unit of torque, force, current, raw")
+    unit: Unit = key(
+        doc=f"{_BY_JOINT}; `% of rated torque` and `permille of rated torque` need `rated_torque`",
+        kind="a unit of torque, force, current, raw",
+    )
+    rated_torque: dict[str, Annotated[float, Field(gt=0)]] = key(
+        doc='torque that is 100 %: of the motor or, with `side = "link"`, of the joint',
+        unit="N m",
+        kind="numbers by joint, > 0",
+        default_factory=dict,
+    )
     side: Literal["link", "motor"] | None = key(
-        None, "side of a torque; without it `torque_side` of the robot file"
+        None,
+        "side of a torque; without it that of the motors for shares of a rated torque, else `torque_side` of the robot "
+        "file",
     )
     sign: dict[str, Literal[-1, 1]] = key(
         doc="applied to the logged value", kind="1 or -1 by joint", default_factory=dict
@@ -567,7 +587,7 @@ class _Resolver:
             base=self.base(),
             trajectory=s.trajectory,
             effort_quantity=quantity,
-            effort_side=(s.effort.side if s.effort and s.effort.side else str(self.robot.drive.torque_side)),
+            effort_side=self.effort_side(s.effort),
             position_side=convention.side,
             position_offset=offset,
             position_sign={k: float(v) for k, v in convention.sign.items()},
@@ -815,7 +835,6 @@ class _Resolver:
     def joints(self, key: str, entry: JointEntry | None, quantities: tuple[str, ...]) -> dict[str, Channel]:
         if entry is None:
             return {}
-        share = entry.unit == PERCENT and key in ("position", "command_position")
         names = self.robot.joint_names
         if not isinstance(entry.columns, dict):
             template = STANDARD_COLUMNS.get(key, "") if entry.columns is None else entry.columns
@@ -838,14 +857,23 @@ class _Resolver:
                 joint: column for joint, column in entry.columns.items() if self.known(joint, key, "columns")
             }
         columns = {joint: columns[joint] for joint in names if joint in columns}
-        if share:
-            return {
-                j: Channel(columns[j], PERCENT, scale) for j, scale in self.calibrated(key, columns).items()
-            }
-        return {
-            j: Channel(columns[j], *unit_and_factor)
-            for j, unit_and_factor in self.units(key, entry.unit, quantities, columns).items()
+        if isinstance(entry, EffortEntry) and is_rated(entry.unit):
+            rated = self.rated(entry, columns)
+            return {joint: Channel(columns[joint], str(entry.unit), scale) for joint, scale in rated.items()}
+        # Grippers of LeRobot arms are in percent also where the other joints are in degrees.
+        units = entry.unit if isinstance(entry.unit, dict) else dict.fromkeys(columns, entry.unit)
+        of_motors = key in ("position", "command_position")
+        shares = {j: column for j, column in columns.items() if of_motors and units.get(j) == PERCENT}
+        channels = {
+            j: Channel(columns[j], PERCENT, scale) for j, scale in self.calibrated(key, shares).items()
         }
+        rest = [joint for joint in columns if joint not in shares]
+        if rest or not shares:
+            channels |= {
+                joint: Channel(columns[joint], *unit_and_factor)
+                for joint, unit_and_factor in self.units(key, entry.unit, quantities, rest).items()
+            }
+        return {joint: channels[joint] for joint in columns if joint in channels}
 
     def units(
         self, key: str, unit: Unit, quantities: tuple[str, ...], joints: Iterable[str]
@@ -853,7 +881,7 @@ class _Resolver:
         """Unit and factor to SI by joint; in a table, each unit has to fit its joint, revolute or prismatic."""
         if isinstance(unit, str):
             scale, joints = self.factor(unit, quantities, key), list(joints)
-            slides = [j for j in joints if self.robot.prismatic[self.robot.joint_names.index(j)]]
+            slides = [] if self.turns(key) else [j for j in joints if self.slides(j)]
             if scale != 1.0 and 0 < len(slides) < len(joints) and key not in ("effort", "temperature"):
                 self.errors.append(
                     InputError(
@@ -880,14 +908,51 @@ class _Resolver:
                     )
                 )
                 continue
-            others = OF_TURNS if self.robot.prismatic[self.robot.joint_names.index(joint)] else OF_SLIDES
+            others = OF_SLIDES if self.turns(key) or not self.slides(joint) else OF_TURNS
             allowed = tuple(quantity for quantity in quantities if quantity not in others)
             resolved[joint] = (unit[joint], self.factor(unit[joint], allowed, key, "unit", joint))
         return resolved
 
+    def slides(self, joint: str) -> bool:
+        """Whether a joint is prismatic."""
+        return self.robot.prismatic[self.robot.joint_names.index(joint)]
+
+    def turns(self, key: str) -> bool:
+        """Whether a channel is measured at the motors, which turn also where their joints slide."""
+        s = self.section
+        if key == "effort":
+            return self.effort_side(s.effort) == "motor"
+        if key in ("motor_position", "motor_velocity"):
+            return s.motor_position is not None and s.motor_position.side == "motor"
+        return s.position is not None and s.position.side == "motor"
+
+    def effort_side(self, entry: EffortEntry | None) -> str:
+        """Side of the effort: as declared, else that of the motors for shares of their rated torque."""
+        if entry is not None and entry.side is not None:
+            return entry.side
+        return "motor" if entry is not None and is_rated(entry.unit) else str(self.robot.drive.torque_side)
+
+    def rated(self, entry: EffortEntry, columns: Mapping[str, str]) -> dict[str, float]:
+        """N m of one percent or permille by joint."""
+        for joint in entry.rated_torque:
+            self.known(joint, "effort", "rated_torque")
+        lacking = [joint for joint in columns if joint not in entry.rated_torque]
+        if lacking:
+            self.errors.append(
+                InputError(
+                    "missing-key",
+                    found=f"effort in {entry.unit} without rated_torque of {', '.join(lacking)}",
+                    expected="the torque that is 100 % of every joint, N m",
+                    do="add rated_torque = { JOINT = N m, ... } to effort under [log], from the motor's data sheet or "
+                    "object 0x6076 of the drive",
+                    place=self.place("effort"),
+                )
+            )
+        return {joint: RATED[str(entry.unit)] * entry.rated_torque.get(joint, 1.0) for joint in columns}
+
     def effort_quantity(self, entry: EffortEntry | None) -> str:
         """Quantity of the effort, the same for all joints: torque (or force), current or raw."""
-        if entry is None:
+        if entry is None or is_rated(entry.unit):
             return "torque"
         quantities = []
         for unit in [entry.unit] if isinstance(entry.unit, str) else dict.fromkeys(entry.unit.values()):
@@ -912,6 +977,8 @@ class _Resolver:
         """Angle of one percent of the motor's range by joint, rad."""
         given = self.section.position.calibration if self.section.position else None
         scales = dict.fromkeys(columns, 1.0)
+        if not columns:
+            return scales
         place = self.place("position")
         if given is None:
             self.errors.append(
