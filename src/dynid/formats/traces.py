@@ -44,25 +44,8 @@ class TraceReader:
         Variables with cells that are not numbers, and variables recorded for less than half of that time, are left out
         with a warning.
 
-        Parameters
-        ----------
-        path : Path
-            The file.
-        delimiter, decimal : str, optional
-            Not used by this format.
-
-        Returns
-        -------
-        ArrayTable
-            The table.
-
-        Raises
-        ------
-        RefusedError
-            If the file is too large.
-        InputError
-            If it has no values, decreasing times, a variable named twice, or variables recorded at different times.
-
+        Raises RefusedError if the file is too large; InputError if it has no values, decreasing times, a variable named
+        twice, or variables recorded at different times.
         """
         budget = Budget(path)
         budget.spend(_TIMES_TEXT * budget.size, "traces")

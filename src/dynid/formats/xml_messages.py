@@ -36,23 +36,7 @@ class XmlMessagesReader:
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
         """Open a file.
 
-        Parameters
-        ----------
-        path : Path
-            The file.
-        delimiter, decimal : str, optional
-            Not used by this format.
-
-        Returns
-        -------
-        ArrayTable
-            The table.
-
-        Raises
-        ------
-        RefusedError
-            If the file is too large.
-
+        Raises RefusedError if the file is too large.
         """
         budget = Budget(path)
         budget.spend(_TIMES_TEXT * budget.size, "XML messages")

@@ -35,25 +35,7 @@ class EchoReader:
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
         """Open a file of printed messages.
 
-        Parameters
-        ----------
-        path : Path
-            The file.
-        delimiter, decimal : str, optional
-            Not used by this format.
-
-        Returns
-        -------
-        ArrayTable
-            The table.
-
-        Raises
-        ------
-        InputError
-            For lines that are no message.
-        RefusedError
-            If the file is too large.
-
+        Raises InputError for lines that are no message; RefusedError if the file is too large.
         """
         budget = Budget(path)
         budget.spend(_TIMES_TEXT * budget.size, "messages")
@@ -155,25 +137,7 @@ class YamlReader:
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
         """Open a YAML file.
 
-        Parameters
-        ----------
-        path : Path
-            The file.
-        delimiter, decimal : str, optional
-            Not used by this format.
-
-        Returns
-        -------
-        ArrayTable
-            The table.
-
-        Raises
-        ------
-        InputError
-            For anything but plain lists and fields.
-        RefusedError
-            If the file is too large.
-
+        Raises InputError for anything but plain lists and fields; RefusedError if the file is too large.
         """
         budget = Budget(path)
         budget.spend(_YAML_FILES_TIMES_TEXT * budget.size, "YAML")
