@@ -316,7 +316,7 @@ class Forecast:
         """In words, where a motion leaves the recorded one and what error is to be expected; "" = it does not.
 
         A motion is outside if samples leave the recorded range, or if the expected error, over the larger of its own
-        torque and the held-out one, is more than SERVES times the held-out error.
+        torque and the held-out one, is more than HOLDS times the held-out error.
         """
         beyond = "" if self.motion is None else self.motion.beyond_text(samples, self.held_out.joint_names)
         if not _needs_time(*self.bands.terms):
@@ -328,7 +328,7 @@ class Forecast:
         asked, recorded = (torque**2).mean(axis=0), self.held_out.torque_rms**2
         scale = max(asked[self.judged].sum(), recorded[self.judged].sum())
         error = float(np.sqrt(square[self.judged].sum() / scale))
-        if not beyond and error <= self.most:
+        if not beyond and error <= HOLDS * self.held_out.total_relative:
             return ""
         expected = (
             f"expected torque error {100 * error:.2g} %, "
