@@ -29,8 +29,8 @@ FRAME_RATE, MOST_FRAMES = 30.0, 3000
 _PLAIN = ("#8fa3b5", "#6f879d")
 _FIXED = "#9aa1a8"
 _IN_THE_WAY = "#c9915f"
-# Poses of a motion from which the extent of the picture is computed, and directions in which outermost points are
-# sought: 14 degrees apart, so that less than 1 % of the extent is missed.
+# Poses of a motion from which the extent of the picture is computed, and directions in which outermost points lie:
+# 14 degrees apart, so that less than 1 % of the extent is missed.
 _POSES, _DIRECTIONS = 60, 200
 
 
