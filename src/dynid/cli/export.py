@@ -15,7 +15,9 @@ def command(
         Path,
         typer.Argument(help="Run folder of dynid identify, or plan folder of dynid excite.", metavar="RUN"),
     ],
-    to: Annotated[Path, typer.Option("--to", help="File to write (a folder for a motion); must not exist.")],
+    to: Annotated[
+        Path, typer.Option("--out", "--to", help="File to write (a folder for a motion); must not exist.")
+    ],
     kind: Annotated[
         str | None,
         typer.Option(
