@@ -652,7 +652,16 @@ def _fix_findings(identification: Identification) -> Iterable[Step]:
     findings = [
         f for level in _UNSOLVED for f in identification.verdict.findings if f.level == level and f.advice
     ]
-    return [Step(f"{finding.title}: {finding.advice}") for finding in findings[:_STEPS_OF_FINDINGS]]
+    # Findings that differ only in the joint have the same advice.
+    kinds: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault((finding.code, finding.title.rpartition(": ")[2]), []).append(finding)
+    steps = []
+    for (_, title), members in list(kinds.items())[:_STEPS_OF_FINDINGS]:
+        joints = [finding.title.rpartition(": ")[0] for finding in members]
+        named = f"{', '.join(dict.fromkeys(joints))}: {title}" if joints[0] else members[0].title
+        steps.append(Step(f"{named}: {members[0].advice}"))
+    return steps
 
 
 def _settle_doubts(identification: Identification) -> Iterable[Step]:
