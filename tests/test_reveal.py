@@ -129,7 +129,11 @@ def test_reveal_on_the_command_line(run: Run, robot_file: Path, tmp_path: Path) 
     assert found.code == 0, found.err
     assert "coefficients from 80 samples" in found.out
     assert (tmp_path / "found.csv").read_text().startswith("formula,unit,value,half_width_95\n")
+    text = (tmp_path / "found.csv").read_text()
     assert run("reveal", robot_file, table, "--out", tmp_path / "found.csv").code == 7
+    (tmp_path / "found.csv").write_text("old")
+    assert run("reveal", robot_file, table, "--out", tmp_path / "found.csv", "--force").code == 0
+    assert (tmp_path / "found.csv").read_text() == text
     found = run("reveal", robot_file, table, "--feasible", "--bodies", tmp_path / "bodies.csv")
     assert found.code == 0, found.err
     lines = (tmp_path / "bodies.csv").read_text().splitlines()

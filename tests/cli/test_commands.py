@@ -118,6 +118,28 @@ def test_show_draws_the_robot_and_its_recorded_motion(
     }
 
 
+def test_show_finds_columns_as_identify_does(
+    run: Run, robot_file: Path, train_log: Path, tmp_path: Path
+) -> None:
+    table = pq.read_table(train_log)
+    names = [name.replace("tau_", "effort_").replace("q_", "position_") for name in table.column_names]
+    renamed = tmp_path / "renamed.parquet"
+    pq.write_table(table.rename_columns(names), renamed)
+    shown = run("show", robot_file, renamed, "--out", tmp_path / "robot.html")
+    assert shown.code == 0, shown.err
+    assert '"chart":"torque"' in (tmp_path / "robot.html").read_text()
+    again = run("show", robot_file, renamed, "--out", tmp_path / "one.html", "--trajectory", "unknown")
+    assert "unknown-trajectory" in again.err
+
+
+def test_an_export_is_named_by_out_or_to(run: Run, finished: Path, tmp_path: Path) -> None:
+    for option in ("--out", "--to"):
+        done = run("export", finished, option, tmp_path / f"model{option}.json")
+        assert done.code == 0, done.err
+    first, second = sorted(tmp_path.glob("model*.json"))
+    assert first.read_bytes() == second.read_bytes()
+
+
 def test_check_writes_a_page_of_the_signals_also_of_a_log_that_it_refuses(
     run: Run, robot_file: Path, train_log: Path, tmp_path: Path
 ) -> None:

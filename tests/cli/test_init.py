@@ -275,6 +275,8 @@ def test_a_question_is_written_and_answered(robot_file: Path, tmp_path: Path, ru
     assert done.code == 0
     assert "1 open question" in done.out
     assert "--answer 'log.effort.unit=" in done.out
+    # The question that a current leads to is named at once.
+    assert "--answer 'robot.drive_gain=" in done.out
     text = file.read_text()
     assert "# QUESTION: in which unit is the effort?" in text
     assert '\n# effort = { columns = "effort_{joint}", unit = "unknown" }' in text

@@ -264,6 +264,10 @@ def test_findings_of_one_kind_are_one_entry(identification: Identification) -> N
         assert f"relative error {error} %" in reader.text
     entries = [a for tag, a in reader.tags if tag == "li" and a.get("class") == "problem"]
     assert len(entries) == 1
+    # So is what to do about them.
+    steps = [step.text for step in next_steps(replace(identification, verdict=verdict))]
+    assert "shoulder, elbow, wrist: poorly predicted: Inspect it." in steps
+    assert sum("Inspect it." in step for step in steps) == 1
 
 
 def test_the_first_lines_name_date_robot_and_logs(identification: Identification) -> None:

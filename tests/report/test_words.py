@@ -8,13 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.base import Finding
 from dynid.choose import MeasurementEffect, Model, Selection
 from dynid.estimate import Known, Word, base_verdicts, full_verdicts, how_well
 from dynid.factor import Category
-from dynid.report import Page, symbol
+from dynid.report import Page, interval, symbol
+from dynid.report.sections.parameters import _grids
 from dynid.report.sections.selection import _about
 from dynid.report.text import of_whole_robot, owner
-from dynid.run import Identification
+from dynid.run import Identification, joint_values
+from dynid.run.verdict import _identifiability
 from dynid.terms import Column, Of
 from dynid.verbs.summary import parameter_lines
 from tests.report.sections import section
@@ -128,3 +131,32 @@ def test_a_single_model_has_an_axis_about_it() -> None:
     assert _about(np.array([0.672])) == pytest.approx((0.98 * 0.672, 1.02 * 0.672))
     assert _about(np.array([1.0, np.nan, 2.0])) == pytest.approx((0.92, 2.08))
     assert _about(np.zeros(2)) is None
+
+
+@pytest.mark.parametrize("strength", [1.0, 30.0])
+def test_findings_count_what_the_prior_decides_as_the_tables_do(
+    identification: Identification, strength: float
+) -> None:
+    share = np.zeros(identification.estimate.base.rank)
+    share[:3] = (0.9, 0.6, 0.99)
+    estimate = replace(identification.estimate, prior_share=share, prior_strength=strength)
+    words = [verdict.word for verdict in base_verdicts(estimate, identification.factors)]
+    assert words.count(Word.PRIOR) == 3
+    findings: list[Finding] = []
+    scores = identification.training.scores
+    _identifiability(estimate, identification.structural, scores, False, findings)
+    assert [finding.text for finding in findings if finding.code == "from-description"] == [
+        "But 3 of them are set mainly by the prior (robot file)."
+    ]
+
+
+def test_a_parameter_of_a_joint_has_one_interval(identification: Identification) -> None:
+    grid = next(grid for grid in _grids(identification) if grid.title == "Joints")
+    cells = [cell for _, _, row in grid.lines for cell in row if cell is not None]
+    halves = {cell["title"].split(" [")[0]: cell["half"] for cell in cells}
+    values = joint_values(identification)
+    assert halves.keys() == {value.column.name for value in values}
+    for value in values:
+        known = np.isfinite(value.half)
+        assert halves[value.column.name] == (interval(value.value, value.half)[1] if known else "")
+    assert any(value.known == "only in combination" and np.isfinite(value.half) for value in values)

@@ -85,6 +85,47 @@ def test_it_is_drawn_in_every_width_and_scheme(opened: Any, width: int, scheme: 
     assert errors == []
 
 
+# Left, top, right and bottom edge of the magenta robot, as shares of the picture.
+EDGES = """() => {
+  const canvas = document.querySelector('.scene canvas'), w = canvas.width, h = canvas.height;
+  const data = canvas.getContext('2d').getImageData(0, 0, w, h).data;
+  const edges = [1, 1, 0, 0];
+  for (let i = 0; i < data.length; i += 4) {
+    if (data[i] > 60 && data[i] > 2 * data[i + 1] && data[i + 2] > 2 * data[i + 1]) {
+      const x = (i / 4) % w / w, y = Math.floor(i / 4 / w) / h;
+      edges[0] = Math.min(edges[0], x); edges[1] = Math.min(edges[1], y);
+      edges[2] = Math.max(edges[2], x); edges[3] = Math.max(edges[3], y);
+    }
+  }
+  return edges;
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize("name", ["ur5e", "panda", "zollo_planar"])
+def test_the_robot_fills_the_picture_and_stays_within(
+    browser: Any,  # noqa: F811  (the fixture above)
+    name: str,
+    width: int,
+    tmp_path: Path,
+) -> None:
+    robot = load_example(name)
+    marked = LinkColour(Colour("#e020e0", "a link"), "")
+    names = ("base", *robot.body_names)
+    path = tmp_path / "scene.html"
+    path.write_text(scene_page(scene_of(robot, colours=dict.fromkeys(names, marked))), encoding="utf-8")
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(path.as_uri())
+    for act in ("reset", "front", "side"):
+        page.click(f"[data-act={act}]")
+        settled(page)
+        left, top, right, bottom = page.evaluate(EDGES)
+        assert min(left, top) > 0.005
+        assert max(right, bottom) < 0.995
+        assert max(right - left, bottom - top) > 0.6
+    page.close()
+
+
 def test_it_moves_unless_the_reader_wants_none(opened: Any) -> None:
     page, _ = opened()
     wait_until(page, f"{SLIDER} > 0")

@@ -15,7 +15,7 @@ from dynid.base import Diagnostics, Evidence, Finding, Interval, Level, Place
 from dynid.log import Log
 from dynid.robot import load_example
 from dynid.scene import document, motions_of, series_fragment
-from dynid.scene.series import LEAST_POINTS, Motion
+from dynid.scene.series import LEAST_POINTS, Motion, Signal
 from tests.report.test_browser import BEYOND, browser, wait_until  # noqa: F401  (a fixture)
 
 ROBOT = load_example("ur5e")
@@ -65,7 +65,7 @@ def test_every_recorded_signal_has_its_chart_and_unit() -> None:
         ("position", "rad", ""),
         ("position", "rad", "command"),
         ("torque", "N m", "command"),
-        ("current", "", ""),
+        ("current", "", "sensor"),
     }
 
 
@@ -180,6 +180,23 @@ def test_zoom_is_that_of_all_charts_and_marks_lead_to_their_time(opened: Any) ->
     page.select_option(".series-bar select", "1")
     assert page.evaluate("document.querySelectorAll('.series-marks li').length") == 0
     assert errors == []
+
+
+def test_sensors_are_shown_beside_many_joints(browser: Any, tmp_path: Path) -> None:  # noqa: F811
+    t = np.arange(500.0) / RATE
+    signals = [Signal("position", "rad", f"joint {k}", "", np.sin(k + t)) for k in range(12)]
+    signals += [Signal("wrist: force", "N", axis, "sensor", np.cos(t)) for axis in ("fx", "fy", "fz")]
+    path = tmp_path / "many.html"
+    path.write_text(
+        document("many", (series_fragment([Motion("run", t, tuple(signals), 500)]),)), encoding="utf-8"
+    )
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    page.goto(path.as_uri())
+    rows = "c.querySelectorAll('.u-series:not(.u-off)').length - 1"
+    shown = f"[...document.querySelectorAll('.series-chart')].map((c) => {rows})"
+    assert page.evaluate(shown) == [8, 3]
+    assert page.evaluate("document.querySelectorAll('.series-joints button').length") == 12
+    page.close()
 
 
 def test_a_joint_is_hidden_and_shown_in_all_charts(opened: Any) -> None:

@@ -350,11 +350,29 @@ TopicOption = Annotated[
         "--topic", help="Topic of the joint states in a bag; may be repeated. Default: the only suitable one."
     ),
 ]
+
+
+def completes(values: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Completion of the values of an option in a shell; values are loaded only then."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [value for value in values() if value.startswith(incomplete)]
+
+    return complete
+
+
+def _claims_of_doubts() -> tuple[str, ...]:
+    from dynid.base.diagnostics import CLAIMS
+
+    return CLAIMS
+
+
 AcceptOption = Annotated[
     list[str] | None,
     typer.Option(
         "--accept",
         metavar="CODE",
+        autocompletion=completes(_claims_of_doubts),
         help="Accept the doubt with this code, which makes it a warning; may be repeated.",
     ),
 ]

@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import say, set_results
+from dynid.cli.common import completes, say, set_results
+
+
+def _codes() -> list[str]:
+    from dynid.run.explanations import sections
+
+    return sorted({code for known in sections().values() for entry in known for code in entry.codes})
 
 
 def command(
@@ -15,6 +21,7 @@ def command(
         typer.Argument(
             help="Codes in brackets, for example tilted-base of doubt[tilted-base]. Without a code, all are listed.",
             metavar="[CODE...]",
+            autocompletion=completes(_codes),
         ),
     ] = None,
 ) -> None:

@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, TopicOption, print_diagnostics, say, set_results
+from dynid.cli.common import ConfigOption, TopicOption, completes, print_diagnostics, say, set_results
+
+
+def _formats() -> list[str]:
+    from dynid.exporters.export import FORMATS
+
+    return [*FORMATS, "table"]
 
 
 def command(
@@ -15,11 +21,14 @@ def command(
         Path,
         typer.Argument(help="Run folder of dynid identify, or plan folder of dynid excite.", metavar="RUN"),
     ],
-    to: Annotated[Path, typer.Option("--to", help="File to write (a folder for a motion); must not exist.")],
+    to: Annotated[
+        Path, typer.Option("--out", "--to", help="File to write (a folder for a motion); must not exist.")
+    ],
     kind: Annotated[
         str | None,
         typer.Option(
             "--format",
+            autocompletion=completes(_formats),
             help="urdf, mjcf, sdf, c, json, actuators, lerobot, khalil, pinocchio, samples, or table (parameters for "
             "publications: .csv, .tex, .md, .xlsx). Default: by the suffix. "
             "For a motion: formats of 'dynid excite', separated by commas.",
@@ -59,6 +68,7 @@ def command(
         str,
         typer.Option(
             "--width",
+            autocompletion=completes(lambda: ("error", "noise")),
             help="Width of an ensemble: error = from the model error; noise = from the covariance alone.",
         ),
     ] = "error",

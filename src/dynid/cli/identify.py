@@ -18,6 +18,7 @@ from dynid.cli.common import (
     ThreadsOption,
     TopicOption,
     claim_output,
+    completes,
     open_training,
     progress_bar,
     say,
@@ -25,6 +26,18 @@ from dynid.cli.common import (
     set_results,
 )
 from dynid.cli.options import RobotOptions, Written, with_robot, with_settings
+
+
+def _methods() -> tuple[str, ...]:
+    from dynid.estimate.catalogue import CATALOGUE
+
+    return CATALOGUE.names()
+
+
+def _schemes() -> tuple[str, ...]:
+    from dynid.rows.catalogue import CATALOGUE
+
+    return (*CATALOGUE.names(), "all")
 
 
 @with_settings
@@ -42,7 +55,9 @@ def command(
     rows: Annotated[
         str | None,
         typer.Option(
-            "--rows", help="Equations, instead of those of the experiment; all = also compare all schemes."
+            "--rows",
+            autocompletion=completes(_schemes),
+            help="Equations, instead of those of the experiment; all = also compare all schemes.",
         ),
     ] = None,
     estimator: Annotated[
@@ -50,12 +65,17 @@ def command(
         typer.Option(
             "--estimator",
             "--method",
+            autocompletion=completes(_methods),
             help="Estimation method, instead of that of the experiment: wls, irls, didim, oe, ...",
         ),
     ] = None,
     friction_side: Annotated[
         str | None,
-        typer.Option("--friction-side", help="Friction at the joint or the motor; both = choose by the log."),
+        typer.Option(
+            "--friction-side",
+            autocompletion=completes(lambda: ("joint", "motor", "both")),
+            help="Friction at the joint or the motor; both = choose by the log.",
+        ),
     ] = None,
     auto: Annotated[
         bool | None,

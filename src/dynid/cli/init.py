@@ -64,7 +64,7 @@ def command(
     from dynid.base.diagnostics import Diagnostics
     from dynid.exporters.export import check_targets, write_files
     from dynid.layouts.proposal import proposal_data
-    from dynid.layouts.propose import ask_all, propose_logs
+    from dynid.layouts.propose import ask_all, later_question, propose_logs
     from dynid.layouts.write import answer_option, experiment_text, files_of, question_lines, summary_lines
     from dynid.robot import Reading, read_robot
 
@@ -95,6 +95,8 @@ def command(
             for line in question_lines(question):
                 say(line)
             say(f"    {answer_option(question)}")
+        if later := later_question(model, [question.key for question in proposal.open], answers):
+            say(f"  {later}")
         return
     say(f"wrote {out}; next: dynid identify {robot} {log} --config {out} --out run")
 

@@ -6,13 +6,14 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from dynid.base.errors import UsageError
-from dynid.base.options import Described, options_of
-from dynid.cli.common import Values, with_options
+from dynid.base.options import Described, literals, options_of
+from dynid.cli.common import Values, completes, with_options
 from dynid.identification.blocks import Blocks
 from dynid.robot.options import Reading, ServoSettings
 from dynid.signals.settings import Preparation
@@ -136,7 +137,13 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     options: dict[str, tuple[Any, Any]] = {}
     for table, flag, entry in described():
         help_text = f"{table}.{entry.name}, {entry.words}: {entry.option.doc}".replace("`", "")
-        flag_of = typer.Option(flag, help=help_text, metavar="VALUE")
+        choices = entry.option.choices or literals(entry.hint)
+        flag_of = typer.Option(
+            flag,
+            help=help_text,
+            metavar="VALUE",
+            autocompletion=completes(partial(tuple, choices)) if choices else None,
+        )
         options[f"{table}_{entry.name}"] = (Annotated[str | None, flag_of], None)
 
     def call(given: Values, options: Values) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dynid.base.units import with_interval
-from dynid.cli.common import RobotArgument, print_diagnostics, say, set_results
+from dynid.cli.common import ForceOption, RobotArgument, print_diagnostics, say, set_results
 from dynid.cli.options import RobotOptions, with_robot
 
 
@@ -28,6 +28,7 @@ def command(
     bodies: Annotated[
         Path | None, typer.Option("--bodies", help="CSV file for every single parameter; must not exist.")
     ] = None,
+    force: ForceOption = False,
     *,
     robot_options: RobotOptions,
 ) -> None:
@@ -35,7 +36,7 @@ def command(
     import numpy as np
 
     from dynid.base.diagnostics import Diagnostics
-    from dynid.base.files import refuse_existing
+    from dynid.exporters.export import check_targets, write_files
     from dynid.papers.reveal import parameters_from_model, read_model_table
     from dynid.robot import Reading, read_robot
     from dynid.terms.rigid_body import RigidBody
@@ -43,9 +44,7 @@ def command(
     from dynid.terms.term import Terms
     from dynid.verbs.summary import parameter_data
 
-    for path in (out, bodies):
-        if path is not None:
-            refuse_existing(path)
+    check_targets([path for path in (out, bodies) if path is not None], [robot, table], force)
     diagnostics = Diagnostics()
     model = read_robot(robot, Reading(**robot_options), diagnostics)
     q, M, g = read_model_table(table, model)
@@ -64,18 +63,21 @@ def command(
         }
     )
     half = estimate.half_width()
+    written: dict[Path, list[str]] = {}
     for name, unit, value, width in zip(estimate.names, estimate.units, estimate.value, half, strict=True):
         say(f"  {with_interval(value, width)} {unit}  {name}")
     if out is not None:
         lines = ["formula,unit,value,half_width_95"]
         rows = zip(estimate.names, estimate.units, estimate.value, half, strict=True)
         lines += [f'"{name}",{unit},{value:.17g},{width:.6g}' for name, unit, value, width in rows]
-        out.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        say(f"parameters: {out}")
+        written[out] = lines
     if bodies is not None:
         lines = ["parameter,unit,value"]
         values = zip(estimate.columns, estimate.parameters, strict=True)
         lines += [f"{column.name},{column.unit},{value:.17g}" for column, value in values]
-        bodies.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        say(f"every single parameter: {bodies}")
+        written[bodies] = lines
+    write_files({path: ("\n".join(lines) + "\n").encode() for path, lines in written.items()})
+    for name, path in (("parameters", out), ("every single parameter", bodies)):
+        if path is not None:
+            say(f"{name}: {path}")
     print_diagnostics(diagnostics)

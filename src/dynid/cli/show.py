@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import ConfigOption, ForceOption, RobotArgument, TopicOption, print_diagnostics, say
+from dynid.cli.common import (
+    AnswerOption,
+    ConfigOption,
+    ForceOption,
+    RobotArgument,
+    TopicOption,
+    open_training,
+    print_diagnostics,
+    say,
+)
 from dynid.cli.options import RobotOptions, with_robot
 
 
@@ -30,6 +39,7 @@ def command(
         ),
     ] = None,
     config: ConfigOption = None,
+    answer: AnswerOption = None,
     topic: TopicOption = None,
     force: ForceOption = False,
     *,
@@ -51,13 +61,16 @@ def command(
     check_targets([out], [path for path in (robot, log, config) if path is not None], force)
     diagnostics = Diagnostics()
     experiment = Experiment.read(config).with_topics(topic).with_robot(robot_options)
-    model = experiment.robot(robot, diagnostics)
-    title, moved, signals = model.name or "robot", "", None
+    moved, signals = "", None
     if log is None:
-        scene = scene_of(model)
+        model = experiment.robot(robot, diagnostics)
+        title, scene = model.name or "robot", scene_of(model)
     else:
-        select = experiment.data.train if trajectory is None else [escape(trajectory)]
-        opened = open_log(experiment, [log], model, select, diagnostics)
+        experiment, opened = open_training(experiment, robot, [log], diagnostics, answer)
+        model = opened.robot
+        title = model.name or "robot"
+        if trajectory is not None:
+            opened = open_log(experiment, [log], model, [escape(trajectory)], diagnostics)
         first = opened.trajectories[0].name
         scene = scene_of_log(opened, first)
         title += f", {first}" if first else ""

@@ -282,6 +282,29 @@ _NAMES_OF_PARTS = (
 )
 
 
+def later_question(model: RobotModel, asked: Collection[str], answers: Mapping[str, str]) -> str:
+    """The question that follows from some answers to those asked, with its option; "" = none.
+
+    Parameters
+    ----------
+    model : RobotModel
+        The robot.
+    asked : collection of str
+        Keys of open questions.
+    answers : mapping of str to str
+        Answers by key.
+
+    Returns
+    -------
+    str
+
+    """
+    if EFFORT_UNIT not in asked or GAINS in answers or knows_gains(model):
+        return ""
+    meaning = "N m at the joint per A or per 1, from base to tip"
+    return f"of currents and raw values {GAINS}, too: {meaning} (--answer '{GAINS}=...')"
+
+
 def found_tables(
     model: RobotModel,
     source: str | Path,
@@ -310,9 +333,8 @@ def found_tables(
         refusals = [one for one in (proposal.refusal, *(one.refusal for one in proposal.decisions)) if one]
         refusal = next((one for one in refusals if with_effort or one.code != NO_EFFORT), None)
         questions = "; ".join(f"{one.key}: {_asked(one)} ({answer_option(one)})" for one in asked)
-        if any(one.key == EFFORT_UNIT for one in asked) and not (GAINS in answers or knows_gains(model)):
-            questions += f"; of currents and raw values {GAINS}, too: N m at the joint per A or per 1, from base to tip"
-            questions += f" (--answer '{GAINS}=...')"
+        if later := later_question(model, [question.key for question in asked], answers):
+            questions += f"; {later}"
         error = unknown or InputError(
             "no-mapping",
             found=f"answers to {', '.join(answers)}",

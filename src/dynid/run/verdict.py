@@ -443,7 +443,7 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
         _add(findings, Level.WARNING, "ill-conditioned", title, text, more)
     borrowed = _borrowed(estimate)
     if borrowed > PRIOR_MANY * base.rank:
-        title = f"{borrowed} of {base.rank} base parameters are set mainly by the prior"
+        title = f"{_by_prior(estimate)} of {base.rank} base parameters are set mainly by the prior"
         _add(
             findings,
             Level.WARNING,
@@ -503,8 +503,13 @@ def _export_finding(
     )
 
 
+def _by_prior(estimate: Estimate) -> int:
+    # As the tables of parameters count them.
+    return int(np.sum(estimate.prior_share > PRIOR_DECIDES))
+
+
 def _borrowed(estimate: Estimate) -> int:
-    # A strong prior may dominate values that the log alone would determine.
+    # A strong prior may dominate values that the log alone would determine, which is no fault of the log.
     return int(np.sum(estimate.weakly_informed > PRIOR_DECIDES))
 
 
@@ -546,10 +551,10 @@ def _identifiability(
             "Move every joint through its range, several at a time, with changing acceleration.",
         )
     elif base.condition <= CONDITION_BAD:
-        title, borrowed = f"All {base.rank} base parameters are excited", _borrowed(estimate)
-        if borrowed:
-            verb = "is" if borrowed == 1 else "are"
-            text = f"But {borrowed} of them {verb} set mainly by the prior (robot file)."
+        title, count = f"All {base.rank} base parameters are excited", _by_prior(estimate)
+        if count:
+            verb = "is" if count == 1 else "are"
+            text = f"But {count} of them {verb} set mainly by the prior (robot file)."
             _add(findings, Level.NOTE, "from-description", title, text)
         else:
             text = "" if in_step else "The motion has information on each of them."
@@ -647,7 +652,16 @@ def _fix_findings(identification: Identification) -> Iterable[Step]:
     findings = [
         f for level in _UNSOLVED for f in identification.verdict.findings if f.level == level and f.advice
     ]
-    return [Step(f"{finding.title}: {finding.advice}") for finding in findings[:_STEPS_OF_FINDINGS]]
+    # Findings that differ only in the joint have the same advice.
+    kinds: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        kinds.setdefault((finding.code, finding.title.rpartition(": ")[2]), []).append(finding)
+    steps = []
+    for (_, title), members in list(kinds.items())[:_STEPS_OF_FINDINGS]:
+        joints = [finding.title.rpartition(": ")[0] for finding in members]
+        named = f"{', '.join(dict.fromkeys(joints))}: {title}" if joints[0] else members[0].title
+        steps.append(Step(f"{named}: {members[0].advice}"))
+    return steps
 
 
 def _settle_doubts(identification: Identification) -> Iterable[Step]:

@@ -173,6 +173,7 @@ def _data(scene: Scene, full: bool) -> dict[str, Any]:
         "up": scene.up.tolist(),
         "centre": _rounded(centre),
         "radius": float(f"{radius:.5g}"),
+        "outermost": [_rounded(point) for point in scene.outermost],
         "grid": [_rounded(line) for line in _grid(scene)],
         "lines": [_rounded(line) for line in scene.lines],
         "parts": parts,

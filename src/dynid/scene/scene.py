@@ -29,8 +29,9 @@ FRAME_RATE, MOST_FRAMES = 30.0, 3000
 _PLAIN = ("#8fa3b5", "#6f879d")
 _FIXED = "#9aa1a8"
 _IN_THE_WAY = "#c9915f"
-# Poses of a motion and vertices of a surface from which the extent of the picture is computed.
-_POSES, _POINTS = 60, 100
+# Poses of a motion from which the extent of the picture is computed, and directions in which outermost points lie:
+# 14 degrees apart, so that less than 1 % of the extent is missed.
+_POSES, _DIRECTIONS = 60, 200
 
 
 @dataclass(frozen=True)
@@ -135,23 +136,37 @@ class Scene:
     @cached_property
     def extent(self) -> tuple[Float, float]:
         """Centre (3,) and radius, m, of a ball around the robot over its motion."""
-        return self.ball(self.q[:: max(1, len(self.q) // _POSES)] if len(self.q) else self.home[None])
+        return self.ball(self._poses)
+
+    @property
+    def _poses(self) -> Float:
+        return self.q[:: max(1, len(self.q) // _POSES)] if len(self.q) else self.home[None]
+
+    @cached_property
+    def outermost(self) -> Float:
+        """Points (k, 3) of the robot over its motion that lie outermost in some direction: a camera sees all within."""
+        # Piece by piece, since a table of all points and directions would take a gigabyte.
+        pieces = np.array_split(self._points(self._poses), _POSES)
+        return _outermost(np.concatenate([_outermost(piece) for piece in pieces if len(piece)]))
 
     def ball(self, q: Float) -> tuple[Float, float]:
         """Centre (3,) and radius, m, of a ball around the robot, without obstacles, at positions q (T, n)."""
+        points = self._points(q)
+        centre = 0.5 * (points.min(axis=0) + points.max(axis=0))
+        return centre, max(float(np.linalg.norm(points - centre, axis=1).max()), 1e-3)
+
+    def _points(self, q: Float) -> Float:
         R, p = self.placements(q)
-        points = np.concatenate(
+        return np.concatenate(
             [
                 (
-                    _spread(surface.vertices) @ R[:, surface.body + 1].swapaxes(1, 2)
+                    _outermost(surface.vertices) @ R[:, surface.body + 1].swapaxes(1, 2)
                     + p[:, surface.body + 1, None]
                 ).reshape(-1, 3)
                 for surface in self.surfaces
                 if len(surface.vertices) and surface.kind != "obstacle"
             ]
         )
-        centre = 0.5 * (points.min(axis=0) + points.max(axis=0))
-        return centre, max(float(np.linalg.norm(points - centre, axis=1).max()), 1e-3)
 
     @property
     def palette(self) -> tuple[LinkColour, ...]:
@@ -244,8 +259,14 @@ def scene_of(
     )
 
 
-def _spread(vertices: Float) -> Float:
-    return vertices[:: max(1, len(vertices) // _POINTS)]
+def _outermost(points: Float) -> Float:
+    # Points (k, 3) farthest in directions at nearly equal distances on a sphere, by the golden angle.
+    k = np.arange(_DIRECTIONS)
+    height = 1.0 - (2.0 * k + 1.0) / _DIRECTIONS
+    angle = np.pi * (3.0 - np.sqrt(5.0)) * k
+    wide = np.sqrt(1.0 - height**2)
+    directions = np.stack([wide * np.cos(angle), wide * np.sin(angle), height])
+    return np.asarray(points[np.unique((points @ directions).argmax(axis=0))])
 
 
 def _standing(robot: RobotModel) -> Float:

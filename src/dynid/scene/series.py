@@ -40,7 +40,7 @@ class Signal:
     name : str
         Joint, or axis of a sensor.
     kind : str
-        "" = measured, else "command", "motor".
+        "" = measured at a joint, else "command", "motor", or "sensor" of no joint.
     values : ndarray, shape (n_points,)
         nan where missing.
 
@@ -161,14 +161,15 @@ def _signals(log: Log, chunk: RawChunk) -> list[tuple[Label, Float]]:
     for sensor, wrench in chunk.wrench.items():
         for k, axis in enumerate(("fx", "fy", "fz", "tx", "ty", "tz")):
             chart = f"{sensor}: {'force' if k < 3 else 'torque'}"
-            made.append(((chart, "N" if k < 3 else "N m", axis, ""), wrench[:, k]))
+            made.append(((chart, "N" if k < 3 else "N m", axis, "sensor"), wrench[:, k]))
     for name, values in chunk.extra.items():
         if name in IMU_CHANNELS:
             turning = "gyro" in name
             chart = "IMU: angular velocity" if turning else "IMU: acceleration"
-            made.append(((chart, "rad/s" if turning else "m/s²", name.rpartition(".")[2], ""), values))
+            made.append(((chart, "rad/s" if turning else "m/s²", name.rpartition(".")[2], "sensor"), values))
         else:
-            made.append(((name, "", name, ""), values))
+            group, separator, member = name.partition(":")  # contact:FOOT of every foot
+            made.append(((group, "", member if separator else name, "sensor"), values))
     return made
 
 

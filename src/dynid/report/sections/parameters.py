@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ from dynid.report.text import (
     percent,
     words,
 )
+from dynid.run.links import joint_values
 from dynid.run.result import Identification
 from dynid.terms.term import Column, Of
 
@@ -294,14 +296,16 @@ class Grid:
 
 def _grids(identification: Identification) -> list[Grid]:
     columns = identification.estimate.columns
+    # The intervals of joints are those of the section on friction and drives.
+    half = {value.column.name: value.half for value in joint_values(identification)}
     whole = [j for j, column in enumerate(columns) if of_whole_robot(column)]
     bodies = [j for j, column in enumerate(columns) if column.of is Of.BODY]
     joints = [j for j in range(len(columns)) if j not in {*whole, *bodies}]
     grids = [("Links", bodies), ("Joints", joints), ("Robot and log", whole)]
-    return [_grid(identification, title, members) for title, members in grids if members]
+    return [_grid(identification, title, members, half) for title, members in grids if members]
 
 
-def _grid(identification: Identification, title: str, members: list[int]) -> Grid:
+def _grid(identification: Identification, title: str, members: list[int], half: Mapping[str, float]) -> Grid:
     columns = identification.estimate.columns
     placed: dict[tuple[int, str], int] = {}
     units: dict[str, str] = {}
@@ -322,7 +326,9 @@ def _grid(identification: Identification, title: str, members: list[int]) -> Gri
                 ),
                 "" if of_whole_robot(lead) else str(owner_index + 1),
                 [
-                    _cell(identification, placed[owner_index, key]) if (owner_index, key) in placed else None
+                    _cell(identification, placed[owner_index, key], half)
+                    if (owner_index, key) in placed
+                    else None
                     for key in units
                 ],
             )
@@ -339,7 +345,7 @@ def _owner_name(identification: Identification, column: Column) -> str:
     return names[column.owner] if 0 <= column.owner < len(names) else owner(column, robot)
 
 
-def _cell(identification: Identification, j: int) -> dict[str, str]:
+def _cell(identification: Identification, j: int, known_half: Mapping[str, float]) -> dict[str, str]:
     estimate = identification.estimate
     column = estimate.columns[j]
     category = estimate.base.categories()[j]
@@ -349,7 +355,8 @@ def _cell(identification: Identification, j: int) -> dict[str, str]:
         if category is Category.COMBINATION
         else _category_text(column, category)
     )
-    value, half, css = float(estimate.parameters[j]), math.nan, _CSS[category]
+    value, css = float(estimate.parameters[j]), _CSS[category]
+    half = known_half.get(column.name, math.nan)
     if category is Category.IDENTIFIABLE:
         half = float(estimate.half_width()[list(estimate.base.independent).index(j)])
         named = f"{category}, {how_well(value, half)}"

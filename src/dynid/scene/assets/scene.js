@@ -2,7 +2,7 @@
 (function () {
   "use strict";
   var PIXELS_MOVING = 5e5, PIXELS_STILL = 2e6, SETTLE_MS = 160, CREASE = Math.cos(40 * Math.PI / 180);
-  var NEAR = 0.01, FIELD = 1.95, DISTANCE = 2.1, AMBIENT = 0.34, LIGHT = unit([-0.4, 0.55, -0.75]);
+  var NEAR = 0.01, FIELD = 1.95, FILLED = 0.46, AMBIENT = 0.34, LIGHT = unit([-0.4, 0.55, -0.75]);
   var calm = window.matchMedia("(prefers-reduced-motion: reduce)");
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
 
@@ -172,8 +172,25 @@
     var length = frames > 1 ? (frames - 1) * data.motion.step : 0, sliders = [];
     root.classList.add("live");
 
-    function reset() { view = { turn: 0.9, rise: 0.42, distance: DISTANCE * data.radius, target: data.centre.slice() }; }
+    // The camera keeps the whole motion in the picture until the reader moves it.
+    function reset() { view = { turn: 0.9, rise: 0.42, distance: data.radius, target: data.centre.slice(), fits: true }; }
     reset();
+
+    // The nearest camera that sees all: a point at (x, z) is seen from the distance d if |x - c| a <= d + z, so that the
+    // best middle c and distance d follow from the largest x a - z and -x a - z.
+    function fit(width, height) {
+      view.target = data.centre.slice(); view.distance = 0.1 * data.radius;
+      var cam = camera(width, height), shift = [[cam.right, width], [cam.up, height]].map(function (side) {
+        var a = cam.zoom / (FILLED * side[1]), right = -Infinity, left = -Infinity;
+        data.outermost.forEach(function (point) {
+          var d = point.map(function (value, k) { return value - view.target[k]; }), x = dot(d, side[0]) * a, z = dot(d, cam.ahead);
+          right = Math.max(right, x - z); left = Math.max(left, -x - z);
+        });
+        view.distance = Math.max(view.distance, (right + left) / 2);
+        return (right - left) / (2 * a);
+      });
+      view.target = view.target.map(function (t, k) { return t + shift[0] * cam.right[k] + shift[1] * cam.up[k]; });
+    }
 
     function camera(width, height) {
       var side = Math.abs(up[2]) < 0.9 ? [0, 0, 1] : [1, 0, 0], e = unit(cross(up, side)), g = cross(e, up), c = Math.cos(view.rise);
@@ -213,7 +230,9 @@
       if (wide < 20 || high < 20) { return; }
       var ratio = still ? Math.max(2, window.devicePixelRatio || 1) : window.devicePixelRatio || 1;
       ratio = Math.min(ratio, Math.sqrt((still ? PIXELS_STILL : PIXELS_MOVING) / (wide * high)));
-      var width = Math.round(wide * ratio), height = Math.round(high * ratio), cam = camera(width, height);
+      var width = Math.round(wide * ratio), height = Math.round(high * ratio);
+      if (view.fits) { fit(width, height); }
+      var cam = camera(width, height);
       if (canvas.width !== width || canvas.height !== height) { canvas.width = width; canvas.height = height; }
       poses = placements(tree, q);
       picture.draw(cam, poses, width, height);
@@ -311,9 +330,10 @@
       else { return; }
       event.preventDefault();
     });
-    function orbit(turn, rise) { view.turn += turn; view.rise = Math.max(-1.5, Math.min(1.5, view.rise + rise)); ask(); }
-    function zoom(factor) { view.distance = Math.max(0.15 * data.radius, Math.min(12 * data.radius, view.distance * factor)); ask(); }
+    function orbit(turn, rise) { view.fits = false; view.turn += turn; view.rise = Math.max(-1.5, Math.min(1.5, view.rise + rise)); ask(); }
+    function zoom(factor) { view.fits = false; view.distance = Math.max(0.15 * data.radius, Math.min(12 * data.radius, view.distance * factor)); ask(); }
     function pan(dx, dy) {
+      view.fits = false;
       var cam = camera(1, 1), scale = view.distance / Math.max(canvas.clientHeight, 1);
       view.target = view.target.map(function (t, k) { return t - scale * (dx * cam.right[k] - dy * cam.up[k]); });
       ask();

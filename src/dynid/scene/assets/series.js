@@ -18,12 +18,13 @@
 
   function start(root) {
     var motions = JSON.parse(root.querySelector(".series-data").textContent), place = root.querySelector(".series-charts");
-    var bar = root.querySelector(".series-bar"), select = bar.querySelector("select"), joints = root.querySelector(".series-joints");
+    var bar = root.querySelector(".series-bar"), select = bar.querySelector("select"), buttons = root.querySelector(".series-joints");
     var list = root.querySelector(".series-marks"), charts = [], motion = null, range = [0, 1], whole = [0, 1], hidden = new Set(), now = null, busy = false;
     bar.hidden = false;
 
-    function colour(name) { var i = names().indexOf(name), set = dark.matches ? DARK : LIGHT; return set[Math.max(i, 0) % set.length]; }
-    function names() { return Array.from(new Set(motion.signals.map(function (signal) { return signal.name; }))); }
+    function colour(i) { var set = dark.matches ? DARK : LIGHT; return set[i % set.length]; }
+    function names() { return Array.from(new Set(motion.signals.filter(atJoint).map(function (signal) { return signal.name; }))); }
+    function atJoint(signal) { return signal.kind !== "sensor"; }
     function style(name) { return getComputedStyle(root).getPropertyValue(name).trim(); }
 
     // Bands and lines of findings lie behind the signals.
@@ -64,7 +65,7 @@
     function draw() {
       charts.forEach(function (chart) { chart.destroy(); });
       charts = []; place.textContent = "";
-      var groups = new Map();
+      var groups = new Map(), joints = names();
       motion.signals.forEach(function (signal) {
         var key = signal.chart + (signal.unit ? ", " + signal.unit : "");
         if (!groups.has(key)) { groups.set(key, []); }
@@ -77,9 +78,10 @@
           width: Math.max(place.clientWidth, 200), height: HEIGHT, cursor: { sync: { key: "series" }, drag: { x: true, y: false }, points: { size: 5 } },
           scales: { x: { time: false } }, legend: { live: true }, padding: [6, 8, 0, 0],
           axes: [axis("time, s", 34), Object.assign(axis("", 56), { space: 26 })],
-          series: [{ label: "time, s", value: function (u, x) { return x === null ? "–" : x.toFixed(4); } }].concat(signals.map(function (signal) {
-            return { label: signal.name + (signal.kind ? " " + signal.kind : ""), stroke: function () { return colour(signal.name); }, width: 1.2, dash: DASH[signal.kind],
-              points: { show: false }, show: !hidden.has(signal.name), spanGaps: false, value: function (u, y) { return y === null || y === undefined ? "–" : y.toPrecision(5); } };
+          series: [{ label: "time, s", value: function (u, x) { return x === null ? "–" : x.toFixed(4); } }].concat(signals.map(function (signal, i) {
+            var joint = atJoint(signal);
+            return { label: signal.name + (joint && signal.kind ? " " + signal.kind : ""), stroke: function () { return colour(joint ? joints.indexOf(signal.name) : i); }, width: 1.2,
+              dash: DASH[signal.kind] || [], points: { show: false }, show: !joint || !hidden.has(signal.name), spanGaps: false, value: function (u, y) { return y === null || y === undefined ? "–" : y.toPrecision(5); } };
           })),
           hooks: { drawClear: [behind], setScale: [function (u, key) {
             if (!busy && key === "x" && charts.indexOf(u) >= 0) { show(u.scales.x.min, u.scales.x.max); }
@@ -100,17 +102,17 @@
       }
       whole = [motion.time[0], motion.time[motion.time.length - 1]];
       range = whole.slice(); now = null;
-      joints.textContent = ""; hidden.clear();
+      buttons.textContent = ""; hidden.clear();
       names().forEach(function (name, i) {
         if (i >= MOST_JOINTS) { hidden.add(name); }
         var button = document.createElement("button"), key = document.createElement("i");
-        button.type = "button"; button.append(key, name); button.setAttribute("aria-pressed", String(!hidden.has(name))); key.style.background = colour(name);
+        button.type = "button"; button.append(key, name); button.setAttribute("aria-pressed", String(!hidden.has(name))); key.style.background = colour(i);
         button.addEventListener("click", function () {
           if (!hidden.delete(name)) { hidden.add(name); }
           button.setAttribute("aria-pressed", String(!hidden.has(name)));
           draw();
         });
-        joints.append(button);
+        buttons.append(button);
       });
       list.textContent = "";
       motion.marks.forEach(function (mark) {
