@@ -339,8 +339,11 @@ def shape_name(term: ShapedTerm, k: int, joint: int) -> str:
 
 
 def shape_unit(term: ShapedTerm, robot: RobotModel, k: int, joint: int) -> str:
-    """Unit of the k-th shape of a joint; motors always turn, even if their joints are prismatic."""
-    shape, slides = shapes_of(term)[k], robot.prismatic[joint] and inner_term(term) is term
+    """Unit of the k-th shape of a joint; motors turn even if their joints are prismatic, unless they are cylinders."""
+    shape, slides = (
+        shapes_of(term)[k],
+        (robot.prismatic if inner_term(term) is term else robot.drive.sliding)[joint],
+    )
     return shape.unit_prismatic if slides else shape.unit_revolute
 
 

@@ -5,8 +5,9 @@ Also friction and inertia of one joint that act on another through shared gears.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms import forms
-from dynid.terms.curve import ShapedTerm, followed, motor_name
+from dynid.terms.curve import CurveTerm, ShapedTerm, followed, motor_name, of_joints
 from dynid.terms.exports import (
     Column,
     Extent,
@@ -45,7 +46,7 @@ from dynid.terms.term import (
     Terms,
     joint_indices,
     joints_of,
-    named_joints,
+    narrowed,
     on_joints,
     proposal_by_joint,
     proposal_of_robot,
@@ -291,7 +292,7 @@ def placed_at(term: Term, motors: bool, ratio: float = 1.0) -> Term:
 
 
 def at_drives(robot: RobotModel, proposal: Proposal) -> tuple[Proposal, ...]:
-    """Split a plain effect of single joints: behind a linkage it acts at the motor, elsewhere at the joint.
+    """Split an effect of the drives: behind a linkage it acts at the motor, elsewhere at the joint.
 
     Friction and rotor of a gear motor are constant at the motor. Seen at a joint behind a linkage they change with the
     position, so that a constant at the joint would make a declared linkage worse than none.
@@ -301,7 +302,7 @@ def at_drives(robot: RobotModel, proposal: Proposal) -> tuple[Proposal, ...]:
     robot : RobotModel
         The robot.
     proposal : Proposal
-        A plain effect on all joints.
+        A plain effect, or a form of friction, on all joints.
 
     Returns
     -------
@@ -310,40 +311,38 @@ def at_drives(robot: RobotModel, proposal: Proposal) -> tuple[Proposal, ...]:
 
     """
     linked = np.flatnonzero(robot.drive.linked).tolist()
-    if not linked or proposal.role is not Role.PLAIN:
+    if not linked or proposal.role not in (Role.PLAIN, Role.FRICTION):
         return (proposal,)
-    (term,) = proposal.variants
     others = tuple(j for j in range(robot.n) if j not in linked)
-    parts = [
-        replace(proposal, **_of_places(robot, on_joints(term, named_joints(robot, others)), others))
-    ] * bool(others)
     ratio = _largest_ratio(robot)
-    for i in linked:
-        alone = on_joints(term, (robot.joint_names[i],))
-        parts.append(replace(proposal, **_of_places(robot, _behind(alone, float(ratio[i])), (i,))))
-    return tuple(parts)
+    parts = [_part(robot, proposal, others, lambda term: term)] if others else []
+    return (*parts, *(_part(robot, proposal, (i,), partial(_behind, ratio=float(ratio[i]))) for i in linked))
 
 
-def _of_places(robot: RobotModel, term: Term, places: tuple[int, ...]) -> dict[str, Any]:
+def _part(
+    robot: RobotModel, proposal: Proposal, places: tuple[int, ...], placed: Callable[[Term], Term]
+) -> Proposal:
     def build(chosen: tuple[int, ...]) -> Term:
-        return _among(term, named_joints(robot, tuple(j for j in chosen if j in places)))
+        names = tuple(robot.joint_names[j] for j in chosen if j in places)
+        return placed(on_joints(proposal.build(chosen), names))
 
-    return {
-        "variants": (term,),
-        "places": tuple(column.owner for column in term.columns(robot)),
-        "build": build,
-    }
-
-
-def _among(term: Term, joints: tuple[str, ...]) -> Term:
-    return OnMotor(on_joints(term.of, joints)) if isinstance(term, OnMotor) else on_joints(term, joints)
+    joints = tuple(robot.joint_names[j] for j in places)
+    variants = tuple(
+        placed(
+            of_joints(variant, robot, places)
+            if isinstance(variant, ShapedTerm)
+            else on_joints(variant, joints)
+        )
+        for variant in proposal.variants
+    )
+    columns = variants[0].columns(robot)
+    return replace(proposal, variants=variants, places=tuple(column.owner for column in columns), build=build)
 
 
 def _behind(term: Term, ratio: float) -> Term:
     if term.traits.kind is Kind.ROTORS:
         return MotorInertia(joints_of(term))
-    wide = {"width": getattr(term, "width") * ratio} if isinstance(term, Coulomb) else {}  # noqa: B009  # narrowed
-    return OnMotor(replace(term, **wide))
+    return OnMotor(narrowed(term, ratio))
 
 
 def _largest_ratio(robot: RobotModel) -> Float:
@@ -397,8 +396,14 @@ def motor_proposal(robot: RobotModel, term: Term, motor: int) -> Proposal:
 def motor_units(term: Term, robot: RobotModel) -> tuple[str, ...]:
     """Units of a term's columns at motors, which turn unless they are cylinders."""
     columns, sliding = term.columns(robot), robot.drive.sliding
-    units = [getattr(term, f"unit_{kind}", None) for kind in ("revolute", "prismatic")]
-    return tuple(units[int(sliding[column.owner])] or column.unit for column in columns)
+    kinds = ("revolute", "prismatic")
+    if isinstance(term, CurveTerm):
+        parts = [[getattr(part, f"unit_{kind}") for kind in kinds] for part in term.coefficients]
+    else:
+        parts = [[getattr(term, f"unit_{kind}", None) for kind in kinds]]
+    return tuple(
+        parts[k % len(parts)][int(sliding[column.owner])] or column.unit for k, column in enumerate(columns)
+    )
 
 
 def moving_joints(robot: RobotModel, *motors: int) -> tuple[int, ...]:
