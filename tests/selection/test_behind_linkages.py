@@ -81,7 +81,7 @@ def test_a_knee_has_its_friction_and_rotor_at_the_motor(tmp_path: Path) -> None:
     result = identified(tmp_path / "leg.toml", log)
     inside(result, {"fvm2": 0.12, "fcm2": 0.35, "Im2": 0.012, "fv1": 0.1, "fc1": 0.3}, floor=0.03)
     assert [term.joints for term in result.terms if isinstance(term, MotorInertia)] == [("knee",)]
-    assert {term.of.name for term in result.terms if isinstance(term, OnMotor)} >= {"viscous", "coulomb"}
+    assert len([term for term in result.terms if isinstance(term, OnMotor)]) == 2
     # Without the bars the same log is predicted worse.
     (tmp_path / "plain.toml").write_text('mjcf = "tree.xml"\n')
     assert missed(result) < 0.5 * missed(identified(tmp_path / "plain.toml", log))
