@@ -5,7 +5,7 @@ Also friction and inertia of one joint that act on another through shared gears.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial
 
@@ -18,7 +18,7 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms import forms
-from dynid.terms.curve import CurveTerm, ShapedTerm, followed, motor_name, of_joints
+from dynid.terms.curve import CurveTerm, FrictionCurve, ShapedTerm, followed, motor_name, of_joints
 from dynid.terms.exports import (
     Column,
     Extent,
@@ -131,14 +131,39 @@ def _(term: MotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> 
 
 @forms.exported_parts.register(MotorInertia)
 def _(term: MotorInertia, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """One part per motor; None if there are linkages."""
-    N = robot.drive.transmission
-    if robot.drive.linkages:
-        return None
-    return tuple(
-        Mixed(term.name, float(x), MotionBasis.ACCELERATION, N[i], N[i])
-        for x, i in zip(theta, joint_indices(robot, term.joints), strict=True)
+    """One part per motor, behind a linkage as it is where that closes."""
+    J, motors = _ratios(robot), joint_indices(robot, term.joints)
+    turning = (OnJoint(i, float(x), MotionBasis.ACCELERATION) for x, i in zip(theta, motors, strict=True))
+    return (
+        *(_at_joints(robot, term.name, part, J[part.joint]) for part in turning),
+        *_changing(robot, motors),
     )
+
+
+def _at_joints(robot: RobotModel, name: str, part: OnJoint, ratios: Float) -> Part:
+    """Part at a motor with constant ratios (n,) to the joints; behind a linkage of one joint it is one of the joint."""
+    moved = np.flatnonzero(ratios)
+    if not robot.drive.linkages or len(moved) > 1:
+        return Mixed(name, part.value, part.basis, ratios, ratios, part.width)
+    ratio = float(ratios[moved[0]])
+    if part.basis is MotionBasis.ONE:
+        return OnJoint(int(moved[0]), ratio * part.value, part.basis)
+    if part.basis is MotionBasis.SIGN:
+        return OnJoint(int(moved[0]), abs(ratio) * part.value, part.basis, part.width / abs(ratio))
+    return OnJoint(int(moved[0]), ratio**2 * part.value, part.basis)
+
+
+def _ratios(robot: RobotModel) -> Float:
+    # J (m, n) where all linkages close; N without linkages.
+    return np.asarray(robot.drive.jacobian(robot.drive.reference[None])[0])
+
+
+def _changing(robot: RobotModel, motors: Sequence[int]) -> tuple[Part, ...]:
+    # What parts with constant ratios leave out.
+    linked = robot.drive.linked
+    names = [f"'{robot.joint_names[i]}'" for i in motors if linked[i]]
+    what = f"the change with position of friction and rotor behind the linkage of {', '.join(names)}"
+    return (LeftOut(what),) if names else ()
 
 
 def _friction_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
@@ -247,11 +272,11 @@ def _(term: OnMotor, robot: RobotModel, samples: Samples) -> Float | None:
 
 @forms.exported_parts.register(OnMotor)
 def _(term: OnMotor, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """Joint parts and springs of the inner term, mapped; None for terms with other parts, and if there are linkages."""
+    """Joint parts and springs of the inner term, mapped as where linkages close; None for terms with other parts."""
     parts = forms.exported_parts(term.of, robot, theta)
-    if robot.drive.linkages or parts is None:
+    if parts is None or (robot.drive.linkages and any(isinstance(part, JointSpring) for part in parts)):
         return None
-    N = robot.drive.transmission
+    N = _ratios(robot)
     lines = [part for part in parts if isinstance(part, OnJoint)]
     springs = [
         replace(part, term=term.name, weights=part.weights @ N)
@@ -259,10 +284,16 @@ def _(term: OnMotor, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None
         if isinstance(part, JointSpring)
     ]
     left = [part for part in parts if isinstance(part, LeftOut)]
-    if len(lines) + len(springs) + len(left) < len(parts):
+    curves = [
+        replace(part, joint=joint, coefficients=ratio * part.coefficients, ratio=ratio * part.ratio)
+        for part in parts
+        if isinstance(part, FrictionCurve) and robot.drive.linkages and np.count_nonzero(N[part.joint]) == 1
+        for joint, ratio in ((int(np.flatnonzero(N[part.joint])[0]), float(N[part.joint].sum())),)
+    ]
+    if len(lines) + len(springs) + len(left) + len(curves) < len(parts):
         return None
-    mixed = (Mixed(term.name, x.value, x.basis, N[x.joint], N[x.joint], x.width) for x in lines)
-    return (*mixed, *springs, *left)
+    mixed = (_at_joints(robot, term.name, part, N[part.joint]) for part in lines)
+    return (*mixed, *springs, *curves, *left, *_changing(robot, joint_indices(robot, joints_of(term))))
 
 
 def placed_at(term: Term, motors: bool, ratio: float = 1.0) -> Term:
@@ -347,7 +378,7 @@ def _behind(term: Term, ratio: float) -> Term:
 
 def _largest_ratio(robot: RobotModel) -> Float:
     # Of each motor to the joints that it moves, (m,), where linkages close.
-    return np.asarray(np.abs(robot.drive.jacobian(robot.drive.reference[None])[0]).max(axis=1))
+    return np.asarray(np.abs(_ratios(robot)).max(axis=1))
 
 
 def terms_at_drives(robot: RobotModel, terms: Terms) -> Terms:
@@ -374,7 +405,7 @@ def seen_at_joints(robot: RobotModel, column: Column, value: float) -> tuple[Mot
     basis = _AT_MOTORS.get(column.name.rstrip("0123456789"))
     if basis is None or column.term not in (MotorInertia.name, OnMotor.name):
         return None
-    ratio = robot.drive.jacobian(robot.drive.reference[None])[0, column.owner]
+    ratio = _ratios(robot)[column.owner]
     if basis is MotionBasis.ONE:
         return basis, value * ratio
     return basis, value * (np.abs(ratio) if basis is MotionBasis.SIGN else ratio**2)
