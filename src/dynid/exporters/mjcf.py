@@ -14,6 +14,7 @@ from dynid.base.arrays import Float
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.records import dataclass
 from dynid.exporters.expression import motors_of, on_one_branch
+from dynid.exporters.mjcf_loops import ARMATURE, MASS, MOMENT, with_cranks
 from dynid.exporters.model import (
     ExportModel,
     exportable_springs,
@@ -60,7 +61,8 @@ def new_mjcf(model: ExportModel, soft: bool = False) -> bytes:
 
 class _Writer:
     def __init__(self, model: ExportModel, soft: bool) -> None:
-        self.model, self.robot, self.soft = model, model.robot, soft
+        self.model, self.cranks = with_cranks(model)
+        self.robot, self.soft = model.robot, soft
         self.springs = model.springs_of_joints()
         self.bodies = unique([xml_name(name) or "body" for name in self.robot.body_names])
         self.joints = unique([xml_name(name) or "joint" for name in self.robot.tree_joint_names])
@@ -72,6 +74,7 @@ class _Writer:
             '  <compiler angle="radian" autolimits="true" balanceinertia="false"/>',
             f'  <option gravity="{join(self.robot.gravity)}" integrator="implicitfast"/>',
             "  <worldbody>",
+            *self._loops(-1, 2),
         ]
         for i in np.flatnonzero(self.robot.parent < 0):
             lines += self._body(int(i), 2)
@@ -92,9 +95,34 @@ class _Writer:
         place = f'pos="{join(T[:3, 3])}" quat="{join(quaternion(T[:3, :3]))}"'
         lines = [f"{pad}<body name={quoteattr(self.bodies[i])} {place}>"]
         lines += [f"{pad}  {line}" for line in (*self._inertial(self.model.inertia[i]), self._joint(i))]
+        lines += self._loops(i, depth + 1)
         for child in np.flatnonzero(self.robot.parent == i):
             lines += self._body(int(child), depth + 1)
         return [*lines, f"{pad}</body>"]
+
+    def _loops(self, body: int, depth: int) -> list[str]:
+        # Cranks that a body carries, each with its rod, and points at which rods end on the body.
+        pad, lines = "  " * depth, list[str]()
+        little = f'<inertial pos="0 0 0" mass="{MASS!r}" diaginertia="{MOMENT!r} {MOMENT!r} {MOMENT!r}"/>'
+        for crank in self.cranks:
+            name = xml_name(self.robot.joint_names[crank.motor]) or "joint"
+            if crank.carrier == body:
+                dry = self._dry_friction(crank.coulomb)
+                lines += [
+                    f'{pad}<body name={quoteattr(f"{name}_crank")} pos="{join(crank.centre)}">',
+                    f"{pad}  {little}",
+                    f'{pad}  <joint name={quoteattr(f"{name}_motor")} type="hinge" axis="{join(crank.axis)}" '
+                    f'armature="{crank.inertia!r}" damping="{crank.viscous!r}" frictionloss="{crank.coulomb!r}"{dry}/>',
+                    f'{pad}  <body name={quoteattr(f"{name}_rod")} pos="{join(crank.arm)}">',
+                    f"{pad}    {little}",
+                    f'{pad}    <joint name={quoteattr(f"{name}_ball")} type="ball" armature="{ARMATURE!r}"/>',
+                    f'{pad}    <site name={quoteattr(f"{name}_tip")} pos="{join(crank.rod)}"/>',
+                    f"{pad}  </body>",
+                    f"{pad}</body>",
+                ]
+            if crank.other == body:
+                lines.append(f'{pad}<site name={quoteattr(f"{name}_end")} pos="{join(crank.end)}"/>')
+        return lines
 
     def _inertial(self, pi: Float) -> list[str]:
         mass = float(pi[0])
@@ -197,6 +225,10 @@ class _Writer:
 
     def _equalities(self) -> list[str]:
         robot, lines = self.robot, []
+        for crank in self.cranks:
+            name = xml_name(robot.joint_names[crank.motor]) or "joint"
+            ends = f"site1={quoteattr(f'{name}_tip')} site2={quoteattr(f'{name}_end')}"
+            lines.append(f"    <connect {ends} {RIGID}/>")
         for i, followed in self._followers():
             offset = float(robot.projection_offset[i])
             if len(followed) > 1:
@@ -213,8 +245,11 @@ class _Writer:
 
     def _controllers(self) -> list[str]:
         servo, lines = self.robot.drive.servo, []
+        for crank in self.cranks:
+            name = quoteattr(f"{xml_name(self.robot.joint_names[crank.motor]) or 'joint'}_motor")
+            lines.append(f"    <motor name={name} joint={name}/>")
         if servo is None or not servo.known:
-            return []
+            return ["  <actuator>", *lines, "  </actuator>"] if lines else []
         for j, name in enumerate(self.robot.joint_names):
             joint = quoteattr(self.joints[self.robot.tree_joint_names.index(name)])
             text = f"    <position name={joint} joint={joint}"

@@ -39,6 +39,7 @@ from dynid.terms.exports import (
     panels_of,
 )
 from dynid.terms.friction import WIDTH, Coulomb, Viscous, direction
+from dynid.terms.friction_shapes import SmoothCoulomb
 from dynid.terms.term import (
     Proposal,
     Selection,
@@ -284,13 +285,22 @@ def _(term: OnMotor, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None
         if isinstance(part, JointSpring)
     ]
     left = [part for part in parts if isinstance(part, LeftOut)]
+    # A smoothed sign is the same function at the motor, whatever joints that moves.
+    smooth = [
+        part for part in parts if isinstance(part, FrictionCurve) and isinstance(part.term, SmoothCoulomb)
+    ]
+    lines += [
+        OnJoint(part.joint, float(part.coefficients[0]), MotionBasis.SIGN, float(part.shape[0]))
+        for part in smooth
+    ]
+    parts = tuple(part for part in parts if not any(part is curve for curve in smooth))
     curves = [
         replace(part, joint=joint, coefficients=ratio * part.coefficients, ratio=ratio * part.ratio)
         for part in parts
         if isinstance(part, FrictionCurve) and robot.drive.linkages and np.count_nonzero(N[part.joint]) == 1
         for joint, ratio in ((int(np.flatnonzero(N[part.joint])[0]), float(N[part.joint].sum())),)
     ]
-    if len(lines) + len(springs) + len(left) + len(curves) < len(parts):
+    if len(lines) - len(smooth) + len(springs) + len(left) + len(curves) < len(parts):
         return None
     mixed = (_at_joints(robot, term.name, part, N[part.joint]) for part in lines)
     return (*mixed, *springs, *curves, *left, *_changing(robot, joint_indices(robot, joints_of(term))))
