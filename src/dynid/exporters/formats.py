@@ -15,8 +15,7 @@ from dynid.base.records import dataclass
 from dynid.dynamics.observer import Thresholds
 from dynid.exporters.c_code import write_c
 from dynid.exporters.expression import motors_of, on_one_branch
-from dynid.exporters.mjcf import NotEditable, edit_mjcf, new_mjcf, samples_npz
-from dynid.exporters.mjcf_loops import with_cranks
+from dynid.exporters.mjcf import NotEditable, edit_mjcf, new_mjcf, samples_npz, with_cranks
 from dynid.exporters.model import (
     ExportModel,
     beyond_joints,

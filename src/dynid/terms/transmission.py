@@ -163,8 +163,8 @@ def _changing(robot: RobotModel, motors: Sequence[int]) -> tuple[Part, ...]:
     # What parts with constant ratios leave out.
     linked = robot.drive.linked
     names = [f"'{robot.joint_names[i]}'" for i in motors if linked[i]]
-    what = f"the change with position of friction and rotor behind the linkage of {', '.join(names)}"
-    return (LeftOut(what),) if names else ()
+    text = f"the change with position of friction and rotor behind the linkage of {', '.join(names)}"
+    return (LeftOut(text),) if names else ()
 
 
 def _friction_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
