@@ -108,12 +108,14 @@ class LoopPlant:
         self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_EQUALITY
         self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
         self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT
+        self.model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_FRICTIONLOSS
         self.free = [self._dof(name) for name in joints]
         self.motors = [self._dof(name) for name in motors]
         self.passive = [i for i in range(self.model.nv) if i not in self.free]
         self.x = np.array(self.model.qpos0)
+        self.places = [int(self.model.joint(name).qposadr[0]) for name in joints]
         for name, position in (start or {}).items():
-            self.x[self._dof(name)] = position
+            self.x[int(self.model.joint(name).qposadr[0])] = position
         self.x = self._newton(self.x)
 
     def _dof(self, name: str) -> int:
@@ -144,13 +146,12 @@ class LoopPlant:
     def closed(self, q: Float) -> Float:
         """Coordinates of the tree at independent positions, from the last ones."""
         x = np.array(self.x)
-        start = x[self.free]
-        for share in (
-            np.linspace(0.0, 1.0, 1 + int(np.ceil(np.abs(q - start).max() / 0.05)))[1:] if len(q) else ()
-        ):
-            x[self.free] = start + share * (q - start)
+        start = x[self.places]
+        steps = int(np.ceil(np.abs(q - start).max() / 0.05))
+        for step in range(1, steps + 1):
+            x[self.places] = start + (step / steps) * (q - start)
             x = self._newton(x)
-        x[self.free] = q
+        x[self.places] = q
         self.x = self._newton(x)
         return np.array(self.x)
 
@@ -159,7 +160,9 @@ class LoopPlant:
             gap, J = self.loop(x)
             if np.abs(gap).max() < 1e-14:
                 break
-            x[self.passive] -= np.linalg.lstsq(J[:, self.passive], gap, rcond=1e-9)[0]
+            step = np.zeros(self.model.nv)
+            step[self.passive] = -np.linalg.lstsq(J[:, self.passive], gap, rcond=1e-9)[0]
+            self.mujoco.mj_integratePos(self.model, x, step, 1.0)
         assert np.abs(gap).max() < 1e-11
         return x
 
@@ -167,8 +170,12 @@ class LoopPlant:
         """G, velocity and acceleration of the tree."""
         G = self._slope(x)
         v, h = G @ dq, 1e-5
-        ahead, behind = (self.loop(x + s * h * v)[1] for s in (1.0, -1.0))
-        drift = (ahead - behind) / (2 * h) @ v
+        moved = []
+        for side in (1.0, -1.0):
+            place = np.array(x)
+            self.mujoco.mj_integratePos(self.model, place, side * h * v, 1.0)
+            moved.append(self.loop(place)[1])
+        drift = (moved[0] - moved[1]) / (2 * h) @ v
         J = self.loop(x)[1]
         a = G @ ddq
         a[self.passive] += np.linalg.lstsq(J[:, self.passive], -drift, rcond=1e-9)[0]
@@ -198,7 +205,7 @@ class LoopPlant:
             if viscous is not None and coulomb is not None:
                 tau = tau + viscous * speed + coulomb * np.sign(speed)
             torques.append(tau)
-            positions.append(x[self.motors])
+            positions.append(x[self.model.jnt_qposadr[self.model.dof_jntid[self.motors]]])
         return np.array(torques), np.array(positions)
 
 

@@ -135,7 +135,7 @@ def test_a_parallelogram_keeps_angles() -> None:
 @pytest.mark.parametrize("bars", [BARS, replace(BARS, crossed=True), KNEE])
 def test_bars_keep_their_lengths(bars: FourBar) -> None:
     q = np.linspace(bars.at - 0.6, bars.at + 0.6, 31)
-    a = bars.evaluate(q[:, None])[0][:, 0] - bars.at + float(bars._crank_angle(bars.reference)[0])
+    a = bars.evaluate(q[:, None])[0][:, 0] - bars.at + float(bars.crank_angle(bars.reference)[0])
     b = q + bars.zero
     x = bars.ground + bars.rocker * np.cos(b) - bars.crank * np.cos(a)
     y = bars.rocker * np.sin(b) - bars.crank * np.sin(a)

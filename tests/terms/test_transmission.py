@@ -15,17 +15,23 @@ from dynid.signals import Samples, WithPast
 from dynid.terms import (
     Coulomb,
     MotorInertia,
+    Offset,
     OnMotor,
     Presliding,
     RigidBody,
     RotorInertia,
+    SmoothCoulomb,
+    Stribeck,
     Term,
     Terms,
     Viscous,
     alive_columns,
     followed,
+    forms,
     placed_at,
 )
+from dynid.terms.curve import FrictionCurve
+from dynid.terms.exports import LeftOut, MotionBasis, OnJoint, smooth_sign
 from dynid.testing import RowsContract, TermContract, random_robot, smooth_samples
 
 BARS = FourBar(1.1, 0.25, 1.08, 0.3, 1.5)
@@ -243,3 +249,29 @@ def test_friction_with_a_memory_knows_where_its_motor_turned(shared: bool, linka
     parts = np.concatenate([terms.torque(robot, part, np.ones(3)) for part in WithPast([first, rest], drive)])
     np.testing.assert_allclose(parts, whole, rtol=1e-9, atol=1e-9)
     assert np.abs(terms.torque(robot, rest, np.ones(3)) - whole[200:]).max() > 0.1  # without its past
+
+
+@pytest.mark.parametrize("term", [Viscous(), Coulomb(0.1), Offset(), SmoothCoulomb(0.2), Stribeck(0.3)])
+def test_exports_have_friction_behind_a_linkage_as_where_it_closes(term: Term) -> None:
+    robot = coupled(5, 3, linkage=True)
+    robot = replace(robot, drive=replace(robot.drive, transmission=np.diag([3.0, -4.0, 5.0])))
+    at_motor = OnMotor(term)
+    samples = smooth_samples(robot, 40, seed=4)
+    samples = replace(samples, q=np.zeros_like(samples.q))
+    theta = np.linspace(0.5, 1.0, len(at_motor.columns(robot)))
+    torque = np.zeros_like(samples.q)
+    parts = forms.exported_parts(at_motor, robot, theta)
+    assert parts is not None
+    for part in parts:
+        if isinstance(part, FrictionCurve):
+            torque[:, part.joint] += part.torque(robot, samples.dq)
+        elif isinstance(part, OnJoint):
+            dq = samples.dq[:, part.joint]
+            basis = {
+                MotionBasis.SPEED: dq,
+                MotionBasis.SIGN: smooth_sign(dq, part.width),
+                MotionBasis.ONE: 1.0,
+            }
+            torque[:, part.joint] += part.value * basis[part.basis]
+    np.testing.assert_allclose(torque, Terms((at_motor,)).torque(robot, samples, theta), atol=1e-12)
+    assert any("linkage of 'joint" in part.what for part in parts if isinstance(part, LeftOut))

@@ -37,8 +37,9 @@ from dynid.kernel import solve_triangular
 from dynid.robot.model import RobotModel
 from dynid.rows.elastic import ElasticRows
 from dynid.signals.samples import Samples
-from dynid.terms.curve import CurveTerm, with_shape_table
+from dynid.terms.curve import CurveTerm, shapes_of, with_shape_table
 from dynid.terms.exports import EVERYWHERE, FRICTION, Dry, Extent, JointMotion, LogFacts, Role
+from dynid.terms.forms import inner_term
 from dynid.terms.nominal import Nominal, NominalTerm
 from dynid.terms.term import Proposal, Term, Terms
 from dynid.terms.transmission import terms_at_drives
@@ -59,7 +60,7 @@ def terms_of(kept: Terms, effects: Iterable[Label], wide: WideModel, started: bo
             continue
         places = tuple(sorted(own))
         term = proposal.build(places)
-        if started and isinstance(term, CurveTerm) and term.shapes:
+        if started and isinstance(inner_term(term), CurveTerm) and shapes_of(term):
             term = with_shape_table(term, np.array([wide.shape(proposal, own[j], j) for j in places]))
         found.append(term)
     return Terms(tuple(found))

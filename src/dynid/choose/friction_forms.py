@@ -28,9 +28,10 @@ from dynid.terms.curve import (
 )
 from dynid.terms.exports import EVERYWHERE, STANDS, JointMotion
 from dynid.terms.forms import alternatives, inner_term
-from dynid.terms.friction import WIDTH, direction
+from dynid.terms.friction import WIDTH, Coulomb, direction
 from dynid.terms.friction_shapes import MOST_WAVES
 from dynid.terms.term import Term, Terms, joint_indices, joints_of, narrowed
+from dynid.terms.transmission import OnMotor
 
 # Waves of dry friction over a joint's position, found in what a fit of plain friction leaves, without trial
 # fits.
@@ -52,11 +53,16 @@ LEAST, SURE = 0.01, 2.0
 
 
 def joint_motions(search: Search, fitted: Fitted) -> tuple[JointMotion, ...]:
-    """How every joint moved, with the waves of friction that a fit leaves."""
+    """How every joint, or the motor behind its linkage, moved, with the waves of friction that a fit leaves."""
     separable = search.separable(fitted)
+    linked = search.robot.drive.linked
     cutoff = fitted.assembly.parallel.cutoff
     found = []
     for joint, left in enumerate(_left(fitted, separable.batches, search)):
+        if linked[joint]:
+            # Forms of friction act at the motor there; waves are searched along the joint's positions only.
+            found.append(replace(separable.motion(joint, OnMotor(Coulomb())), waves=()))
+            continue
         motion = separable.motion(joint)
         fastest = np.inf if cutoff is None else WITHIN * 2.0 * np.pi * cutoff / max(SLOW * left.speed, STANDS)
         wave = left.wave(fastest) if search.moved[joint] else None

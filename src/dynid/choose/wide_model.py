@@ -23,7 +23,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.catalogue import proposals
 from dynid.terms.curve import CurveTerm, shape_table
 from dynid.terms.exports import EVERYWHERE, Column, LogFacts, MotionBasis, Of, Role
-from dynid.terms.forms import FORMS
+from dynid.terms.forms import FORMS, inner_term
 from dynid.terms.nominal import Nominal
 from dynid.terms.term import CATALOGUE, Proposal, Term, Terms, joint_indices
 from dynid.terms.transmission import seen_at_joints
@@ -133,7 +133,7 @@ class WideModel:
 
     def shape(self, proposal: Proposal, variant: int, joint: int) -> Float:
         """Shapes (s,) of a variant on a joint."""
-        term = proposal.variants[variant]
+        term = inner_term(proposal.variants[variant])
         if not isinstance(term, CurveTerm):
             return np.zeros(0)
         return np.asarray(shape_table(term, self.robot)[joint_indices(self.robot, term.joints).index(joint)])

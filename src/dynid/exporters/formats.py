@@ -15,7 +15,7 @@ from dynid.base.records import dataclass
 from dynid.dynamics.observer import Thresholds
 from dynid.exporters.c_code import write_c
 from dynid.exporters.expression import motors_of, on_one_branch
-from dynid.exporters.mjcf import NotEditable, edit_mjcf, new_mjcf, samples_npz
+from dynid.exporters.mjcf import NotEditable, edit_mjcf, new_mjcf, samples_npz, with_cranks
 from dynid.exporters.model import (
     ExportModel,
     beyond_joints,
@@ -126,12 +126,15 @@ def _mjcf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
     apart = any(motor.inertia and not on_one_branch(model.robot, motor.weights) for motor in motors)
     further = ["the inertia of motors that move joints of two branches"] if apart else []
     springs = exportable_springs(model, several=True)
+    tree, cranks = with_cranks(model)
     note_left_out(
-        model, "MJCF", [*beyond_robot_file(model, rotor=False), *further], request.diagnostics, springs
+        tree, "MJCF", [*beyond_robot_file(tree, rotor=False), *further], request.diagnostics, springs
     )
     source = request.source
     physical = _physical(request, model.unphysical())
     try:
+        if source is not None and cranks:
+            raise NotEditable("motors behind bars or rods have cranks of their own")
         if source is not None and motors:
             raise NotEditable("motors that move several joints need tendons")
         if source is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -24,11 +25,13 @@ from dynid.exporters.model import (
 )
 from dynid.exporters.urdf import join, require_same_tree, with_same_base
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
+from dynid.robot.linkage import FourBar, groups_of
 from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_mjcf
-from dynid.robot.model import JointType
+from dynid.robot.model import JointType, RobotModel
 from dynid.robot.options import Reading
+from dynid.robot.rods import Rods
 from dynid.robot.xml import parse
-from dynid.spatial.algebra import placement, rotation_quaternion
+from dynid.spatial.algebra import placement, rotation_about, rotation_quaternion
 from dynid.spatial.inertia import from_com, symmetric, to_com, transformed
 
 # Identified friction is dry. MuJoCo's default is soft: with its time constant of 20 ms, friction acts like viscous
@@ -37,6 +40,156 @@ from dynid.spatial.inertia import from_com, symmetric, to_com, transformed
 DRY = {"solreffriction": "0.002 1", "solimpfriction": "0.99 0.99 0.001"}
 # Joints that follow others are coupled by rigid bars or gears: as stiff as MuJoCo's constraints can be.
 RIGID = 'solref="0.002 1" solimp="0.9999 0.9999 0.001"'
+
+
+# Loops: cranks of motors with massless rods, closed by <connect>.
+
+# MuJoCo needs a mass of each moving body. Rods have an armature, which keeps their equations well conditioned.
+MASS, MOMENT, ARMATURE = 5e-10, 1e-12, 1e-7  # kg, kg m^2, kg m^2
+
+
+@dataclass(frozen=True, eq=False)
+class Crank:
+    """A crank with its rod, in frames of the links' joints.
+
+    Attributes
+    ----------
+    motor : int
+        Index of the joint whose motor it is.
+    carrier, other : int
+        Bodies that carry the crank, -1 = the base, and that the rod moves.
+    centre, axis, arm : ndarray, shape (3,)
+        Point of the axis, axis, and arm at crank angle 0, in the frame of the carrier.
+    rod : ndarray, shape (3,), m
+        From the arm to the rod's other end, where the loop closes, in the frame of the carrier.
+    end : ndarray, shape (3,), m
+        Point of the other body.
+    inertia, viscous, coulomb : float
+        Of the motor.
+
+    """
+
+    motor: int
+    carrier: int
+    other: int
+    centre: Float
+    axis: Float
+    arm: Float
+    rod: Float
+    end: Float
+    inertia: float = 0.0
+    viscous: float = 0.0
+    coulomb: float = 0.0
+
+
+def with_cranks(model: ExportModel) -> tuple[ExportModel, tuple[Crank, ...]]:
+    """Split a model into a tree without what acts behind bars and rods, and cranks with it.
+
+    Linkages of cylinders and tables stay as they are in formats without loops.
+    """
+    robot = model.robot
+    cranks = {crank.motor: crank for crank in _cranks(robot)}
+    if not cranks:
+        return model, ()
+    J = robot.drive.jacobian(robot.drive.reference[None])[0]
+    rotor, viscous, coulomb = (np.array(values) for values in (model.rotor, model.viscous, model.coulomb))
+    motors, _ = motors_of(model.mixed)
+    mixed = list(model.mixed)
+    for i, crank in cranks.items():
+        moved = np.flatnonzero(J[i])
+        if len(moved) == 1:
+            j, ratio = int(moved[0]), float(J[i, moved[0]])
+            cranks[i] = replace(
+                crank,
+                inertia=float(rotor[j]) / ratio**2,
+                viscous=float(viscous[j]) / ratio**2,
+                coulomb=float(coulomb[j]) / abs(ratio),
+            )
+            rotor[j] = viscous[j] = coulomb[j] = 0.0
+            continue
+        for motor in motors:
+            if np.array_equal(motor.weights, J[i]):
+                cranks[i] = replace(
+                    crank, inertia=motor.inertia, viscous=motor.viscous, coulomb=motor.coulomb
+                )
+                mixed = [part for part in mixed if not np.array_equal(part.weights, motor.weights)]
+    names = {f"'{robot.joint_names[i]}'" for i in cranks}
+    left = tuple(text for text in model.left_out if not any(text.endswith(f"of {name}") for name in names))
+    tree = replace(model, rotor=rotor, viscous=viscous, coulomb=coulomb, mixed=tuple(mixed), left_out=left)
+    return tree, tuple(cranks.values())
+
+
+def _cranks(robot: RobotModel) -> list[Crank]:
+    # Gear ratios between motor and crank are part of the exported inertia and friction, which need ratios of 1.
+    N = robot.drive.transmission
+    plain = [i for i in range(robot.n) if np.array_equal(N[i], np.eye(robot.n)[i])]
+    cranks: list[Crank] = []
+    for joints, linkage in groups_of(robot.drive.linkages):
+        if not set(joints) <= set(plain):
+            continue
+        if isinstance(linkage, FourBar):
+            cranks.append(_of_bars(robot, joints[0], linkage))
+        elif (
+            isinstance(linkage, Rods)
+            and not linkage.sliding.any()
+            and all(rod.link and rod.to for rod in linkage.rods)
+        ):
+            cranks += _of_rods(robot, joints, linkage)
+    return cranks
+
+
+def _of_bars(robot: RobotModel, joint: int, bars: FourBar) -> Crank:
+    body = int(robot.independent_bodies[joint])
+    T, axis = robot.T_parent_joint[body], robot.axis[body]
+    # The ground line may have any direction across the axis: the map of angles is the same.
+    across = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
+    line = across / np.linalg.norm(across)
+    at_reference = float(bars.crank_angle(bars.reference)[0])
+    centre = -bars.ground * line
+    arm = bars.crank * rotation_about(axis, at_reference - bars.at) @ line
+    tip = centre + bars.crank * rotation_about(axis, at_reference) @ line
+    end = bars.rocker * rotation_about(axis, bars.zero) @ line
+    reached = bars.rocker * rotation_about(axis, bars.zero + bars.at) @ line
+    R = T[:3, :3]
+    return Crank(
+        joint,
+        int(robot.parent[body]),
+        body,
+        R @ centre + T[:3, 3],
+        R @ axis,
+        R @ arm,
+        R @ (reached - tip),
+        end,
+    )
+
+
+def _of_rods(robot: RobotModel, joints: list[int], linkage: Rods) -> list[Crank]:
+    at = linkage.reference[None]
+    phi = linkage.evaluate(at)[0][0]
+    cranks = []
+    for joint, rod, angle in zip(joints, linkage.rods, phi, strict=True):
+        carrier, frame = robot.link_frame(rod.link)
+        other, placed = robot.link_frame(rod.to)
+        axis, centre, arm = np.array(rod.axis), np.array(rod.centre), np.array(rod.arm)
+        tip = centre + rotation_about(axis, float(angle)) @ arm
+        reached = rod.end_point(at)[0][0]
+        R = frame[:3, :3]
+        cranks.append(
+            Crank(
+                joint,
+                carrier,
+                other,
+                R @ centre + frame[:3, 3],
+                R @ axis,
+                R @ arm,
+                R @ (reached - tip),
+                placed[:3, :3] @ np.array(rod.end) + placed[:3, 3],
+            )
+        )
+    return cranks
+
+
+# New files.
 
 
 def new_mjcf(model: ExportModel, soft: bool = False) -> bytes:
@@ -60,7 +213,8 @@ def new_mjcf(model: ExportModel, soft: bool = False) -> bytes:
 
 class _Writer:
     def __init__(self, model: ExportModel, soft: bool) -> None:
-        self.model, self.robot, self.soft = model, model.robot, soft
+        self.model, self.cranks = with_cranks(model)
+        self.robot, self.soft = model.robot, soft
         self.springs = model.springs_of_joints()
         self.bodies = unique([xml_name(name) or "body" for name in self.robot.body_names])
         self.joints = unique([xml_name(name) or "joint" for name in self.robot.tree_joint_names])
@@ -72,6 +226,7 @@ class _Writer:
             '  <compiler angle="radian" autolimits="true" balanceinertia="false"/>',
             f'  <option gravity="{join(self.robot.gravity)}" integrator="implicitfast"/>',
             "  <worldbody>",
+            *self._loops(-1, 2),
         ]
         for i in np.flatnonzero(self.robot.parent < 0):
             lines += self._body(int(i), 2)
@@ -92,9 +247,34 @@ class _Writer:
         place = f'pos="{join(T[:3, 3])}" quat="{join(quaternion(T[:3, :3]))}"'
         lines = [f"{pad}<body name={quoteattr(self.bodies[i])} {place}>"]
         lines += [f"{pad}  {line}" for line in (*self._inertial(self.model.inertia[i]), self._joint(i))]
+        lines += self._loops(i, depth + 1)
         for child in np.flatnonzero(self.robot.parent == i):
             lines += self._body(int(child), depth + 1)
         return [*lines, f"{pad}</body>"]
+
+    def _loops(self, body: int, depth: int) -> list[str]:
+        # Cranks that a body carries, each with its rod, and points at which rods end on the body.
+        pad, lines = "  " * depth, list[str]()
+        little = f'<inertial pos="0 0 0" mass="{MASS!r}" diaginertia="{MOMENT!r} {MOMENT!r} {MOMENT!r}"/>'
+        for crank in self.cranks:
+            name = xml_name(self.robot.joint_names[crank.motor]) or "joint"
+            if crank.carrier == body:
+                dry = self._dry_friction(crank.coulomb)
+                lines += [
+                    f'{pad}<body name={quoteattr(f"{name}_crank")} pos="{join(crank.centre)}">',
+                    f"{pad}  {little}",
+                    f'{pad}  <joint name={quoteattr(f"{name}_motor")} type="hinge" axis="{join(crank.axis)}" '
+                    f'armature="{crank.inertia!r}" damping="{crank.viscous!r}" frictionloss="{crank.coulomb!r}"{dry}/>',
+                    f'{pad}  <body name={quoteattr(f"{name}_rod")} pos="{join(crank.arm)}">',
+                    f"{pad}    {little}",
+                    f'{pad}    <joint name={quoteattr(f"{name}_ball")} type="ball" armature="{ARMATURE!r}"/>',
+                    f'{pad}    <site name={quoteattr(f"{name}_tip")} pos="{join(crank.rod)}"/>',
+                    f"{pad}  </body>",
+                    f"{pad}</body>",
+                ]
+            if crank.other == body:
+                lines.append(f'{pad}<site name={quoteattr(f"{name}_end")} pos="{join(crank.end)}"/>')
+        return lines
 
     def _inertial(self, pi: Float) -> list[str]:
         mass = float(pi[0])
@@ -197,6 +377,10 @@ class _Writer:
 
     def _equalities(self) -> list[str]:
         robot, lines = self.robot, []
+        for crank in self.cranks:
+            name = xml_name(robot.joint_names[crank.motor]) or "joint"
+            ends = f"site1={quoteattr(f'{name}_tip')} site2={quoteattr(f'{name}_end')}"
+            lines.append(f"    <connect {ends} {RIGID}/>")
         for i, followed in self._followers():
             offset = float(robot.projection_offset[i])
             if len(followed) > 1:
@@ -213,8 +397,11 @@ class _Writer:
 
     def _controllers(self) -> list[str]:
         servo, lines = self.robot.drive.servo, []
+        for crank in self.cranks:
+            name = quoteattr(f"{xml_name(self.robot.joint_names[crank.motor]) or 'joint'}_motor")
+            lines.append(f"    <motor name={name} joint={name}/>")
         if servo is None or not servo.known:
-            return []
+            return ["  <actuator>", *lines, "  </actuator>"] if lines else []
         for j, name in enumerate(self.robot.joint_names):
             joint = quoteattr(self.joints[self.robot.tree_joint_names.index(name)])
             text = f"    <position name={joint} joint={joint}"

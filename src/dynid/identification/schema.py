@@ -100,7 +100,7 @@ class RobotSection(ReadingSection):
         default_factory=dict,
     )
     table: dict[str, TableEntry] = key(
-        doc="tabulated linkages of joints, as in [`[joint.drive.table]`](robot-keys.md#joint-drive-table)",
+        doc="tabulated linkages of joints, as in [`[joint.drive.table]`](robot-keys.md#jointdrivetable)",
         kind="tables by joint",
         default_factory=dict,
     )

@@ -29,11 +29,12 @@ _NEWTON_METRES = {"nm": 1.0, "m": 1.0, "knm": 1e3}
 _HARMONICS = 3
 # Errors that are this close to those with all harmonics are the sensor's.
 _AS_GOOD = 1.05
+_RESOLUTION = 1e-5  # m: errors below that of any sensor of a cylinder
 # Share of the observed range by which a table with several harmonics is extended, beyond the rows that are looked at.
 _BEYOND = 0.05
 _NODES = 41
 # Lever over the largest one below which a table ends.
-_LEAST_LEVER = 0.03
+_LEAST_LEVER = 0.1
 # m: a root mean square error of the length above this is no function of the joint's angle.
 _TOO_FAR = 5e-3
 
@@ -165,29 +166,37 @@ def _lever(q: Float, length: Float, low: float, high: float) -> tuple[Table | No
         return None, np.inf
     fits = []
     for count in range(1, _HARMONICS + 1):
-        weights = np.linalg.lstsq(_harmonics(q, count), length**2, rcond=None)[0]
+        solution = np.linalg.lstsq(_harmonics(q, count), length**2, rcond=None)[0]
+        weights = np.asarray(solution, dtype=np.float64)
         squares = np.maximum(_harmonics(q, count) @ weights, 0.0)
         fits.append((weights, float(np.sqrt(np.mean((np.sqrt(squares) - length) ** 2)))))
-    count = next(k for k, (_, error) in enumerate(fits) if error <= _AS_GOOD * fits[-1][1]) + 1
+    enough = max(_AS_GOOD * fits[-1][1], _RESOLUTION)
+    count = next(k for k, (_, error) in enumerate(fits, start=1) if error <= enough)
     weights, error = fits[count - 1]
     more = _BEYOND * float(np.ptp(q))
     start, end = float(q.min()) - more, float(q.max()) + more
     if count == 1:
         start, end = min(start, max(low, start - np.pi)), max(end, min(high, end + np.pi))
+    fine = np.linspace(start, end, 20 * _NODES)
+    start, end = _with_lever(weights, count, fine, float(np.median(q)))
     nodes = np.linspace(start, end, _NODES)
     squares = _harmonics(nodes, count) @ weights
-    rate = np.diff(squares)
-    middle = int(np.argmin(np.abs(nodes[:-1] - np.median(q))))
-    # Within the range where the cylinder has a lever: a spline through fewer nodes near a dead point would turn.
-    same = rate * np.sign(rate[middle]) > _LEAST_LEVER * np.abs(rate).max()
-    first = middle - int(np.argmin(same[: middle + 1][::-1])) + 1 if not same[: middle + 1].all() else 0
-    last = middle + int(np.argmin(same[middle:])) if not same[middle:].all() else len(rate)
-    nodes, squares = nodes[first : last + 1], squares[first : last + 1]
-    covers = nodes[0] <= q.min() and nodes[-1] >= q.max()
-    if error > _TOO_FAR or len(nodes) < 4 or not covers or (squares <= 0).any():
+    if error > _TOO_FAR or start > q.min() or end < q.max() or not (squares > 0).all():
         return None, error
-    rounded = [round(float(value), 6) for value in nodes], [round(float(v), 7) for v in np.sqrt(squares)]
-    return Table(tuple(rounded[0]), tuple(rounded[1]), cylinder=True), error
+    position = tuple(round(float(value), 6) for value in nodes)
+    return Table(position, tuple(round(float(value), 7) for value in np.sqrt(squares)), cylinder=True), error
+
+
+def _with_lever(weights: Float, count: int, q: Float, middle: float) -> tuple[float, float]:
+    """First and last of ascending angles around a middle within which the cylinder keeps a lever of one sign."""
+    length = np.sqrt(np.maximum(_harmonics(q, count) @ weights, 1e-12))
+    lever = np.gradient(length, q)
+    k = int(np.argmin(np.abs(q - middle)))
+    out = np.flatnonzero(lever * np.sign(lever[k]) < _LEAST_LEVER * np.abs(lever).max())
+    before, after = out[out < k], out[out > k]
+    first = int(before[-1]) + 1 if len(before) else 0
+    last = int(after[0]) - 1 if len(after) else len(q) - 1
+    return float(q[first]), float(q[last])
 
 
 def _harmonics(q: Float, count: int) -> Float:

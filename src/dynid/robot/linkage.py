@@ -211,7 +211,7 @@ class FourBar(Linkage):
 
     def closed(self, q: Float) -> tuple[Float, Float, Float]:
         """Crank angle and its derivatives, from position, velocity and acceleration of the loop."""
-        a, b = self._crank_angle(q[:, 0]), q[:, 0] + self.zero
+        a, b = self.crank_angle(q[:, 0]), q[:, 0] + self.zero
         c, r, g = self.crank, self.rocker, self.ground
         ux, uy = g + r * np.cos(b) - c * np.cos(a), r * np.sin(b) - c * np.sin(a)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -224,13 +224,13 @@ class FourBar(Linkage):
                 -r * np.sin(b) + c * np.sin(a) * first**2
             )
             second = (vx**2 + vy**2 + turning) / along_crank
-        start = float(self._crank_angle(self.reference)[0]) - self.zero - self.at
+        start = float(self.crank_angle(self.reference)[0]) - self.zero - self.at
         phi = q[:, 0] + _wrapped(a - b - start)
         return phi[:, None], first[:, None, None], second[:, None, None, None]
 
     def inverse(self, phi: Float) -> Float:
         """Joint positions (T, 1) in closed form: the two circles of coupler and rocker meet twice."""
-        a = phi[:, 0] - self.at + float(self._crank_angle(self.reference)[0])
+        a = phi[:, 0] - self.at + float(self.crank_angle(self.reference)[0])
         x, y = self.crank * np.cos(a) - self.ground, self.crank * np.sin(a)
         distance = np.hypot(x, y)
         with np.errstate(invalid="ignore"):
@@ -249,8 +249,8 @@ class FourBar(Linkage):
         self.refuse(phi, np.isnan(best), "phi")
         return best[:, None]
 
-    def _crank_angle(self, q: Float) -> Float:
-        # (T,): angle a of the crank; nan where the bars do not close.
+    def crank_angle(self, q: Float) -> Float:
+        """Angle a of the crank (T,) against the ground line; nan where the bars do not close."""
         b = q + self.zero
         x, y = self.ground + self.rocker * np.cos(b), self.rocker * np.sin(b)
         distance = np.hypot(x, y)

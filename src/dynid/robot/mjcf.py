@@ -586,6 +586,8 @@ class _Reader:
     def _add_rods(self) -> None:
         # The mass of each rod, half of it at either end, since it is no link of the tree.
         for rod in self.rods.values():
+            if set(rod.rod) <= self.massless:
+                continue
             for body, point in zip((rod.carrier, rod.other), rod.ends, strict=True):
                 carrier, frame = self.carrier.get(body, (-1, np.eye(4)))
                 if carrier >= 0:

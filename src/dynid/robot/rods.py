@@ -48,6 +48,8 @@ class Rod:
         Of the rod; of a cylinder at coordinate 0.
     side : float
         1 or -1: which of two crank angles the rod has.
+    link, to : str
+        Names of the two links.
 
     """
 
@@ -62,6 +64,8 @@ class Rod:
     arm: Vector = (0.0, 0.0, 0.0)
     length: float = 0.0
     side: float = 1.0
+    link: str = ""
+    to: str = ""
 
     @property
     def is_cylinder(self) -> bool:
@@ -360,6 +364,8 @@ def _placed(robot: RobotModel, entry: RodEntry, joints: list[int], at: Float) ->
         axis=(float(axis[0]), float(axis[1]), float(axis[2])),
         arm=entry.arm,
         length=entry.length or 0.0,
+        link=entry.link,
+        to=entry.to,
     )
     if rod.is_cylinder:
         return rod

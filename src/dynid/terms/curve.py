@@ -339,8 +339,11 @@ def shape_name(term: ShapedTerm, k: int, joint: int) -> str:
 
 
 def shape_unit(term: ShapedTerm, robot: RobotModel, k: int, joint: int) -> str:
-    """Unit of the k-th shape of a joint; motors always turn, even if their joints are prismatic."""
-    shape, slides = shapes_of(term)[k], robot.prismatic[joint] and inner_term(term) is term
+    """Unit of the k-th shape of a joint; motors turn even if their joints are prismatic, unless they are cylinders."""
+    shape, slides = (
+        shapes_of(term)[k],
+        (robot.prismatic if inner_term(term) is term else robot.drive.sliding)[joint],
+    )
     return shape.unit_prismatic if slides else shape.unit_revolute
 
 
@@ -394,7 +397,7 @@ def _(term: CurveTerm, robot: RobotModel, theta: Float) -> tuple[Part, ...] | No
 
 @dataclass(frozen=True, eq=False)
 class FrictionCurve(Part):
-    """Friction of one joint that depends only on its velocity: tau = coefficients . curve(dq; shape).
+    """Friction of one joint that depends only on its velocity: tau = coefficients . curve(ratio dq; shape).
 
     Attributes
     ----------
@@ -406,6 +409,8 @@ class FrictionCurve(Part):
         Values of the coefficients.
     shape : ndarray, shape (s,)
         Values of the shapes.
+    ratio : float
+        Velocity of the motor over that of the joint, for a curve at the motor.
 
     """
 
@@ -413,6 +418,7 @@ class FrictionCurve(Part):
     joint: int
     coefficients: Float
     shape: Float
+    ratio: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("coefficients", "shape"):
@@ -421,12 +427,13 @@ class FrictionCurve(Part):
     def torque(self, robot: RobotModel, dq: Float) -> Float:
         """Torque (T,) at joint velocities dq (T, n)."""
         nothing = np.zeros_like(dq)
-        samples = Samples.from_motion(nothing, dq, nothing, nothing)
+        samples = Samples.from_motion(nothing, self.ratio * dq, nothing, nothing)
         return np.asarray(self.coefficients @ self.term.curve(robot, samples, self.joint, self.shape))
 
     def c_texts(self, speed: str) -> tuple[str, ...]:
         """C expressions of the torque per unit of each coefficient, from that of the velocity."""
-        return c_texts(self.term, self.joint, self.shape, speed) or ()
+        turning = speed if self.ratio == 1.0 else f"({self.ratio!r} * {speed})"
+        return c_texts(self.term, self.joint, self.shape, turning) or ()
 
 
 # Used for joints that never moved, whose own motion gives an empty range of shapes.

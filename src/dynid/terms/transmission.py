@@ -5,8 +5,9 @@ Also friction and inertia of one joint that act on another through shared gears.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from dynid.kernel import Panels
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms import forms
-from dynid.terms.curve import ShapedTerm, followed, motor_name
+from dynid.terms.curve import CurveTerm, FrictionCurve, ShapedTerm, followed, motor_name, of_joints
 from dynid.terms.exports import (
     Column,
     Extent,
@@ -38,6 +39,7 @@ from dynid.terms.exports import (
     panels_of,
 )
 from dynid.terms.friction import WIDTH, Coulomb, Viscous, direction
+from dynid.terms.friction_shapes import SmoothCoulomb
 from dynid.terms.term import (
     Proposal,
     Selection,
@@ -45,7 +47,7 @@ from dynid.terms.term import (
     Terms,
     joint_indices,
     joints_of,
-    named_joints,
+    narrowed,
     on_joints,
     proposal_by_joint,
     proposal_of_robot,
@@ -130,14 +132,39 @@ def _(term: MotorInertia, robot: RobotModel, samples: Samples, wanted: Bool) -> 
 
 @forms.exported_parts.register(MotorInertia)
 def _(term: MotorInertia, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """One part per motor; None if there are linkages."""
-    N = robot.drive.transmission
-    if robot.drive.linkages:
-        return None
-    return tuple(
-        Mixed(term.name, float(x), MotionBasis.ACCELERATION, N[i], N[i])
-        for x, i in zip(theta, joint_indices(robot, term.joints), strict=True)
+    """One part per motor, behind a linkage as it is where that closes."""
+    J, motors = _ratios(robot), joint_indices(robot, term.joints)
+    turning = (OnJoint(i, float(x), MotionBasis.ACCELERATION) for x, i in zip(theta, motors, strict=True))
+    return (
+        *(_at_joints(robot, term.name, part, J[part.joint]) for part in turning),
+        *_changing(robot, motors),
     )
+
+
+def _at_joints(robot: RobotModel, name: str, part: OnJoint, ratios: Float) -> Part:
+    """Part at a motor with constant ratios (n,) to the joints; behind a linkage of one joint it is one of the joint."""
+    moved = np.flatnonzero(ratios)
+    if not robot.drive.linkages or len(moved) > 1:
+        return Mixed(name, part.value, part.basis, ratios, ratios, part.width)
+    ratio = float(ratios[moved[0]])
+    if part.basis is MotionBasis.ONE:
+        return OnJoint(int(moved[0]), ratio * part.value, part.basis)
+    if part.basis is MotionBasis.SIGN:
+        return OnJoint(int(moved[0]), abs(ratio) * part.value, part.basis, part.width / abs(ratio))
+    return OnJoint(int(moved[0]), ratio**2 * part.value, part.basis)
+
+
+def _ratios(robot: RobotModel) -> Float:
+    # J (m, n) where all linkages close; N without linkages.
+    return np.asarray(robot.drive.jacobian(robot.drive.reference[None])[0])
+
+
+def _changing(robot: RobotModel, motors: Sequence[int]) -> tuple[Part, ...]:
+    # What parts with constant ratios leave out.
+    linked = robot.drive.linked
+    names = [f"'{robot.joint_names[i]}'" for i in motors if linked[i]]
+    text = f"the change with position of friction and rotor behind the linkage of {', '.join(names)}"
+    return (LeftOut(text),) if names else ()
 
 
 def _friction_proposals(_: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
@@ -246,11 +273,11 @@ def _(term: OnMotor, robot: RobotModel, samples: Samples) -> Float | None:
 
 @forms.exported_parts.register(OnMotor)
 def _(term: OnMotor, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None:
-    """Joint parts and springs of the inner term, mapped; None for terms with other parts, and if there are linkages."""
+    """Joint parts and springs of the inner term, mapped as where linkages close; None for terms with other parts."""
     parts = forms.exported_parts(term.of, robot, theta)
-    if robot.drive.linkages or parts is None:
+    if parts is None or (robot.drive.linkages and any(isinstance(part, JointSpring) for part in parts)):
         return None
-    N = robot.drive.transmission
+    N = _ratios(robot)
     lines = [part for part in parts if isinstance(part, OnJoint)]
     springs = [
         replace(part, term=term.name, weights=part.weights @ N)
@@ -258,10 +285,25 @@ def _(term: OnMotor, robot: RobotModel, theta: Float) -> tuple[Part, ...] | None
         if isinstance(part, JointSpring)
     ]
     left = [part for part in parts if isinstance(part, LeftOut)]
-    if len(lines) + len(springs) + len(left) < len(parts):
+    # A smoothed sign is the same function at the motor, whatever joints that moves.
+    smooth = [
+        part for part in parts if isinstance(part, FrictionCurve) and isinstance(part.term, SmoothCoulomb)
+    ]
+    lines += [
+        OnJoint(part.joint, float(part.coefficients[0]), MotionBasis.SIGN, float(part.shape[0]))
+        for part in smooth
+    ]
+    parts = tuple(part for part in parts if not any(part is curve for curve in smooth))
+    curves = [
+        replace(part, joint=joint, coefficients=ratio * part.coefficients, ratio=ratio * part.ratio)
+        for part in parts
+        if isinstance(part, FrictionCurve) and robot.drive.linkages and np.count_nonzero(N[part.joint]) == 1
+        for joint, ratio in ((int(np.flatnonzero(N[part.joint])[0]), float(N[part.joint].sum())),)
+    ]
+    if len(lines) - len(smooth) + len(springs) + len(left) + len(curves) < len(parts):
         return None
-    mixed = (Mixed(term.name, x.value, x.basis, N[x.joint], N[x.joint], x.width) for x in lines)
-    return (*mixed, *springs, *left)
+    mixed = (_at_joints(robot, term.name, part, N[part.joint]) for part in lines)
+    return (*mixed, *springs, *curves, *left, *_changing(robot, joint_indices(robot, joints_of(term))))
 
 
 def placed_at(term: Term, motors: bool, ratio: float = 1.0) -> Term:
@@ -291,7 +333,7 @@ def placed_at(term: Term, motors: bool, ratio: float = 1.0) -> Term:
 
 
 def at_drives(robot: RobotModel, proposal: Proposal) -> tuple[Proposal, ...]:
-    """Split a plain effect of single joints: behind a linkage it acts at the motor, elsewhere at the joint.
+    """Split an effect of the drives: behind a linkage it acts at the motor, elsewhere at the joint.
 
     Friction and rotor of a gear motor are constant at the motor. Seen at a joint behind a linkage they change with the
     position, so that a constant at the joint would make a declared linkage worse than none.
@@ -301,7 +343,7 @@ def at_drives(robot: RobotModel, proposal: Proposal) -> tuple[Proposal, ...]:
     robot : RobotModel
         The robot.
     proposal : Proposal
-        A plain effect on all joints.
+        A plain effect, or a form of friction, on all joints.
 
     Returns
     -------
@@ -310,45 +352,43 @@ def at_drives(robot: RobotModel, proposal: Proposal) -> tuple[Proposal, ...]:
 
     """
     linked = np.flatnonzero(robot.drive.linked).tolist()
-    if not linked or proposal.role is not Role.PLAIN:
+    if not linked or proposal.role not in (Role.PLAIN, Role.FRICTION):
         return (proposal,)
-    (term,) = proposal.variants
     others = tuple(j for j in range(robot.n) if j not in linked)
-    parts = [
-        replace(proposal, **_of_places(robot, on_joints(term, named_joints(robot, others)), others))
-    ] * bool(others)
     ratio = _largest_ratio(robot)
-    for i in linked:
-        alone = on_joints(term, (robot.joint_names[i],))
-        parts.append(replace(proposal, **_of_places(robot, _behind(alone, float(ratio[i])), (i,))))
-    return tuple(parts)
+    parts = [_part(robot, proposal, others, lambda term: term)] if others else []
+    return (*parts, *(_part(robot, proposal, (i,), partial(_behind, ratio=float(ratio[i]))) for i in linked))
 
 
-def _of_places(robot: RobotModel, term: Term, places: tuple[int, ...]) -> dict[str, Any]:
+def _part(
+    robot: RobotModel, proposal: Proposal, places: tuple[int, ...], placed: Callable[[Term], Term]
+) -> Proposal:
     def build(chosen: tuple[int, ...]) -> Term:
-        return _among(term, named_joints(robot, tuple(j for j in chosen if j in places)))
+        names = tuple(robot.joint_names[j] for j in chosen if j in places)
+        return placed(on_joints(proposal.build(chosen), names))
 
-    return {
-        "variants": (term,),
-        "places": tuple(column.owner for column in term.columns(robot)),
-        "build": build,
-    }
-
-
-def _among(term: Term, joints: tuple[str, ...]) -> Term:
-    return OnMotor(on_joints(term.of, joints)) if isinstance(term, OnMotor) else on_joints(term, joints)
+    joints = tuple(robot.joint_names[j] for j in places)
+    variants = tuple(
+        placed(
+            of_joints(variant, robot, places)
+            if isinstance(variant, ShapedTerm)
+            else on_joints(variant, joints)
+        )
+        for variant in proposal.variants
+    )
+    columns = variants[0].columns(robot)
+    return replace(proposal, variants=variants, places=tuple(column.owner for column in columns), build=build)
 
 
 def _behind(term: Term, ratio: float) -> Term:
     if term.traits.kind is Kind.ROTORS:
         return MotorInertia(joints_of(term))
-    wide = {"width": getattr(term, "width") * ratio} if isinstance(term, Coulomb) else {}  # noqa: B009  # narrowed
-    return OnMotor(replace(term, **wide))
+    return OnMotor(narrowed(term, ratio))
 
 
 def _largest_ratio(robot: RobotModel) -> Float:
     # Of each motor to the joints that it moves, (m,), where linkages close.
-    return np.asarray(np.abs(robot.drive.jacobian(robot.drive.reference[None])[0]).max(axis=1))
+    return np.asarray(np.abs(_ratios(robot)).max(axis=1))
 
 
 def terms_at_drives(robot: RobotModel, terms: Terms) -> Terms:
@@ -375,7 +415,7 @@ def seen_at_joints(robot: RobotModel, column: Column, value: float) -> tuple[Mot
     basis = _AT_MOTORS.get(column.name.rstrip("0123456789"))
     if basis is None or column.term not in (MotorInertia.name, OnMotor.name):
         return None
-    ratio = robot.drive.jacobian(robot.drive.reference[None])[0, column.owner]
+    ratio = _ratios(robot)[column.owner]
     if basis is MotionBasis.ONE:
         return basis, value * ratio
     return basis, value * (np.abs(ratio) if basis is MotionBasis.SIGN else ratio**2)
@@ -397,8 +437,14 @@ def motor_proposal(robot: RobotModel, term: Term, motor: int) -> Proposal:
 def motor_units(term: Term, robot: RobotModel) -> tuple[str, ...]:
     """Units of a term's columns at motors, which turn unless they are cylinders."""
     columns, sliding = term.columns(robot), robot.drive.sliding
-    units = [getattr(term, f"unit_{kind}", None) for kind in ("revolute", "prismatic")]
-    return tuple(units[int(sliding[column.owner])] or column.unit for column in columns)
+    kinds = ("revolute", "prismatic")
+    if isinstance(term, CurveTerm):
+        parts = [[getattr(part, f"unit_{kind}") for kind in kinds] for part in term.coefficients]
+    else:
+        parts = [[getattr(term, f"unit_{kind}", None) for kind in kinds]]
+    return tuple(
+        parts[k % len(parts)][int(sliding[column.owner])] or column.unit for k, column in enumerate(columns)
+    )
 
 
 def moving_joints(robot: RobotModel, *motors: int) -> tuple[int, ...]:
