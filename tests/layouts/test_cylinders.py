@@ -66,7 +66,8 @@ def test_forces_and_lengths_of_cylinders_are_found(names: str, with_lengths: boo
     assert proposal.groups["effort"].columns["slew"].startswith("slew_torque")
     if not with_lengths:
         (question,) = (one for one in proposal.open if one.key == "robot.table")
-        assert "drive.rod" in question.question
+        assert question.refusal is not None
+        assert "drive.rod" in question.refusal.do
         return
     assert not proposal.open
     assert proposal["log.effort.side"].value == "motor"

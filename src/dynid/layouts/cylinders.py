@@ -13,7 +13,7 @@ from dynid.layouts.meaning import Meaning, words
 from dynid.layouts.names import Family, naming
 from dynid.layouts.physics import Motion
 from dynid.layouts.presets import UNKNOWN
-from dynid.layouts.proposal import Decision, Excerpt
+from dynid.layouts.proposal import Decision, Excerpt, Refusal
 from dynid.robot.linkage import Table
 from dynid.robot.model import RobotModel
 
@@ -138,12 +138,17 @@ def tables_of(
         why = f"torque is force times d length / d angle, from the logged lengths: {', '.join(errors)}"
         decisions.append(Decision(KEY, "from the log", (why,), likely=True))
     if lacking:
-        question = (
-            "which torque do these forces make? Log the cylinders' lengths, or declare their ends in a robot file: "
-            "[[drive.rod]] with motor, anchor = { link, xyz } and end = { link, xyz }"
+        many = "s" if len(lacking) > 1 else ""
+        forces = f"{', '.join(lacking)}: force{many} of cylinders whose lengths are not logged"
+        refusal = Refusal(
+            forces,
+            "the lever of each cylinder",
+            "log the lengths of the cylinders, or declare their ends in a TOML robot file: [[drive.rod]] with motor, "
+            "anchor = { link, xyz } and end = { link, xyz }",
         )
-        why = f"{', '.join(lacking)}: force{'s' if len(lacking) > 1 else ''} of cylinders whose lengths are not logged"
-        decisions.append(Decision(KEY, None, (why,), question))
+        decisions.append(
+            Decision(KEY, None, (forces,), "which torque do these forces make?", refusal=refusal)
+        )
     return tables, decisions
 
 

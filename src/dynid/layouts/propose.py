@@ -167,7 +167,9 @@ def propose(
     motion, effort, tables, levers = _motion_and_effort(
         robot, look, clock, chosen, known, given, alike, cylinders
     )
-    if (ratios := gears_question(robot, given, effort)) is not None:
+    # The levers of cylinders stand in the place of gears.
+    ratios = None if cylinders.force else gears_question(robot, given, effort)
+    if ratios is not None:
         decisions = {GEARS: ratios, **decisions}
     decisions |= by_key(*_of_motion(clock, given, motion, effort), *levers)
     groups = _groups(chosen, motion.columns if motion is not None else None, slides, apart)

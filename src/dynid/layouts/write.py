@@ -157,7 +157,9 @@ def question_lines(decision: Decision, margin: str = "  ") -> list[str]:
 
 
 def answer_option(decision: Decision) -> str:
-    """The option that answers a question, with the values that it takes."""
+    """The option that answers a question, with the values that it takes; or what to do where no answer helps."""
+    if decision.refusal is not None and not decision.options:
+        return decision.refusal.do
     part, others = decision.example
     shown = [f"--answer '{part}'{others}"] if part else []
     if decision.options or not part:
