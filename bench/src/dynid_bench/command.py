@@ -82,7 +82,7 @@ def _report(out: Path, page: Path | None) -> None:
 
     from dynid.base import InputError, Place
     from dynid_bench.figure import errors_svg
-    from dynid_bench.report import html, markdown
+    from dynid_bench.report import FIGURE, html, markdown
     from dynid_bench.run import ABOUT, ROWS, read_rows
 
     rows = read_rows(out)
@@ -95,13 +95,15 @@ def _report(out: Path, page: Path | None) -> None:
         )
     about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
     text = markdown(rows, about)
+    figure = errors_svg(rows, about)
     written = {
         out / "benchmark.md": text,
-        out / "benchmark.html": html(rows, about),
-        out / "benchmark.svg": errors_svg(rows, about),
+        out / "benchmark.html": html(rows, about, figure),
+        out / FIGURE: figure,
     }
     if page is not None:
-        written[page] = text
+        written |= {page: text, page.parent / FIGURE: figure}
     for path, content in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
         say(f"written: {path}")
