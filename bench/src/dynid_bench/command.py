@@ -35,6 +35,12 @@ def command(
         typer.Option("--envs", help="Folder of environments by method. Default: DYNID_BENCH_ENVS."),
     ] = None,
     limit: Annotated[float, typer.Option("--limit", help="Seconds for a method on a set.")] = 900.0,
+    intervals: Annotated[
+        bool,
+        typer.Option(
+            "--intervals/--no-intervals", help="Identify separate recordings as well, where there are some."
+        ),
+    ] = True,
     again: Annotated[bool, typer.Option("--again", help="Repeat rows that the folder has.")] = False,
     page: Annotated[
         Path | None, typer.Option("--page", help="report: also write the Markdown page there.")
@@ -57,7 +63,8 @@ def command(
         chosen = [method_named(name) for name in methods.split(",") if name] or list(METHODS.values())
         run_campaign(
             sets, chosen, out, data_folder(data), environments_folder(envs),
-            seed=seed, quick=quick, limit=limit, again=again, announce=say,
+            seed=seed, quick=quick, limit=limit, again=again,
+            intervals=intervals, announce=say,
         )  # fmt: skip
     elif action == "report":
         _report(out, page)
