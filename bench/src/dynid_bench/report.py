@@ -242,9 +242,12 @@ def _methods_section(methods: Sequence[str], rows: Sequence[Row]) -> Section:
         answered = [row for row in method_rows if not row["message"]]
         last = (answered or method_rows)[-1]
         count = METHODS[name].lines if name in METHODS else last["lines"]
+        title = last["title"]
+        if name in METHODS and METHODS[name].ended_early:
+            title += f", {METHODS[name].ended_early}"
         packages = ", ".join(f"{package} {version}" for package, version in last["packages"].items()) or DASH
         state = f"{len(answered)} of {len(method_rows)} sets" if answered else last["message"]
-        lines.append([name, last["title"], packages, last.get("settings") or DASH, str(count), state])
+        lines.append([name, title, packages, last.get("settings") or DASH, str(count), state])
     head = ["method", "what it is", "versions", "settings", "lines", "answered"]
     return Section("Methods", [Table(head, lines)])
 
