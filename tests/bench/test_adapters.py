@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dynid_bench.contract import AdapterContract, pendulum_set
+from dynid_bench.contract import AdapterContract, pendulum, pendulum_set
 from dynid_bench.methods import METHODS, Method, method_named
 from dynid_bench.run import row_of
 
@@ -82,3 +83,22 @@ def test_a_missing_environment_is_a_row(tmp_path: Path) -> None:
     assert row["message"] == "not run here: no environment DYNID_BENCH_ENVS/absent with no-such-package"
     with pytest.raises(UsageError, match="did you mean 'figaroh'"):
         method_named("figaro")
+
+
+def test_intervals_are_compared_between_recordings_unless_they_are_not_wanted(tmp_path: Path) -> None:
+    adapter = tmp_path / "fixed.py"
+    adapter.write_text(
+        "from dynid_bench.protocol import Answer, serve\n"
+        "def run(task):\n"
+        "    torque = {name: m.q for name, m in task.held_out.items()}\n"
+        "    return Answer(torque, {'a': (float(len(task.train[0].t)), 0.1), 'b': (1.0, 0.1)})\n"
+        "serve(run)\n"
+    )
+    dataset = pendulum_set()
+    recordings = [dataset.train, [pendulum(6.0, 0.5)]]
+    dataset = replace(dataset, repeats=recordings)
+    method = method_named(str(adapter))
+    row = row_of(dataset, method, tmp_path / "with", None, 60.0)
+    assert row["intervals"][0] == 0.5  # b agrees, a does not
+    assert row["intervals"][2] == 2
+    assert "intervals" not in row_of(dataset, method, tmp_path / "without", None, 60.0, intervals=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from dynid_bench.bodies import write_urdf
 from dynid_bench.command import command
 from dynid_bench.contract import pendulum, pendulum_set
 from dynid_bench.data import open_set, read_recipe, recipes
+from dynid_bench.figure import errors_svg
 from dynid_bench.made import MADE, Effects, Plant, Reference, made_elastic_arm, recorded
 from dynid_bench.methods import METHODS, method_named
-from dynid_bench.report import html
+from dynid_bench.report import html, markdown
 from dynid_bench.run import read_rows, row_of, run_campaign
 
 from dynid.base import InputError, InputErrors, RefusedError, UsageError
@@ -22,6 +24,7 @@ from dynid.cli.plugins import COMMANDS
 from tests.command_line import Run
 
 ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "bench" / "results"
 
 
 def rigid(plant: Plant) -> Plant:
@@ -187,6 +190,7 @@ def test_the_made_sets_run_by_one_command(run: Run, tmp_path: Path, monkeypatch:
     assert run(*words).out == ""  # nothing is repeated
     assert run("bench", "report", "--out", out, "--page", tmp_path / "page.md").code == 0
     assert (tmp_path / "page.md").read_text() == (out / "benchmark.md").read_text()
+    assert (tmp_path / "images" / "benchmark.svg").read_text() in (out / "benchmark.html").read_text()
     page = (out / "benchmark.html").read_text()
     assert "<script" not in page
     assert "made_rail_arm" in page
@@ -228,3 +232,11 @@ def test_names_in_the_data_cannot_inject_html() -> None:
     assert "<script>" not in page
     assert "<i>" not in page
     assert "<b>:" not in page
+
+
+def test_the_page_is_that_of_the_kept_rows() -> None:
+    about = json.loads((RESULTS / "about.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "benchmark.md").read_text(encoding="utf-8")
+    assert page == markdown(read_rows(RESULTS), about)
+    figure = (ROOT / "docs" / "images" / "benchmark.svg").read_text(encoding="utf-8")
+    assert figure == errors_svg(read_rows(RESULTS), about)

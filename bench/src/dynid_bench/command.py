@@ -35,6 +35,12 @@ def command(
         typer.Option("--envs", help="Folder of environments by method. Default: DYNID_BENCH_ENVS."),
     ] = None,
     limit: Annotated[float, typer.Option("--limit", help="Seconds for a method on a set.")] = 900.0,
+    intervals: Annotated[
+        bool,
+        typer.Option(
+            "--intervals/--no-intervals", help="Identify separate recordings as well, where there are some."
+        ),
+    ] = True,
     again: Annotated[bool, typer.Option("--again", help="Repeat rows that the folder has.")] = False,
     page: Annotated[
         Path | None, typer.Option("--page", help="report: also write the Markdown page there.")
@@ -57,7 +63,8 @@ def command(
         chosen = [method_named(name) for name in methods.split(",") if name] or list(METHODS.values())
         run_campaign(
             sets, chosen, out, data_folder(data), environments_folder(envs),
-            seed=seed, quick=quick, limit=limit, again=again, announce=say,
+            seed=seed, quick=quick, limit=limit, again=again,
+            intervals=intervals, announce=say,
         )  # fmt: skip
     elif action == "report":
         _report(out, page)
@@ -82,7 +89,7 @@ def _report(out: Path, page: Path | None) -> None:
 
     from dynid.base import InputError, Place
     from dynid_bench.figure import errors_svg
-    from dynid_bench.report import html, markdown
+    from dynid_bench.report import FIGURE, html, markdown
     from dynid_bench.run import ABOUT, ROWS, read_rows
 
     rows = read_rows(out)
@@ -95,13 +102,15 @@ def _report(out: Path, page: Path | None) -> None:
         )
     about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
     text = markdown(rows, about)
+    figure = errors_svg(rows, about)
     written = {
         out / "benchmark.md": text,
-        out / "benchmark.html": html(rows, about),
-        out / "benchmark.svg": errors_svg(rows, about),
+        out / "benchmark.html": html(rows, about, figure),
+        out / FIGURE: figure,
     }
     if page is not None:
-        written[page] = text
+        written |= {page: text, page.parent / FIGURE: figure}
     for path, content in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
         say(f"written: {path}")

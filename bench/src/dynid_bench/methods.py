@@ -38,6 +38,8 @@ class Method:
         Python file.
     packages : sequence of str
         What pip installs in its environment; empty = the environment of dynid.
+    ended_early : str
+        Why the method does not run to its end; its rows are then in the tables and not in the figure.
     not_run : str
         Why the authors' code cannot be installed by pip; the adapter then only shows how it would be called.
 
@@ -48,6 +50,7 @@ class Method:
     adapter: Path
     packages: Sequence[str] = ()
     not_run: str = ""
+    ended_early: str = ""
 
     @property
     def lines(self) -> int:
@@ -86,7 +89,13 @@ METHODS = {
             ("pin", "scipy"),
         ),
         Method("figaroh", "figaroh", _adapter("figaroh_base"), ("figaroh",)),
-        Method("mujoco-sysid", "mujoco.sysid", _adapter("mujoco_sysid"), ("mujoco[sysid]",)),
+        Method(
+            "mujoco-sysid",
+            "mujoco.sysid",
+            _adapter("mujoco_sysid"),
+            ("mujoco[sysid]",),
+            ended_early="ended after 10 of its 200 iterations, a minute of processor time",
+        ),
         Method("neural-net", "network of two hidden layers", _adapter("neural_net"), ("scikit-learn",)),
         Method(
             "gaussian-process", "Gaussian process per joint", _adapter("gaussian_process"), ("scikit-learn",)

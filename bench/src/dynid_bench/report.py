@@ -19,10 +19,13 @@ from dynid_bench.run import Row
 REFERENCE, OURS = "least-squares", "dynid"
 DASH = "-"
 TITLE = "Benchmark"
+FIGURE = "images/benchmark.svg"
+CAPTION = "Torque error on held-out motion of the made sets"
 INTRO = """\
 Methods of several projects on the same logs, by one command. Each gets the same training motion and the robot file,
 runs the authors' own package in an environment of its own, and predicts the torque of motion that it has not seen.
-Splits and scores were fixed in a commit before dynid ran on them. Losses stay in the tables."""
+Splits and scores were fixed in a commit before dynid ran on them. Its adapter was corrected twice after a first
+run, which took joint torque for motor torque and ignored the estimated delay of commands. Losses stay in the tables."""
 COMMANDS = """\
 dynid bench run --made --out results
 dynid bench report --out results"""
@@ -35,7 +38,8 @@ SCORES = (
     "the set's cutoff frequency, on samples in motion (a joint faster than 0.02 rad/s or m/s) / on all samples. "
     "`same` is new motion of the same kind, `repeated` the training motion once more, `moves` moves from pose to pose.",
     "**replay**: r.m.s. position error after 0.2 s under measured torque from a measured state, by the exported model "
-    "in MuJoCo. **export**: whether MuJoCo reads the exported links, which it refuses if they cannot exist.",
+    "in MuJoCo; a URDF has no rotor inertia. **export**: whether MuJoCo reads the exported links, which it refuses "
+    "if they cannot exist.",
     "**inertia**: error of the joint-space inertia matrix, scaled by its true diagonal; made sets only.",
     "**payload**: estimated mass with half its 95 % interval, and the true one.",
     "**agree**: share of pairs of estimates from separate recordings of the robot whose difference lies within their "
@@ -238,9 +242,12 @@ def _methods_section(methods: Sequence[str], rows: Sequence[Row]) -> Section:
         answered = [row for row in method_rows if not row["message"]]
         last = (answered or method_rows)[-1]
         count = METHODS[name].lines if name in METHODS else last["lines"]
+        title = last["title"]
+        if name in METHODS and METHODS[name].ended_early:
+            title += f", {METHODS[name].ended_early}"
         packages = ", ".join(f"{package} {version}" for package, version in last["packages"].items()) or DASH
         state = f"{len(answered)} of {len(method_rows)} sets" if answered else last["message"]
-        lines.append([name, last["title"], packages, last.get("settings") or DASH, str(count), state])
+        lines.append([name, title, packages, last.get("settings") or DASH, str(count), state])
     head = ["method", "what it is", "versions", "settings", "lines", "answered"]
     return Section("Methods", [Table(head, lines)])
 
@@ -309,7 +316,7 @@ def _bold(text: str, is_best: bool) -> str:
 
 def markdown(rows: Sequence[Row], about: Mapping[str, Mapping[str, Any]]) -> str:
     """The page as Markdown."""
-    parts = [f"# {TITLE}", "<!-- written by `dynid bench report` -->", INTRO]
+    parts = [f"# {TITLE}", "<!-- written by `dynid bench report` -->", INTRO, f"![{CAPTION}]({FIGURE})"]
     for section in sections_of(rows, about):
         parts.append(f"## {section.title}")
         if section.code:
@@ -341,9 +348,9 @@ _PAGE = Markup(
 )
 
 
-def html(rows: Sequence[Row], about: Mapping[str, Mapping[str, Any]]) -> str:
-    """The page as HTML; names in the data are escaped."""
-    parts = [Markup("<p>{}</p>").format(INTRO)]
+def html(rows: Sequence[Row], about: Mapping[str, Mapping[str, Any]], figure: str = "") -> str:
+    """The page as HTML; names in the data are escaped.    figure: SVG of this package."""
+    parts = [Markup("<p>{}</p>").format(INTRO), Markup(figure)]  # noqa: S704 - its texts are escaped
     for section in sections_of(rows, about):
         parts.append(Markup("<h2>{}</h2>").format(section.title))
         if section.code:

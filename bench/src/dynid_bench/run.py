@@ -53,6 +53,7 @@ def run_campaign(
     quick: bool = False,
     limit: float = 900.0,
     again: bool = False,
+    intervals: bool = True,
     announce: Callable[[str], object] = lambda text: None,
 ) -> list[Row]:
     """Run methods on sets; rows that the folder has already are not repeated.
@@ -75,6 +76,8 @@ def run_campaign(
         Wall time of a method on a set.
     again : bool
         Whether rows of these sets and methods are made anew.
+    intervals : bool
+        Whether separate recordings are identified as well, which takes several times as long.
     announce : callable
         Gets a line for each row.
 
@@ -111,7 +114,7 @@ def run_campaign(
         about[dataset.name] = dataset.about()
         for method in waiting:
             with tempfile.TemporaryDirectory() as folder:
-                row = {**rules, **row_of(dataset, method, Path(folder), environments, limit)}
+                row = {**rules, **row_of(dataset, method, Path(folder), environments, limit, intervals)}
             rows.append(row)
             _write(out, rows, about)
             announce(line_of(row))
@@ -128,7 +131,14 @@ def _write(out: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> None:
     (out / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
-def row_of(dataset: DataSet, method: Method, scratch: Path, environments: Path | None, limit: float) -> Row:
+def row_of(
+    dataset: DataSet,
+    method: Method,
+    scratch: Path,
+    environments: Path | None,
+    limit: float,
+    intervals: bool = True,
+) -> Row:
     """Run a method on a set and score it; a method that fails gives a row with its message."""
     cases = {
         region: [scores.case_of(motion, dataset.cutoff) for motion in motions]
@@ -163,7 +173,7 @@ def row_of(dataset: DataSet, method: Method, scratch: Path, environments: Path |
     if dataset.payload is not None and ran.answer.payload is not None:
         mass, half = ran.answer.payload
         row["payload"] = [mass, half, dataset.payload]
-    if dataset.repeats and ran.answer.parameters:
+    if intervals and dataset.repeats and ran.answer.parameters:
         row["intervals"] = _intervals(dataset, method, ran, scratch, environments, limit)
     return row
 
