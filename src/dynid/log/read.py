@@ -57,6 +57,7 @@ from dynid.recording import (
     RawChunk,
     Recording,
     Trajectory,
+    at_times_of_efforts,
     bridged,
     delayed,
     in_order,
@@ -167,7 +168,8 @@ def mapped_tables(
     clocks = {name: clock for name, clock in chosen.clocks.items() if name in columns}
     if clocks:
         positions = [channel.column for channel in chosen.position.values()]
-        tables = [OnOneClock(table, chosen.time, positions, clocks) for table in tables]
+        efforts = {channel.column for channel in chosen.effort.values()}
+        tables = [OnOneClock(table, chosen.time, positions, clocks, efforts) for table in tables]
     available = trajectories_in(tables, chosen)
     if mapping is None and (rows := _restart_rows(available, chosen)):
         chosen = replace(chosen, trajectory=MOTION)
@@ -399,7 +401,8 @@ class Source:
             chunks = _sorted(chunks)
         elif trajectory.misplaced:
             chunks = in_order(chunks, FEW_ROWS)
-        for chunk in bridged(spread_stamps(without_absent_efforts(chunks)), longest_step):
+        chunks = at_times_of_efforts(spread_stamps(without_absent_efforts(chunks)), longest_step)
+        for chunk in bridged(chunks, longest_step):
             part = within(chunk, trajectory)
             if len(part.t):
                 yield part
