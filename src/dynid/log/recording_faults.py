@@ -730,13 +730,13 @@ def _jumps_to_zero(t: Float, q: Float, effort: Float, zero: Bool) -> Bool:
     bend[~(np.abs(bend) > 0)] = np.nan
     count = np.isfinite(bend).sum(axis=0)
     usual = np.sqrt(np.nansum(bend**2, axis=0) / np.maximum(count, 1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sizes = np.where(usual > 0, np.abs(effort) / usual, 0.0)
     absent = np.zeros(len(zero), dtype=np.bool_)
     for a, b in np.flatnonzero(np.diff(zero, prepend=False, append=False)).reshape(-1, 2).tolist():
         if a == 0 or b == len(zero) or t[b - 1] - t[a] > LONGEST_ABSENCE:
             continue
-        jumps = bool((np.fmin(sizes[a - 1], sizes[b]) > JUMP_TO_ZERO).any())
+        # Away from the line between the rows around it: a torque that passes 0 is on that line.
+        away = 0.5 * np.abs(effort[a - 1] + effort[b])
+        jumps = bool((away > JUMP_TO_ZERO * usual)[usual > 0].any())
         # Drives that carry no load can be at rest without torque.
         dwells = t[b - 1] - t[a] > FROZEN_SECONDS and not (np.ptp(q[a:b], axis=0) > STILL).any()
         absent[a:b] = jumps and not dwells
