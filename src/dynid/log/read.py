@@ -704,10 +704,19 @@ class Log:
     def _repr_html_(self) -> str:
         return self.overview().html()
 
-    @property
+    @cached_property
     def duration(self) -> float:
-        """Total duration of all trajectories, s."""
-        return sum(t.end_time - t.start_time for t in self.trajectories)
+        """Recorded time of all trajectories without the gaps in them, s."""
+        whole = sum(t.end_time - t.start_time for t in self.trajectories)
+        try:
+            return whole - sum(self._seconds_in_gaps(trajectory) for trajectory in self.trajectories)
+        except DynidError:  # errors in the rows are reported when the log is read
+            return whole
+
+    def _seconds_in_gaps(self, trajectory: Trajectory) -> float:
+        steps = np.diff(np.concatenate([np.zeros(0), *(chunk.t for chunk in self.recorded(trajectory))]))
+        usual = float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
+        return float(steps[steps > longest_step(usual)].sum())
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
