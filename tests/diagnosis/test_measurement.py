@@ -81,6 +81,25 @@ def test_a_controllers_model_is_no_measurement(tmp_path: Path, decompositions: l
     assert found.verdict.level == "doubtful"
 
 
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_simple_model_that_is_fitted_with_errors_is_no_measurement(tmp_path: Path, seed: int) -> None:
+    """Gravity, and the inertia of each joint alone, 30 % off and early, written with four digits."""
+    (tmp_path / "arm.urdf").write_text(URDF)
+    robot = load_robot(tmp_path / "arm.urdf")
+    t = np.arange(0.0, SECONDS, 1.0 / RATE)
+    q, dq, ddq = FourierTrajectory.random(robot, SECONDS, 5, seed, 0.1).motion(t)
+    model = pinocchio.buildModelFromXML(URDF)
+    data = model.createData()
+    inertia = np.array([np.diag(pinocchio.crba(model, data, row)) for row in q])
+    tau = np.round(rigid(q, 0.0 * dq, 0.0 * ddq) + 1.3 * inertia * ddq, 4)[2:]
+    noise = 2e-6 * np.random.default_rng(seed).normal(size=q[2:].shape)
+    columns = canonical_columns(robot.joint_names, q[:-2] + noise, tau=tau)
+    log = read_log(write_log(tmp_path / "log.parquet", t[:-2], columns), robot)
+    run = identify(robot, log, Settings(), diagnostics=Diagnostics(), threads=1)
+    assert "modelled-effort" in {finding.code for finding in run.diagnostics}
+    assert run.verdict.level == "doubtful"
+
+
 @pytest.mark.parametrize(
     ("friction", "noise"),
     [(0.1, 0.01), (3 * LEAST_FRICTION, 0.0), (0.0, 3 * LEAST_NOISE), (0.05, 0.0)],

@@ -98,12 +98,13 @@ def test_a_number_of_no_size_is_a_missing_one(
     log = make(tmp_path, robot, t)
     chunk = log.read(log.trajectories[0])
     arrays = {name: np.array(getattr(chunk, name)) for name in ("q", "dq", "tau")}
-    arrays[signal][1200, 1] = size
+    hole = slice(1200, 1230)  # a gap, so that the rows are left out
+    arrays[signal][hole, 1] = size
     odd, _ = checked(make(tmp_path, robot, t, **arrays))
-    arrays[signal][1200, 1] = np.nan
+    arrays[signal][hole, 1] = np.nan
     missing, _ = checked(make(tmp_path, robot, t, **arrays))
     assert plain(odd) == plain(missing)
-    assert odd.trajectories[0].missing_rows == 1
+    assert odd.trajectories[0].missing_rows == 30
 
 
 def plain(summary: LogSummary) -> dict[str, Any]:

@@ -64,6 +64,24 @@ def test_a_spell_across_the_chunks_of_a_long_log_is_left_out() -> None:
     np.testing.assert_array_equal(read.read(trajectory).t, log.t[~absent])
 
 
+@pytest.mark.parametrize("name", ["ur5", "kinova"])
+def test_efforts_of_a_joint_that_drop_to_zero_are_interpolated(name: str) -> None:
+    robot, log, _ = arm(name)
+    absent = np.random.default_rng(0).random(len(log.t)) < 0.06
+    absent[[0, 1, -1, -2]] = False
+    tau = log.tau.copy()
+    tau[absent, 1] = 0.0
+    read = Log.from_arrays(robot, log.t, log.q, tau)
+    (trajectory,) = read.trajectories
+    chunk = read.read(trajectory)
+    error = np.abs(np.asarray(chunk.tau)[:, 1] - log.tau[:, 1])
+    assert np.quantile(error, 0.995) < 0.3 * log.tau[:, 1].std()
+    assert np.count_nonzero(np.asarray(chunk.tau)[:, 1] == 0.0) <= 0.1 * absent.sum()
+    sink = Diagnostics()
+    check_log(read, sink)
+    assert any(finding.code == "missing-values" for finding in sink)
+
+
 def test_efforts_of_a_clean_log_stay() -> None:
     """Also efforts that rest at 0, that move in steps through 0, and drives that were switched off for long."""
     robot, log, _ = arm()
@@ -74,6 +92,7 @@ def test_efforts_of_a_clean_log_stay() -> None:
         read = Log.from_arrays(robot, log.t, log.q, tau)
         assert rows_of(read) == len(log.t)
         assert warnings(read) == []
+        np.testing.assert_array_equal(np.asarray(read.read(read.trajectories[0]).tau), tau)
 
 
 def test_a_dwell_without_torque_stays() -> None:

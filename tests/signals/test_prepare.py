@@ -234,8 +234,9 @@ def test_holes_of_missing_rows_are_not_kept(make_log: MakeLog) -> None:
     t = uniform(5000)
     q, tau = noisy(t)
     q[1000, 0] = np.nan
-    tau[2000:2004, 1] = np.nan
-    prepared = prepare(make_log(t, q, tau=tau), replace(PLAIN, decimate=False))
+    there = np.ones(len(t), dtype=np.bool_)
+    there[2000:2004] = False
+    prepared = prepare(make_log(t[there], q[there], tau=tau[there]), replace(PLAIN, decimate=False))
     (samples,) = prepared
     dropped = samples.t[~samples.keep & (samples.t > 1) & (samples.t < 19)]
     np.testing.assert_allclose(dropped[:4], t[2000:2004], atol=1e-9)

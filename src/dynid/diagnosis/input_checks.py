@@ -18,6 +18,7 @@ from dynid.diagnosis.wiring_checks import LARGE, misfits, sign_readings, thinned
 from dynid.estimate.estimator import Estimate
 from dynid.estimate.scores import Residuals
 from dynid.kernel import inverse_dynamics
+from dynid.log.log import lattice_step
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
 from dynid.terms.exports import Kind
@@ -31,8 +32,9 @@ from dynid.terms.term import Terms
 LEAST_FRICTION = 0.01
 # Noise of currents and torque sensors lies between 0.1 and 5 % of the torque; files hold five digits or more.
 LEAST_NOISE = 1e-3
-# A model of torque follows the model that is fitted to it; what misses more is another matter.
-MOST_MISSED = 0.1
+# A model of torque follows the model that is fitted to it at most joints; simpler ones, such as those without coupling
+# of the joints, do less well at some. Friction fitted to such a misfit is about as large as the misfit.
+MOST_MISSED, FITTED_TO_MISFIT = 0.1, 2.0
 # Fourth differences: motion below a fiftieth of the sample rate leaves less than 1e-4 of itself, white noise all of it.
 DIFFERENCE = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 
@@ -46,14 +48,16 @@ def check_measured(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None
         return
     joints = list(analysis.joints)
     noise = noise_shares(analysis)
-    if analysis.missed[joints].max() > MOST_MISSED or noise[joints].max() > LEAST_NOISE:
+    if np.median(analysis.missed[joints]) > MOST_MISSED or noise[joints].max() > LEAST_NOISE:
         return  # measured: friction, which takes much longer, is not asked
     friction = friction_shares(analysis)
-    if friction is None or friction[joints].max() > LEAST_FRICTION:
+    most = LEAST_FRICTION + FITTED_TO_MISFIT * analysis.missed
+    if friction is None or (friction > most)[joints].any():
         return
+    usual = float(np.median(friction[joints]))
     diagnostics.claim(
         "modelled-effort",
-        found=f"efforts without friction (at most {100 * friction[joints].max():.2g} % of a joint's torque) and "
+        found=f"efforts without friction (at most {100 * usual:.2g} % of the torque of half of the joints) and "
         f"noise (at most {100 * noise[joints].max():.1g} %): a controller's or a simulator's model, not a measurement",
         expected="measured torque or current",
         do="map the measured effort under [log] (actual current or torque, not the target)",
@@ -99,7 +103,7 @@ def _share(X: Float, e: Float, analysis: ResidualAnalysis, joint: int, shape: Fl
 
 
 def noise_shares(analysis: ResidualAnalysis) -> Float:
-    """White noise (n,) of the raw torque over its root mean square, by fourth differences."""
+    """White noise (n,) of the raw torque beyond its rounding, over its root mean square, by fourth differences."""
     if analysis.raw is None:
         return np.zeros(analysis.robot.n)
     parts = [np.apply_along_axis(np.convolve, 0, part, DIFFERENCE, "valid") for part in analysis.raw.parts]
@@ -107,7 +111,8 @@ def noise_shares(analysis: ResidualAnalysis) -> Float:
     size = np.sqrt(np.mean((everything - everything.mean(axis=0)) ** 2, axis=0))
     # The median: steps of friction and contact are rare and large.
     noise = np.median(np.abs(np.concatenate(parts)), axis=0) / 0.6745 / np.linalg.norm(DIFFERENCE)
-    return np.asarray(noise / np.maximum(size, 1e-300))
+    rounded = noise <= lattice_step(everything)
+    return np.where(rounded, 0.0, noise / np.maximum(size, 1e-300))
 
 
 # Whether the torque moves the robot: a hand that leads an arm accelerates it, and leaves gravity and

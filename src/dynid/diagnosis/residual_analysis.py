@@ -210,10 +210,14 @@ class ResidualAnalysis:
 
     @cached_property
     def elapsed(self) -> Float:
-        """Seconds (N,) of the thinned samples since the start, trajectories one behind the other."""
+        """Recorded seconds (N,) of the thinned samples, segments one behind the other.
+
+        A drive that rests between segments may cool, but what happens in a long pause is not in the log.
+        """
         t = np.array(self.residuals.t[self.index], dtype=np.float64)
-        back = np.diff(t, prepend=t[:1])
-        return np.asarray(t - np.cumsum(np.where(back < 0, back, 0.0)))
+        step, segment = np.diff(t, prepend=t[:1]), self.residuals.segment[self.index]
+        step[1:][(np.diff(segment) != 0) | (step[1:] < 0)] = 0.0
+        return np.asarray(t[:1] + np.cumsum(step))
 
     @cached_property
     def reverses(self) -> Bool:

@@ -133,9 +133,12 @@ class Excerpt:
         return {named[full]: values for full, values in self.contents.read([*named], FIRST_ROWS).items()}
 
     @property
-    def topic(self) -> str | None:
-        """Topic of a bag that the names are on, where there are several."""
-        return self.stream.name if self.bag and len(self.contents.streams) > 1 else None
+    def topics(self) -> tuple[str, ...]:
+        """Topics of a bag that the names are on, if it has several: efforts may have one of their own."""
+        if not self.bag or len(self.contents.streams) < 2:
+            return ()
+        named = (column.name.rpartition(":")[0] for column in self.stream.columns)
+        return tuple(dict.fromkeys((self.stream.name, *filter(None, named))))
 
     def values(self, names: Sequence[str]) -> dict[str, Values]:
         """First rows of the named columns."""
@@ -428,7 +431,7 @@ class Proposal:
 
     robot: RobotModel
     log: Path | Mapping[str, Path]
-    topic: str | None
+    topics: tuple[str, ...]
     decisions: tuple[Decision, ...]
     groups: dict[str, Group]
     gains: dict[str, float]

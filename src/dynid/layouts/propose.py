@@ -179,7 +179,7 @@ def propose(
     return Proposal(
         robot,
         log if isinstance(log, Mapping) else Path(log),
-        look.topic,
+        look.topics,
         tuple(decisions.values()),
         groups,
         dict(effort.values) if effort is not None else {},

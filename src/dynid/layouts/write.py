@@ -56,7 +56,8 @@ def experiment_text(
         lines += [one for decision in p.open for one in question_lines(decision, "#   ")]
     lines += _robot(p, dict(robot_options or {}))
     lines += ["", "[log]"]
-    lines += [f"topic = {_quoted(p.topic)}"] if p.topic else []
+    topics = [_quoted(topic) for topic in p.topics]
+    lines += [f"topic = {topics[0] if len(topics) == 1 else '[' + ', '.join(topics) + ']'}"] if topics else []
     lines += [
         *_time(p),
         *_trajectory(p),

@@ -456,7 +456,8 @@ class LogWatch:
             )
             left_out = f", and {rows} row(s) with wider holes are left out" if rows else ""
             self.sink.warn(
-                "missing-values", f"{listed} missing: interpolated between close samples{left_out}"
+                "missing-values",
+                f"{listed} missing, or 0 between efforts: interpolated between close samples{left_out}",
             )
         elif self.missing:
             self.sink.warn("missing-values", f"{rows} row(s) with missing or infinite values are left out")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -20,7 +20,7 @@ from dynid.base.options import option
 from dynid.base.records import dataclass
 from dynid.base.units import number_of
 from dynid.log.log import Channel, ChannelMap, Table, Text
-from dynid.recording import RawChunk, Trajectory, joined, rows_only, taken
+from dynid.recording import SLOWER, RawChunk, Trajectory, joined, rows_only, taken
 
 # Damaged time stamps: missing ones, and those that the stamps before and after them contradict.
 
@@ -586,7 +586,8 @@ class Series:
 class OnOneClock:
     """A table whose channels with separate clocks are interpolated linearly to the times of its rows.
 
-    Rows without any position are left out, as are rows before the first or after the last sample of a channel.
+    Rows without any position are left out, as are rows before the first or after the last sample of a channel. Efforts
+    in rows of their own keep these rows if they are slower than the positions.
 
     Parameters
     ----------
@@ -598,6 +599,8 @@ class OnOneClock:
     clocks : mapping of str to Channel
         Time column of each column with a separate clock. If it is the time of the rows, cells of the column may be
         empty.
+    efforts : collection of str
+        Columns of the efforts.
 
     Raises
     ------
@@ -607,7 +610,12 @@ class OnOneClock:
     """
 
     def __init__(
-        self, table: Table, time: Channel, positions: Sequence[str], clocks: Mapping[str, Channel]
+        self,
+        table: Table,
+        time: Channel,
+        positions: Sequence[str],
+        clocks: Mapping[str, Channel],
+        efforts: Collection[str] = (),
     ) -> None:
         self.path: Path = table.path
         self.column_names = table.column_names
@@ -617,6 +625,14 @@ class OnOneClock:
         t, there = self._rows(positions)
         low = max((float(series.t[0]) for series in self._series.values()), default=-np.inf)
         high = min((float(series.t[-1]) for series in self._series.values()), default=np.inf)
+        slow = {
+            name: clock
+            for name, clock in clocks.items()
+            if name in efforts and self._is_slow(name, clock, t[there])
+        }
+        if slow.keys() == set(efforts):
+            there = there | np.isin(t, np.concatenate([self._series.pop(name).t for name in slow]))
+            clocks = {name: clock for name, clock in clocks.items() if name not in slow}
         self._kept = there & (t >= low) & (t <= high)
         inside = np.flatnonzero(self._kept)
         if not len(inside):
@@ -632,6 +648,12 @@ class OnOneClock:
         self.trajectory = getattr(table, "trajectory", None)
         remarks = self._remarks_on(t[inside], clocks, int(there.sum()) - len(inside), int((~there).sum()))
         self.remarks = (*getattr(table, "remarks", ()), *remarks)
+
+    def _is_slow(self, name: str, clock: Channel, rows: Float) -> bool:
+        """Whether a column has values in rows of its own, at most half as often as the rows have positions."""
+        step = float(np.median(np.diff(rows))) if len(rows) > 1 else np.inf
+        usual = float(np.median(np.diff(self._series[name].t)))
+        return clock.column == self._time.column and usual >= SLOWER * step
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None

@@ -57,6 +57,7 @@ from dynid.recording import (
     RawChunk,
     Recording,
     Trajectory,
+    at_times_of_efforts,
     bridged,
     delayed,
     in_order,
@@ -167,7 +168,8 @@ def mapped_tables(
     clocks = {name: clock for name, clock in chosen.clocks.items() if name in columns}
     if clocks:
         positions = [channel.column for channel in chosen.position.values()]
-        tables = [OnOneClock(table, chosen.time, positions, clocks) for table in tables]
+        efforts = {channel.column for channel in chosen.effort.values()}
+        tables = [OnOneClock(table, chosen.time, positions, clocks, efforts) for table in tables]
     available = trajectories_in(tables, chosen)
     if mapping is None and (rows := _restart_rows(available, chosen)):
         chosen = replace(chosen, trajectory=MOTION)
@@ -399,7 +401,8 @@ class Source:
             chunks = _sorted(chunks)
         elif trajectory.misplaced:
             chunks = in_order(chunks, FEW_ROWS)
-        for chunk in bridged(spread_stamps(without_absent_efforts(chunks)), longest_step):
+        chunks = at_times_of_efforts(spread_stamps(without_absent_efforts(chunks)), longest_step)
+        for chunk in bridged(chunks, longest_step):
             part = within(chunk, trajectory)
             if len(part.t):
                 yield part
@@ -701,10 +704,19 @@ class Log:
     def _repr_html_(self) -> str:
         return self.overview().html()
 
-    @property
+    @cached_property
     def duration(self) -> float:
-        """Total duration of all trajectories, s."""
-        return sum(t.end_time - t.start_time for t in self.trajectories)
+        """Recorded time of all trajectories without the gaps in them, s."""
+        whole = sum(t.end_time - t.start_time for t in self.trajectories)
+        try:
+            return whole - sum(self._seconds_in_gaps(trajectory) for trajectory in self.trajectories)
+        except DynidError:  # errors in the rows are reported when the log is read
+            return whole
+
+    def _seconds_in_gaps(self, trajectory: Trajectory) -> float:
+        steps = np.diff(np.concatenate([np.zeros(0), *(chunk.t for chunk in self.recorded(trajectory))]))
+        usual = float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
+        return float(steps[steps > longest_step(usual)].sum())
 
     @property
     def unmeasured(self) -> tuple[str, ...]:

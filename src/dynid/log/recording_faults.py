@@ -653,6 +653,8 @@ def look_at_peaks(
 
 # s: drives that were switched off for longer report a true zero.
 LONGEST_ABSENCE = 2.0
+# Share of a joint's efforts in a chunk: if more are 0, 0 is one of its usual values.
+FEW_ZEROS = 0.2
 # An effort of 0 beside one of more than this many times the usual unevenness is a jump.
 JUMP_TO_ZERO = 5.0
 
@@ -671,7 +673,8 @@ def without_absent_efforts(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
     Yields
     ------
     RawChunk
-        With the times of the rows that are left out in `without_effort`.
+        With the times of the rows that are left out in `without_effort`. Efforts of single joints that jump to 0 and
+        back are nan.
 
     """
     last: RawChunk | None = None  # row that was passed on
@@ -679,7 +682,7 @@ def without_absent_efforts(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
     for chunk in chunks:
         if chunk.tau is None or (pending is None and not _without_effort(chunk.tau).any()):
             last = rows_only(chunk, slice(-1, None))
-            yield chunk
+            yield _without_single_zeros(chunk)
             continue
         known = 0 if last is None else 1
         whole = joined([part for part in (last, pending, chunk) if part is not None])
@@ -689,14 +692,14 @@ def without_absent_efforts(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
             begin = int(np.flatnonzero(np.append(True, ~zero))[-1])
             if whole.t[-1] - whole.t[begin] <= LONGEST_ABSENCE:
                 cut = max(begin, known)
-        absent = _absent_rows(whole, zero)[known:cut]
+        absent = _jumps_to_zero(whole.t, whole.q, np.asarray(whole.tau), zero)[known:cut]
         pending = rows_only(whole, slice(cut, None)) if cut < len(zero) else None
         ready = replace(taken(whole, slice(known, cut)), first_row=whole.first_row + known)
         if absent.any():
             ready = replace(taken(ready, ~absent), without_effort=ready.t[absent])
         if len(ready.t):
             last = rows_only(ready, slice(-1, None))
-            yield ready
+            yield _without_single_zeros(ready)
     if pending is not None:
         yield pending
 
@@ -706,22 +709,35 @@ def _without_effort(effort: Float) -> Bool:
     return np.asarray((effort == 0.0).all(axis=1))
 
 
-def _absent_rows(chunk: RawChunk, zero: Bool) -> Bool:
-    """Mask (T,) of the zero rows to which an effort jumps, and from which it jumps back."""
-    t, effort = chunk.t, np.asarray(chunk.tau)
+def _without_single_zeros(chunk: RawChunk) -> RawChunk:
+    """Chunk in which efforts of single joints that jump to exactly 0 and back are nan."""
+    zeros = None if chunk.tau is None else chunk.tau == 0.0
+    if chunk.tau is None or zeros is None or not zeros.any():
+        return chunk
+    tau = np.array(chunk.tau, order="K")
+    share = zeros.mean(axis=0)
+    for joint in np.flatnonzero((share > 0) & (share <= FEW_ZEROS)).tolist():
+        column = slice(joint, joint + 1)
+        absent = _jumps_to_zero(chunk.t, chunk.q[:, column], chunk.tau[:, column], zeros[:, joint])
+        tau[absent, joint] = np.nan
+    return replace(chunk, tau=tau) if np.isnan(tau).sum() > np.isnan(chunk.tau).sum() else chunk
+
+
+def _jumps_to_zero(t: Float, q: Float, effort: Float, zero: Bool) -> Bool:
+    """Mask (T,) of the zero rows to which one of the efforts (T, n) jumps, and from which it jumps back."""
     bend = np.diff(effort[~zero], 2, axis=0)
     # Efforts that move in steps are even between them: only the steps show their usual change.
     bend[~(np.abs(bend) > 0)] = np.nan
     count = np.isfinite(bend).sum(axis=0)
     usual = np.sqrt(np.nansum(bend**2, axis=0) / np.maximum(count, 1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sizes = np.where(usual > 0, np.abs(effort) / usual, 0.0)
     absent = np.zeros(len(zero), dtype=np.bool_)
     for a, b in np.flatnonzero(np.diff(zero, prepend=False, append=False)).reshape(-1, 2).tolist():
         if a == 0 or b == len(zero) or t[b - 1] - t[a] > LONGEST_ABSENCE:
             continue
-        jumps = bool((np.fmin(sizes[a - 1], sizes[b]) > JUMP_TO_ZERO).any())
+        # Away from the line between the rows around it: a torque that passes 0 is on that line.
+        away = 0.5 * np.abs(effort[a - 1] + effort[b])
+        jumps = bool((away > JUMP_TO_ZERO * usual)[usual > 0].any())
         # Drives that carry no load can be at rest without torque.
-        dwells = t[b - 1] - t[a] > FROZEN_SECONDS and not (np.ptp(chunk.q[a:b], axis=0) > STILL).any()
+        dwells = t[b - 1] - t[a] > FROZEN_SECONDS and not (np.ptp(q[a:b], axis=0) > STILL).any()
         absent[a:b] = jumps and not dwells
     return absent

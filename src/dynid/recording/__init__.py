@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from dynid.recording.recording import Recording as Recording
     from dynid.recording.recording import Support as Support
     from dynid.recording.recording import WrenchSensor as WrenchSensor
+    from dynid.recording.slow_effort import SLOWER as SLOWER
+    from dynid.recording.slow_effort import at_times_of_efforts as at_times_of_efforts
 
 __getattr__, __dir__, __all__ = lazily(
     __name__,
@@ -40,5 +42,6 @@ __getattr__, __dir__, __all__ = lazily(
         "commands": "Commands delayed interpolated servo_torque slopes speed_of_law",
         "missing": "bridged",
         "recording": "Channels FloatingBase IMU_CHANNELS Recording Support WrenchSensor",
+        "slow_effort": "SLOWER at_times_of_efforts",
     },
 )

@@ -73,6 +73,8 @@ class RawChunk:
         Times of rows that are left out because every effort is 0 between rows with efforts.
     bridged : mapping of str to ndarray, shape (n_joints,)
         Number of missing values of each channel that were interpolated.
+    effort_every : int
+        Rows per measured effort; efforts between those are interpolated.
 
     """
 
@@ -92,6 +94,7 @@ class RawChunk:
     spread: Float = field(default_factory=lambda: np.zeros(0))
     without_effort: Float = field(default_factory=lambda: np.zeros(0))
     bridged: Mapping[str, Float] = field(default_factory=dict)
+    effort_every: int = 1
 
 
 # Times of rows that are left out or moved, not of the rows of a chunk.

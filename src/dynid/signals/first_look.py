@@ -46,6 +46,43 @@ def median_step(log: Log, index: int) -> float:
     return _median_step(trajectory, log.chunks(trajectory, HEAD_ROWS))
 
 
+@dataclass(frozen=True)
+class EffortClock:
+    """Times of efforts that are recorded more slowly than positions.
+
+    Attributes
+    ----------
+    every : int
+        Rows per measured effort; 1 if each row has one.
+    period : float, s
+        Time between efforts.
+    phases : tuple of float, s
+        Time of an effort in each trajectory.
+
+    """
+
+    every: int = 1
+    period: float = 0.0
+    phases: tuple[float, ...] = ()
+
+
+def effort_clock(log: Log) -> EffortClock:
+    """Times of the efforts by the first rows of each trajectory."""
+    clocks = []
+    for trajectory in log.trajectories:
+        chunk = next(log.chunks(trajectory, HEAD_ROWS), None)
+        if chunk is None or chunk.effort_every == 1 or len(chunk.t) < 2 * chunk.effort_every:
+            return EffortClock()
+        t = chunk.t[:: chunk.effort_every]
+        steps = np.diff(t)
+        # Numbers of the periods, those within gaps counted, give a period that keeps to the clock for long.
+        number = np.rint(np.append(0.0, np.cumsum(steps / np.median(steps))))
+        period, phase = np.polyfit(number, t, 1)
+        clocks.append((chunk.effort_every, float(period), float(phase)))
+    every, periods, phases = zip(*clocks, strict=True)
+    return EffortClock(every[0], float(np.median(periods)), phases) if len(set(every)) == 1 else EffortClock()
+
+
 def _time_base(chunks: Iterable[RawChunk], joints: int) -> TimeBase:
     rows, total = [], 0
     for t, lines in clean_rows(chunks):

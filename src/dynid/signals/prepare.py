@@ -32,7 +32,7 @@ from dynid.signals.filter import (
     sensible_rate,
     settling_of,
 )
-from dynid.signals.first_look import first_look, signals_for_evidence, windows_of
+from dynid.signals.first_look import EffortClock, effort_clock, first_look, signals_for_evidence, windows_of
 from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import REST, Samples, move_seconds
 from dynid.signals.settings import Preparation
@@ -92,6 +92,8 @@ class Prepared:
         Corrections of the rows of each trajectory; () for none.
     asked : Preparation
         The settings before they were resolved.
+    efforts : EffortClock
+        Times of the efforts, if they are recorded more slowly than positions.
     slowness : float
         Factor on the usual speeds of friction and rest; less than 1 for a robot slower than others at rest.
 
@@ -109,6 +111,7 @@ class Prepared:
     time_bases: tuple[TimeBase, ...] = ()
     asked: Preparation = field(default_factory=Preparation)
     slowness: float = 1.0
+    efforts: EffortClock = field(default_factory=EffortClock)
 
     @property
     def gated_at_rest(self) -> bool:
@@ -165,7 +168,10 @@ class Prepared:
 
     @cached_property
     def _thinning_filter(self) -> ZeroPhase | None:
-        return ZeroPhase(0.4 * self.rate, 6, self.source_rate) if self.state_decimation > 1 else None
+        # Samples at the times of slow efforts have the measured efforts: no filter may mix them with interpolated ones.
+        if self.state_decimation == 1 or self.efforts.every > 1:
+            return None
+        return ZeroPhase(0.4 * self.rate, 6, self.source_rate)
 
     @property
     def _measures_motors(self) -> bool:
@@ -204,6 +210,7 @@ class Prepared:
                 self.overlap,
                 self.state_decimation,
                 self.settings.shortest,
+                self.efforts.phases[index] if self.efforts.every > 1 else None,
             )
             chunks = self.log.chunks(trajectory)
             if watch is not None:
@@ -278,7 +285,7 @@ class Prepared:
             temperature=_rows(others["temperature"]) if "temperature" in others else None,
             extra=extra,
             gate=self._gate(_rows(dq)),
-            span=1.0 / self.rate if D > 1 else 0.0,
+            span=1.0 / self.rate if thin is not None else 0.0,
             measured=self.measured,
         )
 
@@ -377,11 +384,14 @@ def prepare(
     sink = diagnostics if diagnostics is not None else Diagnostics()
     looks = [first_look(log, i) for i in range(len(log.trajectories))]
     steps, bases = tuple(step for step, _ in looks), tuple(base for _, base in looks)
+    efforts = effort_clock(log)
     if max(steps) > 1.0 / SLOWEST:
         check_log(
             log, Diagnostics(accepting=frozenset(CLAIMS))
         )  # a clear message, before filters fail at such rates
     rate = settings.rate or sensible_rate(float(np.median(steps)))
+    if efforts.every > 1:
+        rate = efforts.every / efforts.period
     if settings.rate is not None and settings.rate < 0.99 / float(np.median(steps)):
         raise UsageError(
             "rate",
@@ -415,6 +425,14 @@ def prepare(
         cutoff = evidence.chosen
         sink.note("cutoff", f"parallel filter at {cutoff:g} Hz: {evidence.reason}")
     common = common_cutoff(cutoff, rate)
+    if efforts.every > 1:
+        most = 1.0 / (efforts.period * FINAL_OVERSAMPLING)
+        sink.note(
+            "slow-efforts",
+            f"efforts are recorded at {1.0 / efforts.period:.4g} Hz and positions {efforts.every} times as "
+            f"fast: equations are those at the times of the efforts, with a cutoff frequency of at most {most:.3g} Hz",
+        )
+        cutoff = most if most < cutoff else cutoff
     # A cutoff frequency in the settings is that of both filters; torque made of commands has the noise of positions.
     raises = evidence is not None and not log.channels.commanded
     higher = sharper_cutoff(cutoff, rate) if raises else common
@@ -427,6 +445,7 @@ def prepare(
         )
     needed = STATE_OVERSAMPLING * cutoff
     D = max(1, int(rate // needed)) if settings.decimate else 1
+    D = efforts.every if efforts.every > 1 else D
     final = max(1, int(rate / D // (FINAL_OVERSAMPLING * cutoff))) if settings.decimate else 1
     rest = slowness * usual if settings.rest == usual else settings.rest
     # On a slow robot only the speed distinguishes a joint at rest from a moving one.
@@ -460,7 +479,7 @@ def prepare(
             place=Place(file=str(log.trajectories[0].file)) if len(log.trajectories) == 1 else Place(),
         )
     return Prepared(
-        log, resolved, rate, D, final, steps, evidence, velocities, states, bases, settings, slowness
+        log, resolved, rate, D, final, steps, evidence, velocities, states, bases, settings, slowness, efforts
     )
 
 

@@ -673,6 +673,7 @@ def _unwrapped(q: Float, before: Float | None, turned: Float, turning: Bool) -> 
 # s: long enough that the fixed cost of a window is small, short enough that a window of a 7-joint arm at 1 kHz takes
 # 10 MB.
 WINDOW_SECONDS = 60.0
+ON_GRID = 0.1  # of a period: a segment may begin so much after a sample at which it begins
 
 
 @dataclass(frozen=True, eq=False)
@@ -737,12 +738,22 @@ class Cutter:
         Grid samples per sample.
     shortest : float, s
         Shorter segments are left out.
+    phase : float, s, optional
+        Time of a grid sample that is kept by the decimation; None: that of the first row of each segment.
 
     """
 
     def __init__(
-        self, trajectory: str, step: float, rate: float, overlap: int, decimation: int, shortest: float
+        self,
+        trajectory: str,
+        step: float,
+        rate: float,
+        overlap: int,
+        decimation: int,
+        shortest: float,
+        phase: float | None = None,
     ) -> None:
+        self.phase, self.period = phase, decimation / rate
         self.trajectory, self.step, self.rate, self.overlap = trajectory, step, rate, overlap
         self.shortest = shortest
         self.size = max(int(WINDOW_SECONDS * rate) // decimation, 1) * decimation
@@ -756,6 +767,9 @@ class Cutter:
         """Add a piece and yield the windows that are complete."""
         if not self.pending:
             self.done, self.origin = 0, float(piece.t[0])
+            if self.phase is not None:
+                periods = math.ceil((self.origin - self.phase) / self.period - ON_GRID)
+                self.origin = self.phase + periods * self.period
         self.pending.append(piece)
         last = float(piece.t[-1])
         enough = (last - self.origin) * self.rate > self.done + self.size + self.ahead + 2

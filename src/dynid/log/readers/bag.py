@@ -527,7 +527,9 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Sources:
-    """Sources of a table; the first provides the rows, the others are interpolated to them.
+    """Sources of a table; the first provides the rows, and others are interpolated to them.
+
+    Efforts that are slower than the rows keep their own times, in rows of their own.
 
     Parameters
     ----------
@@ -564,19 +566,42 @@ class Sources:
     def stream(self, columns: Collection[str]) -> Iterator[dict[str, Float]]:
         """Yield blocks of rows in the order of reception."""
         main, *others = self.sources
+        # Slow efforts have rows of their own, whatever columns are wanted.
         followers = [
-            _Follower(self, source, columns) for source in others if set(source.columns) & set(columns)
+            _Follower(self, source, columns)
+            for source in others
+            if set(source.columns) & set(columns) or self.is_slow(source)
         ]
+        last = self.low - 1
         for stamps, values in self.messages(main, columns):
             inside = (stamps >= self.low) & (stamps <= self.high)
             ns = stamps[inside]
             if not len(ns):
                 continue
             rows = {name: column[inside] for name, column in values.items()}
+            own_rows = {
+                id(follower): follower.between(last, int(ns[-1]))
+                for follower in followers
+                if self.is_slow(follower.source)
+            }
+            if own_rows:
+                last, logged = int(ns[-1]), ns
+                ns = np.unique(np.concatenate([logged, *(times for times, _ in own_rows.values())]))
+                rows = {name: _placed(ns, logged, column) for name, column in rows.items()}
             for follower in followers:
-                rows |= follower.at(ns)
+                if id(follower) in own_rows:
+                    times, measured = own_rows[id(follower)]
+                    rows |= {name: _placed(ns, times, column) for name, column in measured.items()}
+                else:
+                    rows |= follower.at(ns)
             rows[TIME] = (ns - self.origin) / SECOND
             yield rows
+
+    def is_slow(self, source: Source) -> bool:
+        """Whether a source has efforts only, at most half as often as the rows, and all stamps ascend."""
+        ascend = all(variant.ascending for variant in (*self.sources[0].variants, *source.variants))
+        only = {kind for kind, _ in source.columns.values()} == {"effort"}
+        return self.header and ascend and only and 2 * source.count <= self.sources[0].count
 
     def messages(self, source: Source, columns: Collection[str]) -> Iterator[BagSourcesBlock]:
         """Yield times and values of the messages of a source."""
@@ -599,6 +624,7 @@ class _Follower:
     """Values of a source at the times of the rows: exact for equal stamps, else interpolated."""
 
     def __init__(self, sources: Sources, source: Source, columns: Collection[str]) -> None:
+        self.source = source
         self.names = [name for name in source.columns if name in columns]
         self.blocks = sources.messages(source, self.names)
         first, last = source.span(sources.header)
@@ -609,11 +635,7 @@ class _Follower:
 
     def at(self, ns: Int) -> dict[str, Float]:
         """Values at these times in ns; nan within gaps."""
-        while not len(self.ns) or self.ns[-1] < ns.max():
-            block = next(self.blocks, None)
-            if block is None:
-                break
-            self._append(*block)
+        self._read_to(int(ns.max()))
         if not len(self.ns):
             return {name: np.full(len(ns), np.nan) for name in self.names}
         right = np.clip(np.searchsorted(self.ns, ns), 0, len(self.ns) - 1)
@@ -634,6 +656,22 @@ class _Follower:
         self._keep(self.ns >= ns.min() - SECOND)
         return interpolated
 
+    def between(self, after: int, last: int) -> tuple[Int, dict[str, Float]]:
+        """Times in ns and values of the samples after a time up to another."""
+        self._read_to(last)
+        inside = (self.ns > after) & (self.ns <= last)
+        times, measured = self.ns[inside], {name: values[inside] for name, values in self.values.items()}
+        if len(self.ns):
+            self._keep(self.ns > last)
+        return times, measured
+
+    def _read_to(self, last: int) -> None:
+        while not len(self.ns) or self.ns[-1] < last:
+            block = next(self.blocks, None)
+            if block is None:
+                break
+            self._append(*block)
+
     def _append(self, ns: Int, values: Mapping[str, Float]) -> None:
         self.ns = np.concatenate([self.ns, ns])
         self.values = {name: np.concatenate([old, values[name]]) for name, old in self.values.items()}
@@ -646,6 +684,13 @@ class _Follower:
             mask[-1] = True
             self.ns = self.ns[mask]
             self.values = {name: old[mask] for name, old in self.values.items()}
+
+
+def _placed(ns: Int, times: Int, values: Float) -> Float:
+    """Values at their times among the times `ns`; nan at the others."""
+    placed = np.full(len(ns), np.nan)
+    placed[np.searchsorted(ns, times)] = values
+    return placed
 
 
 def sources_of(bag_survey: Survey, wanted: Wanted, sink: Diagnostics) -> Sources:
@@ -697,14 +742,16 @@ def sources_of(bag_survey: Survey, wanted: Wanted, sink: Diagnostics) -> Sources
             expected="topics recorded at the same time on one clock",
             place=place,
         )  # fmt: skip
-    _report_interpolation(sources, header, sink, place)
+    origin = low if low > WALL_CLOCK else 0
+    joined_sources = Sources(bag_survey, tuple(sources), header, low, high, origin)
+    fast = [source for source in sources[1:] if not joined_sources.is_slow(source)]
+    _report_interpolation([sources[0], *fast], header, sink, place)
     if header:
         _report_clocks(sources, sink, place)
-    origin = low if low > WALL_CLOCK else 0
     if origin:
         began = datetime.fromtimestamp(origin / SECOND, UTC).isoformat(timespec="milliseconds")
         sink.note("clock", f"t is relative to {began}", place)
-    return Sources(bag_survey, tuple(sources), header, low, high, origin)
+    return joined_sources
 
 
 def _covering_sources(
@@ -956,10 +1003,27 @@ class BagTable:
         streams: dict[str, tuple[str, ...]] = {}
         for topic in dict.fromkeys((*self.survey.variants, *self.survey.values)):
             names = [name for name, (group, _) in self._items.items() if group == (topic,)]
+            if effort := self._topic_of_efforts(topic):
+                names += [
+                    name for name, (group, item) in self._items.items() if group == (effort,) and ":" in name
+                ]
             plain = [name for name in names if ":" not in name]
             if names:
                 streams[topic.name] = (TIME, *(plain or names))
         return streams
+
+    def _topic_of_efforts(self, topic: Topic) -> Topic | None:
+        """The only topic with efforts but no positions of joints whose positions are on a topic without efforts."""
+        kinds = {other: {kind for kind, _ in self.survey.measured([other])} for other in self.survey.variants}
+        if "position" not in kinds.get(topic, ()) or "effort" in kinds[topic]:
+            return None
+        joints = set(self.survey.names([topic]))
+        others = [
+            other
+            for other, measured in kinds.items()
+            if measured == {"effort"} and joints & {name for _, name in self.survey.measured([other])}
+        ]
+        return others[0] if len(others) == 1 else None
 
     def info(self, column: str) -> ColumnInfo:
         """Metadata of a column in the messages."""
