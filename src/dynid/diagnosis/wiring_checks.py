@@ -179,7 +179,9 @@ class SharedGears:
         motors = " and ".join(f"'{names[motor]}'" for motor in self.motors)
         N = robot.drive.transmission @ self.M
         # Remains of factors that cancel, which no log tells from zero.
-        N = np.where(np.abs(N) < SAME_FACTOR * np.abs(N).max(axis=1, keepdims=True), 0.0, N)
+        slides = np.array(robot.prismatic)
+        alike = slides[:, None] == slides  # rad a metre and turns a turn have no common size
+        N = np.where(alike & (np.abs(N) < SAME_FACTOR * np.abs(robot.drive.own_ratio[:, None])), 0.0, N)
         rows = ", ".join(f"[{', '.join(f'{value:.4g}' for value in row)}]" for row in N)
         matrix = f"transmission = [{rows}] under [drive]"
         differential = (
