@@ -156,6 +156,60 @@ def test_the_motors_of_a_differential_are_named_with_its_transmission(factor: fl
     np.testing.assert_allclose(shown, N, rtol=0.05)
 
 
+def read_at_belts(N: Float, declared: Float) -> Diagnostics:
+    """What is said of angles N q and torque of motors, where another transmission is declared."""
+    robot = small_arm()
+    path = FourierTrajectory.random(robot, 20.0, 5, 4, 0.1)
+    q, dq, ddq = path.motion(np.arange(0.0, 20.0, 1.0 / RATE))
+    ratios = np.abs(np.diag(declared))
+    speed = dq @ N.T / ratios
+    tau = rigid_torque(robot, robot.inertia_prior, q, dq, ddq) @ np.linalg.inv(N)
+    tau += (robot.friction_prior[:, 0] * speed + robot.friction_prior[:, 1] * np.tanh(speed / 0.02)) / ratios
+    tau += 0.01 * np.abs(tau).max(axis=0) * np.random.default_rng(0).normal(size=tau.shape)
+    read = [x @ N.T @ np.linalg.inv(declared).T for x in (q, dq, ddq)]
+    driven = replace(robot, drive=replace(robot.drive, transmission=declared))
+    samples = Samples.from_motion(read[0], read[1], read[2], tau @ declared, RATE)
+    sink = Diagnostics()
+    moving = replace(samples, keep=np.abs(dq).max(axis=1) > 0.02)
+    check_wiring(fitted(driven, moving, DEFAULT_TERMS), sink)
+    return sink
+
+
+BELTS = np.array([[1.0, 0.0, 0.0], [-0.3, 1.0, 0.0], [0.3, -1.0, 1.0]])
+ONE_BELT = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 1.0]])
+
+
+def shown_transmission(sink: Diagnostics) -> Float:
+    (found,) = list(sink)
+    assert found.code == "undeclared-coupling"
+    assert found.text.startswith("angles and torque of")
+    assert 'position.side = "motor"' in found.text
+    rows = re.search(r"transmission = \[\[(.*)\]\]", found.text)
+    assert rows is not None
+    return np.array([[float(one) for one in row.split(", ")] for row in rows[1].split("], [")])
+
+
+@pytest.mark.parametrize("declared", [np.eye(3), ONE_BELT])
+@pytest.mark.parametrize("ratios", [np.ones(3), np.array([121.0, 80.0, 50.0])])
+def test_all_couplings_of_belts_are_named_together(declared: Float, ratios: Float) -> None:
+    """Also where one of them is declared: one more factor alone would spoil what another mended."""
+    scale = ratios[:, None]
+    shown = shown_transmission(read_at_belts(scale * BELTS, scale * declared))
+    np.testing.assert_allclose(shown / scale, BELTS, atol=0.03)
+
+
+@pytest.mark.parametrize("N", [np.eye(3), BELTS])
+def test_belts_that_are_declared_pass(N: Float) -> None:
+    assert list(read_at_belts(N, N)) == []
+
+
+@pytest.mark.parametrize(("factor", "sign"), [(0.7, 1.0), (-1.3, -1.0)])
+def test_a_differential_whose_motors_angles_are_logged_is_named(factor: float, sign: float) -> None:
+    N = np.eye(3)
+    N[1:, 1:] = [[1.0, factor], [sign, -sign * factor]]
+    np.testing.assert_allclose(shown_transmission(read_at_belts(N, np.eye(3))), N, atol=0.03)
+
+
 def test_the_declared_reading_passes() -> None:
     sink = Diagnostics()
     check_wiring(spoilt("nothing"), sink)

@@ -184,3 +184,17 @@ def test_rotor_inertias_that_were_reflected_twice_are_named(twice: bool) -> None
     if twice:
         assert all(f"'{joint}'" in texts[0] for joint in robot.joint_names)
         assert "1.464 / 121^2 = 0.0001" in texts[0]
+
+
+def test_a_link_of_another_variant_is_named_by_a_note(tmp_path: Path) -> None:
+    known = (1.0, 6.0, 1.0, 1.0)
+    given = regression(tmp_path, arm(known))
+    robot = load_robot(tmp_path / "arm.urdf", diagnostics=Diagnostics())
+    sink = Diagnostics()
+    warn_of_descriptions(robot, MAP().fit(given), sink)
+    assert not sink.warnings
+    (note,) = [finding for finding in sink if finding.code == "description-contradicted"]
+    assert "disagrees with link 'l1'" in note.text
+    exact, quiet = MAP().fit(regression(tmp_path, arm((1.0,) * 4))), Diagnostics()
+    warn_of_descriptions(robot, exact, quiet)
+    assert not list(quiet)

@@ -28,8 +28,10 @@ from dynid.terms.spring import is_spring_stiffness
 MUCH_WORSE = 1.2
 # Rounding of parameters on the border of consistency.
 BORDER = 1e-10
-# Terms of rotor inertia, and the factor within which the inertia in a robot file is that of the log.
-ROTORS, NEAR = ("rotor_inertia", "motor_inertia", "spinning_rotor"), 2.0
+# Factor beyond which a widened uncertainty of a link is told: half as much again is no usual error of a robot file.
+WIDER = 1.5
+# Factor within which the rotor inertia in a robot file is that of the log.
+NEAR = 2.0
 # Joint parameters that are never negative.
 NOT_NEGATIVE = {
     "rotor_inertia": "rotor inertia",
@@ -117,6 +119,19 @@ def left_out_descriptions(estimate: Estimate) -> Bool:
     )
 
 
+def _widened(estimate: Estimate) -> list[tuple[int, float]]:
+    """Described links whose uncertainty the log widened beyond that of the others, with the factor."""
+    bodies = body_columns(estimate.columns)
+    if not len(estimate.link_widths):
+        return []
+    widths = np.asarray(estimate.link_widths)
+    described = [is_described(np.array([estimate.columns[k].prior for k in ten])) for ten in bodies]
+    kept = np.flatnonzero(np.array(described, dtype=np.bool_) & (widths[:, 3] == 0)).tolist()
+    least = min((float(widths[link, 0]) for link in kept), default=1.0)
+    factors = [(link, float(widths[link, 0]) / least) for link in kept]
+    return [(link, factor) for link, factor in factors if factor >= WIDER]
+
+
 def without_contradicted(robot: RobotModel, estimate: Estimate) -> RobotModel:
     """Robot without the descriptions of links that the log contradicts."""
     prior = np.array(robot.inertia_prior)
@@ -126,12 +141,23 @@ def without_contradicted(robot: RobotModel, estimate: Estimate) -> RobotModel:
 
 
 def warn_of_descriptions(robot: RobotModel, estimate: Estimate, diagnostics: Diagnostics) -> None:
-    """Warn of links whose values were left out, and of rotors whose described inertia was at the joint already."""
+    """Warn of links whose values were left out, and of rotors whose described inertia was at the joint already.
+
+    Links whose prior the log widened are named by a note.
+    """
+    for link, factor in _widened(estimate):
+        ten = body_columns(estimate.columns)[link]
+        mass = estimate.columns[ten[0]]
+        diagnostics.note(
+            "description-contradicted",
+            f"the log disagrees with link '{robot.body_names[mass.owner]}' of the robot file: {mass.prior:.4g} kg, "
+            f"{estimate.parameters[ten[0]]:.3g} kg by the log. Its uncertainty was widened {factor:.2g} times",
+        )
     for ten in body_columns(estimate.columns)[left_out_descriptions(estimate)]:
         mass = estimate.columns[ten[0]]
         diagnostics.warn(
             "description-contradicted",
-            f"the log contradicts link '{robot.body_names[mass.owner]}' of the robot file: {mass.prior:.4g} kg there, "
+            f"the log contradicts link '{robot.body_names[mass.owner]}' of the robot file: {mass.prior:.4g} kg, "
             f"{estimate.parameters[ten[0]]:.3g} kg by the log. Its description was left out. Check its units (g, "
             "g mm^2), the order of its inertias, the variant of the robot, and loads that are not declared",
         )
@@ -155,16 +181,17 @@ def _reflected_twice(robot: RobotModel, estimate: Estimate) -> list[tuple[int, f
     It was reflected twice if the estimate is nearer to the described value over the square of the gear ratio than to
     the described value.
     """
+    bodies = set(body_columns(estimate.columns).ravel().tolist())
+    at_motors, ratios = robot.drive.rotor_inertia, np.abs(robot.drive.own_ratio)
     joints = []
-    for column, value in zip(estimate.columns, estimate.parameters, strict=True):
-        if column.term not in ROTORS or not (column.prior > 0 and value > 0):
+    for k, (column, value) in enumerate(zip(estimate.columns, estimate.parameters, strict=True)):
+        if k in bodies or column.owner >= robot.n or not (column.prior > 0 and value > 0):
             continue
-        joint = column.owner
-        ratio = abs(float(robot.drive.own_ratio[joint]))
+        ratio, at_motor = float(ratios[column.owner]), float(at_motors[column.owner])
+        known = [scale for scale in (1.0, ratio**2) if np.isclose(column.prior, scale * at_motor, rtol=1e-9)]
         over = np.log(column.prior / value)
-        if ratio > 1 and abs(over - 2 * np.log(ratio)) < min(np.log(NEAR), abs(over)):
-            at_joint = value * (ratio**2 if column.term == "motor_inertia" else 1.0)
-            joints.append((joint, float(at_joint)))
+        if known and ratio > 1 and abs(over - 2 * np.log(ratio)) < min(np.log(NEAR), abs(over)):
+            joints.append((int(column.owner), float(value * ratio**2 / known[0])))
     return joints
 
 

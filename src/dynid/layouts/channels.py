@@ -28,6 +28,7 @@ from dynid.layouts.meaning import (
     words,
 )
 from dynid.layouts.names import Family, families
+from dynid.layouts.physics import DECISIVE
 from dynid.layouts.presets import UNKNOWN, Preset
 from dynid.layouts.proposal import Answers, Decision, Excerpt, Group, Option, Refusal, decided
 from dynid.log.files import parts_beside
@@ -411,6 +412,7 @@ def _refuse_broken(
 # Commands that stand in for an effort that nobody measured, and what a log says of the drives' gains.
 
 GAINS_OF_DRIVES = ("drive.kp", "drive.kd")
+DELAY = "drive.delay"
 # What was asked for and what came of it have the same size in the same unit.
 _SAME = 1.6
 # Of a joint's own spread, by which it may be away from its command, since gravity holds hobby arms some degrees below
@@ -443,13 +445,19 @@ def stand_in(
     if any(np.nanstd(look.table(family.columns)) > 0 for family in left):
         return  # commands that cannot be distinguished from something else
     efforts = [one for one in found if one.meaning.quantity in EFFORTS]
-    if "command_position" not in commands or any(
-        one.meaning.role in ("", "measured", "spare") for one in efforts
+    held = decisions[key].value == NONE and decisions[key].likely
+    if "command_position" not in commands or (
+        not held and any(one.meaning.role in ("", "measured", "spare") for one in efforts)
     ):
         return
     if decisions[key].value not in (None, NONE):
         return
     why = "no effort was measured; what the drives were asked for stands in for it, with their gains"
+    if held:
+        (why,) = decisions[key].why
+        decisions[DELAY] = Decision(
+            DELAY, "0", ("the effort shows it: drives follow a command at once",), likely=True
+        )
     decisions[key] = Decision(key, NONE, (why,), options=decisions[key].options, likely=True)
     chosen |= commands
     if robot.drive.servo is not None:
@@ -458,6 +466,55 @@ def stand_in(
         question = f"{meaning}, of the drives' position controllers: one number, or one a joint with commas?"
         asked = Decision(key, None, ("the description does not know it",), question)
         decisions[key] = decided(asked, answers) if _numbers(answers.get(key, ""), robot.n) else asked
+
+
+def without_held_effort(
+    robot: RobotModel,
+    look: Excerpt,
+    chosen: dict[str, Family],
+    found: Sequence[Family],
+    decisions: dict[str, Decision],
+    answers: Answers,
+) -> None:
+    """Leaves out an effort that is always read at the end of a held command, where commands can stand in for it.
+
+    Drives that hold a command let the effort fall while the joint moves on, by kp times the way of one row. Read just
+    before the next command it lacks half of that on average, as if viscous friction were smaller by kp times half a
+    row. It is then the law of the command of the row before, and not of the row's own.
+    """
+    key, effort, position = "log.effort.columns", chosen.get("effort"), chosen.get("position")
+    if key in answers or effort is None or position is None or effort.joints != position.joints:
+        return
+    if effort.meaning.role == "commanded" or effort.named != position.named or robot.drive.servo is not None:
+        return
+    wanted = _commands_of(position, [_as_positions(look, one, position) for one in found])
+    if "command_position" not in wanted or not _same_size(look, wanted["command_position"], position):
+        return
+    tau, q, q_des = (look.table(one.columns) for one in (effort, position, wanted["command_position"]))
+    dq = look.table(chosen["velocity"].columns) if "velocity" in chosen else np.gradient(q, axis=0)
+    if dq.shape != q.shape or len(tau) < _LEAST_ROWS:
+        return
+    before, own = (_unexplained(tau, q_des, q, dq, rows) for rows in (1, 0))
+    if before.max() < _LEFT**2 and (before < own / np.exp(DECISIVE)).all():
+        why = (
+            f"'{effort.template}' is what the command of the row before makes, read at the end of its hold: viscous "
+            "friction would come out too small by kp times half a row; the commands stand in for it"
+        )
+        decisions[key] = Decision(key, NONE, (why,), options=decisions[key].options, likely=True)
+        del chosen["effort"]
+
+
+def _unexplained(tau: Float, q_des: Float, q: Float, dq: Float, rows: int) -> Float:
+    """Share (n,) of each effort's variance that a law of position and velocity leaves, of the command rows before."""
+    T = len(tau) - rows
+    left = np.zeros(tau.shape[1])
+    for j in range(tau.shape[1]):
+        X = np.column_stack([q_des[:T, j] - q[rows:, j], dq[rows:, j], np.ones(T)])
+        use = np.isfinite(X).all(axis=1) & np.isfinite(tau[rows:, j])
+        y = tau[rows:, j][use]
+        residual = y - X[use] @ np.linalg.lstsq(X[use], y, rcond=None)[0]
+        left[j] = float((residual**2).sum()) / max(float(((y - y.mean()) ** 2).sum()), np.finfo(float).tiny)
+    return left
 
 
 def _as_positions(look: Excerpt, one: Family, position: Family) -> Family:
@@ -541,24 +598,30 @@ def with_gains(
     columns = {kind: one.columns for kind, one in groups.items()}
     units = {key: one.value for key, one in decisions.items()}
     position, unit = columns.get("position", {}), units.get("log.position.unit")
+    held = DELAY in decisions  # an effort that is read at the end of a hold, see `without_held_effort`
     torques = [
         one
         for one in found
-        if one.meaning.quantity in ("torque", "effort") and one.meaning.role == "commanded"
+        if one.meaning.quantity in ("torque", "effort") and (one.meaning.role == "commanded") is not held
         and one.joints == tuple(position) and len(one.columns) == len(chosen["position"].columns)
     ]  # fmt: skip
     if len(torques) != 1 or unit in (None, UNKNOWN, PERCENT) or "," in str(unit):
         return
     order = [chosen["position"].columns.index(column) for column in position.values()]
     torque = look.table([torques[0].columns[k] for k in order])
+    rows = (
+        1 if DELAY in decisions else 0
+    )  # an effort that is read at the end of a hold, see `without_held_effort`
     _, scale = factor(unit, ("angle", "length"), Place())
     read = {kind: look.table(tuple(names.values())) for kind, names in columns.items()}
-    errors = [scale * (read["command_position"] - read["position"])]
+    torque, T = torque[rows:], len(torque) - rows
+    errors = [scale * (read["command_position"][:T] - read["position"][rows:])]
     if "velocity" in read:
         _, scale = factor(
             units.get("log.velocity.unit") or "rad/s", ("angular velocity", "velocity"), Place()
         )
-        errors.append(scale * (read.get("command_velocity", 0.0) - read["velocity"]))
+        wanted_speed = read.get("command_velocity", np.zeros_like(read["velocity"]))
+        errors.append(scale * (wanted_speed[:T] - read["velocity"][rows:]))
     gains = _law(torque, errors)
     if gains is None:
         return

@@ -12,7 +12,7 @@ from dynid.base.errors import NOWHERE, InputError, UsageError
 from dynid.base.records import dataclass
 from dynid.base.units import factor
 from dynid.layouts.meaning import Meaning
-from dynid.layouts.physics import EXPLAINS, Motion, description_scale, weight_share
+from dynid.layouts.physics import EXPLAINS, Motion, contradicted_link, description_scale, weight_share
 from dynid.layouts.presets import UNKNOWN, ConstantsEntry, Preset, matches_word
 from dynid.layouts.proposal import AS_YOU_SAY, Answers, Decision, Option, decided
 from dynid.log.joints import hand_joints
@@ -74,6 +74,7 @@ class Scale:
 
     middle: over the informative joints, by their torque.    joints: how many they are.    negative: those of them on
     which the effort falls where the torque rises.    weights: of all joints, (n,).
+    left_out: link without which the description explains the torque decisively better.
     """
 
     middle: float
@@ -82,6 +83,12 @@ class Scale:
     informative: tuple[bool, ...]
     negative: tuple[str, ...]
     weights: Float
+    left_out: str = ""
+
+    @property
+    def without(self) -> str:
+        """Words for the link that was left out."""
+        return f" without link '{self.left_out}', which the torque contradicts" if self.left_out else ""
 
     def share(self, sizes: Float) -> float:
         """The effort over the description's torque where one of the log is `sizes` (n,) N m at the joints."""
@@ -154,8 +161,11 @@ def force_unit(robot: RobotModel, motion: Motion, said: Meaning) -> float | None
 def scale_of(robot: RobotModel, motion: Motion | None) -> Scale | None:
     """How the logged effort compares with the torque of the description; None where nothing can be said."""
     found = None if motion is None or motion.tau is None else description_scale(robot, motion)
-    if found is None:
+    if motion is None or found is None:
         return None
+    link = contradicted_link(robot, motion, found)
+    if link is not None:
+        found = link[1]
     slope, share, size = found
     informative = (share > EXPLAINS) & (size > LEAST * size.max())
     if not informative.any():
@@ -166,7 +176,8 @@ def scale_of(robot: RobotModel, motion: Motion | None) -> Scale | None:
     weights /= weights.sum()
     middle = float(weights @ np.abs(slope))
     known = tuple(bool(one) for one in informative)
-    return Scale(middle, int(informative.sum()), slope, known, negative, weights)
+    left_out = "" if link is None else robot.body_names[link[0]]
+    return Scale(middle, int(informative.sum()), slope, known, negative, weights, left_out)
 
 
 def decide_effort(
@@ -307,7 +318,7 @@ def _unit(
     compared = (
         None
         if scale is None
-        else f"{scale.middle:.3g} times the description's {load_of(robot)} on {scale.joints} joint(s)"
+        else f"{scale.middle:.3g} times the description's {load_of(robot)} on {scale.joints} joint(s){scale.without}"
     )
     if said.unit in torques and stated:
         share = None if scale is None else scale.middle * torques[said.unit]

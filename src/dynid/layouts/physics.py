@@ -281,6 +281,28 @@ def description_scale(robot: RobotModel, motion: Motion) -> tuple[Float, Float, 
     return slope, share, size
 
 
+def contradicted_link(
+    robot: RobotModel, motion: Motion, described: tuple[Float, Float, Float]
+) -> tuple[int, tuple[Float, Float, Float]] | None:
+    """The link without which the description explains the torque decisively better, as one in grams; None = no link.
+
+    described: as `description_scale` has it with all links.    Returns the link's number, and the same without it.
+    """
+
+    def unexplained(share: Float) -> float:
+        return float(np.log(1.0 - np.minimum(share, 1.0 - 1e-6)).sum())
+
+    best: tuple[int, tuple[Float, Float, Float]] | None = None
+    left = unexplained(described[1]) - DECISIVE
+    for link in np.flatnonzero(robot.inertia_prior[:, 0] > 0).tolist():
+        prior = np.array(robot.inertia_prior)
+        prior[link] = 0.0
+        without = description_scale(replace(robot, inertia_prior=prior), motion)
+        if without is not None and unexplained(without[1]) < left:
+            best, left = (link, without), unexplained(without[1])
+    return best
+
+
 def evidence(robot: RobotModel, here: Motion, there: Motion) -> tuple[float, str] | None:
     """How much better the torque speaks for one reading of the positions than for another, and what of it does.
 

@@ -24,6 +24,7 @@ from dynid.layouts.channels import (
     refuse_lacking,
     stand_in,
     with_gains,
+    without_held_effort,
 )
 from dynid.layouts.clock import Clock, choose_clock, on_rows_of_positions, rate_from_velocity, rows_as_clock
 from dynid.layouts.cylinders import Cylinders, at_joints, cylinders_of, tables_of, with_forces
@@ -156,6 +157,7 @@ def propose(
     chosen = on_common_joints(robot, chosen, decisions)
     clock = rate_from_velocity(look, clock, chosen)
     clock, apart = on_rows_of_positions(look, clock, chosen)
+    without_held_effort(robot, look, chosen, found, decisions, given)
     if "effort" not in chosen and "position" in chosen:
         stand_in(robot, look, chosen, found, decisions, given)
     refuse_lacking(robot, look, clock, found, chosen, decisions, given)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.layouts.channels import GAINS_OF_DRIVES, NONE
+from dynid.layouts.channels import DELAY, GAINS_OF_DRIVES, NONE
 from dynid.layouts.clock import SORT
 from dynid.layouts.cylinders import KEY as LEVERS
 from dynid.layouts.effort import GAINS, GEARS, RATED_TORQUE, RAW, SIGN, TURNED
@@ -366,7 +366,7 @@ def _commands(p: Proposal) -> list[str]:
 
 
 def _drive(p: Proposal) -> list[str]:
-    gains = [one for one in p.decisions if one.key in GAINS_OF_DRIVES]
+    gains = [one for one in p.decisions if one.key in (*GAINS_OF_DRIVES, DELAY)]
     if not gains:
         return []
     lines = ["", "[drive]"]
