@@ -113,5 +113,6 @@ def _without_holes(t: Float, values: Float, longest_step: Callable[[float], floa
     continuous = np.unwrap(values[known])
     turns = continuous[before] - values[known][before]
     filled = values.copy()
-    filled[missing] = interpolated(times, continuous[:, None], t[missing])[:, 0] - turns
+    with np.errstate(all="ignore"):  # damaged stamps can be closer than numbers can tell
+        filled[missing] = interpolated(times, continuous[:, None], t[missing])[:, 0] - turns
     return filled

@@ -138,5 +138,6 @@ def _values_at(
         steps = np.diff(stamps)
         inside = (steps[right - 1] <= longest_step(float(np.median(steps)))) | (stamps[right] == times)
         inside &= (times >= stamps[0]) & (times <= stamps[-1])
-        result[j, inside] = interpolated(stamps, samples[:, None], times[inside])[:, 0]
+        with np.errstate(all="ignore"):  # damaged stamps can be closer than numbers can tell
+            result[j, inside] = interpolated(stamps, samples[:, None], times[inside])[:, 0]
     return result.T
