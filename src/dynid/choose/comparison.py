@@ -305,7 +305,7 @@ class ForwardSelection:
         """Whether every joint by itself says about the same as all together."""
         wide = self.comparison.wide
         together = self._values([*others, label]).get(wide.members[label][0], 0.0)
-        alone = wide.of(wide.proposal((by_joint, label[1])))
+        alone = wide.named(by_joint)
         names = wide.names(alone)
         values = self._values([*others, *alone])
         parts = np.array([values[name] for name in names if name in values]) / (together or np.inf)

@@ -107,6 +107,10 @@ class WideModel:
         name = effect_name(proposal, variant)
         return tuple(label for label in self.members if label[0] == name and label[1] in proposal.places)
 
+    def named(self, name: str) -> tuple[Label, ...]:
+        """Labels of the first variant of all proposals of a name, at all their places."""
+        return tuple(label for one in self.proposals if one.label == name for label in self.of(one))
+
     def replaced(self, labels: Iterable[Label]) -> tuple[Label, ...]:
         """Labels of the plain effects of the same question in whose place some effects stand."""
         return tuple(
