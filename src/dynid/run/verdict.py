@@ -205,7 +205,8 @@ def judge(
     headline = _headline(level, held_out_sets, held_out, headline_scores, diagnostics.doubts or causes)
     if level != "poor":
         headline += _other_motions(expected)
-    uses = _uses(of_torque, findings, bool(faults), masses_determined)
+    only_recorded = bool(expected) and not any(item.served for item in expected)
+    uses = _uses(of_torque, findings, bool(faults), masses_determined, only_recorded)
     return Verdict(level, headline, tuple(findings), diagnostics.accepted, uses, expected)
 
 
@@ -225,20 +226,25 @@ def _uses(
     findings: Sequence[Finding],
     inconsistent: bool,
     determined: tuple[int, int] | None,
+    only_recorded: bool,
 ) -> tuple[Use, ...]:
     """Answers by purpose.
 
     of_torque: level of the prediction of torque.    inconsistent: whether exports contain another model.
     determined: number of links whose mass the log determines, and of all; None = there are none.
+    only_recorded: whether the log shows no other motion that the model serves.
     """
     answer = {"good": "yes", "poor": "no"}.get(of_torque, "with limits")
+    if only_recorded and answer == "yes":
+        answer = "with limits"
     weak = [
         finding.code
         for level in (Level.DOUBT, Level.PROBLEM, Level.WARNING)
         for finding in findings
         if finding.level is level and finding.code not in (*OF_LINKS, "not-exportable")
     ]
-    why = "" if answer == "yes" else ", ".join(list(dict.fromkeys(weak))[:NAMED_LIMITS])
+    limits = ["motions like the recorded ones only"] if only_recorded and answer != "no" else []
+    why = "" if answer == "yes" else ", ".join([*limits, *dict.fromkeys(weak)][:NAMED_LIMITS])
     uses = [Use(TORQUE, answer, why)]
     if determined is None:
         return tuple(uses)
