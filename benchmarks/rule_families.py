@@ -310,7 +310,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("readings of the log", Stage.JUDGE,
            "Doubts wiring, signs, guidance, link lengths, effects and priors that residuals contradict.",
            {"wiring": {"dynid.diagnosis.wiring_checks:check_wiring": _false},
-            "shared gears": {"dynid.diagnosis.wiring_checks:shared_gears": _no_items},
+            "shared gears": {"dynid.diagnosis.wiring_checks:_coupled": _nothing},
             "guidance": {"dynid.diagnosis.input_checks:check_guidance": _false},
             "negative friction": {"dynid.diagnosis.input_checks:check_negative_friction": _nothing},
             "modelled effort": {"dynid.diagnosis.input_checks:check_measured": _nothing},

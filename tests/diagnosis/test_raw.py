@@ -29,12 +29,12 @@ def test_stretches_end_at_gaps_and_missing_values(tmp_path: Path) -> None:
     t = np.arange(4000) / RATE
     t[1000:] += 0.5
     tau = np.random.default_rng(0).normal(size=(4000, 3))
-    tau[2000, 1] = np.nan
+    tau[2000:2020, 1] = np.nan  # longer than what is interpolated
     raw = first_torque(log_of(tmp_path, t, tau))
     assert raw is not None
     assert raw.rate == pytest.approx(RATE)
-    assert [len(part) for part in raw.parts] == [1000, 1000, 1999]
-    np.testing.assert_array_equal(raw.parts[2], tau[2001:])
+    assert [len(part) for part in raw.parts] == [1000, 1000, 1980]
+    np.testing.assert_array_equal(raw.parts[2], tau[2020:])
 
 
 def test_only_the_beginning_is_read(tmp_path: Path) -> None:

@@ -146,6 +146,6 @@ def test_a_zero_that_is_far_off_is_reported(robot: RobotModel, tmp_path: Path) -
 def test_missing_values_of_the_motor_are_seen(robot: RobotModel, tmp_path: Path) -> None:
     _, data = columns(robot)
     broken = np.array(data["theta_joint1"])
-    broken[:200] = np.nan
+    broken[: len(broken) // 2] = np.nan
     with pytest.raises(UnfitDataError, match="motor_position"):
         check_log(logged(robot, tmp_path, theta_joint1=broken), Diagnostics())

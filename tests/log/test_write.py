@@ -20,7 +20,7 @@ NAMES = ("shoulder", "elbow")
 # What is larger than anything that is measured counts as missing when it is read.
 VALUES = st.one_of(
     st.floats(-LARGEST_VALUE, LARGEST_VALUE, width=64),
-    st.sampled_from([np.nan, 0.0, -0.0, 5e-324, LARGEST_VALUE]),
+    st.sampled_from([0.0, -0.0, 5e-324, LARGEST_VALUE]),
 )
 
 
@@ -36,8 +36,7 @@ def test_round_trip(ending: str, robot: RobotModel) -> None:
             path = write_log(Path(folder) / f"log.{ending}", t, canonical_columns(NAMES, q, tau=tau), name)
             log = read_log(path, robot)
             chunk = log.read(log.trajectories[0])
-        assert chunk.q.tobytes() == q.tobytes() or np.array_equal(chunk.q, q, equal_nan=True)
-        assert np.array_equal(np.signbit(chunk.q[~np.isnan(q)]), np.signbit(q[~np.isnan(q)]))
+        assert chunk.q.tobytes() == q.tobytes()
         np.testing.assert_array_equal(chunk.t, t)
         assert chunk.dq is None
 

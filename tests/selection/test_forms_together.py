@@ -57,7 +57,9 @@ def robot_of(gains: dict[tuple[str, int], float], joints: int) -> Any:
 
     shape = SimpleNamespace(traits=Traits(dry=Dry.STEP))
     proposals = [
-        SimpleNamespace(label=name, role=Role.FRICTION, replaces=(name,), variants=(shape, shape))
+        SimpleNamespace(
+            label=name, role=Role.FRICTION, replaces=(name,), variants=(shape, shape), places=range(joints)
+        )
         for name in ("memory", "load", "third", "fourth")
     ]
     wide = SimpleNamespace(

@@ -506,9 +506,8 @@ class _GearSearch:
         while fitted is not None:
             free = [(i, j) for i, j in product(range(n), range(n)) if i != j and gears.M[i, j] == 0]
             steps = {pair: self.step(gears, fitted, *pair) for pair in free}
-            promising = (fitted.misfit > POOR).any() or max(
-                gain for _, gain in steps.values()
-            ) > 0.5 * np.log(DECISIVE)
+            largest = max((gain for _, gain in steps.values()), default=0.0)
+            promising = (fitted.misfit > POOR).any() or largest > 0.5 * np.log(DECISIVE)
             if not promising:
                 break
             before, after = (

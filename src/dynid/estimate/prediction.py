@@ -296,10 +296,9 @@ class Forecast:
         """
         errors: dict[tuple[str, str], list[float]] = {}
         robot = self.bands.robot
-        for kind, motion, samples, resting in _other_motions(robot, motion_of(self.recorded)):
-            if robot.drive.linkages:
-                # Joints that move together may be out of reach of their linkage where each alone is not.
-                samples = replace(samples, q=robot.drive.within_reach(samples.q))  # noqa: PLW2901
+        for kind, motion, other, resting in _other_motions(robot, motion_of(self.recorded)):
+            # Joints that move together may be out of reach of their linkage where each alone is not.
+            samples = replace(other, q=robot.drive.within_reach(other.q)) if robot.drive.linkages else other
             errors.setdefault((kind, motion), []).append(self.relative(samples, resting))
         rest_known = bool(np.isfinite(self.profile.at_rest[self.judged]).all())
         return tuple(

@@ -707,16 +707,15 @@ class Log:
     @cached_property
     def duration(self) -> float:
         """Recorded time of all trajectories without the gaps in them, s."""
-        whole = sum(t.end_time - t.start_time for t in self.trajectories)
         try:
-            return whole - sum(self._seconds_in_gaps(trajectory) for trajectory in self.trajectories)
+            return sum(map(self._recorded_seconds, self.trajectories))
         except DynidError:  # errors in the rows are reported when the log is read
-            return whole
+            return sum(t.end_time - t.start_time for t in self.trajectories)
 
-    def _seconds_in_gaps(self, trajectory: Trajectory) -> float:
+    def _recorded_seconds(self, trajectory: Trajectory) -> float:
         steps = np.diff(np.concatenate([np.zeros(0), *(chunk.t for chunk in self.recorded(trajectory))]))
         usual = float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
-        return float(steps[steps > longest_step(usual)].sum())
+        return float(steps[(steps > 0) & (steps <= longest_step(usual))].sum())
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
