@@ -147,5 +147,5 @@ def test_missing_values_of_the_motor_are_seen(robot: RobotModel, tmp_path: Path)
     _, data = columns(robot)
     broken = np.array(data["theta_joint1"])
     broken[: len(broken) // 2] = np.nan
-    with pytest.raises(UnfitDataError, match="motor_position"):
+    with pytest.raises(UnfitDataError, match="no motor position"):
         check_log(logged(robot, tmp_path, theta_joint1=broken), Diagnostics())
