@@ -7,8 +7,9 @@ logs: seconds of processor time that a 40 s log costs a worker, model given, and
 workers: the same logs with one and two workers of one thread; wall and processor times, those of scheduler and client.
 fleet: robots and days simulated at the level of factors, committed to a store, pooled, fitted and tested; false alarms
     of robots on which nothing changes, and when a step of 5 % of one joint's friction is found.
-ordinary: the same step at a random day on every third robot, where the days of all robots scatter normally, as Student's t,
-    as a first-order autoregression, or with a yearly season of friction; all with the standard deviations DAYS.
+ordinary: the same step at a random day on every third robot, where the days of all robots scatter normally, as
+    Student's t, as a first-order autoregression, or with a yearly season of friction; all with the standard deviations
+    DAYS.
 delay: the same step for several sizes of what friction does from day to day, and as a slow rise.
 plants: logs of robots that pinocchio moves, from log to alarm, with worn friction, a payload and a wrong gain.
 short: 10 s logs of robots of a known type against 60 s alone, on plants of pinocchio that the model does not describe.
@@ -332,7 +333,7 @@ def part_fleet(folder: Path, given: argparse.Namespace) -> None:
         + judged(analysis, changed, given.robots, given.days)
     )
     print(
-        f"inflation of the tests {analysis.inflation.max():.2f} at most; memory "
+        f"false alarms on quiet days in random order {100 * analysis.calibration.rate:.2g} % a robot-year; memory "
         f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB"
     )
 
@@ -341,7 +342,7 @@ def day_effects(kind: str, rng: np.random.Generator, days: int, count: int) -> F
     """Day effects (days, count) of variance 1: independent normal or Student's t, or an autoregression."""
     if kind in ("t5", "t3"):
         freedom = float(kind[1:])
-        return rng.standard_t(freedom, (days, count)) * np.sqrt((freedom - 2.0) / freedom)
+        return np.asarray(rng.standard_t(freedom, (days, count)) * np.sqrt((freedom - 2.0) / freedom))
     effects = rng.normal(size=(days, count))
     if kind in ("ar5", "ar9"):
         memory = float(kind[2:]) / 10.0
