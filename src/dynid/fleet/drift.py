@@ -247,8 +247,8 @@ def follow(
             day = _DayLevels(values[i], stds[i], gaps[i], mean[i], variance[i], log_density[i])
             step = followers[s].see(X[i], W[i], level[i], day, evidence[i])
             if step is not None:
-                levels.restart(int(s), step.part, step.level, step.std)
-                passage.information[s] = _reopened(passage.information[s], step)
+                levels.restart(int(s), step.alike)
+                passage.information[s] = _reopened(passage.information[s], passage.D, step.variance)
     final = State(passage.mean, passage.information).covariance
     return [follower.course(passage.mean[s], final[s]) for s, follower in enumerate(followers)]
 
@@ -373,13 +373,10 @@ def _scores(
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """A detected step: effect and its place among the quantities, size, and the levels (n,) +- std since then."""
+    """A detected step: the quantities (r,) that show it, and the variance (r,) by which each may have changed."""
 
-    effect: Effect
-    part: slice
-    size: Float
-    level: Float
-    std: Float
+    alike: Bool
+    variance: Float
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,10 +391,9 @@ class _DayLevels:
     log_density: Float
 
 
-def _reopened(information: Float, step: _Step) -> Float:
+def _reopened(information: Float, D: Float, variance: Float) -> Float:
     """Reduce the information about a robot that has changed, so that the next days determine its state."""
-    D, sizes = step.effect.D, step.effect.spread**2 + (2.0 * step.size) ** 2
-    covariance = inverse(information[None])[0] + (D * sizes) @ D.T
+    covariance = inverse(information[None])[0] + (D * variance) @ D.T
     return np.asarray(inverse(covariance[None])[0])
 
 
@@ -416,8 +412,7 @@ class _Follower:
         self.z: list[Float] = []
         self.level: list[Float] = []
         self.alarms: list[Alarm] = []
-        # A change cannot begin on the first day.
-        self.start = 1
+        self.spread = np.concatenate([effect.spread for effect in effects])
 
     def see(self, X: Float, W: Float, level: Float, day: _DayLevels, evidence: Float) -> _Step | None:
         """Process one more day, with level (r,) before it; return a detected change, or None."""
@@ -448,7 +443,8 @@ class _Follower:
         order = np.argsort(-by_effect)
         best = int(order[0])
         effect, part = self.effects[best], self.parts[best]
-        begin = max(self.start, len(self.history) - WINDOW)
+        begun = [bool(np.isfinite(day.log_density[part]).all()) for day in self.history[-WINDOW:]]
+        begin = len(self.history) - begun[::-1].index(False) if False in begun else len(self.history) - WINDOW
         steps = [self._starts(k, begin) for k in range(part.start, part.stop)]
         log = steps[int(np.argmax(evidence[part]))].log[:-1]
         chance = np.exp(log - log.max()) / np.exp(log - log.max()).sum()
@@ -476,19 +472,22 @@ class _Follower:
                 evidence=float(min(np.log10(total), 300.0)),
             )
         )
-        self.start = len(self.history)
-        return _Step(effect, part, size, level, np.sqrt(variance))
+        # Quantities that look alike show the change, too; which of them has changed is for the next days to say.
+        alike = evidence > WINDOW
+        alike[part] = True
+        variance = np.zeros(len(evidence))
+        variance[part] = effect.spread**2 + (2.0 * size) ** 2
+        return _Step(alike, variance)
 
     def _starts(self, k: int, begin: int) -> Starts:
         """Return the possible first days of a step of quantity k, from day `begin` on."""
-        spread = np.concatenate([effect.spread for effect in self.effects])
         recent = self.history[begin:]
         values = np.array([day.values[k] for day in self.history[begin - 1 :]])
         stds, gaps = np.array([(day.stds[k], day.gap) for day in recent]).T
         mean, variance, log = np.array(
             [(day.mean[k], day.variance[k], day.log_density[k]) for day in recent]
         ).T
-        return starts(self.scatter, k, float(spread[k]), values, stds, gaps, (mean, variance, log))
+        return starts(self.scatter, k, float(self.spread[k]), values, stds, gaps, (mean, variance, log))
 
     def course(self, mean: Float, covariance: Float) -> Course:
         """Return the results of all days."""

@@ -527,7 +527,7 @@ class Levels:
         self.density = np.zeros((r, count, _POINTS))
         self.changed = np.zeros((r, count, _POINTS))
         self.origin = np.zeros((r, count))
-        self.new = np.ones(count, dtype=np.bool_)
+        self.new = np.ones((r, count), dtype=np.bool_)
 
     def ahead(self, now: Int, gaps: Float) -> tuple[Float, Float]:
         """Predict the levels of robots after a gap in days; return mean and variance (S, r)."""
@@ -542,14 +542,15 @@ class Levels:
         return ((self.origin[:, now] + mean) * self.unit[:, None]).T, (variance * self.unit[:, None] ** 2).T
 
     def see(self, now: Int, gaps: Float, values: Float, stds: Float) -> tuple[Float, Float]:
-        """Process values (S, r) of a day; return evidence and the log-density of the values without a change.
+        """Process values (S, r) of a day; return evidence and log-density of the values without a change.
 
+        The log-density is nan where a quantity begins.
         The evidence is of changes that began before this day: a single day that differs is no change that lasts.
         """
-        value, new = (values / self.unit).T, self.new[now]
+        value, new = (values / self.unit).T, self.new[:, now]
         kept = np.where(new, 0.0, self.scatter.memory[:, None] ** np.minimum(gaps, _LONGEST_GAP))
-        self.origin[:, now[new]] = value[:, new]
-        self.density[:, now[new]] = 1.0 / _POINTS
+        self.origin[:, now] = np.where(new, value, self.origin[:, now])
+        self.density[:, now] = np.where(new[:, :, None], 1.0 / _POINTS, self.density[:, now])
         before = self.density[:, now]
         far = 0.5 * _POINTS * _DISTANCE
         offset = np.clip(value - self.origin[:, now], -far, far)
@@ -564,7 +565,7 @@ class Levels:
         earlier = (before @ self.grid)[:, :, None]
         stepped = (before @ self.jump) * self._likely(rest + kept * earlier - self.grid, scale)
         lasting = self.changed[:, now] * likely / total
-        changed = lasting + np.where(new[:, None], 0.0, stepped) / total
+        changed = lasting + np.where(new[:, :, None], 0.0, stepped) / total
         self.density[:, now], self.changed[:, now] = density / total, np.minimum(changed, 1e200)
         self.last[:, now] = value
         # The first days correct a level that is hardly known, which is no trend.
@@ -572,9 +573,11 @@ class Levels:
         known = 2.0 * self.trend_gain[:, None] * self.seen[now] > 1.0
         correction = (self.density[:, now] - before) @ self.grid / np.maximum(gaps, 1.0)
         self.slope[:, now] += np.where(known, self.trend_gain[:, None] * correction, 0.0)
-        self.new[now] = False
+        # A quantity begins anew until a day determines it within the grid.
+        self.new[:, now] = new & (far < 3.0 * (stds / self.unit).T)
         self._recentre(now)
-        return lasting.sum(axis=2).T, (np.log(total[:, :, 0]) - np.log(self.unit)[:, None]).T
+        log_density = np.log(total[:, :, 0]) - np.log(self.unit)[:, None]
+        return lasting.sum(axis=2).T, np.where(new, np.nan, log_density).T
 
     def _likely(self, error: Float, scale: Float) -> Float:
         return np.asarray(np.exp(log_student(error / scale, self.scatter.freedom[:, None, None])) / scale)
@@ -582,17 +585,15 @@ class Levels:
     def predicted(self, now: Int, gaps: Float, level: Float) -> Float:
         """Predict values (S, r) if the levels are `level`."""
         kept = np.where(
-            self.new[now][:, None], 0.0, self.scatter.memory ** np.minimum(gaps, _LONGEST_GAP)[:, None]
+            self.new[:, now].T, 0.0, self.scatter.memory ** np.minimum(gaps, _LONGEST_GAP)[:, None]
         )
         return np.asarray(level + kept * (self.last[:, now].T * self.unit - level))
 
-    def restart(self, robot: int, quantities: slice, mean: Float, std: Float) -> None:
-        """Begin again after a change of some quantities, whose levels are now known to be mean +- std."""
+    def restart(self, robot: int, quantities: Bool) -> None:
+        """Begin again after a change of a robot that may have changed some quantities (r,)."""
         self.changed[:, robot] = 0.0
-        self.origin[quantities, robot] = mean / self.unit[quantities]
-        width = np.maximum(std / self.unit[quantities], _DISTANCE)[:, None]
-        density = np.exp(-0.5 * (self.grid / width) ** 2)
-        self.density[quantities, robot] = density / density.sum(axis=1, keepdims=True)
+        self.slope[quantities, robot] = 0.0
+        self.new[quantities, robot] = True
 
     def _recentre(self, now: Int) -> None:
         """Move grids whose level is far from their centre."""
