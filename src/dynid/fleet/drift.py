@@ -564,8 +564,9 @@ def calibrate(
     scatter = fit_scatter(values, stds, gaps, scatter.std, 0.0)
     innovations, quiet = _innovations(effects, scatter, values, stds, gaps)
     pool = [rows[np.isfinite(rows[:, 0])] for rows in innovations[quiet]]
-    # Without the mean of each robot, which would become a trend where its days are repeated.
-    pool = [rows - rows.mean(axis=0) for rows in pool if len(rows)]
+    # Without the centre of each robot's errors, which would become a trend where its days are repeated. One outlier
+    # would move a mean, and so all other days.
+    pool = [rows - np.median(rows, axis=0) for rows in pool if len(rows)]
     days_known = sum(len(rows) for rows in pool)
     if not pool:
         return Calibration(scatter, BOUND, FALSE_ALARM, 0)
