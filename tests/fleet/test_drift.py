@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dynid.base import Float
-from dynid.fleet.drift import DAYS_A_YEAR, FALSE_ALARM, Course, Effect, follow, inflation_of
-from dynid.fleet.pool import Day, Hierarchy, State, fit_hierarchy, inverse, without_day
+from dynid.fleet.drift import BOUND, DAYS_A_YEAR, FALSE_ALARM, LEAST_DAYS, Effect, calibrate, follow
+from dynid.fleet.pool import Day, Hierarchy, State, fit_hierarchy, fit_scatter, inverse, without_day
 
 M, ROBOTS, DAYS = 5, 60, 30
 TRUE = Hierarchy(
@@ -95,12 +95,12 @@ def test_a_known_type_is_worth_a_long_log() -> None:
 
 
 def test_scores_are_standard_normal_where_nothing_changes() -> None:
-    z = np.concatenate([course.z for course in follow(fleet(80, 25, 3), TRUE, EFFECTS, np.ones(3))])
+    z = np.concatenate([course.z for course in follow(fleet(80, 25, 3), TRUE, EFFECTS)])
     assert z.std(axis=0) == pytest.approx(np.ones(3), abs=0.06)
     assert z.mean(axis=0) == pytest.approx(np.zeros(3), abs=0.08)
     # Independent from day to day, which the sums of Bayes factors stand on.
     lagged = np.mean(
-        [np.mean(c.z[1:] * c.z[:-1], axis=0) for c in follow(fleet(80, 25, 4), TRUE, EFFECTS, np.ones(3))],
+        [np.mean(c.z[1:] * c.z[:-1], axis=0) for c in follow(fleet(80, 25, 4), TRUE, EFFECTS)],
         axis=0,
     )
     assert np.abs(lagged).max() < 0.08
@@ -108,12 +108,12 @@ def test_scores_are_standard_normal_where_nothing_changes() -> None:
 
 def test_false_alarms_are_as_rare_as_stated() -> None:
     """With a threshold for 20 % in 25 days, at most so many robots have one; the stated rate is the same law."""
-    courses = follow(fleet(120, 25, 5), TRUE, EFFECTS, np.ones(3), threshold=25 / 0.2)
+    courses = follow(fleet(120, 25, 5), TRUE, EFFECTS, threshold=25 / 0.2)
     share = np.mean([bool(course.alarms) for course in courses])
     assert share <= 0.2
     assert FALSE_ALARM <= 0.01
     assert DAYS_A_YEAR == 365
-    strict = follow(fleet(120, 25, 5), TRUE, EFFECTS, np.ones(3))
+    strict = follow(fleet(120, 25, 5), TRUE, EFFECTS)
     assert sum(len(course.alarms) for course in strict) <= 1
 
 
@@ -124,7 +124,7 @@ def test_a_change_is_found_dated_and_named(name: str, place: int, size: float) -
     rng = np.random.default_rng(6)
     shift = size * np.eye(M)[place]
     robots = [(str(i), robot(rng, 30, shift, 20)) for i in range(12)]
-    first = [course.alarms[0] for course in follow(robots, TRUE, EFFECTS, np.ones(3))]
+    first = [course.alarms[0] for course in follow(robots, TRUE, EFFECTS)]
     assert {alarm.effect for alarm in first} == {name}
     late = [(alarm.found - date(2026, 1, 21)).days for alarm in first]
     assert min(late) >= 0
@@ -141,7 +141,7 @@ def test_one_change_is_one_alarm_and_a_second_one_is_found() -> None:
         Day(d.day, d.A, d.h + (d.A @ np.array([0, 0.4, 0, 0, 0]) if t >= 45 else 0))
         for t, d in enumerate(days)
     ]
-    (course,) = follow([("a", days)], TRUE, EFFECTS, np.ones(3))
+    (course,) = follow([("a", days)], TRUE, EFFECTS)
     assert [alarm.effect for alarm in course.alarms] == ["friction", "gain"]
     for alarm, true in zip(course.alarms, (date(2026, 1, 21), date(2026, 2, 15)), strict=True):
         assert alarm.earliest <= true <= alarm.latest
@@ -150,22 +150,111 @@ def test_one_change_is_one_alarm_and_a_second_one_is_found() -> None:
 
 def test_robots_side_by_side_are_as_alone() -> None:
     robots = [(str(i), days[: 5 + i]) for i, (_, days) in enumerate(fleet(4, 12, 8))]
-    together = follow(robots, TRUE, EFFECTS, np.ones(3))
+    together = follow(robots, TRUE, EFFECTS)
     for one, own in zip(together, robots, strict=True):
-        (alone,) = follow([own], TRUE, EFFECTS, np.ones(3))
+        (alone,) = follow([own], TRUE, EFFECTS)
         assert one.z == pytest.approx(alone.z, rel=1e-9, abs=1e-9)
         assert one.mean == pytest.approx(alone.mean, rel=1e-9, abs=1e-12)
 
 
-def test_tests_are_widened_where_days_scatter_more_than_the_model_says() -> None:
+def ordinary_days(kind: str, rng: np.random.Generator, days: int, count: int) -> Float:
+    """Day effects of variance 1 (days, count): Student's t, an autoregression or normal."""
+    if kind.startswith("t"):
+        freedom = float(kind[1:])
+        return np.asarray(rng.standard_t(freedom, (days, count)) * np.sqrt((freedom - 2.0) / freedom))
+    effects = rng.normal(size=(days, count))
+    if kind.startswith("ar"):
+        memory = float(kind[2:]) / 10.0
+        for day in range(1, days):
+            effects[day] = memory * effects[day - 1] + np.sqrt(1.0 - memory**2) * effects[day]
+    return effects
+
+
+def ordinary_fleet(kind: str, count: int, days: int, seed: int) -> tuple[list[list[Day]], dict[int, int]]:
+    """A fleet on ordinary days; the first quantity of every third robot steps by five day-to-day deviations."""
+    first_days, fleet_days = {}, []
+    for r in range(count):
+        rng = np.random.default_rng([seed, r])
+        usual = TRUE.mean + np.sqrt(TRUE.serial) * rng.normal(size=M)
+        effects = ordinary_days(kind, rng, days, M)
+        if r % 3 == 0:
+            first_days[r] = int(rng.integers(days // 2, days - 8))
+        robot_days = []
+        for t in range(days):
+            x = usual + np.sqrt(TRUE.day) * effects[t]
+            x[0] += 0.25 * (r in first_days and t >= first_days[r])
+            if kind == "season":
+                x[0] += 0.5 * np.sin(2 * np.pi * (t + 30) / 365)
+            rows = rng.normal(size=(40, M)) * 10.0
+            h = rows.T @ (rows @ x + rng.normal(size=40))
+            robot_days.append(Day(date(2026, 1, 1) + timedelta(days=t), rows.T @ rows, h))
+        fleet_days.append(robot_days)
+    return fleet_days, first_days
+
+
+@pytest.mark.parametrize("kind", ["normal", "t3", "ar5", "ar9", "season"])
+def test_ordinary_days_raise_no_alarm_and_a_step_does(kind: str) -> None:
+    robots, first_days = ordinary_fleet(kind, 30, 60, 21)
+    daily = np.array([True, True, True, False, False])
+    hierarchy = fit_hierarchy([days[::3] for days in robots], 2, daily)
+    calibration = calibrate(robots, hierarchy, EFFECTS)
+    assert calibration.threshold >= BOUND
+    assert calibration.rate <= FALSE_ALARM * (1.0 + 1e-9)
+    courses = follow(_named(robots), hierarchy, EFFECTS, calibration.scatter, calibration.threshold)
+    soon = false = 0
+    for r, course in enumerate(courses):
+        days = [(alarm.found - date(2026, 1, 1)).days for alarm in course.alarms]
+        begin = first_days.get(r, 60)
+        false += sum(day < begin for day in days)
+        soon += any(begin <= day < begin + 5 for day in days)
+    assert false == 0
+    assert soon >= 0.8 * len(first_days)
+
+
+def _named(robots: list[list[Day]]) -> list[tuple[str, list[Day]]]:
+    return [(str(i), days) for i, days in enumerate(robots)]
+
+
+@pytest.mark.parametrize(("kind", "tails", "memory"), [("normal", 30, 0.0), ("t3", 4, 0.0), ("ar5", 30, 0.5)])
+def test_tails_and_memory_of_days_are_estimated(kind: str, tails: float, memory: float) -> None:
+    rng = np.random.default_rng(22)
+    values = ordinary_days(kind, rng, 60, 40).T[:, :, None]
+    gaps = np.ones((40, 60))
+    scatter = fit_scatter(values, np.ones_like(values), gaps, np.ones(1), 0.0)
+    assert (scatter.freedom >= tails) == (tails == 30)
+    assert scatter.memory == pytest.approx([memory])
+    if kind == "normal":
+        assert scatter.scale == pytest.approx([0.96], abs=0.05)
+        assert (scatter.walk < 0.01).all()
+
+
+def test_few_days_are_not_calibrated_and_only_widen_the_tests() -> None:
+    robots = [days for _, days in fleet(5, 14, 9)]
+    few = calibrate(robots, TRUE, EFFECTS)
+    assert few.days < LEAST_DAYS
+    assert few.threshold == BOUND
+    assert (few.scatter.scale < 1.5).all()
+    rng = np.random.default_rng(9)
     wild = [
-        (name, [Day(d.day, d.A, d.h + 1.0 * d.A @ np.sqrt(TRUE.day) * rng.normal()) for d in days])
-        for rng in [np.random.default_rng(9)]
-        for name, days in fleet(30, 20, 9)
+        [Day(d.day, d.A, d.h + 3.0 * d.A @ np.sqrt(TRUE.day) * rng.normal()) for d in days] for days in robots
     ]
-    assert inflation_of(follow(wild, TRUE, EFFECTS, np.ones(3), np.inf)).max() > 1.2
-    calm: list[Course] = follow(fleet(30, 20, 10), TRUE, EFFECTS, np.ones(3), np.inf)
-    assert inflation_of(calm).max() < 1.15
+    assert calibrate(wild, TRUE, EFFECTS).scatter.scale.max() > 2.0
+
+
+def test_a_calibration_repeats_to_the_bit() -> None:
+    robots = [days for _, days in fleet(20, 30, 12)]
+    first, second = (calibrate(robots, TRUE, EFFECTS) for _ in range(2))
+    assert (first.threshold, first.rate, first.days) == (second.threshold, second.rate, second.days)
+    assert first.days >= LEAST_DAYS
+
+
+def test_one_deviating_day_is_no_change() -> None:
+    rng = np.random.default_rng(13)
+    days = robot(rng, 30)
+    shift = np.array([0.8, 0, 0, 0, 0])
+    days[20] = Day(days[20].day, days[20].A, days[20].h + days[20].A @ shift)
+    (course,) = follow([("a", days)], TRUE, EFFECTS)
+    assert course.alarms == ()
 
 
 def test_inverse_of_badly_scaled_matrices() -> None:

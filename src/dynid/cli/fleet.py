@@ -93,9 +93,10 @@ def command(
 
 def _report(folders: Sequence[str]) -> None:
     from dynid.base.errors import UsageError
-    from dynid.fleet.drift import analyse
+    from dynid.fleet.drift import LEAST_DAYS, analyse
     from dynid.fleet.page import alarm_text, write_fleet_page
     from dynid.fleet.store import FleetStore
+    from dynid.report import percent
 
     if len(folders) != 1:
         raise UsageError(
@@ -119,8 +120,15 @@ def _report(folders: Sequence[str]) -> None:
             f"{analysis.model.name}: {analysis.robots} robots, {analysis.logs} logs ({analysis.failed} failed), "
             f"{len(analysis.alarms)} alarms"
         )
-        if not analysis.trusted:
-            say("  too few days to estimate day-to-day scatter: the false-alarm rate is uncertain")
+        quiet = analysis.calibration.days
+        if analysis.trusted:
+            rate = percent(analysis.calibration.rate)
+            say(f"  false alarms: {rate} a robot-year, from {quiet} quiet days in random order")
+        else:
+            say(
+                f"  {quiet} quiet days are too few to calibrate the alarms: the false-alarm rate is uncertain "
+                f"(needs {LEAST_DAYS})"
+            )
         for alarm in analysis.alarms[:_LISTED]:
             say(f"  {alarm_text(alarm)}")
         if len(analysis.alarms) > _LISTED:

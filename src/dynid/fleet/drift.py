@@ -8,8 +8,9 @@ Source: Shiryaev 1963; Roberts 1966; Shin, Ramdas and Rinaldo 2022 (e-detectors)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
@@ -17,20 +18,43 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base import Float, Int, dataclass, staged_files
+from dynid.base import Bool, Float, Int, dataclass, staged_files
 from dynid.fleet.plan import TypeModel
-from dynid.fleet.pool import Day, Hierarchy, State, Weights, batches, days, fit_hierarchy, inverse, spread_out
+from dynid.fleet.pool import (
+    FIRST_DAYS,
+    Day,
+    Hierarchy,
+    Levels,
+    Scatter,
+    Starts,
+    State,
+    Weights,
+    batches,
+    days,
+    fit_hierarchy,
+    fit_scatter,
+    inverse,
+    spread_out,
+    starts,
+)
 from dynid.fleet.store import FleetStore, is_done
 
 # Probability of an alarm on an unchanged robot, and the number of tested days that it refers to.
 FALSE_ALARM, DAYS_A_YEAR = 0.01, 365
 # Days: a change is looked for within this many latest days.
 WINDOW = 60
+# Threshold of the evidence by which that probability is bounded.
+BOUND = DAYS_A_YEAR / FALSE_ALARM
 # Standard deviations of expected changes: friction and gain (relative), offset (relative to the joint's torque),
 # deflection under that torque (rad), mass of a load (relative to the robot's mass) and its distance (m).
 FRICTION, GAIN, OFFSET, DEFLECTION, LOAD, DISTANCE = 0.10, 0.05, 0.02, 1e-3, 0.02, 0.1
 # Robots that are processed together.
 SIDE_BY_SIDE = 32
+# Random courses of the fleet's days: robots, blocks of days and their length, and the share of the greatest blocks from
+# which the tail is extrapolated. 64 robots x 8 blocks are 42 robot-years.
+_NULL_ROBOTS, _BLOCKS, _BLOCK, _TAIL = 64, 8, 30, 0.1
+# Share of unchanged robots that may be taken for changed ones.
+_CHANGED = 0.1
 # The median of |z| of a standard normal distribution.
 _MEDIAN = 0.6745
 CAUSES = {
@@ -182,8 +206,8 @@ def follow(
     robots: Sequence[tuple[str, Sequence[Day]]],
     hierarchy: Hierarchy,
     effects: Sequence[Effect],
-    inflation: Float,
-    threshold: float | None = None,
+    scatter: Scatter | None = None,
+    threshold: float = BOUND,
 ) -> list[Course]:
     """Test robots day by day for changes.
 
@@ -198,8 +222,8 @@ def follow(
         Model of the type.
     effects : sequence of Effect
         The K effects to test for.
-    inflation : ndarray, shape (K,)
-        Factors on the standard deviations of the tests, see `inflation_of`.
+    scatter : Scatter, optional
+        Scatter of the r quantities of the effects; by default of independent, normal days as in the hierarchy.
     threshold : float, optional
         Threshold of the evidence; by default that of the probability FALSE_ALARM within DAYS_A_YEAR tested days.
 
@@ -209,58 +233,137 @@ def follow(
         One for each robot.
 
     """
-    limit = DAYS_A_YEAR / FALSE_ALARM if threshold is None else threshold
-    followers = [_Follower(serial, days, effects, limit) for serial, days in robots]
-    state = State.new(hierarchy, len(robots))
-    mean, information = state.mean.copy(), state.information.copy()
-    D = np.concatenate([effect.D for effect in effects], axis=1)
-    project = projection(hierarchy, effects)
-    for step in range(max(len(dates) for _, dates in robots)):
-        now = [s for s, (_, dates) in enumerate(robots) if step < len(dates)]
-        A = np.array([robots[s][1][step].A for s in now])
-        h = np.array([robots[s][1][step].h for s in now])
-        before = State(mean[now], information[now])
-        X, W = _scores(before, hierarchy, A, h, D)
-        after = before.after(hierarchy, A, h)
-        mean[now], information[now] = after.mean, after.information
+    robot_days = [days for _, days in robots]
+    if scatter is None:
+        scatter = Scatter.normal(typical_std(robot_days, hierarchy, effects))
+    followers = [_Follower(serial, days, effects, scatter, threshold) for serial, days in robots]
+    levels = Levels(scatter, np.concatenate([effect.spread for effect in effects]), len(robots))
+    passage = _Passage(robot_days, hierarchy, effects, state_walk(hierarchy, effects, scatter))
+    for now, gaps, X, W, level in passage:
+        values, stds = _values(effects, X, W, level)
+        mean, variance = levels.ahead(now, gaps)
+        evidence, log_density = levels.see(now, gaps, values, stds)
         for i, s in enumerate(now):
-            moved = followers[s].see(X[i], W[i], inflation, project @ before.mean[i])
-            if moved is not None:
-                information[s] = _reopened(information[s], *moved)
-    final = State(mean, information).covariance
-    return [follower.course(mean[s], final[s]) for s, follower in enumerate(followers)]
+            day = _DayLevels(values[i], stds[i], gaps[i], mean[i], variance[i], log_density[i])
+            step = followers[s].see(X[i], W[i], level[i], day, evidence[i])
+            if step is not None:
+                levels.restart(int(s), step.alike)
+                passage.information[s] = _reopened(passage.information[s], passage.D, step.variance)
+    final = State(passage.mean, passage.information).covariance
+    return [follower.course(passage.mean[s], final[s]) for s, follower in enumerate(followers)]
+
+
+class _Passage:
+    """Estimates of robots, day by day, and how each day differs from them along the directions of the effects."""
+
+    def __init__(
+        self, robots: Sequence[Sequence[Day]], hierarchy: Hierarchy, effects: Sequence[Effect], walk: Float
+    ) -> None:
+        self.robots, self.hierarchy, self.walk = robots, hierarchy, walk
+        self.D = np.concatenate([effect.D for effect in effects], axis=1)
+        self.project = _projections(hierarchy, effects)
+        state = State.new(hierarchy, len(robots))
+        self.mean, self.information = state.mean.copy(), state.information.copy()
+
+    def __iter__(self) -> Iterator[tuple[Int, Float, Float, Float, Float]]:
+        """Yield for each day the robots, days since their log before, scores X, W and levels (S, r) before the day."""
+        for step in range(max(map(len, self.robots))):
+            now = np.array([s for s, robot in enumerate(self.robots) if step < len(robot)])
+            pairs = [(self.robots[s][max(step - 1, 0)], self.robots[s][step]) for s in now]
+            gaps = np.array([float((day.day - earlier.day).days) for earlier, day in pairs])
+            A = np.array([day.A for _, day in pairs])
+            h = np.array([day.h for _, day in pairs])
+            before = State(self.mean[now], self.information[now]).later(self.walk * gaps[:, None])
+            X, W = _scores(before.mean, before.covariance, self.hierarchy, A, h, self.D)
+            after = before.after(self.hierarchy, A, h)
+            self.mean[now], self.information[now] = after.mean, after.information
+            yield now, gaps, X, W, before.mean @ self.project.T
+
+
+def _parts(effects: Sequence[Effect]) -> list[slice]:
+    """Return the places of each effect among the r quantities of all effects."""
+    ends = np.cumsum([0, *(len(effect.spread) for effect in effects)])
+    return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+
+def _projections(hierarchy: Hierarchy, effects: Sequence[Effect]) -> Float:
+    """Return (r, m) projections from x to all quantities of the effects, weighted by the variances between robots."""
+    lines = []
+    for effect in effects:
+        weighted = effect.D / hierarchy.serial[:, None]
+        lines.append(np.linalg.lstsq(weighted.T @ effect.D, weighted.T, rcond=None)[0])
+    return np.concatenate(lines).astype(np.float64)
 
 
 def projection(hierarchy: Hierarchy, effects: Sequence[Effect]) -> Float:
     """Return (K, m) projections from x to the size of each effect, weighted by the variances between robots."""
-    lines = []
-    for effect in effects:
-        weighted = effect.D / hierarchy.serial[:, None]
-        lines.append(np.linalg.lstsq(weighted.T @ effect.D, weighted.T, rcond=None)[0][0])
-    return np.asarray(lines, dtype=np.float64)
+    return np.asarray(_projections(hierarchy, effects)[[part.start for part in _parts(effects)]])
 
 
-def inflation_of(courses: Sequence[Course]) -> Float:
-    """Return (K,) the scatter of tests relative to the model's prediction, by the median, at least 1."""
-    z = np.concatenate([course.z[1:] for course in courses])
-    if not len(z):
-        return np.ones(courses[0].z.shape[1])
-    return np.asarray(np.maximum(np.median(np.abs(z), axis=0) / _MEDIAN, 1.0))
+def state_walk(hierarchy: Hierarchy, effects: Sequence[Effect], scatter: Scatter) -> Float:
+    """Return (m,) variances by which x_serial walks in a calendar day; only what varies from day to day walks.
+
+    The quantities of one kind walk alike, in proportion to their variance from day to day.
+    """
+    variance = scatter.walk * (scatter.scale * scatter.std) ** 2
+    daily = _projections(hierarchy, effects) ** 2 @ hierarchy.day
+    walk = np.zeros(len(hierarchy.day))
+    for kind in ("friction", "gain", "offset"):
+        parts = [
+            (part.start, effect.D)
+            for part, effect in zip(_parts(effects), effects, strict=True)
+            if effect.kind == kind
+        ]
+        if parts:
+            ratio = float(np.median([variance[k] / max(daily[k], 1e-300) for k, _ in parts]))
+            moves = np.any([D.any(axis=1) for _, D in parts], axis=0)
+            walk[moves] = np.maximum(walk[moves], ratio * hierarchy.day[moves])
+    return walk
 
 
-def _scores(state: State, hierarchy: Hierarchy, A: Float, h: Float, D: Float) -> tuple[Float, Float]:
+def typical_std(robots: Sequence[Sequence[Day]], hierarchy: Hierarchy, effects: Sequence[Effect]) -> Float:
+    """Return (r,) the median standard deviations of a day's quantities if the robot's state is known."""
+    sample = spread_out([day for days in robots for day in days], SAMPLE_ROBOTS)
+    m = len(hierarchy.mean)
+    D = np.concatenate([effect.D for effect in effects], axis=1)
+    known = np.zeros((len(sample), m)), np.zeros((len(sample), m, m))
+    A, h = np.array([day.A for day in sample]), np.array([day.h for day in sample])
+    X, W = _scores(*known, hierarchy, A, h, D)
+    return np.asarray(np.median(_values(effects, X, W, np.zeros_like(X))[1], axis=0))
+
+
+def _values(effects: Sequence[Effect], X: Float, W: Float, level: Float) -> tuple[Float, Float]:
+    """Return quantities (S, r) of a day and their standard deviations; others of the same effect vary within spread."""
+    score, information = X.copy(), np.einsum("sii->si", W).copy()
+    for effect, part in zip(effects, _parts(effects), strict=True):
+        places = np.arange(part.start, part.stop)
+        for place in places if len(places) > 1 else ():
+            others = places[places != place]
+            B = W[:, others[:, None], others] + np.diag(effect.spread[others - part.start] ** -2.0)
+            solved = np.linalg.solve(B, np.stack([X[:, others], W[:, others, place]], axis=2))
+            score[:, place] -= np.einsum("si,si->s", W[:, place, others], solved[:, :, 0])
+            information[:, place] -= np.einsum("si,si->s", W[:, place, others], solved[:, :, 1])
+    # A day that does not show a quantity has a large but finite standard deviation.
+    spread = np.concatenate([effect.spread for effect in effects])
+    information = np.maximum(information, (1e-3 / spread) ** 2)
+    return level + score / information, 1.0 / np.sqrt(information)
+
+
+def _scores(
+    mean: Float, covariance: Float, hierarchy: Hierarchy, A: Float, h: Float, D: Float
+) -> tuple[Float, Float]:
     """Return score X (S, r) and information W (S, r, r) of effects that begin on this day: X ~ N(W a, W).
 
     With Q = P + diag day and the day's A and h: W = D' A (I + Q A)^-1 D and X = D' (I + A Q)^-1 (h - A m).
     """
-    Q = state.covariance + np.diag(hierarchy.day)
+    Q = covariance + np.diag(hierarchy.day)
     size = np.sqrt(np.einsum("sii->si", Q))
     scale = size[:, :, None]
     # I + L' A L with L L' = Q is positive definite in any units.
     L = scale * np.linalg.cholesky(Q / (scale * size[:, None, :]))
     LA = np.swapaxes(L, 1, 2) @ A
     B = np.eye(A.shape[1]) + LA @ L
-    rest = h - np.einsum("sij,sj->si", A, state.mean)
+    rest = h - np.einsum("sij,sj->si", A, mean)
     AD, LD = A @ D, LA @ D
     solved = np.linalg.solve(B, np.concatenate([LD, np.einsum("sji,sj->si", L, rest)[:, :, None]], axis=2))
     W = D.T @ AD - np.swapaxes(LD, 1, 2) @ solved[:, :, :-1]
@@ -268,43 +371,59 @@ def _scores(state: State, hierarchy: Hierarchy, A: Float, h: Float, D: Float) ->
     return np.asarray(X), np.asarray(W)
 
 
-def _reopened(information: Float, D: Float, a: Float, spread: Float) -> Float:
-    """Reduce the information about a robot that has changed by about D a, so that the next days determine its state."""
-    covariance = inverse(information[None])[0] + (D * (spread**2 + (2.0 * a) ** 2)) @ D.T
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """A detected step: the quantities (r,) that show it, and the variance (r,) by which each may have changed."""
+
+    alike: Bool
+    variance: Float
+
+
+@dataclass(frozen=True, eq=False)
+class _DayLevels:
+    """The r quantities on a day: measured, standard deviations by the model, and their prediction without a change."""
+
+    values: Float
+    stds: Float
+    gap: float
+    mean: Float
+    variance: Float
+    log_density: Float
+
+
+def _reopened(information: Float, D: Float, variance: Float) -> Float:
+    """Reduce the information about a robot that has changed, so that the next days determine its state."""
+    covariance = inverse(information[None])[0] + (D * variance) @ D.T
     return np.asarray(inverse(covariance[None])[0])
 
 
 class _Follower:
     """Tests of one robot, day by day."""
 
-    def __init__(self, serial: str, days: Sequence[Day], effects: Sequence[Effect], limit: float) -> None:
+    def __init__(
+        self, serial: str, days: Sequence[Day], effects: Sequence[Effect], scatter: Scatter, limit: float
+    ) -> None:
         self.serial, self.days, self.effects, self.limit = serial, [day.day for day in days], effects, limit
-        self.single = [i for i, effect in enumerate(effects) if len(effect.spread) == 1]
-        ends = np.cumsum([0, *(len(effect.spread) for effect in effects)])
-        self.parts = [slice(a, b) for a, b in pairwise(ends)]
-        self.X: list[Float] = []
-        self.W: list[Float] = []
+        self.scatter, self.parts = scatter, _parts(effects)
+        self.first = np.array([part.start for part in self.parts])
+        self.history: list[_DayLevels] = []
         self.shift: list[Float] = []
         self.std: list[Float] = []
         self.z: list[Float] = []
         self.level: list[Float] = []
         self.alarms: list[Alarm] = []
-        self.start = 0
+        self.spread = np.concatenate([effect.spread for effect in effects])
 
-    def see(self, X: Float, W: Float, inflation: Float, level: Float) -> tuple[Float, Float, Float] | None:
-        """Process one more day, with level (K,) before it; return D, a and spread of a detected change, or None."""
-        first = np.array([part.start for part in self.parts])
+    def see(self, X: Float, W: Float, level: Float, day: _DayLevels, evidence: Float) -> _Step | None:
+        """Process one more day, with level (r,) before it; return a detected change, or None."""
+        first = self.first
         diagonal = np.maximum(np.diag(W)[first], 1e-300)
         self.shift.append(X[first] / diagonal)
         self.std.append(1.0 / np.sqrt(diagonal))
         self.z.append(X[first] / np.sqrt(diagonal))
-        self.level.append(level + self._likely(X, W, first, diagonal))
-        factor = np.concatenate(
-            [np.full(len(effect.spread), f) for effect, f in zip(self.effects, inflation, strict=True)]
-        )
-        self.X.append(X / factor**2)
-        self.W.append(W / np.outer(factor, factor))
-        return self._tested()
+        self.level.append(level[first] + self._likely(X, W, first, diagonal))
+        self.history.append(day)
+        return self._tested(evidence)
 
     def _likely(self, X: Float, W: Float, first: Int, diagonal: Float) -> Float:
         """Return (K,) the posterior sizes of the effects on this day, given their spread."""
@@ -314,26 +433,27 @@ class _Follower:
                 sizes[i] = np.linalg.solve(W[part, part] + np.diag(effect.spread**-2), X[part])[0]
         return np.asarray(sizes)
 
-    def _tested(self) -> tuple[Float, Float, Float] | None:
-        begin = max(self.start, len(self.X) - WINDOW)
-        # Sums from each possible first day of the change to the last day.
-        X = np.cumsum(np.array(self.X[begin:])[::-1], axis=0)[::-1]
-        W = np.cumsum(np.array(self.W[begin:])[::-1], axis=0)[::-1]
-        logs = np.array([self._bayes(i, X, W) for i in range(len(self.effects))])
-        top = float(logs.max())
-        evidence = float(np.exp(logs - top).sum()) / len(self.effects)
-        if np.log(evidence) + top < np.log(self.limit):
+    def _tested(self, evidence: Float) -> _Step | None:
+        # Each effect has the same prior probability, whatever the number of its quantities.
+        by_effect = np.array([float(np.mean(evidence[part])) for part in self.parts])
+        total = float(np.mean(by_effect))
+        if total < self.limit:
             return None
-        share = np.exp(logs - top) / np.exp(logs - top).sum()
-        by_effect = share.sum(axis=1)
+        by_effect = by_effect / by_effect.sum()
         order = np.argsort(-by_effect)
         best = int(order[0])
-        chance = share[best] / share[best].sum()
+        effect, part = self.effects[best], self.parts[best]
+        begun = [bool(np.isfinite(day.log_density[part]).all()) for day in self.history[-WINDOW:]]
+        begin = len(self.history) - begun[::-1].index(False) if False in begun else len(self.history) - WINDOW
+        steps = [self._starts(k, begin) for k in range(part.start, part.stop)]
+        log = steps[int(np.argmax(evidence[part]))].log[:-1]
+        chance = np.exp(log - log.max()) / np.exp(log - log.max()).sum()
         since = int(np.argmax(chance))
         inside = np.flatnonzero((np.cumsum(chance) >= 0.05) & (np.cumsum(chance[::-1])[::-1] >= 0.05))
-        effect, part = self.effects[best], self.parts[best]
-        P = np.linalg.inv(W[since][part, part] + np.diag(effect.spread**-2))
-        a = P @ X[since][part]
+        before = self.history[begin + since]
+        level = np.array([step.mean[since] for step in steps])
+        variance = np.array([step.variance[since] for step in steps])
+        size, std = level - before.mean[part], np.sqrt(variance + before.variance[part])
         other = self.effects[int(order[1])] if len(order) > 1 else None
         self.alarms.append(
             Alarm(
@@ -343,29 +463,31 @@ class _Follower:
                 since=self.days[begin + since],
                 earliest=self.days[begin + int(inside.min(initial=since))],
                 latest=self.days[begin + int(inside.max(initial=since))],
-                found=self.days[len(self.X) - 1],
-                size=float(a[0]),
-                std=float(np.sqrt(P[0, 0])),
+                found=self.days[len(self.history) - 1],
+                size=float(size[0]),
+                std=float(std[0]),
                 unit=effect.unit,
                 probability=float(by_effect[best]),
                 rival="" if other is None else f"{other.kind} {other.joint}".strip(),
-                evidence=float(min(np.log10(evidence) + top / np.log(10.0), 300.0)),
+                evidence=float(min(np.log10(total), 300.0)),
             )
         )
-        self.start = len(self.X)
-        return effect.D, a, effect.spread
+        # Quantities that look alike show the change, too; which of them has changed is for the next days to say.
+        alike = evidence > WINDOW
+        alike[part] = True
+        variance = np.zeros(len(evidence))
+        variance[part] = effect.spread**2 + (2.0 * size) ** 2
+        return _Step(alike, variance)
 
-    def _bayes(self, i: int, X: Float, W: Float) -> Float:
-        """Return (T,) log Bayes factors of an effect that began on each day: N(0, W + W S W) over N(0, W)."""
-        part, spread = self.parts[i], self.effects[i].spread
-        x, w = X[:, part], W[:, part, part]
-        if len(spread) == 1:
-            w, s = w[:, 0, 0], spread[0]
-            return np.asarray(-0.5 * np.log1p(s * s * w) + 0.5 * x[:, 0] ** 2 / (w + s**-2))
-        B = np.eye(len(spread)) + spread[:, None] * w * spread
-        y = (x * spread)[:, :, None]
-        square = np.einsum("tij,tij->t", y, np.linalg.solve(B, y))
-        return np.asarray(-0.5 * np.linalg.slogdet(B)[1] + 0.5 * square)
+    def _starts(self, k: int, begin: int) -> Starts:
+        """Return the possible first days of a step of quantity k, from day `begin` on."""
+        recent = self.history[begin:]
+        values = np.array([day.values[k] for day in self.history[begin - 1 :]])
+        stds, gaps = np.array([(day.stds[k], day.gap) for day in recent]).T
+        mean, variance, log = np.array(
+            [(day.mean[k], day.variance[k], day.log_density[k]) for day in recent]
+        ).T
+        return starts(self.scatter, k, float(self.spread[k]), values, stds, gaps, (mean, variance, log))
 
     def course(self, mean: Float, covariance: Float) -> Course:
         """Return the results of all days."""
@@ -382,14 +504,165 @@ class _Follower:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Threshold of the evidence, from the days of a type on which nothing changes.
+
+    Attributes
+    ----------
+    scatter : Scatter
+        Scatter of the r quantities of the effects.
+    threshold : float
+        Threshold of the evidence.
+    rate : float
+        False alarms per robot and year with that threshold, on the quiet robots' days in random order.
+    days : int
+        Number of days of quiet robots.
+
+    """
+
+    scatter: Scatter
+    threshold: float
+    rate: float
+    days: int
+
+
+def calibrate(
+    robots: Sequence[Sequence[Day]], hierarchy: Hierarchy, effects: Sequence[Effect]
+) -> Calibration:
+    """Estimate scatter and threshold from the consecutive days of robots of a type.
+
+    Parameters
+    ----------
+    robots : sequence of sequence of Day
+        Days of each robot.
+    hierarchy : Hierarchy
+        Model of the type.
+    effects : sequence of Effect
+        The effects that are tested for.
+
+    Returns
+    -------
+    Calibration
+        Its threshold is at least BOUND.
+
+    """
+    scatter = Scatter.normal(typical_std(robots, hierarchy, effects))
+    tested = sum(max(len(robot_days) - FIRST_DAYS, 0) for robot_days in robots)
+    if tested < LEAST_DAYS:
+        values, stds, gaps = _course_values(robots, hierarchy, effects, scatter)
+        innovations, _ = _innovations(effects, scatter, values, stds, gaps)
+        # With few days only a wider scatter than that of the model is believed.
+        scale = np.nanmedian(np.abs(innovations), axis=(0, 1)) / _MEDIAN if tested else 1.0
+        return Calibration(replace(scatter, scale=np.fmax(scale, scatter.scale)), BOUND, FALSE_ALARM, tested)
+    values, stds, gaps = _course_values(robots, hierarchy, effects, scatter)
+    scatter = fit_scatter(values, stds, gaps, scatter.std, _CHANGED)
+    # Once more: the estimates of robots walk as the fleet does, and robots that have changed are left out as a whole.
+    values, stds, gaps = _course_values(robots, hierarchy, effects, scatter)
+    _, quiet = _innovations(effects, scatter, values, stds, gaps)
+    values, stds, gaps = values[quiet], stds[quiet], gaps[quiet]
+    scatter = fit_scatter(values, stds, gaps, scatter.std, 0.0)
+    innovations, quiet = _innovations(effects, scatter, values, stds, gaps)
+    pool = [rows[np.isfinite(rows[:, 0])] for rows in innovations[quiet]]
+    # Without the centre of each robot's errors, which would become a trend where its days are repeated. One outlier
+    # would move a mean, and so all other days.
+    pool = [rows - np.median(rows, axis=0) for rows in pool if len(rows)]
+    days_known = sum(len(rows) for rows in pool)
+    if not pool:
+        return Calibration(scatter, BOUND, FALSE_ALARM, 0)
+    peaks = np.sort(_null_peaks(effects, scatter, pool).ravel())
+    # Above a high quantile the logarithms of peaks are exponential: under the model, P(peak > x) ~ 1 / x.
+    start = int((1.0 - _TAIL) * len(peaks))
+    base = float(peaks[start])
+    decay = float(np.mean(peaks[start:] - base))
+    blocks = DAYS_A_YEAR / _BLOCK
+    limit = max(np.log(BOUND), base + decay * float(np.log(_TAIL * blocks / FALSE_ALARM)))
+    rate = _TAIL * blocks * float(np.exp(-(limit - base) / decay))
+    return Calibration(scatter, max(float(np.exp(limit)), BOUND), rate, days_known)
+
+
+def _total(effects: Sequence[Effect], evidence: Float) -> Float:
+    """Return the evidence (S,) for any change from that of each quantity (S, r)."""
+    return np.asarray(np.mean([evidence[:, part].mean(axis=1) for part in _parts(effects)], axis=0))
+
+
+def _course_values(
+    robots: Sequence[Sequence[Day]], hierarchy: Hierarchy, effects: Sequence[Effect], scatter: Scatter
+) -> tuple[Float, Float, Float]:
+    """Return values and standard deviations (S, T, r) and gaps (S, T) of robots, nan after their last day."""
+    shape = len(robots), max(len(days) for days in robots), len(scatter.std)
+    values, stds, gaps = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape[:2], np.nan)
+    walk = state_walk(hierarchy, effects, scatter)
+    for batch in batches(iter(range(len(robots))), SIDE_BY_SIDE):
+        passage = _Passage([robots[s] for s in batch], hierarchy, effects, walk)
+        for t, (now, gap, X, W, level) in enumerate(passage):
+            rows = np.array(batch)[now]
+            values[rows, t], stds[rows, t] = _values(effects, X, W, level)
+            gaps[rows, t] = gap
+    return values, stds, gaps
+
+
+def _innovations(
+    effects: Sequence[Effect], scatter: Scatter, values: Float, stds: Float, gaps: Float
+) -> tuple[Float, Bool]:
+    """Return errors of one-day predictions over stds (S, T, r), nan on first days, and which robots are quiet (S,).
+
+    A robot is quiet if its evidence stays below what one of ten unchanged robots reaches, but for two days.
+    """
+    levels = Levels(scatter, np.concatenate([effect.spread for effect in effects]), len(values))
+    innovations, totals = np.full(values.shape, np.nan), np.zeros(values.shape[:2])
+    for t in range(values.shape[1]):
+        now = np.flatnonzero(np.isfinite(gaps[:, t]))
+        level, _ = levels.ahead(now, gaps[now, t])
+        predicted = levels.predicted(now, gaps[now, t], level)
+        evidence, _ = levels.see(now, gaps[now, t], values[now, t], stds[now, t])
+        totals[now, t] = _total(effects, evidence)
+        if t >= FIRST_DAYS:
+            innovations[now, t] = (values[now, t] - predicted) / stds[now, t]
+    lasting = np.minimum(totals[:, 2:], np.minimum(totals[:, 1:-1], totals[:, :-2]))
+    return innovations, lasting.max(axis=1, initial=0.0) < values.shape[1] / _CHANGED
+
+
+def _null_peaks(effects: Sequence[Effect], scatter: Scatter, pool: Sequence[Float]) -> Float:
+    """Return the greatest log-evidence of blocks of days on robots whose days have a random order.
+
+    In random order a change does not persist, and the tails remain. A day follows the prediction from the days before
+    it, so that levels walk as they do on the robots.
+    """
+    rng = np.random.default_rng(0)
+    count = _BLOCKS * _BLOCK + FIRST_DAYS
+    days = np.array([_shuffled(pool[i % len(pool)], count, rng) for i in range(_NULL_ROBOTS)])
+    spread = np.concatenate([effect.spread for effect in effects])
+    levels, now = Levels(scatter, spread, len(days)), np.arange(len(days))
+    peaks = np.full((len(days), _BLOCKS), -np.inf)
+    stds = np.tile(scatter.std, (len(days), 1))
+    for t in range(count):
+        gaps = np.full(len(days), float(t > 0))
+        level, _ = levels.ahead(now, gaps)
+        values = levels.predicted(now, gaps, level) + days[:, t] * stds
+        evidence, _ = levels.see(now, gaps, values, stds)
+        if t >= FIRST_DAYS:
+            block = (t - FIRST_DAYS) // _BLOCK
+            total = np.log(np.maximum(_total(effects, evidence), 1e-300))
+            peaks[:, block] = np.maximum(peaks[:, block], total)
+    return peaks
+
+
+def _shuffled(rows: Float, count: int, rng: np.random.Generator) -> Float:
+    """Return `count` rows: all rows in random order, as often as needed."""
+    return np.concatenate([rows[rng.permutation(len(rows))] for _ in range(-(-count // len(rows)))])[:count]
+
+
 # Tables of a store: types, robots, days, alarms. The logs are not read.
 
 # Robots, and days of each, from which variances of a type are estimated; a variance is then known to 5 %.
 SAMPLE_ROBOTS, SAMPLE_DAYS = 48, 24
 # Robots whose course over time pages may show.
 _SHOWN = 200
-# Days minus robots below which variances, and so the probability of a false alarm, are uncertain.
-LEAST_DAYS = 30
+# Consecutive latest days of a robot from which scatter and threshold are calibrated.
+RECENT_DAYS = 60
+# Quiet days below which the probability of a false alarm is uncertain: a robot-year.
+LEAST_DAYS = 365
 _LOG_COLUMNS = (
     "type", "serial", "time", "path", "trajectory", "status", "code", "message", "again", "seconds", "sha256",
     "warnings", "relative",
@@ -415,10 +688,8 @@ class TypeAnalysis:
         Mean and variances of its parameters.
     effects : tuple of Effect
         The K tested effects.
-    inflation : ndarray, shape (K,)
-        Factors on the standard deviations of the tests.
-    sampled : tuple of int
-        Numbers of robots and days from which the variances come.
+    calibration : Calibration
+        Scatter of days and threshold of the evidence.
     logs, failed, robots : int
         Numbers of logs, failed logs and robots.
     courses : tuple of Course
@@ -432,8 +703,7 @@ class TypeAnalysis:
     weights: Weights
     hierarchy: Hierarchy
     effects: tuple[Effect, ...]
-    inflation: Float
-    sampled: tuple[int, int]
+    calibration: Calibration
     logs: int
     failed: int
     robots: int
@@ -442,8 +712,8 @@ class TypeAnalysis:
 
     @property
     def trusted(self) -> bool:
-        """Whether there are enough days for the stated probability of a false alarm."""
-        return self.sampled[1] - self.sampled[0] >= LEAST_DAYS
+        """Whether there are enough quiet days to calibrate the probability of a false alarm."""
+        return self.calibration.days >= LEAST_DAYS
 
     def data(self) -> dict[str, Any]:
         """Return figures and alarms as plain data."""
@@ -453,6 +723,9 @@ class TypeAnalysis:
             "logs": self.logs,
             "failed": self.failed,
             "trusted": self.trusted,
+            "false_alarms_a_robot_year": self.calibration.rate,
+            "threshold": self.calibration.threshold,
+            "quiet_days": self.calibration.days,
             "alarms": [
                 {n: str(v) if isinstance(v, date) else v for n, v in vars(alarm).items()}
                 for alarm in self.alarms
@@ -511,8 +784,8 @@ def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAna
     weights = weights.widened(hierarchy.noise)
     sampled_days = [[day.widened(hierarchy.noise) for day in robot_days] for robot_days in sampled_days]
     effects = effects_of(model, weights)
-    trial = follow(_numbered(sampled_days), hierarchy, effects, np.ones(len(effects)), threshold=np.inf)
-    inflation = inflation_of(trial)
+    recent = [days(model, weights, rows)[-RECENT_DAYS:] for rows in sample if rows]
+    calibration = calibrate(recent, hierarchy, effects)
     tables["parameters"].add(_parameter_columns(model, hierarchy))
     logs = failed = 0
     shown: list[Course] = []
@@ -527,7 +800,9 @@ def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAna
         of_days = [
             (serial, robot_days) for serial, rows in stored if (robot_days := days(model, weights, rows))
         ]
-        for course in follow(of_days, hierarchy, effects, inflation) if of_days else ():
+        for course in (
+            follow(of_days, hierarchy, effects, calibration.scatter, calibration.threshold) if of_days else ()
+        ):
             alarms += course.alarms
             (shown if course.alarms else quiet).append(course)
             tables["days"].add(_day_columns(model, effects, course))
@@ -540,18 +815,13 @@ def _type(store: FleetStore, name: str, tables: Mapping[str, _Table]) -> TypeAna
         weights,
         hierarchy,
         effects,
-        inflation,
-        (len(sampled_days), sum(len(robot_days) for robot_days in sampled_days)),
+        calibration,
         logs,
         failed,
         len(serials),
         tuple((shown + quiet)[:_SHOWN]),
         tuple(alarms),
     )
-
-
-def _numbered(robots: Sequence[Sequence[Day]]) -> list[tuple[str, Sequence[Day]]]:
-    return [(str(i), robot) for i, robot in enumerate(robots)]
 
 
 def _log_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

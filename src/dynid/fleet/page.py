@@ -115,9 +115,9 @@ def _overview(analyses: Sequence[TypeAnalysis], page: Page, alarms: Sequence[Ala
             "alarms": len(analysis.alarms),
             "changed": len({alarm.serial for alarm in analysis.alarms}),
             "day": percent(_friction_of_a_day(analysis)),
-            "inflation": number(float(analysis.inflation.max())),
+            "rate": percent(analysis.calibration.rate) if analysis.trusted else "unknown",
             "trusted": analysis.trusted,
-            "sample": analysis.sampled,
+            "quiet": analysis.calibration.days,
             "plots": [
                 page.figure(_spread(analysis, name), f"{name} of the robots of type {analysis.model.name}")
                 for name in ("friction", "gain")
