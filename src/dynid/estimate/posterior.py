@@ -22,11 +22,11 @@ FLOOR = 1e-5
 # Most solutions with new weights, and relative change of the weights at which they end.
 ROUNDS, CHANGED = 100, 0.01
 # Most Newton steps of a solution; gain of a step at their end, in units of minus twice the log density; and greatest
-# change of a log mass or size in one.
-STEPS, SETTLED, LARGEST_STEP = 20, 0.01, 1.5
-# Most tries and least damping of a step; negative eigenvalue of the scaled Hessian beyond which it says nothing about
-# the minimum; and step of central differences.
-TRIES, LEAST_DAMPING, INDEFINITE, DIFFERENCE = 12, 1e-4, 0.1, 1e-4
+# change of a log mass or size in a step along the coordinates.
+STEPS, SETTLED, LARGEST_STEP = 50, 0.01, 1.5
+# Most tries of a step; first damping and least curvature of a direction, relative to the matrix of Gauss and Newton;
+# and step of central differences.
+TRIES, FIRST_DAMPING, LEAST_CURVATURE, DIFFERENCE = 12, 1.0, 0.05, 1e-4
 # Least standard deviation of a prior's mass distribution, as a share of the link's extent: a prior without volume would
 # be infinitely certain.
 THINNEST = 0.03
@@ -268,24 +268,34 @@ class Prior:
         """Coordinates (count,) of parameters of links that can exist; the common scale is the mean of guessed ones."""
         x = np.zeros(self.count)
         common = 10 * len(self.bodies)
-        logs = np.zeros(len(self.bodies))
-        for i, ten in enumerate(self.bodies):
-            P = pseudo_inertia(theta[ten])
-            centre = P[:3, 3] / P[3, 3]
-            inside = np.linalg.solve(self.root[i], P[:3, :3] / P[3, 3] - np.outer(centre, centre))
-            T = np.linalg.cholesky(np.linalg.solve(self.root[i], inside.T))
-            half = 0.5 * self.widths[i, 2]
-            logs[i] = np.log(P[3, 3] / self.mass[i])
-            x[10 * i + 1 : 10 * i + 4] = (centre - self.centre[i]) / self.widths[i, 1]
-            entries = T[_ROWS, _COLUMNS]
-            entries[_ON_DIAGONAL] = np.log(entries[_ON_DIAGONAL])
-            x[10 * i + 4 : 10 * i + 10] = entries / half
         guessed = self.widths[:, 3] > 0
         if guessed.any():
-            x[common] = logs[guessed].mean() / self.widths[guessed, 3].mean()
-        x[:common:10] = (logs - self.widths[:, 3] * x[common]) / self.widths[:, 0]
+            logs = np.log(theta[self.bodies[guessed, 0]] / self.mass[guessed])
+            x[common] = logs.mean() / self.widths[guessed, 3].mean()
+        links = self.link_coordinates(theta[self.bodies], x[common])
+        if links is None:
+            raise np.linalg.LinAlgError("parameters of links that cannot exist")
+        x[:common] = links.ravel()
         x[common + 1 :] = (theta[self.others] - self.middle) / self.scale
         return np.clip(x, *self.bounds())
+
+    def link_coordinates(self, ten: Float, common: float) -> Float | None:
+        """Coordinates (nb, 10) of links (nb, 10) beside the common scale; None for links that cannot exist."""
+        m = ten[:, [0]]
+        if not (m > 0).all():
+            return None
+        c = ten[:, 1:4] / m
+        second = _second_moments(ten[:, 4:] / m) - c[:, :, None] * c[:, None, :]
+        inverse = np.linalg.inv(self.root)
+        try:
+            T = np.linalg.cholesky(inverse @ second @ inverse.swapaxes(-1, -2))
+        except np.linalg.LinAlgError:
+            return None
+        s_m, s_c, s_i, s_0 = self.widths.T
+        entries = T[:, _ROWS, _COLUMNS]
+        entries[:, _ON_DIAGONAL] = np.log(entries[:, _ON_DIAGONAL])
+        mass = (np.log(m[:, 0] / self.mass) - s_0 * common) / s_m
+        return np.column_stack([mass, (c - self.centre) / s_c[:, None], entries / (0.5 * s_i[:, None])])
 
     def bounds(self) -> tuple[Float, Float]:
         """Lower and upper bounds (count,) of the coordinates."""
@@ -324,6 +334,14 @@ def _inertia(second: Float) -> Float:
     xx, yy, zz = second[..., 0, 0], second[..., 1, 1], second[..., 2, 2]
     xy, xz, yz = second[..., 0, 1], second[..., 0, 2], second[..., 1, 2]
     return np.stack([yy + zz, -xy, xx + zz, -xz, -yz, xx + yy], axis=-1)
+
+
+def _second_moments(inertia: Float) -> Float:
+    """Second moments (..., 3, 3) of moments of inertia (..., 6); the inverse of `_inertia`."""
+    xx, xy, yy, xz, yz, zz = np.moveaxis(inertia, -1, 0)
+    half = 0.5 * (xx + yy + zz)
+    entries = [half - xx, -xy, -xz, -xy, half - yy, -yz, -xz, -yz, half - zz]
+    return np.stack(entries, axis=-1).reshape(*inertia.shape[:-1], 3, 3)
 
 
 def _split(ten: Float, spread: Float, extent: float) -> tuple[float, Float, Float]:
@@ -482,57 +500,70 @@ def design_effects(regression: Regression, value: Float) -> tuple[Float, Float]:
 def _minimum(prior: Prior, A: Float, y: Float, weight: Float, x: Float) -> tuple[Float, bool]:
     """Least ||A theta(x) - y||^2 + weight x^2 within the bounds, by damped Newton steps; whether they converged.
 
-    Steps are those of Gauss and Newton where the Hessian is far from definite, scaled by the diagonal of its definite
-    part. Coordinates at a bound that the gradient pushes outwards rest in a step.
+    Steps are straight in theta: there the valley of well-determined combinations is straight, in x it is curved. The
+    Hessian is that of theta along x, J' A' A J + W - sum_k l_k d2theta_k / dx2 with J' l = W x, and its eigenvalues,
+    relative to the matrix of Gauss and Newton, count without their sign. A step to links that cannot exist, or to no
+    lower cost, is tried along x, then damped. Coordinates at a bound that the gradient pushes outwards are kept there.
+
+    References
+    ----------
+    Dauphin et al. 2014 (eigenvalues without their sign).
+
     """
     lower, upper = prior.bounds()
+    common = 10 * len(prior.bodies)
 
-    def errors(x: Float) -> tuple[Float, Float, float]:
+    def errors(x: Float) -> tuple[Float, Float, Float, float]:
         ten, slopes = prior.links(x)
         rest = A @ prior.values(x, ten) - y
-        return slopes, rest, float(rest @ rest + weight @ x**2)
+        return ten, slopes, rest, float(rest @ rest + weight @ x**2)
 
-    slopes, rest, cost = errors(x)
+    ten, slopes, rest, cost = errors(x)
     damping = 0.0
     for _ in range(STEPS):
         J = prior.along(A, slopes)
-        definite = J.T @ J + np.diag(weight)
         gradient = J.T @ rest + weight * x
         free = ~(((x <= lower) & (gradient > 0)) | ((x >= upper) & (gradient < 0)))
-        size = np.sqrt(np.diag(definite))[free]
-        definite = definite[np.ix_(free, free)] / np.outer(size, size)
-        curved = _curvature(prior, x, A.T @ rest)[np.ix_(free, free)] / np.outer(size, size)
-        hessian, least = _definite(definite, curved)
-        new_cost = cost
+        root = _inverse_root((J.T @ J + np.diag(weight))[np.ix_(free, free)])
+        pull = (weight * x)[:common].reshape(-1, 10, 1)
+        force = np.zeros(prior.size)
+        force[prior.bodies] = np.linalg.solve(slopes[..., :10].swapaxes(-1, -2), pull)[..., 0]
+        curved = root @ _curvature(prior, x, force)[np.ix_(free, free)] @ root.T
+        relative, directions = np.linalg.eigh(np.eye(len(root)) - curved)
+        hessian = np.maximum(np.abs(relative), LEAST_CURVATURE)
+        directions = root.T @ directions
+        along = directions.T @ gradient[free]
+        before = cost
         for _ in range(TRIES):
-            L = np.linalg.cholesky(hessian + max(damping, least) * np.eye(len(hessian)))
-            along = solve_triangular(L, gradient[free] / size, lower=True)
             step = np.zeros(len(x))
-            step[free] = -solve_triangular(np.ascontiguousarray(L.T), along) / size
-            candidate = np.clip(x + step * prior.shortening(step), lower, upper)
-            tried = errors(candidate)
-            if tried[-1] <= cost:
-                x, (slopes, rest, new_cost) = candidate, tried
-                break
-            damping = 4.0 * max(damping, LEAST_DAMPING, least)
-        change = cost - new_cost
-        cost = new_cost
-        damping = 0.25 * damping if damping > LEAST_DAMPING else 0.0
-        if change <= SETTLED:
+            step[free] = -directions @ (along / (hessian + damping))
+            straight = _candidate(prior, x, ten, slopes, step)
+            along_x = x + step * prior.shortening(step)
+            for candidate in (along_x,) if straight is None else (straight, along_x):
+                inside = np.clip(candidate, lower, upper)
+                tried = errors(inside)
+                if tried[-1] <= cost:
+                    break
+            else:
+                damping = 4.0 * max(damping, 0.25 * FIRST_DAMPING)
+                continue
+            x = inside
+            ten, slopes, rest, cost = tried
+            break
+        damping = 0.25 * damping if damping >= FIRST_DAMPING else 0.0
+        if before - cost <= SETTLED:
             return x, True
     return x, False
 
 
-def _definite(definite: Float, curved: Float) -> tuple[Float, float]:
-    """Hessian, or its definite part alone if that is far from definite, and the damping that it needs at least."""
-    hessian, smallest = definite + curved, LEAST_DAMPING
-    try:
-        np.linalg.cholesky(hessian - LEAST_DAMPING * np.eye(len(hessian)))
-    except np.linalg.LinAlgError:
-        smallest = np.linalg.eigvalsh(hessian)[0]
-        if smallest < -INDEFINITE:
-            hessian, smallest = definite, np.linalg.eigvalsh(definite)[0]
-    return hessian, float(LEAST_DAMPING - smallest)
+def _candidate(prior: Prior, x: Float, ten: Float, slopes: Float, step: Float) -> Float | None:
+    """Coordinates (count,) after a step (count,) along a line of the links' parameters; None if they cannot exist."""
+    common = 10 * len(prior.bodies)
+    change = (slopes[..., :10] @ step[:common].reshape(-1, 10, 1))[..., 0] + slopes[..., 10] * step[common]
+    links = prior.link_coordinates(ten + change, float(x[common] + step[common]))
+    if links is None:
+        return None
+    return np.concatenate([links.ravel(), (x + step)[common:]])
 
 
 def _curvature(prior: Prior, x: Float, force: Float) -> Float:

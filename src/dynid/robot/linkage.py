@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ class Linkage(ABC):
 
     def evaluate(self, q: Float) -> tuple[Float, Float, Float]:
         """Map as `closed` does; raises UnfitDataError where the linkage does not close."""
-        values = self.closed(q)
+        values = _closed(self, np.asarray(q, dtype=np.float64).tobytes())
         self.refuse(q, np.asarray(np.isnan(values[0]).any(axis=1)), "q")
         return values
 
@@ -126,6 +127,16 @@ class Linkage(ABC):
                 expected="positions within its reach",
                 do="check its lengths and angles, and the offset and unit of the position",
             )
+
+
+# Friction, rotors, torque and speed of the motors ask for the map at the same positions in turn.
+@lru_cache(maxsize=4)
+def _closed(linkage: Linkage, positions: bytes) -> tuple[Float, Float, Float]:
+    """Read-only map of joint positions as bytes, with derivatives."""
+    values = linkage.closed(np.frombuffer(positions).reshape(-1, linkage.size))
+    for value in values:
+        value.flags.writeable = False
+    return values
 
 
 def _tuples(value: Any) -> Any:
