@@ -14,6 +14,7 @@ from dynid.robot.drive import COMPUTER
 _CENTRAL = 0.95
 _IMPORTS = """\
 import math
+from pathlib import Path
 
 import isaaclab.envs.mdp as mdp
 import isaaclab.sim as sim_utils
@@ -53,7 +54,6 @@ def isaaclab_config(
     actuator = "DelayedPDActuatorCfg" if late else "IdealPDActuatorCfg"
     lines = _head(model, lost, servo is not None)
     lines += ["", *_IMPORTS.format(actuator=actuator).splitlines(), ""]
-    lines += ["from pathlib import Path", ""]
     lines += ["PHYSICS_STEP = 0.005  # s: set it to sim.dt of the environment"]
     if servo is not None and late:
         lines += [f"DELAY = {servo.delay!r}  # s, from a command to its torque"]
