@@ -54,6 +54,7 @@ CATALOGUES = {
     "robot",
     "log/readers",
     "excitation/formats",
+    "exporters",
     "report/sections",
 } | {
     "layouts"  # presets

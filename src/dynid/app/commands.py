@@ -33,6 +33,7 @@ EXPORT_FORMATS = {
     "c": (".c", "C code"),
     "json": (".json", "JSON"),
     "actuators": (".actuators.json", "actuators, JSON"),
+    "isaaclab": (".py", "Isaac Lab"),
     "khalil": (".csv", "table, Khalil's order"),
     "pinocchio": (".npy", "vector, pinocchio's order"),
 }

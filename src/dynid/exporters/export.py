@@ -101,6 +101,7 @@ FORMATS = {
     "c": ".c",
     "json": ".json",
     "actuators": ".json",
+    "isaaclab": ".py",
     "lerobot": ".json",
     "khalil": ".csv",
     "pinocchio": ".csv",
@@ -114,11 +115,19 @@ _SUFFIXES = {
     ".c": "c",
     ".json": "json",
     ".npz": "samples",
+    ".py": "isaaclab",
 }
-_EDITED = {"urdf": (".urdf", ".xml"), "mjcf": (".xml", ".mjcf"), "samples": (".xml", ".mjcf")}
+# One file for a whole ensemble: the models as rows, or the ranges of their parameters.
+_WHOLE = ("samples", "isaaclab")
+_EDITED = {
+    "urdf": (".urdf", ".xml"),
+    "isaaclab": (".urdf", ".xml"),
+    "mjcf": (".xml", ".mjcf"),
+    "samples": (".xml", ".mjcf"),
+}
 # Formats for simulators, which reject links that are not physically consistent, or diverge.
-_SIMULATED = ("urdf", "mjcf", "sdf", "samples")
-_ROOTS = {"urdf": "robot", "mjcf": "mujoco", "samples": "mujoco"}
+_SIMULATED = ("urdf", "mjcf", "sdf", "samples", "isaaclab")
+_ROOTS = {"urdf": "robot", "isaaclab": "robot", "mjcf": "mujoco", "samples": "mujoco"}
 
 
 @dataclass(frozen=True)
@@ -169,7 +178,7 @@ def export(
     run : Identification
         The run.
     to : str or Path
-        File to write.
+        File to write; the name of a format alone writes a file of that name.
     kind : str, optional
         One of FORMATS; by the suffix of `to` without it.
     source : str or Path, optional
@@ -219,6 +228,8 @@ def export(
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     to, source = Path(to), None if source is None else Path(source)
+    if kind is None and to.name in FORMATS:
+        kind, to = to.name, to.with_suffix(FORMATS[to.name])
     chosen = _format_of(to, kind)
     if thresholds is not None and chosen != "c":
         raise UsageError(
@@ -249,13 +260,15 @@ def export(
             expected="a number of models",
             do="add --ensemble 200",
         )
-    targets = [to] if not ensemble or chosen == "samples" else _numbered(to, ensemble)
+    targets = [to] if not ensemble or chosen in _WHOLE else _numbered(to, ensemble)
     outputs = [path for target in targets for path in _outputs(target, chosen)]
     check_targets(outputs, _inputs(run.robot, source), force, "--to")
     draw = partial(sample_parameters, run, ensemble, seed, not allow_unphysical, posterior, width)
     drawn = _draw_ensemble(run, draw, unseen, sink) if ensemble else None
     thetas, moved = run.estimate.parameters[None], None
-    if drawn is not None:
+    if drawn is not None and chosen == "isaaclab":
+        request = replace(request, members=drawn.parameters)
+    if drawn is not None and chosen != "isaaclab":
         thetas = drawn.parameters
     elif (feasible or (chosen in _SIMULATED and not allow_unphysical)) and (
         consistent := consistent_parameters(run)
@@ -349,7 +362,9 @@ def _format_of(to: Path, kind: str | None) -> str:
         raise UsageError(
             "export-format",
             found=f"format '{kind}'" if kind else f"a target with the suffix '{to.suffix}'",
-            expected="one of " + ", ".join(FORMATS),
+            expected="one of "
+            + ", ".join(FORMATS)
+            + "; table, or a file .csv, .tex, .md or .xlsx, for publications",
             do="name it with --format",
         )
     if chosen == "c" and not set(to.name) <= set(
@@ -397,7 +412,8 @@ def _numbered(to: Path, count: int) -> list[Path]:
 
 
 def _outputs(target: Path, kind: str) -> list[Path]:
-    return [target, target.with_suffix(".h")] if kind == "c" else [target]
+    beside = {"c": ".h", "isaaclab": ".urdf"}
+    return [target, target.with_suffix(beside[kind])] if kind in beside else [target]
 
 
 def _percentages(values: Float) -> str:

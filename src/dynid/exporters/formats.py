@@ -15,6 +15,7 @@ from dynid.base.records import dataclass
 from dynid.dynamics.observer import Thresholds
 from dynid.exporters.c_code import write_c
 from dynid.exporters.expression import motors_of, on_one_branch
+from dynid.exporters.isaaclab import isaaclab_config
 from dynid.exporters.mjcf import NotEditable, edit_mjcf, new_mjcf, samples_npz, with_cranks
 from dynid.exporters.model import (
     ExportModel,
@@ -61,6 +62,7 @@ class Request:
     log: LogSection | None = None  # mapping of the log behind the model
     in_mujoco: bool = True  # whether MuJoCo must load the file, shapes included
     reach: Float | None = None  # (n, 2) lowest and highest positions in the log, None = unknown
+    members: Float | None = None  # (n_models, n_parameters) ensemble whose spread the file contains
 
 
 def files_of(request: Request, target: Path, theta: Float) -> dict[Path, bytes]:
@@ -253,6 +255,26 @@ def _actuators(request: Request, model: ExportModel, target: Path) -> Mapping[Pa
     return {target: actuators_json(model)}
 
 
+def _isaaclab(request: Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    # The configuration contains rotors, friction and gains, so what the URDF alone lacks is not lost.
+    notes = Diagnostics()
+    beside = target.with_suffix(".urdf")
+    files = _urdf(replace(request, diagnostics=notes), model, beside)
+    for note in notes:
+        if note.code != "export-left-out":
+            request.diagnostics.warn(note.code, note.text, note.place)
+    model = model.straightened(Diagnostics())
+    lost = [*model.left_out, *beyond_joints(model), *(["springs of joints"] if model.springs else [])]
+    note_left_out(model, "Isaac Lab's configuration", beyond_joints(model), request.diagnostics)
+    members = [
+        replace(ExportModel.of_terms(request.robot, request.terms, theta), peak=request.peak).straightened(
+            Diagnostics()
+        )
+        for theta in (request.members if request.members is not None else ())
+    ]
+    return {target: isaaclab_config(model, beside.name, lost, members), **files}
+
+
 def _lerobot(request: Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
     position = request.log.position if request.log is not None else None
     if request.log is None or position is None or not isinstance(position.calibration, dict):
@@ -299,8 +321,8 @@ def _table(request: Request, model: ExportModel, target: Path) -> Mapping[Path, 
 
 _Writer = Callable[[Request, ExportModel, Path], Mapping[Path, bytes]]
 _WRITERS: dict[str, _Writer] = {
-    "urdf": _urdf, "mjcf": _mjcf, "sdf": _sdf, "c": _c, "actuators": _actuators, "lerobot": _lerobot, "khalil": _table,
-    "pinocchio": _table,
+    "urdf": _urdf, "mjcf": _mjcf, "sdf": _sdf, "c": _c, "actuators": _actuators, "isaaclab": _isaaclab,
+    "lerobot": _lerobot, "khalil": _table, "pinocchio": _table,
 }  # fmt: skip
 
 
