@@ -2,8 +2,8 @@
 
     python benchmarks/silent.py [--faulty 66] [--clean 20] [--first 0] [--part 1/1] [--out silent.jsonl]
 
-Ten robots (SCARA, gimbal, torso with two arms, palletiser with a follower, exoskeleton, leg, hand, gantry, humanoid leg,
-mobile arm) are simulated by pinocchio with friction, flexibility and noise that the default model lacks
+Ten robots (SCARA, gimbal, torso with two arms, palletiser with a follower, exoskeleton, leg, hand, gantry, humanoid
+leg, mobile arm) are simulated by pinocchio with friction, flexibility and noise that the default model lacks
 (dynid.testing.plants); masses of their URDFs are within 15 %. Each fault is put on robots in turn. `dynid identify URDF
 LOG` makes a model, which `dynid validate` scores on another motion of the machine without the fault.
 
@@ -46,10 +46,10 @@ MASSES = 0.15
 
 @dataclass(frozen=True)
 class Made:
-    """A made robot.    joints: parent, type and axis, place in the parent (m), mass (kg), length along the place's axis.
+    """A made robot.    joints: parent, type and axis, place in the parent (m), mass (kg), way to its end (m).
 
-    A type is R or P with the axis; "=name*factor" behind it follows another joint. Links are rods from their joint along
-    `way`, whose centre lies half way.
+    A type is R or P with the axis; "=name*factor" behind it follows another joint. Links are rods from their joint to
+    that end.
     """
 
     rate: float
@@ -87,7 +87,8 @@ ROBOTS = {
         ("a", "base", "Px", (0, 0, 1.5), 25.0, (0.2, 0, 0)), ("b", "a", "Py", (0, 0, 0), 12.0, (0, 0.2, 0)),
         ("c", "b", "Pz", (0, 0, 0), 6.0, (0, 0, -0.4)), ("d", "c", "Rz", (0, 0, -0.4), 2.0, (0.12, 0, 0)))),
     "humanoid leg": Made(200.0, 2.5, (
-        ("a", "base", "Rz", (0, 0.1, 0.9), 1.5, (0.03, 0, -0.05)), ("b", "a", "Rx", (0, 0, -0.05), 1.8, (0.03, 0, 0.02)),
+        ("a", "base", "Rz", (0, 0.1, 0.9), 1.5, (0.03, 0, -0.05)),
+        ("b", "a", "Rx", (0, 0, -0.05), 1.8, (0.03, 0, 0.02)),
         ("c", "b", "Ry", (0, 0, 0), 6.0, (0.02, 0, -0.38)), ("d", "c", "Ry", (0, 0, -0.38), 3.5, (0.02, 0, -0.38)),
         ("e", "d", "Ry", (0, 0, -0.38), 0.5, (0.02, 0.02, 0)), ("f", "e", "Rx", (0, 0, 0), 1.2, (0.1, 0, -0.06)))),
     "mobile arm": Made(100.0, 1.2, (
@@ -111,14 +112,15 @@ def urdf(name: str, masses: Float, lengths: Float) -> str:
         about = m * (size @ size * np.eye(3) - np.outer(size, size)) / 12.0
         about += m * radius**2 * np.diag([0.3, 0.25, 0.35])
         com = 0.5 * size + 0.05 * radius * np.array([1.0, -1.0, 1.0]) * (name != "gimbal")
-        inertia = " ".join(f'i{p}{q}="{about["xyz".index(p), "xyz".index(q)]:.9g}"' for p, q in ("xx", "xy", "xz", "yy", "yz", "zz"))  # fmt: skip
-        kind, _, follows = kind.partition("=")
+        pairs = [(a, b) for a in range(3) for b in range(a, 3)]
+        inertia = " ".join(f'i{"xyz"[a]}{"xyz"[b]}="{about[a, b]:.9g}"' for a, b in pairs)
+        moves, _, follows = kind.partition("=")
         leader, _, times = follows.partition("*")
-        reach = slide if kind[0] == "P" else turn
-        axis = " ".join("1" if letter == kind[1] else "0" for letter in "xyz")
+        reach = slide if moves[0] == "P" else turn
+        axis = " ".join("1" if letter == moves[1] else "0" for letter in "xyz")
         parts.append(
             f'<link name="l{joint}"><inertial><origin xyz="{_text(com)}"/><mass value="{m:.9g}"/><inertia {inertia}/>'
-            f'</inertial></link><joint name="{joint}" type="{"prismatic" if kind[0] == "P" else "revolute"}">'
+            f'</inertial></link><joint name="{joint}" type="{"prismatic" if moves[0] == "P" else "revolute"}">'
             f'<parent link="{parent if parent == "base" else "l" + parent}"/><child link="l{joint}"/>'
             f'<origin xyz="{_text(np.array(xyz) * longer)}"/><axis xyz="{axis}"/>'
             f'<limit lower="{-reach}" upper="{reach}" velocity="10" effort="1000"/>'
@@ -245,7 +247,8 @@ FAULTS: dict[Fault, Robots] = {
     Fault("one compensated", ("gravity-compensated",), compensated): WITH_WEIGHT,
     Fault("exchanged", ("joint-order",), exchanged): tuple(ROBOTS),
     Fault("rotated", ("joint-order",), rotated): tuple(ROBOTS),
-    Fault("100 ms late", ("torque-lag",), lambda arm, rng, lacks, log: delayed(log, round(0.1 * arm.rate))): tuple(ROBOTS),
+    Fault("100 ms late", ("torque-lag",),
+          lambda arm, rng, lacks, log: delayed(log, round(0.1 * arm.rate))): tuple(ROBOTS),
     Fault("rows lost", ("rows-lost", "time-base"), lost): tuple(ROBOTS),
 }  # fmt: skip
 BY_NAME = {fault.name: fault for fault in FAULTS}
