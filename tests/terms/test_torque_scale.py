@@ -111,11 +111,13 @@ def test_what_gravity_shows_makes_up_its_torque() -> None:
     assert (np.abs(shown.value - truth) < 5.0 * np.sqrt(np.diag(shown.covariance)) + 1e-3).all()
 
 
-def test_nothing_is_said_without_masses_or_gravity() -> None:
+def test_masses_are_needed_and_inertias_stand_in_for_gravity() -> None:
     one = analysis("arm7")
     unknown = np.full_like(one.robot.inertia_prior, np.nan)
     assert common_scale(replace(one, robot=replace(one.robot, inertia_prior=unknown))) is None
-    assert common_scale(replace(one, robot=replace(one.robot, gravity=np.zeros(3)))) is None
+    found = common_scale(replace(one, robot=replace(one.robot, gravity=np.zeros(3))))
+    assert found is not None
+    assert found.limits[0] < 1.0 < found.limits[1]
 
 
 @pytest.mark.parametrize("seed", [1001, pytest.param(1009, marks=pytest.mark.slow)])

@@ -29,7 +29,7 @@ from dynid.terms.residual_tests import (
     Remains,
     Rival,
 )
-from dynid.terms.term import CATALOGUE, joint_indices
+from dynid.terms.term import CATALOGUE, Terms, joint_indices
 
 # Effects that the model lacks: features of every term of the catalogue, tested on the residuals.
 
@@ -191,10 +191,23 @@ OFFSET_STEP = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A log as it may be declared.    robot: its description.    samples: motion and torque at the thinned samples."""
+    """A log as it may be declared.
+
+    robot: its description.    samples: motion and torque at the thinned samples.
+    weightless: joints whose torque lacks gravity.
+    """
 
     robot: RobotModel
     samples: Samples
+    weightless: tuple[int, ...] = ()
+
+    def columns(self, terms: Terms, wanted: Bool) -> tuple[Float, bool]:
+        """Columns (n, N, w) of the torque, and whether all terms read motion only."""
+        Y, complete = regressor(self.robot, terms, self.samples, wanted)
+        if self.weightless and complete:
+            floating, _ = regressor(replace(self.robot, gravity=np.zeros(3)), terms, self.samples, wanted)
+            Y[list(self.weightless)] = floating[list(self.weightless)]
+        return Y, complete
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,9 +364,9 @@ class HeldOut:
         if int(analysis.part.max(initial=-1)) + 1 < FOLDS or not analysis.enough:
             return None
         robot, samples = reading.robot, reading.samples
-        as_logged = robot is analysis.robot and samples is analysis.gated
+        as_logged = robot is analysis.robot and samples is analysis.gated and not reading.weightless
         terms, wanted = analysis.plain_model
-        Y, complete = analysis.plain_columns if as_logged else regressor(robot, terms, samples, wanted)
+        Y, complete = analysis.plain_columns if as_logged else reading.columns(terms, wanted)
         if not complete:
             return None
         return HeldOut.weighted(analysis, Y, samples.tau, further)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dynid.base.arrays import Bool, Float
 from dynid.base.diagnostics import Claim, Diagnostics
 from dynid.base.errors import Place
-from dynid.base.records import dataclass
+from dynid.base.records import dataclass, listed
 from dynid.diagnosis.proof import CHANCE, HeldOut, Reading, chance_of_gain
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.kernel import cho_factor, cho_solve
@@ -268,6 +268,12 @@ class Interpretation:
     robot: RobotModel
     samples: Samples
 
+    @property
+    def reading(self) -> Reading:
+        """The log so read."""
+        weightless = self.joints if self.identifier == "gravity-compensated" else ()
+        return Reading(self.robot, self.samples, weightless)
+
 
 def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
     """Fits the plain model to other readings of the log, and doubts it if one of them fits well and decisively better.
@@ -289,7 +295,8 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
     declared = misfits(analysis, analysis.robot, samples)
     if declared is None:
         return False
-    readings = [without_gravity(analysis.robot, samples)]
+    every = tuple(range(analysis.robot.n))
+    readings = [without_gravity(analysis.robot, samples, every)]
     if (declared > POOR).any():
         readings += [*wirings(analysis.robot, samples), *mounted(analysis, samples, declared)]
     found = _better(analysis, samples, declared, readings)
@@ -322,7 +329,7 @@ def _better(
 
     declared: mean square errors (n,) of the log as it is declared.
     """
-    values = [misfits(analysis, one.robot, one.samples) for one in readings]
+    values = [misfit_of(analysis, one.reading) for one in readings]
     gains = [-np.inf if one is None else _gain(declared, one) for one in values]
     for k in np.argsort(-np.array(gains), kind="stable").tolist():
         one, value = readings[k], values[k]
@@ -381,7 +388,7 @@ def _predicts(analysis: ResidualAnalysis, reading: Interpretation) -> bool:
     """
     samples = analysis.gated
     readings = (
-        without_gravity(analysis.robot, samples),
+        without_gravity(analysis.robot, samples, tuple(range(analysis.robot.n))),
         *wirings(analysis.robot, samples),
         replace(reading, samples=samples),
     )
@@ -389,7 +396,7 @@ def _predicts(analysis: ResidualAnalysis, reading: Interpretation) -> bool:
     plain = Reading(analysis.robot, samples)
     fits = [
         HeldOut.of(analysis, plain),
-        HeldOut.of(analysis, Reading(same.robot, same.samples)),
+        HeldOut.of(analysis, same.reading),
         HeldOut.of(analysis, plain, plain_friction(samples)),
     ]
     if fits[0] is None or fits[1] is None or fits[2] is None:
@@ -700,9 +707,13 @@ def misfits(analysis: ResidualAnalysis, robot: RobotModel, samples: Samples) -> 
 
     Returns None if a term of the model reads more than motion.
     """
-    terms, wanted = analysis.plain_model
-    Y, complete = regressor(robot, terms, samples, wanted)
-    return _Fitted.of(analysis, robot, samples, Y).misfit if complete else None
+    return misfit_of(analysis, Reading(robot, samples))
+
+
+def misfit_of(analysis: ResidualAnalysis, reading: Reading) -> Float | None:
+    """That of a reading."""
+    Y, complete = reading.columns(*analysis.plain_model)
+    return _Fitted.of(analysis, reading.robot, reading.samples, Y).misfit if complete else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -799,14 +810,16 @@ class _Solver:
         return np.asarray(theta / np.where(self.size > 0, self.size, np.inf))
 
 
-def without_gravity(robot: RobotModel, samples: Samples) -> Interpretation:
-    """Torque from which gravity has been taken off."""
+def without_gravity(robot: RobotModel, samples: Samples, joints: tuple[int, ...]) -> Interpretation:
+    """Torque of some joints from which gravity has been taken off."""
+    names = [f"'{robot.joint_names[joint]}'" for joint in joints]
+    where = "" if len(joints) == robot.n else f" on {listed(names)}"
     return Interpretation(
         "gravity-compensated",
-        "torque without gravity",
+        f"torque without gravity{where}",
         "log the measured torque, not the one that is left after gravity compensation",
-        tuple(range(robot.n)),
-        replace(robot, gravity=np.zeros(3)),
+        joints,
+        robot,
         samples,
     )
 
@@ -835,8 +848,20 @@ def mounted(analysis: ResidualAnalysis, samples: Samples, declared: Float) -> It
 
 
 def wirings(robot: RobotModel, samples: Samples) -> Iterator[Interpretation]:
-    """Every two joints' efforts, positions or both exchanged; every joint's effort or position of the other sign."""
-    names = robot.joint_names
+    """Efforts, positions or both of two joints exchanged, efforts some columns off, and faults of single joints.
+
+    The effort or position of a single joint may have the other sign, its effort may lack gravity.
+    """
+    names, every = robot.joint_names, tuple(range(robot.n))
+    for places in range(1, robot.n if robot.n > 2 else 0):
+        yield Interpretation(
+            "joint-order",
+            f"efforts that stand {places} columns too far to the right, the last ones first",
+            "move their columns back under effort in [log]",
+            every,
+            robot,
+            replace(samples, tau=np.roll(samples.tau, -places, axis=1)),
+        )
     for a, b in combinations(range(robot.n), 2):
         order = list(range(robot.n))
         order[a], order[b] = b, a
@@ -866,8 +891,10 @@ def wirings(robot: RobotModel, samples: Samples) -> Iterator[Interpretation]:
             robot,
             replace(whole, tau=samples.tau[:, order]),
         )
-    for j in range(robot.n):
+    for j in every:
         yield from sign_readings(robot, samples, j)
+        if robot.n > 1:
+            yield without_gravity(robot, samples, (j,))
 
 
 def sign_readings(robot: RobotModel, samples: Samples, joint: int) -> Iterator[Interpretation]:

@@ -32,11 +32,15 @@ from dynid.terms.term import JointTerm, Proposal, Selection, Term, joint_indices
 
 # A common factor of the gravity torque, and the uncertainty of the robot file as a reference for it.
 
+# Logarithm of a factor beyond any that is known at all.
+NO_SCALE = 50.0
 # Chance of a false factor if masses and centres of the robot file are as uncertain as UNSURE.
 SCALE_CHANCE = 0.05
 # Difference of Akaike's criterion above which a load is clearly the better explanation (Burnham and Anderson 2002,
 # section 2.6).
 CLEAR = 4.0
+# Factor that a scale of torque has to show: the most usual one, of peak for r.m.s., both sides of a gear or two units.
+TWICE = 2.0
 # Share of the largest singular value below which a value is rounding, and number of samples that gravity is computed
 # at.
 SHOWN, FEW = 1e-7, 200
@@ -74,8 +78,12 @@ class CommonScale:
     @property
     def limits(self) -> tuple[float, float]:
         """Interval that contains the factor with the probability 1 - SCALE_CHANCE."""
-        reach = normal_quantile(1.0 - 0.5 * SCALE_CHANCE) * self.std
-        return float(self.factor * np.exp(-reach)), float(self.factor * np.exp(reach))
+        return float(self.factor * np.exp(-self.reach)), float(self.factor * np.exp(self.reach))
+
+    @property
+    def reach(self) -> float:
+        """Half width of the interval of the factor's logarithm."""
+        return min(normal_quantile(1.0 - 0.5 * SCALE_CHANCE) * self.std, NO_SCALE)
 
     @property
     def sure(self) -> bool:
@@ -91,14 +99,15 @@ def common_scale(fit: FitAnalysis) -> CommonScale | None:
     b = G pi0 those of the robot file. beta - k b has the covariance C = cov(beta) + k^2 G S G', where S is the
     uncertainty of the robot file (see `find_load`). So k = b' C^-1 beta / b' C^-1 b and
     std(log k) = s / (k sqrt(b' C^-1 b)), where s^2 is the mean square of the remainder in the metric of C, at least 1.
-    A wrong scale of torque is common to all links; errors of the robot file are independent between links. Only gravity
-    torque is used, since it does not depend on rotors.
+    A wrong scale of torque is common to all links; errors of the robot file are independent between links. Gravity
+    torque is used first, since it does not depend on rotors; where it does not tell a factor of two from none, all
+    combinations of inertial parameters that the fit tells from the rotors, beta, are used, if the model has rotors.
 
     Returns
     -------
     CommonScale or None
-        None if a link has no parameters in the robot file, if gravity torque shows fewer than two combinations, or if
-        the factor is not positive.
+        None if a link has no parameters in the robot file, if the fit shows fewer than two combinations, or if the
+        factor is not positive.
 
     References
     ----------
@@ -108,7 +117,15 @@ def common_scale(fit: FitAnalysis) -> CommonScale | None:
     robot, base = fit.robot, fit.body_parameters
     if base is None or not knows_masses(robot):
         return None
-    shown = gravity_parameters(fit, base)
+    scale = _scale_of(robot, gravity_parameters(fit, base))
+    if (scale is None or scale.reach > np.log(TWICE)) and any(
+        term.traits.kind is Kind.ROTORS for term in fit.terms
+    ):
+        return _scale_of(robot, base) or scale
+    return scale
+
+
+def _scale_of(robot: RobotModel, shown: BodyParameters) -> CommonScale | None:
     described = shown.matrix @ robot.inertia_prior.ravel()
     unsure = shown.matrix @ prior_covariance(robot) @ shown.matrix.T
     if len(described) < 2 or not np.isfinite(shown.covariance).all():
@@ -193,6 +210,8 @@ MOST_OF_TORQUE = 3.0
 USUAL, HEAVY = 10.0, 100.0
 # m: shorter arms are not judged by their reach.
 SHORTEST = 0.3
+# Share of each joint's torque below which gravity that varies is no more than errors of a good fit.
+WEIGHTLESS = 0.05
 # Common factor above which the scale of torque is doubted; robot files know masses to some 15 %.
 SCALE_DOUBT = 1.4
 
@@ -277,6 +296,15 @@ def _median_factor(sizes: Float) -> float:
 
 def _scale_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
     scale = common_scale(fit)
+    if (scale is None or scale.reach > np.log(TWICE)) and _weightless(fit):
+        yield Finding(
+            Level.NOTE,
+            "scale-not-shown",
+            "the log does not show the scale of its torque: gravity acts on too few joints, and the robot file's "
+            "inertias do not tell a factor of two. Half of the torque would fit as well, with half of every parameter",
+            advice="check torque constants, gear ratios and unit of the effort, or record with a known payload",
+        )
+        return
     if scale is None or abs(np.log(scale.factor)) < np.log(SCALE_DOUBT) or not scale.sure:
         return
     low, high = scale.limits
@@ -293,6 +321,16 @@ def _scale_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
         "the gravity torque of the robot file",
         instead_of=("payload",),
     )
+
+
+def _weightless(fit: FitAnalysis) -> bool:
+    """Whether gravity shows fewer than two combinations of parameters, or carries no more than a fit misses."""
+    base, bodies = fit.body_parameters, fit.remains.bodies
+    if base is None or bodies is None:
+        return False
+    q = fit.robot.tree_motion(*(getattr(fit.remains.motion, name) for name in ("q", "dq", "ddq")))[0]
+    varies = (gravity_torque(fit.robot.tree, bodies, q) @ fit.robot.projection).std(axis=0)
+    return bool((varies[list(fit.joints)] < WEIGHTLESS * fit.torque_rms[list(fit.joints)]).all())
 
 
 def size_against_description(fit: FitAnalysis) -> Float | None:

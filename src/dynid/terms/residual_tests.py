@@ -351,6 +351,16 @@ class FitAnalysis(Protocol):
         ...
 
     @property
+    def torque_rms(self) -> Float:
+        """R.m.s. measured torque, (n,)."""
+        ...
+
+    @property
+    def terms(self) -> Iterable[Any]:
+        """Terms of the model."""
+        ...
+
+    @property
     def balanced(self) -> Bool:
         """Mask (n,) of joints whose gravity torque may be carried by a term other than the rigid links."""
         ...

@@ -37,6 +37,7 @@ __all__ = [
     "Stop",
     "Unmodelled",
     "described_as",
+    "driven",
     "example_robots",
     "in_turns",
     "on_moving_base",
@@ -292,14 +293,35 @@ def plant(name: str, rng: np.random.Generator) -> Plant:
     import pinocchio as pin
 
     _, rate, speed = STRANGERS[name]
-    described = load_robot(urdf_of(name))
-    model = pin.buildModelFromUrdf(str(urdf_of(name)))
+    return driven(load_robot(urdf_of(name)), pin.buildModelFromUrdf(str(urdf_of(name))), rate, speed, rng)
+
+
+def driven(
+    described: RobotModel, model: pin.Model, rate: float, speed: float, rng: np.random.Generator
+) -> Plant:
+    """A robot with friction and rotors drawn.
+
+    Parameters
+    ----------
+    described : RobotModel
+        The model of its URDF.
+    model : pinocchio.Model
+        The same links as a tree in the same order; joints that follow others are joints of their own.
+    rate, speed : float
+        Of its logs, Hz, and its top speed, rad/s (m/s).
+    rng : numpy.random.Generator
+        Draws friction and rotors.
+
+    """
+    import pinocchio as pin
+
     data, n = model.createData(), described.n
     bounded = _within(described, speed)
     angles = rng.uniform(bounded.limits.lower, bounded.limits.upper, (200, n))
-    poses = [_configuration(model, q) for q in angles]
-    gravity = np.stack([pin.computeGeneralizedGravity(model, data, q) for q in poses])
-    inertia = np.mean([np.diag(pin.crba(model, data, q)) for q in poses], axis=0)
+    P = described.projection
+    poses = [_configuration(model, q) for q in described.tree_motion(angles, angles, angles)[0]]
+    gravity = np.stack([pin.computeGeneralizedGravity(model, data, q) for q in poses]) @ P
+    inertia = np.mean([np.diag(P.T @ _symmetric(pin.crba(model, data, q)) @ P) for q in poses], axis=0)
     scale = np.maximum(np.abs(gravity).max(axis=0), 2.0 * speed * inertia)
     scale = np.maximum(scale, LEAST_SCALE * scale.max())
     return Plant(
@@ -312,6 +334,11 @@ def plant(name: str, rng: np.random.Generator) -> Plant:
         coulomb=scale * rng.uniform(0.05, 0.2, n),
         speed=speed,
     )
+
+
+def _symmetric(M: Float) -> Float:
+    # pinocchio fills the upper triangle only.
+    return np.asarray(np.triu(M) + np.triu(M, 1).T)
 
 
 def record(
@@ -367,7 +394,8 @@ def record(
     )
     t = np.arange(0.0, seconds, 1.0 / (FINE * arm.rate))
     q, dq, ddq = _stopped(motion, t, stops) if stops else motion.motion(t)
-    link = _link_torque(_changed(arm.model, lacks.lean, load, rng), q, dq, ddq)
+    moved = _changed(arm.model, lacks.lean, load, rng)
+    link = _link_torque(moved, *robot.tree_motion(q, dq, ddq)) @ robot.projection
     peak = np.abs(link).max(axis=0) if largest is None else largest
     theta = q + lacks.flexibility * link / peak
     dtheta = np.gradient(theta, t, axis=0)
