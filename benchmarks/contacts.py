@@ -27,13 +27,17 @@ import numpy as np
 
 from dynid.base.arrays import Float
 from dynid.identification.pipeline import identify
+from dynid.identification.settings import Settings
 from dynid.log.read import Log
 from dynid.robot.load import load_robot, with_floating_base
 from dynid.robot.model import RobotModel
 from dynid.rows.floating import Contact, FloatingRows, floating_samples, placements
 from dynid.signals.samples import Samples
 from dynid.spatial.inertia import to_com
+from dynid.terms.catalogue import DEFAULT_TERMS
 from dynid.terms.exports import Of
+from dynid.terms.friction import Coulomb
+from dynid.terms.term import Terms
 
 FEET = ("FL_foot", "FR_foot", "RL_foot", "RR_foot")
 # s: step of the simulation and of the log.
@@ -277,7 +281,9 @@ def experiment(seed: int, scale: float, shorter: float) -> Row:
     gains = 1.0 + scale * np.random.default_rng([seed, 5]).normal(size=12)
     logs = [columns_of(kind, exact[kind], gains, seed) for kind in SECONDS if kind != "trot"]
     columns = {name: np.concatenate([log[name] for log in logs]) for name in logs[0]}
-    result = identify(robot, Log.from_frame(columns, robot, mapping=MAPPING))
+    # The friction of the model is that of the simulation, so that intervals are tested and not the form of friction.
+    terms = Terms(tuple(Coulomb(width=BEND) if term.name == "coulomb" else term for term in DEFAULT_TERMS))
+    result = identify(robot, Log.from_frame(columns, robot, mapping=MAPPING), settings=Settings(terms=terms))
     estimate = result.estimate
     known = {"Ia": ROTOR, "fv": VISCOUS, "fc": COULOMB, "fo": 0.0}
     truth = np.array(

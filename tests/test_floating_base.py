@@ -14,6 +14,7 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.diagnosis.floating_checks import check_contacts
 from dynid.estimate.scores import Origin
+from dynid.exporters.export import export_parameters
 from dynid.identification.pipeline import identify
 from dynid.lab.torque_replay import replay_torque
 from dynid.log.read import Log, read_log
@@ -151,7 +152,41 @@ def test_a_run_folder_of_a_floating_base_scores_logs_and_refuses_what_needs_forc
             action()
     offered = " ".join(command for step in next_steps(run) for command in step.commands)
     assert "model.urdf" in offered
-    assert not re.search(r"excite|replay|\.xml", offered)
+    assert "model.xml" in offered
+    assert not re.search(r"excite|replay", offered)
+
+
+def test_mjcf_of_a_floating_base_has_the_mass_matrix_of_its_links(robot: RobotModel, tmp_path: Path) -> None:
+    """A free joint at the base; Pinocchio's free flyer with the same inertias is the oracle."""
+    import mujoco
+    import pinocchio
+
+    target = tmp_path / "model.xml"
+    floating = with_floating_base(robot)
+    inertia = 0.8 * floating.inertia_prior
+    export_parameters(floating, Terms((RigidBody(),)), inertia.ravel(), target)
+    model = mujoco.MjModel.from_xml_path(str(target))
+    data = mujoco.MjData(model)
+    urdf = shipped("go2_description/urdf/go2.urdf")
+    oracle = pinocchio.buildModelFromUrdf(str(urdf), pinocchio.JointModelFreeFlyer())
+    names = floating.tree_joint_names
+    for j in range(1, oracle.njoints):
+        body = 5 if j == 1 else names.index(oracle.names[j])
+        oracle.inertias[j] = pinocchio.Inertia.FromDynamicParameters(inertia[body])
+    q = pinocchio.neutral(oracle)
+    angles = np.random.default_rng(1).uniform(-1.0, 1.0, 12)
+    q[7:] = angles
+    order = [*range(6), *(model.joint(name).dofadr[0] for name in oracle.names[2:])]
+    for name, angle in zip(oracle.names[2:], angles, strict=True):
+        data.qpos[model.joint(name).qposadr[0]] = angle
+    data.qpos[3:7] = [1.0, 0.0, 0.0, 0.0]
+    mujoco.mj_forward(model, data)
+    M = np.zeros((18, 18))
+    mujoco.mj_fullM(model, data, M)
+    M -= np.diag(model.dof_armature)
+    wanted = pinocchio.crba(oracle, oracle.createData(), q)
+    wanted = np.triu(wanted) + np.triu(wanted, 1).T
+    assert np.abs(M[np.ix_(order, order)] - wanted).max() < 1e-10 * np.abs(wanted).max()
 
 
 def test_a_recording_keeps_imu_and_contacts(robot: RobotModel, log: Log, tmp_path: Path) -> None:

@@ -116,13 +116,6 @@ def _urdf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
 
 
 def _mjcf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
-    if model.robot.floats:
-        raise UsageError(
-            "floating-mjcf",
-            found="MJCF of a robot with a floating base",
-            expected="urdf, which MuJoCo reads, too",
-            do="export as urdf",
-        )
     model = model.straightened(request.diagnostics)
     motors = motors_of(model.mixed)[0]
     apart = any(motor.inertia and not on_one_branch(model.robot, motor.weights) for motor in motors)
@@ -137,6 +130,8 @@ def _mjcf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
     try:
         if source is not None and cranks:
             raise NotEditable("motors behind bars or rods have cranks of their own")
+        if source is not None and model.robot.floats:
+            raise NotEditable("its base floats")
         if source is not None and motors:
             raise NotEditable("motors that move several joints need tendons")
         if source is None:
@@ -155,6 +150,7 @@ def _mjcf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
         reading = request.reading if source is not None else Reading()
         again = read_mjcf(parse(data, str(target)), target, reading, Diagnostics())
         again = again if source is None else _with_same_locks(again, model.robot)
+        again = with_same_base(again, model.robot)
         _require_same(model, again, target)
         _require_same_springs(model, again, target)
     return {target: data}

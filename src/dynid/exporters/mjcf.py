@@ -31,6 +31,7 @@ from dynid.robot.model import JointType, RobotModel
 from dynid.robot.options import Reading
 from dynid.robot.rods import Rods
 from dynid.robot.xml import parse
+from dynid.rows.floating import BASE
 from dynid.spatial.algebra import placement, rotation_about, rotation_quaternion
 from dynid.spatial.inertia import from_com, symmetric, to_com, transformed
 
@@ -228,8 +229,10 @@ class _Writer:
             "  <worldbody>",
             *self._loops(-1, 2),
         ]
-        for i in np.flatnonzero(self.robot.parent < 0):
-            lines += self._body(int(i), 2)
+        # A free joint takes the place of the massless joints before a floating base.
+        roots = [BASE] if self.robot.floats else np.flatnonzero(self.robot.parent < 0).tolist()
+        for i in roots:
+            lines += self._body(i, 2)
         return "\n".join(
             [
                 *lines,
@@ -243,10 +246,12 @@ class _Writer:
         )
 
     def _body(self, i: int, depth: int) -> list[str]:
-        T, pad = self.robot.T_parent_joint[i], "  " * depth
+        free = self.robot.floats and i == BASE
+        T, pad = self.robot.T_parent_joint[0 if free else i], "  " * depth
+        joint = "<freejoint/>" if free else self._joint(i)
         place = f'pos="{join(T[:3, 3])}" quat="{join(quaternion(T[:3, :3]))}"'
         lines = [f"{pad}<body name={quoteattr(self.bodies[i])} {place}>"]
-        lines += [f"{pad}  {line}" for line in (*self._inertial(self.model.inertia[i]), self._joint(i))]
+        lines += [f"{pad}  {line}" for line in (*self._inertial(self.model.inertia[i]), joint)]
         lines += self._loops(i, depth + 1)
         for child in np.flatnonzero(self.robot.parent == i):
             lines += self._body(int(child), depth + 1)

@@ -721,16 +721,12 @@ def _validate(identification: Identification) -> Iterable[Step]:
     return (Step(f"Score the model on {known}.", ("dynid validate . OTHER_LOG",)),)
 
 
-def _suffixes(identification: Identification) -> tuple[str, ...]:
-    return ("urdf", "c") if identification.robot.floats else ("urdf", "xml", "c")
-
-
 def _use(identification: Identification) -> Iterable[Step]:
     if not any(column.of is Of.BODY for column in identification.estimate.columns):
         return
     yield Step(
         "Export the model for simulation, planning or control. Meshes and other parts of a URDF or MJCF are kept.",
-        tuple(f"dynid export . --to model.{suffix}" for suffix in _suffixes(identification)),
+        tuple(f"dynid export . --to model.{suffix}" for suffix in ("urdf", "xml", "c")),
     )
     if identification.robot.floats:  # nothing replays the forces of the ground
         return
