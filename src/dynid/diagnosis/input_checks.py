@@ -60,7 +60,8 @@ def check_measured(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None
     diagnostics.claim(
         "modelled-effort",
         found=f"efforts without friction (at most {100 * usual:.2g} % of the torque of half of the joints) and "
-        f"with no more noise than {100 * noise[joints].max():.1g} %: a controller's or a simulator's model, not a measurement",
+        f"no noise (at most {100 * noise[joints].max():.1g} %) of its own: a controller's or a simulator's model, "
+        "not a measurement",
         expected="measured torque or current",
         do="map the measured effort under [log] (actual current or torque, not the target)",
     )
