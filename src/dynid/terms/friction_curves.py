@@ -184,7 +184,9 @@ def _(term: PolynomialFriction, robot: RobotModel, extent: Extent) -> Polynomial
 def _by_temperature(kind: type[TemperatureViscous], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
     """On the joints whose drives warmed up, about their mean temperature."""
     warm = [
-        (joint, one.warmth) for joint, one in zip(robot.joint_names, log.motion, strict=True) if one.warmth
+        (joint, moved.warmth)
+        for joint, moved in zip(robot.joint_names, log.motion, strict=False)  # no motion is known of no log
+        if moved.warmth is not None
     ]
     if not warm:
         return ()
