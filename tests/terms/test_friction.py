@@ -333,7 +333,6 @@ def test_a_load_needs_inertias() -> None:
         lambda: PolynomialFriction((1,)),
         lambda: PolynomialFriction(()),
         lambda: PositionFriction(harmonic=0.0),
-        lambda: TemperatureViscous(()),
         lambda: LoadFriction("measured"),  # type: ignore[arg-type]  # wrong on purpose
         lambda: LoadFriction(inertia=(1.0, 2.0)),
         lambda: FrictionChoice("viscous"),

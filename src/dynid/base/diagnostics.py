@@ -38,6 +38,7 @@ Claim = Literal[
     "gravity-compensated",
     "hand-guided",
     "joint-order",
+    "mixed-sources",
     "modelled-effort",
     "motor-position",
     "motor-position-side",

@@ -20,7 +20,7 @@ from dynid.kernel import Panels, qr_panel
 from dynid.signals.parallel import SideBySide
 from dynid.signals.samples import REACH, Samples
 from dynid.terms.curve import ShapedTerm, followed, of_joints, range_of, shapes_of, starts, with_shape_table
-from dynid.terms.exports import JointMotion
+from dynid.terms.exports import JointMotion, mean_warmth
 from dynid.terms.forms import inner_term
 from dynid.terms.term import Terms
 
@@ -156,6 +156,7 @@ class SeparableProblem:
     def motion(self, joint: int, term: ShapedTerm | None = None) -> JointMotion:
         """How a joint moved in the samples that are kept, or what the shapes of a term on it are about."""
         robot, q, velocity, unit = self.assembly.robot, list[Float](), list[Float](), 1.0
+        warm = list[Float]()
         for samples in self.batches:
             seen = samples
             if term is not None:
@@ -163,6 +164,8 @@ class SeparableProblem:
                 unit = float(units[joint])
             q.append(seen.q[samples.keep, joint])
             velocity.append(seen.dq[samples.keep, joint])
+            if samples.temperature is not None:
+                warm.append(samples.temperature[samples.keep, joint])
         dq, path = np.concatenate(velocity), np.concatenate(q)
         fast, back = np.abs(dq), float(np.sum(dq[dq < 0] ** 2) / max(float(np.sum(dq**2)), 1e-300))
         return JointMotion(
@@ -171,6 +174,7 @@ class SeparableProblem:
             float(np.ptp(path)),
             REACH * unit,
             ONE_WAY <= back <= 1.0 - ONE_WAY,
+            warmth=mean_warmth(np.concatenate(warm)) if warm else None,
         )
 
 

@@ -42,23 +42,26 @@ DIFFERENCE = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 def check_measured(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
     """Looks for efforts that are no measurement.
 
-    Claims: modelled-effort, where the torque of two joints and more has neither friction nor noise.
+    Claims: modelled-effort, where the torque of two joints and more has no friction, and no noise of its own.
     """
     if not analysis.enough or analysis.raw is None or len(analysis.joints) < 2:
         return
     joints = list(analysis.joints)
     noise = noise_shares(analysis)
-    if np.median(analysis.missed[joints]) > MOST_MISSED or noise[joints].max() > LEAST_NOISE:
+    # A model of measured motion has the motion's noise: then friction alone shows it, where little else is missed.
+    noisy = noise[joints].max() > LEAST_NOISE
+    if np.median(analysis.missed[joints]) > (LEAST_FRICTION if noisy else MOST_MISSED):
         return  # measured: friction, which takes much longer, is not asked
     friction = friction_shares(analysis)
-    most = LEAST_FRICTION + FITTED_TO_MISFIT * analysis.missed
+    most = LEAST_FRICTION + (0.0 if noisy else FITTED_TO_MISFIT) * analysis.missed
     if friction is None or (friction > most)[joints].any():
         return
     usual = float(np.median(friction[joints]))
     diagnostics.claim(
         "modelled-effort",
         found=f"efforts without friction (at most {100 * usual:.2g} % of the torque of half of the joints) and "
-        f"noise (at most {100 * noise[joints].max():.1g} %): a controller's or a simulator's model, not a measurement",
+        f"no noise (at most {100 * noise[joints].max():.1g} %) of its own: a controller's or a simulator's model, "
+        "not a measurement",
         expected="measured torque or current",
         do="map the measured effort under [log] (actual current or torque, not the target)",
     )

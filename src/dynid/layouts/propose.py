@@ -174,6 +174,7 @@ def propose(
     if ratios is not None:
         decisions = {GEARS: ratios, **decisions}
     decisions |= by_key(*_of_motion(clock, given, motion, effort), *levers)
+    chosen |= _temperature(look, chosen, found)
     groups = _groups(chosen, motion.columns if motion is not None else None, slides, apart)
     with_gains(look, found, chosen, groups, decisions)
     used = {name for group in groups.values() for name in group.all_columns}
@@ -192,6 +193,21 @@ def propose(
         standstill(look, chosen, motion),
         tables,
     )
+
+
+def _temperature(look: Excerpt, chosen: Mapping[str, Family], found: Sequence[Family]) -> dict[str, Family]:
+    """Temperatures of the joints' drives, where a single group of columns is one."""
+    position = chosen.get("position")
+    groups = [
+        one
+        for one in found
+        if position is not None and one.meaning.quantity == "temperature" and one.joints == position.joints
+        and one.named == position.named and len(one.columns) == len(position.columns)
+    ]  # fmt: skip
+    moved = len(groups) == 1 and bool(
+        np.nanmax(np.ptp(look.table(groups[0].columns), axis=0), initial=0.0) > 0
+    )
+    return {"temperature": groups[0]} if moved else {}
 
 
 def _of_sensors(look: Excerpt) -> list[str]:

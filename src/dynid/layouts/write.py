@@ -64,6 +64,7 @@ def experiment_text(
         *_channel(p, "position"),
         *_channel(p, "velocity"),
         *_channel(p, "effort"),
+        *_temperature(p),
     ]
     lines += _commands(p)
     sensors = wrench_groups(p.unused)
@@ -213,6 +214,8 @@ def summary_lines(proposal: Proposal) -> list[str]:
             lines += _wrapped(_cited_once(why, p.cited, seen), " " * 12)
     for name, columns in wrench_groups(p.unused).items():
         lines.append(f"{'wrench':<10}{f'{name}: {columns[0]} ... {columns[-1]} N':<44} likely")
+    if "temperature" in p.groups:
+        lines.append(f"{'temperat.':<10}{_columns_in_words(p, 'temperature') + ' degC':<44} likely")
     imu = imu_columns(p.unused)
     if imu is not None:
         lines.append(f"{'imu':<10}{f'{imu[0][0]} ... {imu[1][-1]} rad/s, m/s^2':<44} likely")
@@ -353,6 +356,17 @@ def _channel(p: Proposal, kind: str) -> list[str]:
         return [*lines, line]
     doubt = not all(one.sure for one in (columns, unit, side, sign, rated, which, p[ORDER])) or group is None
     return [*lines, f"# {line}" if doubt else line]
+
+
+def _temperature(p: Proposal) -> list[str]:
+    """Temperatures of the drives, which friction may follow."""
+    group = p.groups.get("temperature")
+    if group is None:
+        return []
+    text = "temperature (likely): the names say so; viscous friction that follows it is found"
+    entry = f'columns = {_columns(group, p.groups.get("position"))}, unit = "degC"'
+    line = f"temperature = {{ {entry} }}"
+    return ["", *_comment(text), line if p[ORDER].sure else f"# {line}"]
 
 
 def _commands(p: Proposal) -> list[str]:

@@ -209,6 +209,10 @@ NORMAL_MEDIAN = 0.6745
 EVEN_SHARE = NORMAL_MEDIAN / JUMP_SIGNIFICANCE * (1.0 + 1e-9)
 # Standard deviation of 1.5 q6 - 1.5 q3 + 0.5 q0 - 0.5 q9 in steps that all four are rounded to: sqrt(5 / 12).
 RECORDING_FAULTS_ROUNDED = 0.645
+# Two sources that take turns: efforts some rows apart are closer than neighbours, by this factor in squares, in most
+# stretches of this many rows; neighbours differ by more than this share of the effort's variance.
+TURNS_CLOSER, TURNS_ROWS, TURNS_LEAST = 4.0, 128, 0.01
+TURNS_PERIODS = range(2, 9)  # rows after which the sources' turns repeat
 # Motion below this many times its own unevenness is rest.
 MOVING = 3.0
 WINDOW = 4096  # rows
@@ -240,6 +244,7 @@ class RecordingWatch:
         self.next_to_end_count = np.zeros((2, n))
         self.one_sided = OneSidedWatch(robot.joint_names)
         self.jumps: list[tuple[float, float]] = []
+        self.stretches, self.taking_turns = 0, 0
         self._rest: list[tuple[Float, Float, Float]] = []  # rows that are not in a window yet
 
     @property
@@ -291,6 +296,7 @@ class RecordingWatch:
             known = ~np.isnan(effort)
             low = effort.min(axis=1, where=known, initial=np.inf)
             high = effort.max(axis=1, where=known, initial=-np.inf)
+        self._sources(effort)
         self._frozen(t, q, effort, low, high)
         with np.errstate(over="ignore"):  # unphysically large numbers overflow and are judged like others
             self._ends(effort, low, high)
@@ -301,7 +307,7 @@ class RecordingWatch:
                 self.lost_sign[j] += sign_evidence(effort[j, known], q[j, known])
 
     def finish(self, moved: Bool, sink: Diagnostics) -> None:
-        """Report the faults: the claims constant-effort, unsigned-effort and rows-lost."""
+        """Report the faults: the claims constant-effort, unsigned-effort, mixed-sources and rows-lost."""
         # `look_at_peaks` reports efforts that never changed.
         changed = self.most > self.least
         for j in np.flatnonzero(moved & changed & (self.frozen > FROZEN_SHARE * self.seconds)):
@@ -325,6 +331,14 @@ class RecordingWatch:
                 place=Place(joint=self.names[j]),
             )
         self.one_sided.finish(moved, sink)
+        if self.taking_turns > 0.5 * self.stretches:
+            sink.claim(
+                "mixed-sources",
+                found="efforts of two sources in one channel: those a few rows apart are alike, neighbours are not, in "
+                f"{self.taking_turns} of {self.stretches} stretches of the log, on most joints",
+                expected="efforts of one source",
+                do="record the driver's own topic, or leave the rows of the second publisher out",
+            )
         if self.jumps:
             at, rows = self.jumps[0]
             sink.claim(
@@ -334,6 +348,17 @@ class RecordingWatch:
                 expected="time stamps of the measurement",
                 do="log the measured time, or split the log at the jumps (trajectory under [log])",
             )
+
+    def _sources(self, effort: Float) -> None:
+        # Of a signal in noise the mean squared difference grows with the distance, whatever the noise.
+        joints = effort[np.isfinite(effort).all(axis=1) & (np.ptp(effort, axis=1) > 0)]
+        for first in range(0, effort.shape[1] - TURNS_ROWS + 1, TURNS_ROWS) if len(joints) else ():
+            part = joints[:, first : first + TURNS_ROWS]
+            next_row = np.mean(np.diff(part) ** 2, axis=1)
+            apart = np.array([np.mean((part[:, k:] - part[:, :-k]) ** 2, axis=1) for k in TURNS_PERIODS])
+            closer = (apart < next_row / TURNS_CLOSER) & (next_row > TURNS_LEAST * part.var(axis=1))
+            self.stretches += 1
+            self.taking_turns += bool((closer.mean(axis=1) > 0.5).any())
 
     def _frozen(self, t: Float, q: Float, effort: Float, low: Float, high: Float) -> None:
         stays = effort[:, 1:] == effort[:, :-1]

@@ -86,6 +86,10 @@ def check_negative_springs(estimate: Estimate, diagnostics: Diagnostics) -> None
             )
 
 
+# Findings of logs whose torque is rebuilt from commands: by drives whose timing or loop nobody declared.
+REBUILT = ("command-delay", "command-loop")
+
+
 def judge(
     estimate: Estimate,
     structural: BaseMap,
@@ -201,6 +205,8 @@ def judge(
     if any(note.code == SAME_MOTION for note in repeated):
         held_out = "a repetition of the training motion"
     held_out = "held-out blocks of strongly correlated joint motions" if in_step else held_out
+    if any(item.code in REBUILT for item in diagnostics):
+        held_out += ", against the torque that is rebuilt from commands and not measured"
     causes = [item for item in diagnostics.warnings if level == "poor" and item.code in CAUSES]
     headline = _headline(level, held_out_sets, held_out, headline_scores, diagnostics.doubts or causes)
     if level != "poor":

@@ -11,7 +11,7 @@ from dynid.base.diagnostics import Finding, Level
 from dynid.base.records import dataclass
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Kind, Role, Side, Traits
+from dynid.terms.exports import Kind, Role, Side, Traits, mean_warmth
 from dynid.terms.forms import clock_of
 from dynid.terms.friction import OFFSETS
 from dynid.terms.residual_tests import (
@@ -28,8 +28,6 @@ from dynid.terms.term import JointTerm, Selection, Symbol, by_joint, joint_indic
 SECONDS_AN_HOUR = 3600.0
 # Share of a joint's torque: larger changes of its offset within the log are reported.
 WARN = 0.01
-# K: smaller changes of temperature are ignored.
-LEAST_WARMING = 1.0
 
 
 def _drift_features(remains: Remains, joint: int) -> tuple[Feature, ...]:
@@ -147,7 +145,7 @@ def causes(motion: Samples, joint: int) -> list[Cause]:
         candidates.append(Cause("time", "time, s", f"{np.ptp(motion.t):.3g} s", motion.t))
     if motion.temperature is not None:
         warmth = motion.temperature[:, joint]
-        if np.isfinite(warmth).all() and np.ptp(warmth) > LEAST_WARMING:
+        if mean_warmth(warmth) is not None:
             span = f"{warmth.min():.3g} to {warmth.max():.3g} °C"
             candidates.append(Cause("temperature", "temperature, °C", span, np.asarray(warmth)))
     return candidates

@@ -541,6 +541,8 @@ class JointMotion:
         Whether the joint moved in both directions.
     waves : tuple of float or None, rad/rad (rad/m)
         Candidate wave numbers of friction that varies with position; None = not searched.
+    warmth : float or None, degC
+        Mean temperature of a drive whose temperature was logged and changed; else None.
 
     """
 
@@ -550,11 +552,22 @@ class JointMotion:
     reach: float = REACH
     both_ways: bool = True
     waves: tuple[float, ...] | None = None
+    warmth: float | None = None
 
     @property
     def stands(self) -> bool:
         """Whether the joint was at rest throughout."""
         return self.span < STANDS
+
+
+# K: smaller changes of temperature are ignored.
+LEAST_WARMING = 1.0
+
+
+def mean_warmth(temperature: Float) -> float | None:
+    """Mean temperature in degC of a drive that warmed up, by its temperatures (T,); None where it did not."""
+    warmed = bool(np.isfinite(temperature).all()) and np.ptp(temperature) > LEAST_WARMING
+    return float(temperature.mean()) if warmed else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from dynid.terms.exports import (
     Extent,
     FrictionForm,
     LeftOut,
+    LogFacts,
     MotionBasis,
     OnJoint,
     Part,
@@ -31,7 +32,7 @@ from dynid.terms.exports import (
 from dynid.terms.forms import exported_parts, load_slope, needs_bodies, with_bodies, within_extent
 from dynid.terms.friction import check_width, direction, direction_sides
 from dynid.terms.residual_tests import FRICTION_FORM, Feature, Remains, TermWords
-from dynid.terms.term import by_joint, joint_indices
+from dynid.terms.term import Proposal, by_joint, joint_indices, proposal_by_joint
 
 # Number of random poses over which the load is averaged for exports: the mean is within about 5 %.
 POSES = 200
@@ -180,14 +181,31 @@ def _(term: PolynomialFriction, robot: RobotModel, extent: Extent) -> Polynomial
     return term if term.limit else replace(term, limit=tuple(float(x) for x in extent.peak))
 
 
+def _by_temperature(kind: type[TemperatureViscous], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:
+    """On the joints whose drives warmed up, about their mean temperature."""
+    warm = [
+        (joint, moved.warmth)
+        for joint, moved in zip(robot.joint_names, log.motion, strict=False)  # no motion is known of no log
+        if moved.warmth is not None
+    ]
+    if not warm:
+        return ()
+    mean = round(float(np.mean([degrees for _, degrees in warm])), 1)
+    term = kind(reference=mean, joints=tuple(joint for joint, _ in warm))
+    return (proposal_by_joint(robot, term, "temperature", "with temperature"),)
+
+
 @dataclass(frozen=True)
 class TemperatureViscous(CurveTerm):
     """Change of viscous friction with temperature: tau_j = fvt_j (T - reference) dq_j, in addition to `viscous`.
 
+    Without temperatures in a log it is 0.
+
     Attributes
     ----------
     channel_names : tuple of str
-        Extra log channels with temperatures in degC: one for all joints, or one for each joint on which it acts.
+        Extra log channels with temperatures in degC: one for all joints, or one for each joint on which it acts;
+        () = the temperatures of the joints, `[log.temperature]`.
     reference : float, degC
         Temperature at which `viscous` is valid.
     joints : tuple of str
@@ -195,31 +213,31 @@ class TemperatureViscous(CurveTerm):
 
     """
 
-    channel_names: tuple[str, ...]
+    channel_names: tuple[str, ...] = ()
     reference: float = 25.0
     joints: tuple[str, ...] = ()
     name: str = "temperature_viscous"
+    selection = replace(CurveTerm.selection, proposed=_by_temperature)
     words = TermWords(symbols=(Symbol("fvt", "f", "vT", "change of viscous friction with temperature"),))
     coefficients = (Coefficient("fvt", "N m s/(rad K)", "N s/(m K)"),)
-
-    def __post_init__(self) -> None:
-        if not self.channel_names:
-            raise UsageError(
-                "temperature-channel", found="no temperature channel", expected="one, or one per joint"
-            )
 
     def curve(self, robot: RobotModel, samples: Samples, joint: int, shape: Float) -> Float:
         """Velocity times the difference from the reference temperature."""
         acting = self.joints or robot.joint_names
-        if len(self.channel_names) not in (1, len(acting)):
+        if len(self.channel_names) not in (0, 1, len(acting)):
             raise UsageError(
                 "temperature-channel",
                 found=f"{len(self.channel_names)} temperature channels",
-                expected=f"one, or one for each of {len(acting)} joints",
+                expected=f"none, one, or one for each of {len(acting)} joints",
             )
         ordered = [name for name in robot.joint_names if name in acting]
         place = ordered.index(robot.joint_names[joint]) if len(self.channel_names) > 1 else 0
-        temperature = channel(samples, self.channel_names[place])
+        if self.channel_names:
+            temperature = channel(samples, self.channel_names[place])
+        elif samples.temperature is not None:
+            temperature = samples.temperature[:, joint]
+        else:
+            temperature = np.full(len(samples), self.reference)
         return (samples.dq[:, joint] * (temperature - self.reference))[None, :]
 
 
