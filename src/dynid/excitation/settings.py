@@ -7,10 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, fields, replace
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import create_model
@@ -33,6 +32,7 @@ from dynid.base import (
     words_of,
 )
 from dynid.excitation.design import Criterion
+from dynid.excitation.formats import FORMATS
 from dynid.excitation.formats.motion import Motion, MotionFormat, check_fit
 from dynid.trajectories import Trajectory
 
@@ -40,7 +40,7 @@ from dynid.trajectories import Trajectory
 
 
 class Format(StrEnum):
-    """File formats of a motion; each is the file of its name in `excitation/formats`.
+    """File formats of a motion; `excitation/formats` writes them.
 
     CSV, PARQUET: t, q_<joint>, dq_<joint>, ddq_<joint>, at any rate.
     ROS2: trajectory_msgs/JointTrajectory as YAML.    ROSBAG2: the same in a bag, with joint states and a launch file.
@@ -68,7 +68,7 @@ class Format(StrEnum):
     @property
     def writer(self) -> MotionFormat:
         """The writer of the format."""
-        return cast(MotionFormat, import_module(f"dynid.excitation.formats.{self.value}").FORMAT)
+        return FORMATS[self.value]
 
     def check(self, joint_names: Sequence[str], torque: bool = False) -> None:
         """Raise UsageError for an arm, or commanded torque, that it cannot store."""

@@ -102,13 +102,6 @@ class Factor:
         """Factor of the equations multiplied by a positive number."""
         return replace(self, R=factor * self.R, sums=factor * self.sums, target_abs=factor * self.target_abs)
 
-    def with_target_times(self, factor: float) -> Factor:
-        """Factor of the equations with the target multiplied by a positive number, [X, factor y]."""
-        if factor == 1.0:
-            return self
-        scale = np.append(np.ones(len(self.columns)), factor)
-        return replace(self, R=self.R * scale, sums=self.sums * scale, target_abs=factor * self.target_abs)
-
     def left(self, value: Float) -> Float:
         """Residual in the rows of the triangle, (w + 1,), as long as y - X b, for values over all parameters."""
         return np.asarray(self.R[:, -1] - self.R[:, :-1] @ value[self.columns])

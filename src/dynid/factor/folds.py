@@ -168,11 +168,6 @@ def folds_of(factors: Factors, wanted: int = 5) -> tuple[Fold, ...]:
     return tuple(Fold(blocks(fold.training), blocks(fold.held_out)) for fold in part_folds)
 
 
-def folds_by_time(factors: Factors, wanted: int = 5) -> tuple[Fold, ...]:
-    """Folds of the blocks of factors, contiguous in time even if the motion repeats."""
-    return folds(block_counts(factors), wanted, factors.motion)
-
-
 def folds_of_samples(block: Int, dq: Float, wanted: int) -> tuple[Fold, ...]:
     """Folds of the blocks that samples belong to.
 

@@ -10,7 +10,7 @@ k of body j, in the order m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz about t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -23,8 +23,7 @@ import numpy.typing as npt
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.errors import SolverError, UsageError
 from dynid.kernel import factoring, reference
-from dynid.kernel.panels import Panels, joint_columns
-from dynid.kernel.tree import Tree
+from dynid.kernel.tree import Panels, Tree, joint_columns
 
 try:
     from dynid.kernel import _native  # type: ignore[attr-defined,unused-ignore]  # built or not
@@ -65,6 +64,14 @@ __all__ = [
 Numbers = npt.NDArray[np.floating[Any]]
 # Numbers of the regressors in the native kernel.
 _TORQUE, _MOMENTUM, _MOMENTUM_RATE, _KINETIC, _POTENTIAL = range(5)
+# The same in NumPy, in this order.
+_REFERENCES: tuple[Callable[..., Any], ...] = (
+    reference.torque_regressor,
+    reference.momentum_regressor,
+    reference.momentum_rate_regressor,
+    reference.kinetic_energy_regressor,
+    reference.potential_energy_regressor,
+)
 _asked = os.environ.get("DYNID_KERNEL", "")
 if _asked not in ("", "numpy", "native") or (_asked == "native" and _native is None):
     raise UsageError(
@@ -135,11 +142,7 @@ def torque_regressor(
         For arrays of other shapes.
 
     """
-    wanted = _wanted(tree, columns)
-    _check(tree, q, dq, ddq)
-    if (native := _chosen()) is not None:
-        return _joint_panels(native, tree, _TORQUE, q, dq, ddq, wanted, threads)
-    return reference.torque_regressor(tree, q, dq, ddq, wanted)
+    return _joint_panels(tree, _TORQUE, (q, dq, ddq), columns, threads)
 
 
 def momentum_regressor(
@@ -163,11 +166,7 @@ def momentum_regressor(
     Panels
 
     """
-    wanted = _wanted(tree, columns)
-    _check(tree, q, dq)
-    if (native := _chosen()) is not None:
-        return _joint_panels(native, tree, _MOMENTUM, q, dq, dq, wanted, threads)
-    return reference.momentum_regressor(tree, q, dq, wanted)
+    return _joint_panels(tree, _MOMENTUM, (q, dq), columns, threads)
 
 
 def momentum_rate_regressor(
@@ -191,11 +190,7 @@ def momentum_rate_regressor(
     Panels
 
     """
-    wanted = _wanted(tree, columns)
-    _check(tree, q, dq)
-    if (native := _chosen()) is not None:
-        return _joint_panels(native, tree, _MOMENTUM_RATE, q, dq, dq, wanted, threads)
-    return reference.momentum_rate_regressor(tree, q, dq, wanted)
+    return _joint_panels(tree, _MOMENTUM_RATE, (q, dq), columns, threads)
 
 
 def kinetic_energy_regressor(
@@ -219,11 +214,7 @@ def kinetic_energy_regressor(
     ndarray, shape (w, T)
 
     """
-    wanted = _wanted(tree, columns)
-    _check(tree, q, dq)
-    if (native := _chosen()) is not None:
-        return _lines(native, tree, _KINETIC, q, dq, dq, wanted, threads)[0]
-    return reference.kinetic_energy_regressor(tree, q, dq, wanted)
+    return _energy_lines(tree, _KINETIC, (q, dq), columns, threads)
 
 
 def potential_energy_regressor(tree: Tree, q: Float, columns: Bool | None = None, threads: int = 1) -> Float:
@@ -245,11 +236,7 @@ def potential_energy_regressor(tree: Tree, q: Float, columns: Bool | None = None
     ndarray, shape (w, T)
 
     """
-    wanted = _wanted(tree, columns)
-    _check(tree, q)
-    if (native := _chosen()) is not None:
-        return _lines(native, tree, _POTENTIAL, q, q, q, wanted, threads)[0]
-    return reference.potential_energy_regressor(tree, q, wanted)
+    return _energy_lines(tree, _POTENTIAL, (q,), columns, threads)
 
 
 def inverse_dynamics(tree: Tree, inertia: Float, q: Float, dq: Float, ddq: Float, threads: int = 1) -> Float:
@@ -915,16 +902,32 @@ def _whole(tree: Tree) -> tuple[Float | Int, ...]:
     return _data(tree, np.ones(10 * tree.n, dtype=np.bool_))
 
 
-def _lines(
-    native: Any, tree: Tree, quantity: int, q: Float, dq: Float, ddq: Float, wanted: Bool, threads: int
+def _native_lines(
+    native: Any, tree: Tree, quantity: int, motion: tuple[Float, ...], wanted: Bool, threads: int
 ) -> tuple[Float, list[int]]:
-    lines, first = native.regressor(*_data(tree, wanted), quantity, *map(_contiguous, (q, dq, ddq)), threads)
+    # The native kernel takes q, dq and ddq, and does not read those that the quantity does not depend on.
+    filled = map(_contiguous, (*motion, motion[-1], motion[-1])[:3])
+    lines, first = native.regressor(*_data(tree, wanted), quantity, *filled, threads)
     return np.asarray(lines), list(first)
 
 
 def _joint_panels(
-    native: Any, tree: Tree, quantity: int, q: Float, dq: Float, ddq: Float, wanted: Bool, threads: int
+    tree: Tree, quantity: int, motion: tuple[Float, ...], columns: Bool | None, threads: int
 ) -> Panels:
-    lines, first = _lines(native, tree, quantity, q, dq, ddq, wanted, threads)
-    values = tuple(lines[a:b] for a, b in pairwise(first))
-    return Panels(joint_columns(tree, wanted), values)
+    wanted = _wanted(tree, columns)
+    _check(tree, *motion)
+    if (native := _chosen()) is None:
+        panels: Panels = _REFERENCES[quantity](tree, *motion, wanted)
+        return panels
+    lines, first = _native_lines(native, tree, quantity, motion, wanted, threads)
+    return Panels(joint_columns(tree, wanted), tuple(lines[a:b] for a, b in pairwise(first)))
+
+
+def _energy_lines(
+    tree: Tree, quantity: int, motion: tuple[Float, ...], columns: Bool | None, threads: int
+) -> Float:
+    wanted = _wanted(tree, columns)
+    _check(tree, *motion)
+    if (native := _chosen()) is None:
+        return np.asarray(_REFERENCES[quantity](tree, *motion, wanted))
+    return _native_lines(native, tree, quantity, motion, wanted, threads)[0]

@@ -9,8 +9,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.kernel import reference
-from dynid.kernel.panels import joint_columns
-from dynid.kernel.tree import Tree
+from dynid.kernel.tree import Tree, joint_columns
 
 # Samples per shard: larger shards take more memory, smaller ones more calls.
 SHARD = 4096

@@ -15,8 +15,7 @@ import numpy as np
 
 from dynid.base.arrays import Bool, Float, Int
 from dynid.base.records import dataclass
-from dynid.kernel.panels import Panels, joint_columns
-from dynid.kernel.tree import Tree
+from dynid.kernel.tree import Panels, Tree, joint_columns
 
 
 @dataclass(frozen=True, eq=False)

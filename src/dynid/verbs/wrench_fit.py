@@ -95,7 +95,7 @@ class WrenchFit:
         Posterior covariance, and prior variances at the estimate.
     turn, tilt, gain : ndarray, shape (3,), (2,) and (6,), rad, rad and 1
         Rotation of the sensor against its link, tilt of the base, and relative errors of the axes.
-    turn_std, gain_std : ndarray, shape (3,) and (6,)
+    gain_std : ndarray, shape (6,)
     knots, bias : ndarray, shape (K,) and (K, 6)
         Times and biases between which the bias is linear.
     bias_std : ndarray, shape (6,)
@@ -123,7 +123,6 @@ class WrenchFit:
     turn: Float
     tilt: Float
     gain: Float
-    turn_std: Float
     gain_std: Float
     knots: Float
     bias: Float
@@ -440,7 +439,6 @@ def _summary(
         turn=theta[_AT["turn"]],
         tilt=theta[_AT["tilt"]],
         gain=theta[_AT["gain"]],
-        turn_std=std[_AT["turn"]],
         gain_std=std[_AT["gain"]],
         knots=problem.drift.knots,
         bias=state.bias,

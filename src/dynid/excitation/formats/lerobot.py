@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base import UsageError, dataclass
+from dynid.base import UsageError
 from dynid.excitation.formats.motion import Motion
 
 VERSION = "v2.1"
@@ -22,47 +22,38 @@ CHUNK = 1000
 _WHOLE = 1e-6  # Hz
 
 
-@dataclass(frozen=True)
-class LeRobot:
-    """A folder: meta/ and one Parquet file; positions as 32-bit numbers, to 1e-7 of their size."""
+def write_lerobot(motion: Motion, path: Path) -> None:
+    """Write the data set; its state equals its actions, the planned positions."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    name: str = "lerobot"
-    joints: tuple[int, ...] = ()
-    rate: float | None = None
-    torque: bool = False
-
-    def write(self, motion: Motion, path: Path) -> None:
-        """Write the data set; its state equals its actions, the planned positions."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        rows, q, rate = len(motion.t), motion.q.astype(np.float32), _rate(motion)
-        lines = pa.FixedSizeListArray.from_arrays(pa.array(q.ravel()), len(motion.joints))
-        index = pa.array(np.arange(rows, dtype=np.int64))
-        zero = pa.array(np.zeros(rows, dtype=np.int64))
-        table = pa.table(
-            {
-                "action": lines,
-                "observation.state": lines,
-                "timestamp": pa.array(motion.t.astype(np.float32)),
-                "frame_index": index,
-                "episode_index": zero,
-                "index": index,
-                "task_index": zero,
-            }
-        )
-        file = path / EPISODE.format(episode_chunk=0, episode_index=0)
-        for folder in (file.parent, path / "meta"):
-            folder.mkdir(parents=True)
-        pq.write_table(table, file)
-        meta = {
-            "info.json": [json.dumps(_info(motion, rate), indent=1)],
-            "tasks.jsonl": [json.dumps({"task_index": 0, "task": TASK})],
-            "episodes.jsonl": [json.dumps({"episode_index": 0, "tasks": [TASK], "length": rows})],
-            "episodes_stats.jsonl": [json.dumps({"episode_index": 0, "stats": _statistics(motion)})],
+    rows, q, rate = len(motion.t), motion.q.astype(np.float32), _rate(motion)
+    lines = pa.FixedSizeListArray.from_arrays(pa.array(q.ravel()), len(motion.joints))
+    index = pa.array(np.arange(rows, dtype=np.int64))
+    zero = pa.array(np.zeros(rows, dtype=np.int64))
+    table = pa.table(
+        {
+            "action": lines,
+            "observation.state": lines,
+            "timestamp": pa.array(motion.t.astype(np.float32)),
+            "frame_index": index,
+            "episode_index": zero,
+            "index": index,
+            "task_index": zero,
         }
-        for name, texts in meta.items():
-            (path / "meta" / name).write_text("\n".join(texts) + "\n", encoding="utf-8")
+    )
+    file = path / EPISODE.format(episode_chunk=0, episode_index=0)
+    for folder in (file.parent, path / "meta"):
+        folder.mkdir(parents=True)
+    pq.write_table(table, file)
+    meta = {
+        "info.json": [json.dumps(_info(motion, rate), indent=1)],
+        "tasks.jsonl": [json.dumps({"task_index": 0, "task": TASK})],
+        "episodes.jsonl": [json.dumps({"episode_index": 0, "tasks": [TASK], "length": rows})],
+        "episodes_stats.jsonl": [json.dumps({"episode_index": 0, "stats": _statistics(motion)})],
+    }
+    for name, texts in meta.items():
+        (path / "meta" / name).write_text("\n".join(texts) + "\n", encoding="utf-8")
 
 
 def _rate(motion: Motion) -> int:
@@ -105,6 +96,3 @@ def _statistics(motion: Motion) -> dict[str, Any]:
     q = motion.q.astype(np.float32).astype(np.float64)
     values = {name: getattr(q, name)(axis=0).tolist() for name in ("min", "max", "mean", "std")}
     return {name: values | {"count": [len(q)]} for name in ("action", "observation.state")}
-
-
-FORMAT = LeRobot()

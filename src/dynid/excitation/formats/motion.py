@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -55,21 +54,20 @@ class Motion:
         )
 
 
-class MotionFormat(Protocol):
-    """A file format of motions: one file of this folder with an object FORMAT, and one name in `Format`.
+@dataclass(frozen=True)
+class MotionFormat:
+    """A file format of motions.
 
-    name: of the written file or folder.    joints: allowed numbers of joints, () = any.
-    rate: Hz that the controller requires, None = free.    torque: whether it can store commanded torque.
+    name: of the written file or folder.    write: writes the file or folder, which does not exist yet.
+    joints: allowed numbers of joints, () = any.    rate: Hz that the controller requires, None = free.
+    torque: whether it can store commanded torque.
     """
 
     name: str
-    joints: tuple[int, ...]
-    rate: float | None
-    torque: bool
-
-    def write(self, motion: Motion, path: Path) -> None:
-        """Write the file or folder, which does not exist yet."""
-        ...
+    write: Callable[[Motion, Path], None]
+    joints: tuple[int, ...] = ()
+    rate: float | None = None
+    torque: bool = False
 
 
 def check_fit(form: str, wanted: MotionFormat, joints: Sequence[str], torque: bool = False) -> None:
