@@ -83,9 +83,10 @@ class CompiledDynamics:
         seconds: float,
         passes: int,
     ) -> Float:
-        """Squared innovations of the extended Kalman filter steps that the native kernel could compute.
+        """Squared innovations of the extended Kalman filter steps computed in the native kernel.
 
-        No step is computed with the NumPy kernel, nor from the one on whose mass matrix is not positive definite.
+        Computation stops at the first step whose mass matrix is not positive definite; with the NumPy kernel no step
+        is computed.
 
         Parameters
         ----------
@@ -171,7 +172,7 @@ class CompiledDynamics:
 
     @cached_property
     def _places(self) -> tuple[Int, ...]:
-        # Parameters that the lines of each joint's panel are derivatives by.
+        # Parameters with respect to which the rows of each joint's panel are derivatives.
         place, first, second = self._bodies
         number = np.zeros(10 * self.known.tree.n, dtype=np.int64)
         number[10 * first + second] = place

@@ -1,4 +1,4 @@
-"""The estimators that experiment files and the command line may name, each loaded when it is named."""
+"""Estimators available by name in experiment files and on the command line, imported on first use."""
 
 from __future__ import annotations
 

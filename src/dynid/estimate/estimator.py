@@ -21,7 +21,7 @@ from dynid.terms.exports import Column
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Consecutive equations of one segment, as they enter factors.
+    """Consecutive equations of one segment, in the form used to build factors.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Source(Protocol):
     def column_noise(
         self, wanted: Bool, position: float | Sequence[float] | None = None
     ) -> tuple[Float, ...] | None:
-        """Covariance by group of the errors that motion noise makes in the columns of one equation.
+        """Covariance per group of the errors in the regressor columns that are caused by motion noise.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Regression:
     spread : ndarray, shape (p,)
         Plausible deviation of a parameter from its prior, > 0.
     source : Source, optional
-        Origin of the factors, for methods that need more; None = factors only.
+        Source of the factors, for methods that need single equations; None = factors only.
     value_only : bool
         Whether only the value of the estimate is used, as for held-out blocks: its covariance may then be the textbook
         one, and its shares empty.
@@ -155,12 +155,12 @@ class Estimate:
     status : Status
         Whether the fit can be used.
     prior_share : ndarray, shape (b,)
-        Share of each value that the prior decides: 0 = the data only, 1 = the prior only.
+        Share of each value that the prior determines: 0 = data only, 1 = prior only.
     prior_strength : float
         Factor on the precision of that prior; of `ridge` and of runs before it had units, in variances of one equation.
     consistent : ndarray, shape (p,)
-        Physically consistent parameters that predict best, if `parameters` are not consistent and predict much better;
-        empty = `parameters` are these.
+        Best-predicting physically consistent parameters, if `parameters` are not consistent and predict much better;
+        empty = no such alternative.
     link_widths : ndarray, shape (links, 4)
         Standard deviations of the prior of each link as the fit used it: of the logarithm of the mass, of the centre of
         mass (m), of the logarithm of the inertia about it, and of the logarithm of the common scale of guessed masses,
@@ -238,9 +238,10 @@ class Estimate:
 
     @property
     def weakly_informed(self) -> Float:
-        """Share (b,) of each value that a prior with the weight of one equation would decide; high without much data.
+        """Share (b,) of each value that a prior with the weight of one equation would determine.
 
-        From the share p of a stronger prior, p / (p + (1 - p) strength), as for a single parameter.
+        It is high with few data. From the share p of a stronger prior, p / (p + (1 - p) strength), as for a single
+        parameter.
         """
         p, strength = self.prior_share, max(self.prior_strength, 1.0)
         return np.asarray(p / np.maximum(p + (1.0 - p) * strength, np.finfo(np.float64).tiny))
@@ -330,7 +331,7 @@ def check_iteration(rounds: int, tolerance: float) -> None:
 PRECISE = 0.2
 # Share of the torque below which a parameter is negligible.
 NEGLIGIBLE = 0.01
-# Share of a value from which the prior decides it.
+# Share from which on a value counts as determined by the prior.
 PRIOR_DECIDES = 0.5
 
 
@@ -381,7 +382,7 @@ class ParameterVerdict:
     relative : float
         half_width / |value|.
     contribution : float
-        Greatest share of a group's torque that the parameter makes up, at the upper end of its interval.
+        Greatest share of a group's torque due to the parameter, at the upper end of its interval.
     group : str
         That group; "" if no group with torque contains the parameter (contribution nan).
 
@@ -458,8 +459,9 @@ def full_verdicts(estimate: Estimate, factors: Factors) -> tuple[FullVerdict, ..
     """Verdict on every full parameter.
 
     identified or weak: the data determine it alone, well or badly (negligible ones count as identified). only in
-    combination: the data determine sums that contain it, and the division follows the prior. from the prior: the
-    data say nothing and the prior has a value, or a pull towards it decides. not identifiable: neither data nor prior.
+    combination: the data determine sums that contain it, and the prior determines how a sum is divided. from
+    the prior: the data contain no information on it, and its value comes from the prior. not identifiable:
+    neither data nor prior.
 
     Parameters
     ----------

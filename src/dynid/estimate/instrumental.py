@@ -42,7 +42,7 @@ class Iteration:
     converged : bool
         Whether it converged.
     stopped : str
-        Reason of an early stop.
+        Reason for an early stop.
 
     """
 

@@ -372,7 +372,7 @@ class _Correction:
         return _Correction(K, D, inverse, part, bool(model.second))
 
     def of_missing(self, force: Float) -> Float:
-        """Change of the accelerations for missing force (S, m, s) at the nodes."""
+        """Change of the accelerations that corrects a force residual (S, m, s) at the nodes."""
         if not self.sprung:
             return np.asarray(force @ self.inverse.transpose(0, 2, 1))
         change = np.zeros_like(force)
@@ -402,7 +402,7 @@ def _times(matrix: Float, vector: Float) -> Float:
 
 @lru_cache(maxsize=16)
 def _means(count: int) -> Float:
-    """Means (NODES, count) around the nodes of what is linear between `count` even times."""
+    """Weights (NODES, count) of a piecewise linear signal's `count` values for its mean around each node."""
     fine = 8 * NODES * (count - 1)
     place = (np.arange(fine) + 0.5) / fine * (count - 1)
     lower_index = place.astype(np.int64)

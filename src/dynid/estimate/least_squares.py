@@ -114,7 +114,8 @@ class Ridge:
     Parameters
     ----------
     strength : float
-        1: a deviation by one spread costs as much as one standard deviation of one equation.
+        With 1, a deviation from the prior by one `spread` has the same cost as a residual of one standard
+        deviation in one equation.
     rounds : int
         Greatest number of re-weightings.
     tolerance : float

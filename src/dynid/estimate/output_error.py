@@ -118,7 +118,8 @@ def minimised(
     memory : float, s
         Time within which residuals are correlated: shorter blocks count together in the intervals.
     enough : callable
-        Asked after every step whether the result of interest is known, though other parameters may still move.
+        Called after every step; True ends the iteration early, although other parameters may not have
+        converged.
 
     Returns
     -------

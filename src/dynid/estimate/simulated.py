@@ -771,8 +771,9 @@ def smoothed(samples: Samples, cutoff: float) -> Samples:
 def lag_of(batches: Sequence[Samples]) -> Float:
     """Lag (n,) of the links' velocities behind their positions, s: <dq_j/dt - v_j, a_j> / <a_j, a_j>.
 
-    The logged velocity of a controller is often the backward difference of its positions, half a sample late or more,
-    and torque follows that velocity in its equations. A simulation compared with positions would be off by that lag.
+    Controllers often log the backward difference of positions as velocity, which lags by half a sample or
+    more. Equations with this velocity and simulations compared with the positions would then differ by this
+    lag.
     """
     across, along = np.zeros(batches[0].q.shape[1]), np.zeros(batches[0].q.shape[1])
     for samples in batches:

@@ -357,7 +357,7 @@ class OrderWatch:
         self._steps, self._moments = np.zeros((2, self.joints)), np.zeros((3, self.joints))
 
     def see(self, chunk: RawChunk) -> None:
-        """Take the next rows into the sums."""
+        """Add the next rows to the sums."""
         # One contiguous line per joint, so that sums run along time.
         positions = np.ascontiguousarray(chunk.q.T)
         with np.errstate(invalid="ignore", over="ignore"):

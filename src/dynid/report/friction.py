@@ -24,8 +24,8 @@ class SpeedCurve:
     ----------
     joint : str
     speed, torque, half : ndarray, shape (n_points,)
-        Speed of the joint while the others rest, rad/s (m/s); torque of the model and half width of its 95 %
-        interval, nan where unknown, N m (N).
+        Speed of the joint with all other joints at rest, rad/s (m/s); torque of the model and half width of
+        its 95 % interval, nan where unknown, N m (N).
     sample_speed, sample_torque, load : ndarray, shape (n_samples,)
         Samples: measured torque less all other predicted torque, and the size of that other torque, N m (N).
     temperature : ndarray, shape (n_samples,), degC, optional
@@ -105,8 +105,8 @@ def _torque(run: Identification, residuals: Residuals, speed: Float, joint: int)
 def _half_width(run: Identification, residuals: Residuals, speed: Float, joint: int) -> Float:
     """Half width of the 95 % interval of the friction that is odd in the speed.
 
-    (Y(q, v) - Y(q, -v)) / 2 at zero acceleration has no gravity, inertia or Coriolis torque, so that its covariance is
-    that of friction alone.
+    (Y(q, v) - Y(q, -v)) / 2 at zero acceleration contains no gravity, inertia or Coriolis torque, so its
+    covariance is due to friction alone.
     """
     estimate = run.estimate
     if not np.isfinite(estimate.covariance).all():

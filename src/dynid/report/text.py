@@ -67,19 +67,19 @@ def r_squared(value: float) -> str:
 
 
 def unit(text: str) -> str:
-    """A unit with its powers raised, e.g. "kg m²"."""
+    """Format a unit with superscript exponents, e.g. "kg m²"."""
     return text.replace("^2", "²").replace("^3", "³")
 
 
 def plain_number(value: float) -> str:
-    """A number of somebody else's choosing, to six digits and without trailing zeros."""
+    """Format a number from a run's plain data with six digits and without trailing zeros."""
     if not math.isfinite(value) or (value != 0 and not 1e-4 <= abs(value) < 1e7):
         return number(value, 4)
     return f"{value:.6g}".replace("-", MINUS)
 
 
 def markdown(text: str) -> Markup:
-    """A paragraph whose code stands in backticks as HTML; links become their text, since the page leads nowhere."""
+    """Convert a paragraph with code in backticks to HTML; links become plain text (offline page)."""
     escaped = str(escape(re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)))
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))  # noqa: S704  (escaped above)
 
@@ -109,7 +109,7 @@ def _fixed(value: float, decimals: int, exponent: int) -> str:
 
 _NAME = re.compile(r"([A-Za-z]+)(\d+)")
 _SHOWN = 4
-# A factor of a sum that is so near to one is one: rounding of the base map.
+# Coefficients this close to 1 are set to 1: the difference is rounding in the base map.
 _ROUNDING = 1.1e-8
 
 

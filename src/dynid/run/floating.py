@@ -50,16 +50,18 @@ GAP = 1.0
 # Hz: torques of gaits lie below it, and above it impacts, in which contacts are not rigid. Positions are filtered at
 # twice this frequency, which leaves the band of the equations unchanged.
 CUTOFF = 12.0
-# Share of the weight that presses a foot that stands: noise of forces is below, and what a foot carries above.
+# Share of the weight above which a foot counts as in contact; noise in the forces is smaller.
 LOADED = 0.05
-# Of the height of the robot: feet are as low as the lowest end of a leg, to this share.
+# Share of the robot's height: a foot is at most this far above the lowest end of a leg.
 LEVEL = 0.15
-# Corners of a mesh that may be a ball, and their greatest deviation from one over its radius.
+# Fewest corners of a mesh that is tested for being a ball, and the largest deviation from a ball, relative to
+# its radius.
 FEWEST_CORNERS, ROUND = 12, 0.1
-# Feet of a robot on so many legs are points: three carry it, and their legs seldom have ankles.
+# From this number of legs on, feet are modelled as points: three feet carry the robot, and such legs rarely
+# have ankles.
 POINTS = 3
 
-# Contacts: where something may push.
+# Contacts: points or surfaces at which external forces may act.
 
 
 def contacts_of(
@@ -67,7 +69,8 @@ def contacts_of(
 ) -> tuple[Contact, ...]:
     """Feet, then hooks and clamps, of a floating robot.
 
-    The lowest point of a ball pushes, wherever it rolls. Other shapes are flat: they transfer moments, too.
+    A ball transmits force at its lowest point, however it is rotated. Other shapes are treated as flat and
+    also transmit moments.
 
     Parameters
     ----------
@@ -76,7 +79,7 @@ def contacts_of(
     base : FloatingBase
         Sensors of the base.
     diagnostics : Diagnostics
-        Notes where the ground pushes, and warns of feet without shape.
+        Receives notes on the contact points and warnings of feet without a shape.
 
     Returns
     -------
@@ -127,7 +130,7 @@ def _three(point: Float) -> tuple[float, float, float]:
 
 
 def _lowest_ball(shapes: Sequence[Shape]) -> tuple[Float, float] | None:
-    """Centre (3,) and radius of the ball that is the furthest from the joint."""
+    """Centre (3,) and radius of the ball farthest from the joint."""
     balls = [ball for shape in shapes if (ball := _as_ball(shape)) is not None]
     return max(balls, key=lambda ball: float(np.linalg.norm(ball[0])), default=None)
 
@@ -152,7 +155,7 @@ def _as_ball(shape: Shape) -> tuple[Float, float] | None:
 
 
 def feet_of(robot: RobotModel) -> tuple[str, ...]:
-    """Links at the ends of legs: of the last bodies of all branches, those that are the lowest."""
+    """Feet: the last links of those branches that end lowest."""
     ends = [body for body in range(robot.n_bodies) if body not in robot.parent]
     p = placements(robot.tree, robot.projection_offset[None])[1][0]
     down = robot.gravity / max(float(np.linalg.norm(robot.gravity)), 1e-9)
@@ -273,7 +276,8 @@ class FloatingData:
             none = np.zeros((len(samples), len(self.contacts)), dtype=np.bool_)
             floating = floating_samples(self.robot, samples, omega, alpha, specific, up, none)
             contact = self.contact(floating)
-            # The filter of the positions spreads the instant of touch-down, and what is in contact within it may push.
+            # The position filter smears the time of touch-down, so a contact counts within the reach of the
+            # filter.
             reach = max(round(samples.rate / cutoff), 1)
             possible = _spread(contact, reach)
             change = np.any(possible[1:] != possible[:-1], axis=1)
@@ -297,7 +301,8 @@ class FloatingData:
             )
             sound = np.isfinite(gyro).all(axis=1) & np.isfinite(acceleration).all(axis=1)
             t, omega, specific = t[sound], gyro[sound] @ imu.rotation.T, acceleration[sound] @ imu.rotation.T
-            # Nobody knows how the base turned in a gap or where the clock was set, so that each part has its own.
+            # The rotation of the base during a gap or a clock reset is unknown, so the vertical is computed
+            # for each part separately.
             step = np.diff(t)
             ends = np.flatnonzero((step <= 0) | (step > GAP)) + 1
             parts = [
@@ -318,7 +323,7 @@ class FloatingData:
         return verticals
 
     def contact(self, samples: Samples) -> Bool:
-        """Contacts (T, k) that push: as logged, else found from forces and motion; supports by trajectory."""
+        """Active contacts (T, k): logged, else detected from forces and motion; supports per trajectory."""
         feet = len(self.contacts) - len(self.base.supports)
         contact = np.zeros((len(samples), len(self.contacts)), dtype=np.bool_)
         for k, support in enumerate(self.base.supports):
@@ -332,7 +337,7 @@ class FloatingData:
         return contact
 
     def pressed(self, samples: Samples, others: Bool) -> Bool:
-        """Feet (T, feet) that press the ground with more than LOADED of the weight, as the robot file predicts."""
+        """Feet (T, feet) that by the robot file carry more than the share LOADED of the weight."""
         feet = len(self.contacts) - len(self.base.supports)
         force = self.normal_forces(samples, others)
         return force[:, :feet] > LOADED * self._weight()
@@ -343,15 +348,15 @@ class FloatingData:
         return _Imu.of(self.robot, self.base.imu).place
 
     def expected_contacts(self) -> Callable[[Samples], Bool] | None:
-        """Predictor of the feet that press the ground, to check logged ones; None without flags or masses."""
+        """Predictor of the loaded feet, for checking logged contact flags; None without flags or masses."""
         if not self.base.measured or not np.isfinite(self.robot.inertia_prior[:, 0]).all():
             return None
         return lambda samples: self.pressed(samples, np.asarray(samples.extra[CONTACT]) > 0.5)
 
     def normal_forces(self, samples: Samples, others: Bool) -> Float:
-        """Vertical contact forces (T, k) that the robot file predicts.
+        """Vertical contact forces (T, k) predicted from the robot file.
 
-        The most probable ones of tau + J' f = Y theta; supports that are not attached have none.
+        The most probable solution of tau + J' f = Y theta; zero for supports that are not attached.
         """
         robot = self.robot
         rest = prior_torque(robot, samples) - samples.tau

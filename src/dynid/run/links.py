@@ -25,15 +25,16 @@ from dynid.run.result import Identification
 from dynid.spatial.inertia import is_physical
 from dynid.terms.term import Column, Of
 
-# Share of a value that the data determine: below the first the value counts as the prior's, above the second as
-# the data's.
+# Share of a value that the data determine: below the first limit its source is the prior, above the second
+# the data.
 PRIORS, DATAS = 0.1, 0.9
 # Share of the link's size by which a centre of mass may lie outside its hull: hulls are coarser than meshes.
 _OUTSIDE = 0.02
 # Change relative to the spread below which a parameter counts as unchanged.
 _STILL = 1e-6
-# Relative change of a mass that the data do not determine, above which it is not the prior's either: the data moved
-# the first and second moments, and the nearest link with these moments has another mass. Two standard deviations.
+# Relative change above which a mass that the data do not determine is not attributed to the prior either (two
+# standard deviations): the data changed the first and second moments, and the nearest link with these moments
+# has another mass.
 _TAKEN_ALONG = 0.4
 # Share of the prior mass below which a mass counts as almost zero.
 _HARDLY = 0.25
@@ -87,7 +88,7 @@ class Link:
     limit : str
         The limit at which the link is, in words; "" if none.
     body : int
-        Its place among the bodies of the robot, of which those without mass are no links.
+        Index among the bodies of the robot; bodies without mass are not links.
 
     """
 
@@ -102,7 +103,7 @@ class Link:
     @property
     def source(self) -> str:
         """Source of the mass (data, prior or both), and the limit at which the link is, in words."""
-        # Without a described prior the interval has no part of the prior: only noise can make the mass uncertain.
+        # Without a prior from the robot file only noise contributes to the interval of the mass.
         uncertain = self.mass.noise if self.guessed else self.mass.half
         limit = self.limit or ("may be zero" if uncertain >= self.mass.value else "")
         source = _source(self.mass, _DEFAULT_PRIOR if self.guessed else _PRIOR)
@@ -175,7 +176,8 @@ def links(identification: Identification) -> tuple[tuple[Link, ...], Value]:
             )
         ]
         if not values[0].data > DATAS:
-            # The data determine moments m c: a centre is no better known than the mass that divides them.
+            # The data determine the first moments m c, so a centre is known no better than the mass by which
+            # they are divided.
             values[1:] = [replace(coordinate, half=np.nan) for coordinate in values[1:]]
         every_link.append(
             Link(
@@ -322,7 +324,7 @@ class _Uncertainty:
         after = max(float(direction @ self.covariance.posterior @ direction), 0.0)
         data = float(np.clip(1.0 - after / before, 0.0, 1.0)) if before > 0 else 0.0
         if direction[self.guessed].any() and not self._of_base(direction):
-            data = min(data, DATAS)  # An interval would be that of the guess.
+            data = min(data, DATAS)  # An interval would only reflect the default guess.
         half = self.quantile * math.sqrt(after)
         return Value(value, half if data > DATAS else np.nan, data, described, half)
 

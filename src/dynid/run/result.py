@@ -1,4 +1,4 @@
-"""The result of an identification: everything that the run folder and the report are made of."""
+"""The result of an identification: the data for the run folder and the report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # a result is read without the readers of logs
 class Validation:
     """Scores on one data set, with the residuals behind them if they were kept.
 
-    expected: torque error over all joints that the fit expects on this motion; None = not foretold.
+    expected: torque error over all joints that the fit expects on this motion; None = not predicted.
     """
 
     scores: Scores
@@ -122,7 +122,7 @@ class Identification:
 
     @cached_property
     def forecast(self) -> Forecast | None:
-        """Errors to be expected on other motions; None if the run cannot foretell them."""
+        """Expected errors on other motions; None if the run cannot predict them."""
         held_out = self.validations[-1].scores if self.validations else None
         return Forecast.of(
             self.robot,

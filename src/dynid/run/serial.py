@@ -141,7 +141,7 @@ def experiment_text(path: Path) -> str:
 
     Raises InputError for a file that is not TOML.
     """
-    from dynid.base.toml import read_toml  # here alone: runs are loaded without what checks TOML
+    from dynid.base.toml import read_toml  # here, because loading a run needs no TOML checks
 
     data, lines = read_toml(path)
     text = path.read_text(encoding="utf-8-sig")

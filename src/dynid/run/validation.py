@@ -165,8 +165,8 @@ def _smoothed(samples: Samples, seconds: float) -> Samples:
 class _CountingRest:
     """Batches in which rest of all joints counts as well, or the middle of each time at rest.
 
-    seconds: period of the cutoff frequency; half of it has about one independent value, and one is all that a time at
-    rest can tell if friction carries a part of the load. None = rest counts as motion does.
+    seconds: period of the cutoff frequency; half of it contains about one independent value, which is all the
+    information in a dwell if friction carries a part of the load. None = samples at rest count like motion.
     """
 
     batches: Iterable[Samples]
@@ -486,7 +486,7 @@ def validate(
 
 
 def _expected(identification: Identification, residuals: Residuals | None) -> float | None:
-    """Torque error that the fit expects on the motion of some residuals; None = not foretold."""
+    """Torque error that the fit expects on the motion of these residuals; None = not predicted."""
     if residuals is None or identification.forecast is None:
         return None
     motion = motion_of(residuals)

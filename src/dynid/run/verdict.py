@@ -31,8 +31,8 @@ OVERFIT_RATIO = 1.5
 # account: sensors and current loops of drives are no more exact.
 LITTLE = 0.01
 # Torque errors over all joints from which on a model is only usable, and from which on it is not: the usual errors of
-# fits to real logs end at the first (docs/is-my-model-good.md), and a model with an error of a quarter is no
-# better than gravity and friction by hand.
+# fits to real logs end at the first (docs/is-my-model-good.md), and a model with a torque error of 25 % is no
+# better than hand-tuned gravity and friction.
 USABLE_ERROR, POOR_ERROR = 0.10, 0.25
 TORQUE, SIMULATION, MASSES = "torque feed-forward and observers", "simulation", "link masses"
 # Condition number above which intervals are wide, and above which the parameters are hardly identifiable.
@@ -56,9 +56,9 @@ SPOILING = (
     "joint-at-rest",
     MOVES_IN_STEP,
 )
-# Of links, which cap the verdict at usable, but not the answer for torque.
+# Warnings about links: they cap the verdict at usable, but not the rating for torque prediction.
 OF_LINKS = ("mass-not-said", "description-contradicted", "floating-base")
-# Those that name the cause of a bias in the whole model and its remedy.
+# Warnings that name the cause of a bias in the whole model and its remedy.
 CAUSES = ("undeclared-coupling",)
 # Standard deviations below zero from which a negative stiffness is beyond doubt.
 FRICTION_SIGNIFICANCE = 4.0
@@ -217,7 +217,7 @@ def judge(
 
 
 def _other_motions(expected: Sequence[ExpectedError]) -> str:
-    """Sentence on the motions that a model serves, and those for which the log does not show it."""
+    """Sentence on the motions for which the log supports the model, and those for which it does not."""
     shown, others = (
         [f"{100 * item.error:.2g} % {item.motion}" for item in expected if item.served == served]
         for served in (True, False)
@@ -234,11 +234,11 @@ def _uses(
     determined: tuple[int, int] | None,
     only_recorded: bool,
 ) -> tuple[Use, ...]:
-    """Answers by purpose.
+    """Ratings per purpose.
 
     of_torque: level of the prediction of torque.    inconsistent: whether exports contain another model.
     determined: number of links whose mass the log determines, and of all; None = there are none.
-    only_recorded: whether the log shows no other motion that the model serves.
+    only_recorded: whether the log supports the model on no other motion.
     """
     answer = {"good": "yes", "poor": "no"}.get(of_torque, "with limits")
     if only_recorded and answer == "yes":
@@ -338,7 +338,7 @@ def _score_findings(
 ) -> str:
     """Add the findings about the score of each joint.
 
-    one_sided: doubtful efforts, by joint.    small: (n,) joints whose error is of no account.
+    one_sided: doubtful efforts, by joint.    small: (n,) joints whose error is too small to count.
     effort_limit: (n,) of the joints; None or inf = unknown.
     """
     scores = validation.scores
@@ -635,7 +635,7 @@ def _worst(values: Float) -> float:
 
 # What to do after an identification, with the commands that do it.
 
-# Findings whose advice is repeated as a step; more would hide the commands.
+# Largest number of findings whose advice is listed as a next step; a longer list would hide the commands.
 _STEPS_OF_FINDINGS = 3
 _UNSOLVED = (Level.PROBLEM, Level.WARNING)
 
