@@ -57,7 +57,7 @@ SPOILING = (
     MOVES_IN_STEP,
 )
 # Warnings about links: they cap the verdict at usable, but not the rating for torque prediction.
-OF_LINKS = ("mass-not-said", "description-contradicted", "floating-base")
+OF_LINKS = ("mass-not-said", "description-contradicted", "floating-base", "scale-not-shown")
 # Warnings that name the cause of a bias in the whole model and its remedy.
 CAUSES = ("undeclared-coupling",)
 # Standard deviations below zero from which a negative stiffness is beyond doubt.

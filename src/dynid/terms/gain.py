@@ -210,7 +210,7 @@ MOST_OF_TORQUE = 3.0
 USUAL, HEAVY = 10.0, 100.0
 # m: shorter arms are not judged by their reach.
 SHORTEST = 0.3
-# Share of each joint's torque below which gravity that varies is no more than errors of a good fit.
+# Share of each joint's torque below which the variation of gravity torque is no larger than the error of a good fit.
 WEIGHTLESS = 0.05
 # Common factor above which the scale of torque is doubted; robot files know masses to some 15 %.
 SCALE_DOUBT = 1.4
@@ -232,6 +232,8 @@ def _size_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
                 f"gravity torque corresponds to an arm about {heavy / USUAL:.2g} times as heavy as robots of this "
                 "reach: declare unit and side of the effort under [log] (mA, N mm, motor side)",
             )
+        else:
+            yield from _scale_notices(fit)
         return
     middle = _median_factor(sizes[np.isfinite(sizes)])
     if 1 / SIZE_DOUBT < middle < SIZE_DOUBT:
@@ -298,7 +300,7 @@ def _scale_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
     scale = common_scale(fit)
     if (scale is None or scale.reach > np.log(TWICE)) and _weightless(fit):
         yield Finding(
-            Level.NOTE,
+            Level.WARNING,
             "scale-not-shown",
             "the log does not show the scale of its torque: gravity acts on too few joints, and the robot file's "
             "inertias do not tell a factor of two. Half of the torque would fit as well, with half of every parameter",
@@ -324,7 +326,7 @@ def _scale_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
 
 
 def _weightless(fit: FitAnalysis) -> bool:
-    """Whether gravity shows fewer than two combinations of parameters, or carries no more than a fit misses."""
+    """Whether the gravity torque of every joint varies by no more than the error of a good fit."""
     base, bodies = fit.body_parameters, fit.remains.bodies
     if base is None or bodies is None:
         return False
