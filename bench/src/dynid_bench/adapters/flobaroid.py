@@ -43,9 +43,10 @@ def options_of(task: Task) -> dict[str, Any]:
 def measurements(motion: States, order: Sequence[int], path: Path) -> str:
     """Write a motion as its measurement files, with joints in its order."""
     tau = motion.tau if len(motion.tau) else np.zeros_like(motion.q)
-    arrays = {"positions": motion.q, "velocities": motion.dq, "accelerations": motion.ddq, "torques": tau}
-    columns = {name: values[:, order] for name, values in arrays.items()}
-    np.savez(path, times=motion.t, frequency=1.0 / (motion.t[1] - motion.t[0]), **columns)
+    np.savez(
+        path, positions=motion.q[:, order], velocities=motion.dq[:, order], accelerations=motion.ddq[:, order],
+        torques=tau[:, order], times=motion.t, frequency=1.0 / (motion.t[1] - motion.t[0]),
+    )  # fmt: skip
     return str(path)
 
 
