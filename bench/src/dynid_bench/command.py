@@ -101,6 +101,7 @@ def _report(out: Path, page: Path | None) -> None:
     from dynid_bench.figure import errors_svg
     from dynid_bench.report import FIGURE, html, markdown
     from dynid_bench.run import ABOUT, ROWS, read_rows
+    from dynid_bench.wrench import read_pose_rows
 
     rows = read_rows(out)
     if not rows:
@@ -111,11 +112,12 @@ def _report(out: Path, page: Path | None) -> None:
             place=Place(file=str(out)),
         )
     about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
-    text = markdown(rows, about)
+    posed = read_pose_rows(out)
+    text = markdown(rows, about, posed)
     figure = errors_svg(rows, about)
     written = {
         out / "benchmark.md": text,
-        out / "benchmark.html": html(rows, about, figure),
+        out / "benchmark.html": html(rows, about, figure, posed),
         out / FIGURE: figure,
     }
     if page is not None:
