@@ -2,47 +2,53 @@
 
 from __future__ import annotations
 
+import runpy
+import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from dynid_bench.bodies import write_urdf
 from dynid_bench.contract import AdapterContract, pendulum, pendulum_set
 from dynid_bench.methods import METHODS, Method, method_named
+from dynid_bench.protocol import States, Task
 from dynid_bench.run import row_of
 
 from dynid.base import UsageError
+from tests.bench.published import packages
 
 
-class TestDynid(AdapterContract):
-    method = METHODS["dynid"]
+class TestAdapters(AdapterContract):
+    @pytest.fixture(autouse=True, params=METHODS.values(), ids=METHODS)
+    def each(self, request: pytest.FixtureRequest) -> None:
+        self.method = request.param
 
 
-class TestLeastSquares(AdapterContract):
-    method = METHODS["least-squares"]
+@pytest.mark.parametrize("name", ["robot-payload-id", "flobaroid"])
+def test_packages_that_are_not_run_here_are_called_as_published(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module, stand_in in packages(tmp_path).items():
+        monkeypatch.setitem(sys.modules, module, stand_in)
+    monkeypatch.setattr(sys, "argv", ["adapter", str(tmp_path), str(tmp_path)])
+    train, held_out = (two_pendulums(seconds, phase) for seconds, phase in ((12.0, 0.0), (6.0, 1.0)))
+    body = pendulum_set().bodies[0]
+    bodies = [body, replace(body, joint="second", parent=0)]
+    robot = write_urdf(tmp_path / "robot.urdf", bodies)
+    unseen = {"same-0": replace(held_out, tau=np.zeros((0, 2)))}
+    task = Task("two", [body.joint for body in bodies], robot, robot, [], [train, train], unseen)
+    answer = runpy.run_path(str(METHODS[name].adapter))["run"](task)
+    assert np.allclose(answer.torque["same-0"], held_out.tau, atol=1e-3 * np.abs(held_out.tau).max())
 
 
-class TestFigaroh(AdapterContract):
-    method = METHODS["figaroh"]
-
-
-class TestMujocoSysid(AdapterContract):
-    method = METHODS["mujoco-sysid"]
-
-
-class TestNeuralNet(AdapterContract):
-    method = METHODS["neural-net"]
-
-
-class TestGaussianProcess(AdapterContract):
-    method = METHODS["gaussian-process"]
-
-
-class TestRobotPayloadId(AdapterContract):
-    method = METHODS["robot-payload-id"]
-
-
-class TestFlobaroid(AdapterContract):
-    method = METHODS["flobaroid"]
+def two_pendulums(seconds: float, phase: float) -> States:
+    motions = [pendulum(seconds, phase + shift) for shift in (0.0, 0.8)]
+    q, dq, tau = (np.hstack([getattr(m, name) for m in motions]) for name in ("q", "dq", "tau"))
+    # The second has other friction and inertia, so that exchanged joints show.
+    ddq = (tau - 2.0 * 9.81 * 0.3 * np.sin(q) - 0.3 * dq - 0.4 * np.tanh(dq / 0.02)) / 0.2
+    tau[:, 1] += 0.5 * ddq[:, 1] + 0.2 * dq[:, 1]
+    return States(motions[0].t, q, dq, ddq, tau)
 
 
 WRONG = {

@@ -18,6 +18,9 @@ from dynid_bench.made import MADE, Effects, Plant, Reference, made_elastic_arm, 
 from dynid_bench.methods import METHODS, method_named
 from dynid_bench.report import html, markdown
 from dynid_bench.run import read_rows, row_of, run_campaign
+from dynid_bench.wrench import METHODS as POSE_METHODS
+from dynid_bench.wrench import pose_recipes, read_pose_recipe, read_pose_rows, score, splits
+from scipy.spatial.transform import Rotation
 
 from dynid.base import InputError, InputErrors, RefusedError, UsageError
 from dynid.cli.plugins import COMMANDS
@@ -158,6 +161,30 @@ def test_right_intervals_agree_in_95_of_100_pairs() -> None:
     assert scores.agreement(narrow)[0] < 0.75
 
 
+# Poses under a wrist sensor.
+
+
+@pytest.mark.parametrize("method", POSE_METHODS)
+def test_a_load_is_found_from_poses_in_either_axes(method: str, tmp_path: Path) -> None:
+    recipe = read_pose_recipe(pose_recipes()["ati_wrist"])
+    assert all(sorted(np.concatenate(folds)) == list(range(23)) for folds in splits(23, 5).values())
+    rng, bias = np.random.default_rng(0), np.array([3.0, -2.0, 7.0, 0.05, -0.02, 0.01])
+    turns = Rotation.random(60, rng)
+    # The weight of 1.4 kg, 60 mm before the sensor, which reports the wrench of the load.
+    force = 1.4 * turns.inv().apply([0.0, 0.0, -9.81])
+    read = np.hstack([force, np.cross([0.0, 0.0, 0.06], force)]) + bias
+    read += 1e-3 * rng.normal(size=read.shape) * [1.0, 1.0, 1.0, 0.03, 0.03, 0.03]
+    for frame in ("sensor", "base"):
+        shown = read if frame == "sensor" else np.hstack([turns.apply(read[:, :3]), turns.apply(read[:, 3:])])
+        table = tmp_path / f"{frame}.csv"
+        values = np.hstack([turns.as_quat(), shown])
+        np.savetxt(table, values, delimiter=",", header="qx,qy,qz,qw,fx,fy,fz,tx,ty,tz", comments="")
+        for found in score(table, recipe.model_copy(update={"frame": frame}), method, tmp_path).values():
+            assert found["force"] < 0.002
+            assert found["moment"] < 6e-5
+            assert all(abs(mass - 1.4) < half for mass, half in found["masses"])
+
+
 # The page and the command.
 
 
@@ -237,6 +264,6 @@ def test_names_in_the_data_cannot_inject_html() -> None:
 def test_the_page_is_that_of_the_kept_rows() -> None:
     about = json.loads((RESULTS / "about.json").read_text(encoding="utf-8"))
     page = (ROOT / "docs" / "benchmark.md").read_text(encoding="utf-8")
-    assert page == markdown(read_rows(RESULTS), about)
+    assert page == markdown(read_rows(RESULTS), about, read_pose_rows(RESULTS))
     figure = (ROOT / "docs" / "images" / "benchmark.svg").read_text(encoding="utf-8")
     assert figure == errors_svg(read_rows(RESULTS), about)

@@ -48,10 +48,11 @@ def command(
 ) -> None:
     """Run methods of several projects on the same logs, and write a page of their scores."""
     from dynid.base import UsageError
-    from dynid_bench.data import data_folder, names_of_sets, read_recipe, recipes
+    from dynid_bench.data import data_folder, names_of_sets, no_data, read_recipe, recipes
     from dynid_bench.made import MADE, TITLES
     from dynid_bench.methods import METHODS, environments_folder, method_named
     from dynid_bench.run import run_campaign
+    from dynid_bench.wrench import pose_recipes, read_pose_recipe, run_poses
 
     if action == "run":
         named = [name for name in robots.split(",") if name]
@@ -61,8 +62,14 @@ def command(
         if not named and not made and data_folder(data) is None:
             say("no folder of fetched logs: the made sets alone", err=True)
         chosen = [method_named(name) for name in methods.split(",") if name] or list(METHODS.values())
+        folder = data_folder(data)
+        posed = [name for name in pose_recipes() if name in named or (not named and not made and folder)]
+        if posed:
+            if folder is None:
+                raise no_data()
+            run_poses(posed, [method.name for method in chosen], folder, out, again, say)
         run_campaign(
-            sets, chosen, out, data_folder(data), environments_folder(envs),
+            [name for name in sets if name not in posed], chosen, out, folder, environments_folder(envs),
             seed=seed, quick=quick, limit=limit, again=again,
             intervals=intervals, announce=say,
         )  # fmt: skip
@@ -74,6 +81,9 @@ def command(
         for name, path in recipes().items():
             recipe = read_recipe(path)
             say(f"{name}: {recipe.title}\n    {recipe.source}; licence: {recipe.licence}")
+        for name, path in pose_recipes().items():
+            posed_recipe = read_pose_recipe(path)
+            say(f"{name}: {posed_recipe.title}\n    {posed_recipe.source}; licence: {posed_recipe.licence}")
     elif action == "methods":
         for name, method in METHODS.items():
             packages = (
@@ -91,6 +101,7 @@ def _report(out: Path, page: Path | None) -> None:
     from dynid_bench.figure import errors_svg
     from dynid_bench.report import FIGURE, html, markdown
     from dynid_bench.run import ABOUT, ROWS, read_rows
+    from dynid_bench.wrench import read_pose_rows
 
     rows = read_rows(out)
     if not rows:
@@ -101,11 +112,12 @@ def _report(out: Path, page: Path | None) -> None:
             place=Place(file=str(out)),
         )
     about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
-    text = markdown(rows, about)
+    posed = read_pose_rows(out)
+    text = markdown(rows, about, posed)
     figure = errors_svg(rows, about)
     written = {
         out / "benchmark.md": text,
-        out / "benchmark.html": html(rows, about, figure),
+        out / "benchmark.html": html(rows, about, figure, posed),
         out / FIGURE: figure,
     }
     if page is not None:

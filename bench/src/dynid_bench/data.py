@@ -111,6 +111,16 @@ def data_folder(given: Path | None) -> Path | None:
     return folder if folder.is_dir() else None
 
 
+def no_data() -> UsageError:
+    """What to say where fetched logs are needed and there is no folder of them."""
+    return UsageError(
+        "bench-data",
+        found="no folder of fetched logs",
+        expected=f"a folder with a folder for each robot in {FOLDER} or --data",
+        do="'--made' runs the sets that need none",
+    )
+
+
 def open_set(name: str, data: Path | None, seed: int = 0, quick: bool = False) -> DataSet:
     """Make a set, or read it from the folder of fetched logs.
 
@@ -141,12 +151,7 @@ def open_set(name: str, data: Path | None, seed: int = 0, quick: bool = False) -
         return made_set(MADE[name](seed), seed, quick)
     path = recipe_path(name)
     if data is None:
-        raise UsageError(
-            "bench-data",
-            found="no folder of fetched logs",
-            expected=f"a folder with a folder for each robot in {FOLDER} or --data",
-            do="'--made' runs the sets that need none",
-        )
+        raise no_data()
     return fetched_set(read_recipe(path), data)
 
 
@@ -154,7 +159,7 @@ def fetched_set(recipe: Recipe, data: Path) -> DataSet:
     """Read a set of a recipe."""
     folder = data / recipe.name
     for name, digest in recipe.files.items():
-        _check(folder / name, digest, recipe)
+        check_file(folder / name, digest, recipe.source)
     if recipe.robot.startswith(EXAMPLE):
         name = recipe.robot.removeprefix(EXAMPLE)
         robot, robot_file = load_example(name), Path(str(files("dynid"))) / "data" / f"{name}.toml"
@@ -226,13 +231,14 @@ def motors_of(robot: RobotModel) -> Float:
     return np.asarray(coupled / np.abs(coupled).max(axis=1, keepdims=True, initial=0.0))
 
 
-def _check(path: Path, digest: str, recipe: Recipe) -> None:
+def check_file(path: Path, digest: str, source: str) -> None:
+    """Raise InputError for a file that is missing or has another SHA-256 than its recipe's."""
     place = Place(file=str(path))
     if not path.is_file():
         raise InputError(
             "bench-file",
             found="no such file",
-            expected=f"the file of {recipe.source}",
+            expected=f"the file of {source}",
             do="fetch it; the README of dynid-bench says how folders are laid out",
             place=place,
         )

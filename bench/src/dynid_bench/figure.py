@@ -24,7 +24,7 @@ def errors_svg(rows: Sequence[Row], about: Mapping[str, Mapping[str, Any]]) -> s
             if row["set"] in sets and score["moving"] is not None:
                 errors.setdefault(row["method"], {})[row["set"], region] = score["moving"]
     means = {method: sum(values.values()) / len(values) for method, values in errors.items()}
-    early = {method: METHODS[method].ended_early for method in errors if method in METHODS}
+    early = {method: METHODS[method].ended_early.partition(":")[0] for method in errors if method in METHODS}
     drawn = [method for method in errors if means[method] <= WORST and not early.get(method)]
     left_out = [method for method in errors if method not in drawn]
     groups = [(name, region) for name in sets for region in about[name]["regions"]]

@@ -8,6 +8,8 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -15,6 +17,8 @@ from markupsafe import Markup, escape
 from dynid_bench.dataset import REGIONS
 from dynid_bench.methods import METHODS
 from dynid_bench.run import Row
+from dynid_bench.wrench import METHODS as POSE_METHODS
+from dynid_bench.wrench import pose_recipes, read_pose_recipe
 
 REFERENCE, OURS = "least-squares", "dynid"
 DASH = "-"
@@ -52,9 +56,13 @@ SCORES = (
 
 
 NOT_SCORED = (
-    "`ati_wrist` (wrench of a wrist sensor at 100 poses): no joints and no true mass, and no other method here reads "
-    "it. `dynid payload --poses` gives 1.173 +- 0.013 kg and 43 mN on held-out poses.",
-    "`icub_standing` (humanoid on its feet): no joint torque, so no method here can be scored.",
+    "`icub_standing` (humanoid on its feet): its log has no joint torque, without which no method here can be scored. "
+    "`dynid identify` with the configuration of [floating bases](floating-base.md) says: `error[no-effort] found no "
+    "column of effort, such as tau_l_hip_pitch; expected torque or current of every joint`.",
+)
+POSE_SCORES = (
+    "r.m.s. error of an axis on held-out poses, and the estimated mass: least and greatest of the folds, and the "
+    "median half of the method's own 95 % interval. The true mass is not known."
 )
 
 
@@ -115,8 +123,10 @@ def error_of(row: Row) -> float | None:
     return math.exp(sum(map(math.log, errors)) / len(errors)) if errors else None
 
 
-def sections_of(rows: Sequence[Row], about: Mapping[str, Mapping[str, Any]]) -> list[Section]:
-    """The page."""
+def sections_of(
+    rows: Sequence[Row], about: Mapping[str, Mapping[str, Any]], posed: Sequence[Row] = ()
+) -> list[Section]:
+    """The page.    posed : rows of sets of poses."""
     sets = [name for name in about if any(row["set"] == name for row in rows)]
     methods = [name for name in METHODS if any(row["method"] == name for row in rows)]
     methods += sorted({row["method"] for row in rows} - set(methods))
@@ -129,6 +139,11 @@ def sections_of(rows: Sequence[Row], about: Mapping[str, Mapping[str, Any]]) -> 
         *(
             _set_section(about[name], [cells[name, m] for m in methods if (name, m) in cells])
             for name in sets
+        ),
+        *(
+            _pose_section(path, [row for row in posed if row["set"] == name])
+            for name, path in pose_recipes().items()
+            if any(row["set"] == name for row in posed)
         ),
         _not_first(sets, cells, about),
         _methods_section(methods, rows),
@@ -207,6 +222,36 @@ def _set_section(about: Mapping[str, Any], rows: Sequence[Row]) -> Section:
     return Section(about["name"], blocks)
 
 
+def _pose_section(path: Path, rows: Sequence[Row]) -> Section:
+    recipe = read_pose_recipe(path)
+    described = f"{recipe.title}. {recipe.source}; licence: {recipe.licence}. {recipe.reason}"
+    if recipe.developed_on:
+        described += " dynid was developed on this set."
+    scored = [row for row in rows if not row["message"]]
+    names = list(scored[0]["splits"]) if scored else []
+    columns = [(split, key) for split in names for key in ("force", "moment")]
+    best = {column: min(row["splits"][column[0]][column[1]] for row in scored) for column in columns}
+    lines = []
+    for row in scored:
+        cells = []
+        for split in names:
+            found = row["splits"][split]
+            for key in ("force", "moment"):
+                cells.append(_bold(_number(found[key], 1e3), found[key] == best[split, key]))
+            masses, halves = zip(*found["masses"], strict=True)
+            cells.append(f"{min(masses):.4g} to {max(masses):.4g} (+- {_number(median(halves), 1.0)})")
+        lines.append([row["method"], POSE_METHODS[row["method"]][1], *cells, f"{row['seconds']:.3g}"])
+    units = ("force, mN", "moment, mN m", "mass, kg")
+    head = [
+        "method",
+        "what it is",
+        *(f"{split}: {unit}" for split in names for unit in units),
+        "processor, s",
+    ]
+    failed = [f"{row['method']}: {row['message']}" for row in rows if row["message"]]
+    return Section(recipe.name, [described, POSE_SCORES, Table(head, lines), *([failed] if failed else [])])
+
+
 def reasons() -> dict[str, dict[str, str]]:
     """Why dynid is not first, by set and column."""
     text = files("dynid_bench").joinpath("reasons.toml").read_text(encoding="utf-8")
@@ -248,7 +293,8 @@ def _methods_section(methods: Sequence[str], rows: Sequence[Row]) -> Section:
             title += f", {METHODS[name].ended_early}"
         packages = ", ".join(f"{package} {version}" for package, version in last["packages"].items()) or DASH
         state = f"{len(answered)} of {len(method_rows)} sets" if answered else last["message"]
-        lines.append([name, title, packages, last.get("settings") or DASH, str(count), state])
+        settings = " / ".join(dict.fromkeys(row["settings"] for row in answered if row["settings"])) or DASH
+        lines.append([name, title, packages, settings, str(count), state])
     head = ["method", "what it is", "versions", "settings", "lines", "answered"]
     return Section("Methods", [Table(head, lines)])
 
@@ -315,10 +361,10 @@ def _bold(text: str, is_best: bool) -> str:
     return f"**{text}**" if is_best and text != DASH else text
 
 
-def markdown(rows: Sequence[Row], about: Mapping[str, Mapping[str, Any]]) -> str:
+def markdown(rows: Sequence[Row], about: Mapping[str, Mapping[str, Any]], posed: Sequence[Row] = ()) -> str:
     """The page as Markdown."""
     parts = [f"# {TITLE}", "<!-- written by `dynid bench report` -->", INTRO, f"![{CAPTION}]({FIGURE})"]
-    for section in sections_of(rows, about):
+    for section in sections_of(rows, about, posed):
         parts.append(f"## {section.title}")
         if section.code:
             parts.append(f"```console\n{section.code}\n```")
@@ -349,10 +395,15 @@ _PAGE = Markup(
 )
 
 
-def html(rows: Sequence[Row], about: Mapping[str, Mapping[str, Any]], figure: str = "") -> str:
+def html(
+    rows: Sequence[Row],
+    about: Mapping[str, Mapping[str, Any]],
+    figure: str = "",
+    posed: Sequence[Row] = (),
+) -> str:
     """The page as HTML; names in the data are escaped.    figure: SVG of this package."""
     parts = [Markup("<p>{}</p>").format(INTRO), Markup(figure)]  # noqa: S704 - its texts are escaped
-    for section in sections_of(rows, about):
+    for section in sections_of(rows, about, posed):
         parts.append(Markup("<h2>{}</h2>").format(section.title))
         if section.code:
             parts.append(Markup("<pre>{}</pre>").format(section.code))

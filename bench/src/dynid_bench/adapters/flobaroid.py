@@ -1,73 +1,90 @@
 """FloBaRoID on iDynTree, written against its published classes; not run here: it is no package of PyPI.
 
-Measurements as its .npz files, its options for a fixed base with friction and the SDP of consistent links.
+The steps of its `identifier.py` with the authors' configuration of their KUKA LWR, `configs/kuka_lwr4.yaml`. Changed is
+only what belongs to that robot or to its files: the mass of the arm, samples skipped at the start, meshes, and plots.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import identifier
 import numpy as np
 import yaml
 from identification.data import Data
-from identification.model import Model
 from identifier import Identification
 
 from dynid_bench.protocol import Answer, Float, States, Task, answer_folder, serve
 
-OPTIONS = {
-    "floatingBase": 0,
-    "identifyFriction": 1,
-    "identifyFrictionSimultaneously": 1,
-    "identifySymmetricVelFriction": 1,
-    "identifyGravityParamsOnly": 0,
-    "estimateWith": "std",
-    "constrainToConsistent": 1,
-    "useAPriori": 0,
-    "useWLS": 1,
-    "skipSamples": 4,
-    "verbose": 0,
-}
+CONFIGURATION = Path("configs") / "kuka_lwr4.yaml"
 
 
-def measurements(task: Task, motion: States, path: Path) -> str:
-    """Write a motion as its measurement files."""
+def options_of(task: Task) -> dict[str, Any]:
+    """The authors' options; those that keep masses near the robot file's only where it has some."""
+    path = Path(identifier.__file__).parent / CONFIGURATION
+    known = int(task.priors)
+    return {
+        "useRBDL": 0,  # read by some of its versions, and not in the file
+        "identifyFriction": 1,  # the same
+        **yaml.safe_load(path.read_text(encoding="utf-8")),
+        "startOffset": 0,
+        "restrictCOMtoHull": 0,
+        "limitMassVal": None,
+        "limitOverallMass": known,
+        "limitMassToApriori": known,
+        "identifyClosestToCAD": known,
+        "createPlots": 0,
+        "verbose": 0,
+    }
+
+
+def measurements(motion: States, order: Sequence[int], path: Path) -> str:
+    """Write a motion as its measurement files, with joints in its order."""
     tau = motion.tau if len(motion.tau) else np.zeros_like(motion.q)
     np.savez(
-        path, positions=motion.q, velocities=motion.dq, accelerations=motion.ddq, torques=tau,
-        target_positions=motion.q, target_velocities=motion.dq, target_accelerations=motion.ddq,
-        times=motion.t, frequency=1.0 / (motion.t[1] - motion.t[0]), base_velocity=np.zeros((len(tau), 6)),
-        base_acceleration=np.zeros((len(tau), 6)), base_rpy=np.zeros((len(tau), 3)),
-        contacts=np.array({}), joint_names=np.array(list(task.joints)),
+        path, positions=motion.q[:, order], velocities=motion.dq[:, order], accelerations=motion.ddq[:, order],
+        torques=tau[:, order], times=motion.t, frequency=1.0 / (motion.t[1] - motion.t[0]),
     )  # fmt: skip
     return str(path)
 
 
-def predicted(options: dict[str, object], task: Task, motion: States, theta: Float, path: Path) -> Float:
-    """Torque of a motion from its regressor."""
-    model = Model({**options, "skipSamples": 0}, str(task.robot), None)
-    data = Data({**options, "skipSamples": 0})
-    data.init_from_files([measurements(task, motion, path)])
-    model.computeRegressors(data)
-    return np.asarray(model.YStd @ theta).reshape(-1, len(task.joints))
+def predicted(fit: Identification, file: str) -> Float:
+    """Torque of a file from its regressor and the identified parameters, in the package's order of joints."""
+    fit.data = Data(fit.opt)
+    fit.data.init_from_files([[file]])
+    fit.model.computeRegressors(fit.data)
+    fit.estimateRegressorTorques()
+    return np.asarray(fit.tauEstimated)
 
 
 def run(task: Task) -> Answer:
     """Identify, and evaluate the regressor on held-out motion."""
+    if not np.allclose(task.gravity, [0.0, 0.0, -9.81], atol=0.01):
+        raise ValueError("FloBaRoID assumes gravity along -z of the base")
     folder = answer_folder()
     # user's code: begin
-    options = yaml.safe_load(yaml.safe_dump(OPTIONS))
-    files = [measurements(task, m, folder / f"train-{i}.npz") for i, m in enumerate(task.prepared)]
-    identification = Identification(options, str(task.robot), None, files, None, None)
-    identification.estimateParameters()
-    theta = np.asarray(identification.model.xStd)
-    torque = {
-        name: predicted(options, task, motion, theta, folder / f"{name}.npz")
-        for name, motion in task.held_out.items()
-    }
-    identification.urdfHelpers.replaceParamsInURDF(str(task.robot), str(folder / "robot.urdf"), theta)
+    fit = Identification(options_of(task), str(task.robot), None, None, None, None)
+    order = [list(task.joints).index(name) for name in fit.model.jointNames]
+    files = [measurements(m, order, folder / f"train-{i}.npz") for i, m in enumerate(task.prepared)]
+    fit.data.init_from_files([files])
+    fit.estimateParameters()
+    model = ""
+    if fit.paramHelpers.isPhysicalConsistent(fit.model.xStd):
+        model = "robot.urdf"
+        fit.urdfHelpers.replaceParamsInURDF(
+            input_urdf=str(task.robot), output_urdf=str(folder / model), new_params=fit.model.xStd
+        )
+    torque = {}
+    for name, motion in task.held_out.items():
+        torque[name] = np.empty_like(motion.q)
+        torque[name][:, order] = predicted(fit, measurements(motion, order, folder / f"{name}.npz"))
     # user's code: end
-    return Answer(torque, model="robot.urdf", packages=("idyntree", "numpy"))
+    return Answer(
+        torque, model=model, packages=("idyntree", "numpy"),
+        settings=f"{CONFIGURATION.as_posix()} without its mass, meshes and skipped samples",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":
