@@ -13,6 +13,7 @@ import pytest
 from dynid.base import InputError, SolverError, UsageError
 from dynid.exporters import export
 from dynid.identification import DEFAULT_TERMS, Settings, identify
+from dynid.identification.commands import contradicted_gains
 from dynid.lab import Replay
 from dynid.lab.replay import replay
 from dynid.log import Log
@@ -90,6 +91,26 @@ def test_gains_are_sought_on_the_scale_of_the_description(recording: Recording, 
     (doubt,) = [one for one in found.diagnostics.doubts if one.identifier == "drive-gain"]
     assert "scale of its masses" in doubt.text
     assert "--kp" in doubt.text
+
+
+def test_gains_that_would_hold_joints_at_their_limits_are_another_arms(
+    recording: Recording, arm: RobotModel
+) -> None:
+    """A joint at its limit in most samples would not follow its commands, as the elbow does."""
+    stiff = arm.with_servo(ServoSettings(kp=tuple(60 * k for k in KP), kd=tuple(KD), effort_limit=8.0))
+    found = identify(stiff, recording.log(stiff, dq_des=np.zeros_like(recording.q)), PLAIN)
+    servo = found.robot.drive.servo
+    assert servo is not None
+    assert servo.kp[1] == pytest.approx(KP[1], rel=0.1)
+    (doubt,) = [one for one in found.diagnostics.doubts if one.identifier == "drive-gain"]
+    assert "(elbow 96 %), and they follow their commands: these gains are not this arm's" in doubt.text
+
+
+def test_a_limit_that_is_rarely_reached_contradicts_no_gains(recording: Recording, arm: RobotModel) -> None:
+    known = arm.with_servo(ServoSettings(kp=tuple(KP), kd=tuple(KD), effort_limit=8.0))
+    servo = known.drive.servo
+    assert servo is not None
+    assert contradicted_gains(recording.log(known), servo) == {}
 
 
 def test_a_joint_that_its_bodies_hardly_load_takes_the_gains_of_the_others(

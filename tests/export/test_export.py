@@ -209,7 +209,9 @@ def test_an_exported_run_loads_without_the_meshes_of_its_description(
     there = mujoco.MjModel.from_xml_path(str(tmp_path / "new.xml"))
     mass = physical.estimate.parameters[[0, 10]]
     np.testing.assert_allclose(there.body_mass[1:], mass, rtol=1e-12)
-    again = pin.RobotWrapper.BuildFromURDF(str(tmp_path / "new.urdf"), [str(tmp_path)]).model
+    assert '<!-- <mesh file="gone.stl"/> -->' in (tmp_path / "new.xml").read_text()
+    assert mesh.removesuffix("</link>") in (tmp_path / "new.urdf").read_text()
+    again = pin.buildModelFromUrdf(str(tmp_path / "new.urdf"))
     np.testing.assert_allclose([one.mass for one in again.inertias[1:]], mass, rtol=1e-12)
 
 
@@ -226,6 +228,27 @@ def test_a_shape_that_mujoco_refuses_is_left_out(physical: Identification, tmp_p
     export(run, tmp_path / "new.xml", diagnostics=diagnostics)
     assert [item.identifier for item in diagnostics.warnings].count("absent-shapes") == 1
     assert mujoco.MjModel.from_xml_path(str(tmp_path / "new.xml")).ngeom == 0
+
+
+def test_mjx_gets_options_that_it_has_and_what_it_lacks_is_named(
+    physical: Identification, tmp_path: Path
+) -> None:
+    export(physical, tmp_path / "first.xml")
+    text = (tmp_path / "first.xml").read_text()
+    text = text.replace(
+        'integrator="implicitfast"', 'integrator="implicit" solver="PGS" noslip_iterations="3"'
+    )
+    text = text.replace("</mujoco>", '<sensor><user dim="1"/></sensor></mujoco>')
+    (tmp_path / "own.xml").write_text(text)
+    diagnostics = Diagnostics()
+    run = replace(physical, robot=load_robot(tmp_path / "own.xml"))
+    (path,) = export(run, tmp_path / "playground", diagnostics=diagnostics).files
+    option = mujoco.MjModel.from_xml_path(str(path)).opt
+    assert option.integrator == mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    assert option.solver == mujoco.mjtSolver.mjSOL_NEWTON
+    assert option.noslip_iterations == 0
+    (warning,) = [one.text for one in diagnostics.warnings if one.identifier == "mjx-unsupported"]
+    assert warning.endswith("sensor of type USER")
 
 
 def test_a_folder_without_permission_and_a_full_disk(

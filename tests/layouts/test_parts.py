@@ -78,6 +78,19 @@ def test_a_folder_of_files_of_joints_whose_clocks_differ(tmp_path: Path) -> None
     reads_all(tmp_path)
 
 
+def test_a_folder_asks_and_names_what_its_files_do(tmp_path: Path) -> None:
+    files = by_joint(tmp_path, lambda k: f"joint{k + 1}", ("time", "pos", "x", "y"))
+    of_files, of_folder = propose_logs(ARM.robot, files), propose_logs(ARM.robot, [tmp_path])
+    assert (
+        [(one.key, one.value) for one in of_files.open]
+        == [(one.key, one.value) for one in of_folder.open]
+        != []
+    )
+    answers = {"log.effort.columns": ", ".join(f"joint{k + 1}/y" for k in range(ARM.robot.n))}
+    for logs in (files, [tmp_path]):
+        assert list(propose_logs(ARM.robot, logs, answers).groups["effort"].columns) == list(JOINTS)
+
+
 def test_dynids_own_names_in_a_file_for_each_joint(tmp_path: Path) -> None:
     files = []
     for k, joint in enumerate(JOINTS):

@@ -29,6 +29,7 @@ Form = Mapping[str, Sequence[str]]
 EXPORT_FORMATS = {
     "urdf": (".urdf", "URDF"),
     "mjcf": (".xml", "MJCF (MuJoCo)"),
+    "playground": (".xml", "MJCF for MuJoCo Playground (MJX)"),
     "sdf": (".sdf", "SDF (Gazebo)"),
     "c": (".c", "C code"),
     "json": (".json", "JSON"),

@@ -29,8 +29,8 @@ def command(
         typer.Option(
             "--format",
             autocompletion=completes(_formats),
-            help="urdf, mjcf, sdf, c, json, actuators, isaaclab, lerobot, khalil, pinocchio, samples, or table "
-            "(parameters for publications: .csv, .tex, .md, .xlsx). Default: by the suffix. "
+            help="urdf, mjcf, playground, sdf, c, json, actuators, isaaclab, lerobot, khalil, pinocchio, samples, or "
+            "table (parameters for publications: .csv, .tex, .md, .xlsx). Default: by the suffix. "
             "For a motion: formats of 'dynid excite', separated by commas.",
         ),
     ] = None,

@@ -97,6 +97,7 @@ def write_files(files: Mapping[Path, bytes]) -> None:
 FORMATS = {
     "urdf": ".urdf",
     "mjcf": ".xml",
+    "playground": ".xml",
     "sdf": ".sdf",
     "c": ".c",
     "json": ".json",
@@ -123,11 +124,14 @@ _EDITED = {
     "urdf": (".urdf", ".xml"),
     "isaaclab": (".urdf", ".xml"),
     "mjcf": (".xml", ".mjcf"),
+    "playground": (".xml", ".mjcf"),
     "samples": (".xml", ".mjcf"),
 }
 # Formats for simulators, which reject links that are not physically consistent, or diverge.
-_SIMULATED = ("urdf", "mjcf", "sdf", "samples", "isaaclab")
-_ROOTS = {"urdf": "robot", "isaaclab": "robot", "mjcf": "mujoco", "samples": "mujoco"}
+_SIMULATED = ("urdf", "mjcf", "playground", "sdf", "samples", "isaaclab")
+_ROOTS = {
+    "urdf": "robot", "isaaclab": "robot", "mjcf": "mujoco", "playground": "mujoco", "samples": "mujoco",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dynid.dynamics.observer import Thresholds
 from dynid.exporters.c_code import write_c
 from dynid.exporters.expression import motors_of, on_one_branch
 from dynid.exporters.isaaclab import isaaclab_config
-from dynid.exporters.mjcf import NotEditable, edit_mjcf, new_mjcf, samples_npz, with_cranks
+from dynid.exporters.mjcf import NotEditable, edit_mjcf, new_mjcf, samples_npz, with_cranks, with_mjx_options
 from dynid.exporters.model import (
     ExportModel,
     beyond_joints,
@@ -156,6 +156,15 @@ def _mjcf(request: Request, model: ExportModel, target: Path) -> Mapping[Path, b
     return {target: data}
 
 
+def _playground(request: Request, model: ExportModel, target: Path) -> Mapping[Path, bytes]:
+    data, refused = with_mjx_options(_mjcf(request, model, target)[target], target)
+    if refused:
+        request.diagnostics.warn(
+            "mjx-unsupported", f"MJX refuses what '{target.name}' contains: {', '.join(refused)}"
+        )
+    return {target: data}
+
+
 def samples_of(request: Request, target: Path, thetas: Float) -> bytes:
     """Write many models in one NumPy archive, for a compiled MJCF.
 
@@ -220,10 +229,10 @@ def _note_absent(placed: Placed, target: Path, diagnostics: Diagnostics) -> None
         return
     more = len(placed.absent) - 1
     named = f"'{placed.absent[0][:80]}'" + (f" and {more} more" if more else "")
+    kept = f"their {placed.dropped} shapes stand in comments" if placed.dropped else "the references are kept"
     diagnostics.warn(
         "absent-shapes",
-        f"mesh or texture files do not exist ({named}): '{target.name}' is written without their "
-        f"{placed.dropped} shapes; inertias and joints are complete",
+        f"mesh or texture files do not exist ({named}): in '{target.name}' {kept}; inertias and joints are complete",
     )
 
 
@@ -239,8 +248,8 @@ def _accepted_by_mujoco(request: Request, data: bytes, source: Path, target: Pat
         raise NotEditable(f"MuJoCo rejects it: {refusal}")
     request.diagnostics.warn(
         "absent-shapes",
-        f"MuJoCo rejects a shape ({refusal[:160]}): '{target.name}' is written without the {placed.dropped} "
-        "shapes loaded from files; inertias and joints are complete",
+        f"MuJoCo rejects a shape ({refusal[:160]}): in '{target.name}' the {placed.dropped} shapes loaded from "
+        "files stand in comments; inertias and joints are complete",
     )
     return placed.data
 
@@ -317,8 +326,8 @@ def _table(request: Request, model: ExportModel, target: Path) -> Mapping[Path, 
 
 _Writer = Callable[[Request, ExportModel, Path], Mapping[Path, bytes]]
 _WRITERS: dict[str, _Writer] = {
-    "urdf": _urdf, "mjcf": _mjcf, "sdf": _sdf, "c": _c, "actuators": _actuators, "isaaclab": _isaaclab,
-    "lerobot": _lerobot, "khalil": _table, "pinocchio": _table,
+    "urdf": _urdf, "mjcf": _mjcf, "playground": _playground, "sdf": _sdf, "c": _c, "actuators": _actuators,
+    "isaaclab": _isaaclab, "lerobot": _lerobot, "khalil": _table, "pinocchio": _table,
 }  # fmt: skip
 
 

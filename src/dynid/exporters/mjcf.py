@@ -26,7 +26,7 @@ from dynid.exporters.model import (
 from dynid.exporters.urdf import join, require_same_tree, with_same_base
 from dynid.exporters.xml_edit import Edits, Tag, read_source, scan
 from dynid.robot.linkage import FourBar, groups_of
-from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, read_mjcf
+from dynid.robot.mjcf import CompiledMjcf, compile_mjcf, load_mujoco, read_mjcf
 from dynid.robot.model import JointType, RobotModel
 from dynid.robot.options import Reading
 from dynid.robot.rods import Rods
@@ -739,6 +739,78 @@ def _edit_zero(
 BODY_FIELDS = ("body_mass", "body_ipos", "body_iquat", "body_inertia")
 DOF_FIELDS = ("dof_damping", "dof_frictionloss", "dof_armature")
 JOINT_FIELDS = ("jnt_stiffness", "qpos_spring")
+
+
+# MJX, the MuJoCo of MuJoCo Playground.
+
+# What MJX in JAX has, from the page "MuJoCo XLA" of MuJoCo's documentation, section "Feature Parity".
+_MJX_INTEGRATORS, _MJX_SOLVERS = ("euler", "rk4", "implicitfast"), ("cg", "newton")
+_MJX_KINDS = {
+    "actuator_trntype": ("mjtTrn", "JOINT JOINTINPARENT SITE TENDON"),
+    "actuator_dyntype": ("mjtDyn", "NONE INTEGRATOR FILTER FILTEREXACT MUSCLE"),
+    "actuator_gaintype": ("mjtGain", "FIXED AFFINE MUSCLE"),
+    "actuator_biastype": ("mjtBias", "NONE AFFINE MUSCLE"),
+    "eq_type": ("mjtEq", "CONNECT WELD JOINT TENDON"),
+    "geom_type": ("mjtGeom", "PLANE HFIELD SPHERE CAPSULE ELLIPSOID CYLINDER BOX MESH"),
+    "sensor_type": (
+        "mjtSensor",
+        "MAGNETOMETER CAMPROJECTION RANGEFINDER JOINTPOS TENDONPOS ACTUATORPOS BALLQUAT FRAMEPOS FRAMEXAXIS "
+        "FRAMEYAXIS FRAMEZAXIS FRAMEQUAT SUBTREECOM CLOCK VELOCIMETER GYRO JOINTVEL TENDONVEL ACTUATORVEL BALLANGVEL "
+        "FRAMELINVEL FRAMEANGVEL SUBTREELINVEL SUBTREEANGMOM TOUCH CONTACT ACCELEROMETER FORCE TORQUE ACTUATORFRC "
+        "JOINTACTFRC TENDONACTFRC FRAMELINACC FRAMEANGACC",
+    ),
+}
+# Pairs of shapes that do not collide in MJX, from the same page: MJX refuses models in which they could.
+_MJX_APART = {"CYLINDER": ("SPHERE", "BOX", "MESH", "HFIELD"), "ELLIPSOID": ("BOX", "MESH", "HFIELD")}
+
+
+def with_mjx_options(data: bytes, target: Path) -> tuple[bytes, tuple[str, ...]]:
+    """Replace options of an MJCF file that MJX refuses, and name what else MJX does not support.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+    target : Path
+        Its path, from whose folder MuJoCo reads meshes.
+
+    Returns
+    -------
+    tuple of bytes and tuple of str
+        The file, and the features that remain, in words; none if MuJoCo cannot load it here.
+
+    """
+    root, edits = scan(data, str(target)), Edits(data)
+    for option in root.all("option"):
+        edits.remove(option, "noslip_iterations")
+        if option.attributes.get("integrator", "euler").lower() not in _MJX_INTEGRATORS:
+            edits.set(option, "integrator", "implicitfast")
+        if option.attributes.get("solver", "newton").lower() not in _MJX_SOLVERS:
+            edits.set(option, "solver", "Newton")
+    data = edits.result()
+    mujoco = load_mujoco()
+    try:
+        spec = mujoco.MjSpec.from_string(data.decode())
+        spec.modelfiledir = str(target.resolve().parent)
+        model = spec.compile()
+    except (ValueError, RuntimeError, mujoco.FatalError):
+        return data, ()  # links that are not physical, written by request
+    lacking = ["flexible bodies"] if model.nflex else []
+    for field, (enumeration, known) in _MJX_KINDS.items():
+        kinds = {
+            getattr(mujoco, enumeration)(int(kind)).name.partition("_")[2] for kind in getattr(model, field)
+        }
+        lacking += [f"{field.replace('_', ' of ')} {kind}" for kind in sorted(kinds - set(known.split()))]
+    on, with_ = model.geom_contype, model.geom_conaffinity
+    meet = (on[:, None] & with_) | (with_[:, None] & on)
+    meet[model.geom_bodyid[:, None] == model.geom_bodyid] = 0
+    shapes = np.array(
+        [mujoco.mjtGeom(int(kind)).name.partition("_")[2] for kind in model.geom_type], dtype=str
+    )
+    for first, others in _MJX_APART.items():
+        touched = set(shapes[meet[shapes == first].any(axis=0)]) & set(others)
+        lacking += [f"collisions of {first} with {other}" for other in sorted(touched)]
+    return data, tuple(lacking)
 
 
 def samples_npz(models: Sequence[bytes], target: Path, reading: Reading, diagnostics: Diagnostics) -> bytes:

@@ -130,6 +130,13 @@ class Edits:
             start, end = line, rest + 1
         self.changes.append((start, end, b""))
 
+    def hide(self, tag: Tag) -> None:
+        """Put an element in a comment, or remove it if it contains one; its content must not be edited."""
+        if b"--" in self.data[tag.start : tag.closed]:
+            self.drop(tag)
+            return
+        self.changes += [(tag.start, tag.start, b"<!-- "), (tag.closed, tag.closed, b" -->")]
+
     def result(self) -> bytes:
         """The edited file."""
         pieces, position = [], 0
@@ -205,15 +212,14 @@ _OF_GEOMS = ("geom", "geom1", "geom2")
 _OF_OBJECTS = (("objtype", "objname"), ("reftype", "refname"))
 _GEOM_ASSETS = ("mesh", "hfield")
 _NAMING_GEOMS = ("contact", "sensor", "custom")
-_PLAIN = 'rgba="0.5 0.5 0.5 1"'
 
 
 @dataclass(frozen=True)
 class Placed:
     """A file whose references to other files are valid from its folder.
 
-    absent: references to files that do not exist.    dropped: number of shapes (geoms, visuals, collisions) left out
-    with them.    moved: number of references that were rewritten.
+    absent: references to files that do not exist.    dropped: number of shapes (geoms) that stand in comments for that.
+    moved: number of references that were rewritten.
     """
 
     data: bytes
@@ -223,7 +229,9 @@ class Placed:
 
 
 def place_mjcf(data: bytes, source: Path, target: Path, *, shapes: bool = True) -> Placed:
-    """Move MJCF to another folder: rewrite the folders of its assets, and drop geoms whose assets do not exist.
+    """Move MJCF to another folder: rewrite the folders of its assets, and put those that do not exist in comments.
+
+    MuJoCo loads no file with absent assets. Their geoms are put in comments, too.
 
     Parameters
     ----------
@@ -232,7 +240,7 @@ def place_mjcf(data: bytes, source: Path, target: Path, *, shapes: bool = True) 
     source, target : Path
         Old and new path.
     shapes : bool
-        False drops every asset that is read from a file. Inertias, joints and all other geoms stay.
+        False hides every asset that is read from a file. Inertias, joints and all other geoms stay.
 
     Returns
     -------
@@ -270,7 +278,7 @@ class _Mjcf:
         missing = [name for name in names if not kept or not present(self._path(folder, name))]
         if missing:
             self._drop_asset(tag, missing)
-        elif self.start != self.end and not all(Path(folder, name).is_absolute() for name in names):
+        if self.start != self.end and not all(Path(folder, name).is_absolute() for name in names):
             self.used[option] = folder
 
     def _path(self, folder: str, name: str) -> Path:
@@ -278,7 +286,7 @@ class _Mjcf:
         return self.start / folder / (_file_name(name) if strips else name)
 
     def _drop_asset(self, tag: Tag, names: Sequence[str]) -> None:
-        self.edits.drop(tag)
+        self.edits.hide(tag)
         self.absent += [name for name in names if name not in self.absent]
         if tag.name in self.lost:
             # MuJoCo names an asset without a name by its file.
@@ -302,11 +310,11 @@ class _Mjcf:
             if tag.name == "material" and tag.attributes.get("texture", "") in self.lost["texture"]:
                 self.edits.remove(tag, "texture")
             if tag.name == "layer" and tag.attributes.get("texture", "") in self.lost["texture"]:
-                self.edits.drop(tag)
+                self.edits.hide(tag)
         for section in (element for name in _NAMING_GEOMS for element in self.root.all(name)):
             for tag in section.walk():
                 if _names_geom(tag, gone):
-                    self.edits.drop(tag)
+                    self.edits.hide(tag)
 
     def _drop_geoms(self) -> set[str]:
         defaults = _defaults(self.root)
@@ -325,7 +333,7 @@ class _Mjcf:
             if tag.name == "geom" and any(
                 attributes.get(kind, "") in self.lost[kind] for kind in _GEOM_ASSETS
             ):
-                self.edits.drop(tag)
+                self.edits.hide(tag)
                 self.shapes += 1
                 gone |= {tag.attributes["name"]} if "name" in tag.attributes else set()
         return gone
@@ -372,7 +380,7 @@ def _with_classes(root: Tag) -> Iterator[tuple[Tag, str]]:
 
 
 def place_urdf(data: bytes, source: Path, target: Path) -> Placed:
-    """Move URDF to another folder: rewrite paths of meshes and textures, and drop those that do not exist.
+    """Move URDF to another folder: rewrite paths of meshes and textures, whether the files exist or not.
 
     Paths by package or with a network address do not depend on the folder and stay.
 
@@ -389,58 +397,20 @@ def place_urdf(data: bytes, source: Path, target: Path) -> Placed:
         The new file.
 
     """
-    root = scan(data, str(source))
-    work = _Urdf(Edits(data), source.resolve().parent, target.resolve().parent)
-    for link in root.all("link"):
-        for shape in (*link.all("visual"), *link.all("collision")):
-            work.place_shape(shape)
-    for material in root.all("material"):
-        work.place_texture(material)
-    return Placed(work.edits.result(), tuple(work.absent), work.shapes, work.moved)
-
-
-@dataclass
-class _Urdf:
-    """Shapes and materials of a URDF, looked up from `start` and written for `end`."""
-
-    edits: Edits
-    start: Path
-    end: Path
-    absent: list[str] = field(default_factory=list)
-    shapes: int = 0
-    moved: int = 0
-
-    def place_shape(self, shape: Tag) -> None:
-        meshes = [tag for tag in shape.walk() if tag.name == "mesh"]
-        there = [self._place(mesh) for mesh in meshes]
-        if not all(there):
-            self.edits.drop(shape)
-            self.shapes += 1
-            return
-        for material in shape.all("material"):
-            self.place_texture(material)
-
-    def place_texture(self, material: Tag) -> None:
-        for texture in material.all("texture"):
-            if self._place(texture):
-                continue
-            self.edits.drop(texture)
-            if not material.all("color"):
-                self.edits.add(material, [f"<color {_PLAIN}/>"])
-
-    def _place(self, tag: Tag) -> bool:
-        # Rewrites the path; False if the file does not exist.
-        name = tag.attributes.get("filename", "")
+    root, edits = scan(data, str(source)), Edits(data)
+    start, end = source.resolve().parent, target.resolve().parent
+    absent, moved = list[str](), 0
+    for tag in root.walk():
+        name = tag.attributes.get("filename", "") if tag.name in ("mesh", "texture") else ""
         local = name.removeprefix(_FILE_SCHEME)
         if not name or "://" in local:
-            return True
-        if not present(self.start / local):
-            self.absent += [name] if name not in self.absent else []
-            return False
-        if local == name and not Path(name).is_absolute() and self.start != self.end:
-            self.edits.set(tag, "filename", _path_from(self.end, self.start / name))
-            self.moved += 1
-        return True
+            continue
+        if not present(start / local):
+            absent += [name] if name not in absent else []
+        if local == name and not Path(name).is_absolute() and start != end:
+            edits.set(tag, "filename", _path_from(end, start / name))
+            moved += 1
+    return Placed(edits.result(), tuple(absent), 0, moved)
 
 
 def _path_from(folder: Path, path: Path) -> str:

@@ -23,7 +23,7 @@ from dynid.factor.blocking import Blocking
 from dynid.factor.factor import Factors
 from dynid.kernel import Panels, cho_factor, cho_solve
 from dynid.log.read import Log
-from dynid.recording.commands import MOVED
+from dynid.recording.commands import MOVED, interpolated, speed_of_law
 from dynid.robot.drive import COMPUTER, DRIVE, Servo
 from dynid.robot.load import lock_joints
 from dynid.robot.model import RobotModel
@@ -328,7 +328,70 @@ LEAST_EXPLAINED = 0.25
 LONGEST_LIST = 7
 
 
-def with_gains(robot: RobotModel, log: Log, servo: Servo, diagnostics: Diagnostics) -> Servo:
+# Share of a joint's moving rows at its torque limit from which a controller cannot follow: pushing as hard as it can,
+# it no longer answers to its error. It follows if its error is less than half of its motion, as standard deviations.
+AT_LIMIT, FOLLOWED = 0.5, 0.5
+# Of a joint's greatest speed: slower rows may rest against something, where a controller may push at its limit.
+MOVES = 0.05
+
+
+def contradicted_gains(log: Log, servo: Servo) -> dict[int, float]:
+    """Joints that follow their commands although their declared gains would hold them at their torque limits.
+
+    A controller at its limit does not depend on its error, so it cannot follow a command for most of the time. Late
+    commands make errors of their own, so the share is the least over all lags of the search.
+
+    Parameters
+    ----------
+    log : Log
+        The log of commands.
+    servo : Servo
+        Controllers with known gains.
+
+    Returns
+    -------
+    dict of int to float
+        Share of the moving rows at the limit, by index of the joint.
+
+    """
+    limited = np.isfinite(servo.effort_limit)
+    if not limited.any():
+        return {}
+    as_read = replace(log, robot=log.robot.with_servo(replace(servo, delay=np.nan, loop=DRIVE)))
+    lags: Float = np.zeros(1)
+    # Per joint: moving rows, those at the limit at each lag, and sums of squares of error and motion.
+    moving, full, error, motion = np.zeros(log.robot.n), np.zeros((1, log.robot.n)), 0.0, 0.0
+    for trajectory in log.trajectories:
+        for chunk in as_read.chunks(trajectory):
+            if chunk.commands is None or len(chunk.t) < 2:
+                continue
+            if len(lags) == 1:
+                rate = 1.0 / median_step(as_read, log.trajectories.index(trajectory))
+                lags = candidate_lags(rate)[1:]
+                full = np.zeros((len(lags), log.robot.n))
+            speed = speed_of_law(chunk.t, chunk.q, chunk.dq)
+            moves = np.abs(speed) > MOVES * np.abs(speed).max(axis=0)
+            for k, lag in enumerate(lags.tolist()):
+                late = interpolated(chunk.t, chunk.commands, chunk.t - lag)
+                torque = servo.torque(chunk.q, speed, *np.split(late, 3, axis=1))
+                full[k] += (moves & (np.abs(torque) >= servo.effort_limit)).sum(axis=0)
+            moving += moves.sum(axis=0)
+            error += len(chunk.t) * np.var(chunk.commands[:, : log.robot.n] - chunk.q, axis=0)
+            motion += len(chunk.t) * np.var(chunk.q, axis=0)
+        if moving.sum() > ENOUGH:
+            break
+    share = full.min(axis=0) / np.maximum(moving, 1.0)
+    wrong = limited & (share >= AT_LIMIT) & (np.sqrt(error) < FOLLOWED * np.sqrt(motion))
+    return {int(j): float(share[j]) for j in np.flatnonzero(wrong)}
+
+
+def with_gains(
+    robot: RobotModel,
+    log: Log,
+    servo: Servo,
+    diagnostics: Diagnostics,
+    reason: str = "unknown controller gains,",
+) -> Servo:
     """Estimate unknown gains with which the controllers carry the model file's links along the log.
 
     Per joint, q_des - q = (torque of links + rotor + friction + offset) / kp - (kd / kp) (dq_des - dq), with
@@ -345,6 +408,8 @@ def with_gains(robot: RobotModel, log: Log, servo: Servo, diagnostics: Diagnosti
         Controllers with unknown gains.
     diagnostics : Diagnostics
         Sink of the claim drive-gain.
+    reason : str
+        Why they are estimated.
 
     Returns
     -------
@@ -402,7 +467,7 @@ def with_gains(robot: RobotModel, log: Log, servo: Servo, diagnostics: Diagnosti
     taken = f" (not determined by {', '.join(like)}, which get the median)" if like else ""
     diagnostics.claim(
         "drive-gain",
-        found=f"unknown controller gains, estimated from the model file's links as kp (and kd) {', '.join(words)}"
+        found=f"{reason} estimated from the model file's links as kp (and kd) {', '.join(words)}"
         f"{taken}: inertias, friction and torques have the scale of its masses",
         expected="gains from the settings of the drives",
         do="set kp and kd under [drive] of the experiment, or --kp and --kd",
@@ -631,11 +696,39 @@ def with_found_servo(
     servo = robot.drive.servo or Servo.unknown(robot.n)
     if not servo.known:
         servo = with_gains(robot, log, servo, diagnostics)
+    elif wrong := contradicted_gains(log, servo):
+        servo = _without_contradicted(robot, log, servo, wrong, diagnostics)
     timing = find_drive_timing(robot, log, servo, seed, threads)
     _report(timing, diagnostics)
     if not servo.loop:
         _report_loop(timing, diagnostics)
     return robot.with_servo(timing.servo)
+
+
+def _without_contradicted(
+    robot: RobotModel, log: Log, servo: Servo, wrong: dict[int, float], diagnostics: Diagnostics
+) -> Servo:
+    """The controllers with estimates in place of gains that the log contradicts, where it determines them."""
+    index = list(wrong)
+    shares = ", ".join(f"{robot.joint_names[j]} {100 * share:.0f} %" for j, share in wrong.items())
+    reason = (
+        f"with the declared gains, controllers would be at their torque limit in most moving samples ({shares}), and "
+        "they follow their commands: these gains are not this arm's"
+    )
+    unknown, undamped = servo.kp.copy(), servo.kd.copy()
+    unknown[index], undamped[index] = np.nan, 0.0
+    try:
+        return with_gains(
+            robot, log, replace(servo, kp=unknown, kd=undamped), diagnostics, f"{reason}; they are"
+        )
+    except InputError:
+        diagnostics.claim(
+            "drive-gain",
+            found=f"{reason}, and the log does not determine others",
+            expected="gains from the settings of the drives",
+            do="set kp and kd under [drive] of the experiment, or --kp and --kd",
+        )
+        return servo
 
 
 def _report(timing: DriveTiming, diagnostics: Diagnostics) -> None:

@@ -29,8 +29,8 @@ from dynid.layouts.meaning import (
 )
 from dynid.layouts.names import Family, families
 from dynid.layouts.physics import DECISIVE
-from dynid.layouts.presets import UNKNOWN, Preset
-from dynid.layouts.proposal import Answers, Decision, Excerpt, Group, Option, Refusal, decided
+from dynid.layouts.presets import UNKNOWN, Preset, matches_word
+from dynid.layouts.proposal import Answers, Decision, Excerpt, Group, Option, Refusal, by_key, decided
 from dynid.log.files import parts_beside
 from dynid.log.joints import hand_joints
 from dynid.log.mapping import PERCENT
@@ -413,6 +413,9 @@ def _refuse_broken(
 
 GAINS_OF_DRIVES = ("drive.kp", "drive.kd")
 DELAY = "drive.delay"
+# Which data sheet of presets describes the drives, and what stands in it.
+SERVO, OTHER_SERVO = "drive.servo", "other"
+DATA_SHEET = ("drive.stall_torque", "drive.no_load_speed", "drive.duty_gain")
 # What was asked for and what came of it have the same size in the same unit.
 _SAME = 1.6
 # Of a joint's own spread, by which it may be away from its command, since gravity holds hobby arms some degrees below
@@ -430,8 +433,9 @@ def stand_in(
     found: Sequence[Family],
     decisions: dict[str, Decision],
     answers: Answers,
+    known: Sequence[Preset] = (),
 ) -> None:
-    """Commands in place of an effort that nobody measured: they need the gains of the drives."""
+    """Commands in place of an effort that nobody measured: they need the gains of the drives.    known: presets."""
     key = "log.effort.columns"
     found = [_as_positions(look, one, chosen["position"]) for one in found]
     wanted = _commands_of(chosen["position"], found)
@@ -460,12 +464,53 @@ def stand_in(
         )
     decisions[key] = Decision(key, NONE, (why,), options=decisions[key].options, likely=True)
     chosen |= commands
-    if robot.drive.servo is not None:
+    sheet = {} if any(gain in answers for gain in GAINS_OF_DRIVES) else _data_sheet(robot, known, answers)
+    decisions |= sheet
+    settled = DATA_SHEET[-1] in sheet or (SERVO in sheet and not sheet[SERVO].sure)
+    if robot.drive.servo is not None or settled:
         return
     for key, meaning in zip(GAINS_OF_DRIVES, ("stiffness kp, N m/rad", "damping kd, N m s/rad"), strict=True):
         question = f"{meaning}, of the drives' position controllers: one number, or one a joint with commas?"
         asked = Decision(key, None, ("the description does not know it",), question)
         decisions[key] = decided(asked, answers) if _numbers(answers.get(key, ""), robot.n) else asked
+
+
+def _data_sheet(robot: RobotModel, known: Sequence[Preset], answers: Answers) -> dict[str, Decision]:
+    """What presets say of the voltage-controlled drives of a robot; a question where they know several versions.
+
+    Its values count more than gains of the robot file: those of published simulation models are rarely the servos'.
+    """
+    sheets = {
+        entry.id: (preset, entry)
+        for preset in known
+        for entry in preset.servos
+        if len(entry.stall_torque) == robot.n and any(matches_word(word, robot.name) for word in entry.robots)
+    }
+    if not sheets:
+        return {}
+    options = [
+        *(Option(name, entry.says) for name, (_, entry) in sheets.items()),
+        Option(OTHER_SERVO, "none of them"),
+    ]
+    if len(sheets) == 1:
+        (name,) = sheets
+        asked = Decision(SERVO, name, (sheets[name][1].says,), options=tuple(options), likely=True)
+    else:
+        why = (f"the name '{robot.name}' fits them",)
+        asked = Decision(SERVO, None, why, "which servos does the arm have, at which supply?", tuple(options))
+    found = by_key(decided(asked, answers))
+    if found[SERVO].value not in sheets:
+        return found
+    preset, entry = sheets[str(found[SERVO].value)]
+    why = (f"{preset.cited(entry.source)}; right to {100 * entry.relative_uncertainty:.0f} %",)
+    values = (entry.stall_torque, entry.no_load_speed, entry.duty_gain)
+    for key, numbers in zip(DATA_SHEET, values, strict=True):
+        if numbers is not None:
+            found[key] = Decision(key, ", ".join(f"{value:g}" for value in numbers), why, likely=True)
+    if entry.duty_gain is not None:
+        damping = ("the damping of the firmware counts as viscous friction",)
+        found[GAINS_OF_DRIVES[1]] = Decision(GAINS_OF_DRIVES[1], "0", damping, likely=True)
+    return found
 
 
 def without_held_effort(

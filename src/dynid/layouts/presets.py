@@ -90,6 +90,19 @@ class ConstantsEntry(Strict):
     says: str = key("", "what else is known of them")
 
 
+class ServosEntry(Strict):
+    """[[servos]]: data sheet of the voltage-controlled drives of a robot, from base to tip, see [drive]."""
+
+    id: Annotated[str, Field(min_length=1)] = key(doc="answer to drive.servo")
+    robots: Annotated[list[str], Field(min_length=1)] = key(doc="words of its name")
+    stall_torque: list[float] = key(doc="one a joint", unit="N m")
+    no_load_speed: list[float] = key(doc="one a joint", unit="rad/s")
+    duty_gain: list[float] | None = key(None, "one a joint", unit="1/rad")
+    relative_uncertainty: Annotated[float, Field(gt=0)] = key(doc="of every value, as a share of it")
+    source: str | Annotated[list[str], Field(min_length=1)] = key(doc="ids of sources")
+    says: str = key(doc="the servos and their supply, and what else is known of them")
+
+
 class Preset(Strict):
     """One preset file."""
 
@@ -103,6 +116,7 @@ class Preset(Strict):
     source: Annotated[list[Source], Field(min_length=1)] = key(doc="what was read")
     channel: list[ChannelEntry] = key(doc="columns", default_factory=list)
     constants: list[ConstantsEntry] = key(doc="of drives", default_factory=list)
+    servos: list[ServosEntry] = key(doc="of voltage-controlled drives", default_factory=list)
 
     def cited(self, ids: str | Sequence[str]) -> str:
         """Sources by their ids, in words."""
@@ -181,6 +195,7 @@ def _missing_sources(preset: Preset, file: str, lines: Lines) -> list[DynidError
         (("channel", k, "source"), one.source) for k, one in enumerate(preset.channel)
     ]
     cited += [(("constants", k, "source"), one.source) for k, one in enumerate(preset.constants)]
+    cited += [(("servos", k, "source"), one.source) for k, one in enumerate(preset.servos)]
     if preset.order is not None:
         cited.append((("order",), preset.order_source or ""))
     return [

@@ -335,6 +335,7 @@ _OTHERS = (
     "robot.gear_ratio",
     "drive.kp",
     "drive.kd",
+    "drive.servo",
 )
 _OF_JOINTS = ("log.position.columns.", "log.velocity.columns.", "log.effort.columns.", "robot.lock.")
 

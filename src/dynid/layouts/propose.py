@@ -19,6 +19,7 @@ from dynid.layouts.channels import (
     GAINS_OF_DRIVES,
     NO_EFFORT,
     NONE,
+    SERVO,
     choose_channels,
     columns_by_joint,
     refuse_lacking,
@@ -159,7 +160,7 @@ def propose(
     clock, apart = on_rows_of_positions(look, clock, chosen)
     without_held_effort(robot, look, chosen, found, decisions, given)
     if "effort" not in chosen and "position" in chosen:
-        stand_in(robot, look, chosen, found, decisions, given)
+        stand_in(robot, look, chosen, found, decisions, given, known)
     refuse_lacking(robot, look, clock, found, chosen, decisions, given)
     missing = chosen["position"].missing if "position" in chosen else ()
     slides = slides_beside(robot, look, chosen, missing, efforts)
@@ -345,7 +346,7 @@ def found_tables(
     given = "".join(f" --answer '{key}={value}'" for key, value in answers.items())
     call = f"dynid init {source} {files_of(proposal)}"
     # Gains that nobody knows are sought by the identification.
-    asked = _first([one for one in proposal.open if one.key not in GAINS_OF_DRIVES])
+    asked = _first([one for one in proposal.open if one.key not in (SERVO, *GAINS_OF_DRIVES)])
     if asked:
         look.refuse_words(() if look.bag else [name for name in look.names if name not in look.numeric])
         if any(one.key in COLUMNS for one in asked):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.layouts.channels import DELAY, GAINS_OF_DRIVES, NONE
+from dynid.layouts.channels import DATA_SHEET, DELAY, GAINS_OF_DRIVES, NONE, SERVO
 from dynid.layouts.clock import SORT
 from dynid.layouts.cylinders import KEY as LEVERS
 from dynid.layouts.effort import GAINS, GEARS, RATED_TORQUE, RAW, SIGN, TURNED
@@ -219,7 +219,7 @@ def summary_lines(proposal: Proposal) -> list[str]:
     imu = imu_columns(p.unused)
     if imu is not None:
         lines.append(f"{'imu':<10}{f'{imu[0][0]} ... {imu[1][-1]} rad/s, m/s^2':<44} likely")
-    for key in GAINS_OF_DRIVES:
+    for key in (SERVO, *DATA_SHEET, *GAINS_OF_DRIVES):
         if p[key].value is not None:
             lines.append(f"{key.removeprefix('drive.'):<10}{p[key].value:<44} {p[key].grade}")
             lines += [line for why in p[key].why for line in _wrapped(why, " " * 12)]
@@ -380,13 +380,18 @@ def _commands(p: Proposal) -> list[str]:
 
 
 def _drive(p: Proposal) -> list[str]:
-    gains = [one for one in p.decisions if one.key in (*GAINS_OF_DRIVES, DELAY)]
+    gains = [one for one in p.decisions if one.key in (SERVO, *DATA_SHEET, *GAINS_OF_DRIVES, DELAY)]
     if not gains:
         return []
     lines = ["", "[drive]"]
     for one in gains:
         name = one.key.removeprefix("drive.")
         lines += _comment(f"{name} ({one.grade}): {one.question or '; '.join(one.why)}")
+        if one.key == SERVO:
+            lines += _comment(
+                f"servo = {one.value or '?'}: {'; '.join(f'{o.value} ({o.words})' for o in one.options)}"
+            )
+            continue
         values = [float(x) for x in (one.value or "").replace(",", " ").split()]
         joints = [j for j in p.robot.joint_names if j not in p.locked]
         if len(values) == 1:
