@@ -26,7 +26,7 @@ FREE = 100.0
 ROUNDS, CHANGED, STEPS = 40, 0.01, 12
 # Least noise of an axis, as a share of its root mean square, so that exact data have finite weights.
 FLOOR = 1e-6
-# Degrees of freedom of the middle noise of the three forces, or torques, that each of them is given, so that an axis that
+# Degrees of freedom of the middle noise of the three forces, or torques, that each of them is given: an axis that
 # six poses happen to fit exactly has no infinite weight.
 LIKE = 4.0
 # Least relative drift, so that its prior stays invertible: a share of the noise per root second.
