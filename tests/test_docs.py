@@ -189,6 +189,8 @@ LESS = {
         "teleoperated(25.0, seed=1), teleoperated(8.0, seed=2)",
     ),
 }
+# A tutorial whose commands run on the files that its examples write.
+WITH_COMMANDS = "tutorial-tool.md"
 # Its commands start workers of Dask on seventy logs; tests/fleet and the command page start some on fewer.
 FLEET = "tutorial-fleet.md"
 
@@ -201,7 +203,7 @@ FLEET = "tutorial-fleet.md"
     ],
 )
 def test_python_examples_run_in_the_order_of_their_page(
-    page: str, whole: bool, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str, whole: bool, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     """In a process of their own where they would leave something behind; else in this one, the demo made once."""
     script, text = tmp_path / "example.py", "\n".join(blocks(page, "python"))
@@ -222,6 +224,9 @@ def test_python_examples_run_in_the_order_of_their_page(
     monkeypatch.setattr("dynid.verbs.demo.run_demo", copied)
     monkeypatch.chdir(tmp_path)
     runpy.run_path(script.name, run_name="__main__")
+    for words in (words for where, words in console_lines() if where == page == WITH_COMMANDS):
+        done = run(*words[1:])
+        assert done.code == 0, done.err
 
 
 def test_the_python_of_the_readme_runs_as_it_stands(robot_file: Path, tmp_path: Path) -> None:

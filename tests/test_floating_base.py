@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,28 @@ import pytest
 from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import UsageError
 from dynid.diagnosis.floating_checks import check_contacts
+from dynid.estimate.estimator import Estimate
+from dynid.estimate.least_squares import OLS
+from dynid.estimate.prior import regression_of
 from dynid.estimate.scores import Origin
 from dynid.exporters.export import export_parameters
+from dynid.factor.assemble import Assembly
+from dynid.factor.base import structural_base
+from dynid.factor.blocking import Blocking
+from dynid.identification.floating import ACCELEROMETER_BIAS, of_accelerometer_bias
 from dynid.identification.pipeline import identify
 from dynid.lab.torque_replay import replay_torque
 from dynid.log.read import Log, read_log
 from dynid.robot.load import load_robot, lock_joints, with_fixed_base, with_floating_base
 from dynid.robot.model import RobotModel
 from dynid.robot.shapes import described_shapes
-from dynid.rows.floating import Contact, contact_jacobian, floating_samples, placements
+from dynid.rows.floating import Contact, FloatingRows, contact_jacobian, floating_samples, placements
+from dynid.rows.torque import TorqueRows
 from dynid.run import store
 from dynid.run.result import Identification
 from dynid.run.validation import validate
 from dynid.run.verdict import next_steps
+from dynid.signals.parallel import ParallelFilter
 from dynid.signals.samples import Samples
 from dynid.terms.rigid_body import RigidBody
 from dynid.terms.term import Terms
@@ -100,8 +110,6 @@ MAPPING: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def robot() -> RobotModel:
     """A quadruped, whose feet push at the origins of their links, as the log does."""
-    from dataclasses import replace
-
     return replace(load_robot(shipped("go2_description/urdf/go2.urdf")), source="")
 
 
@@ -129,6 +137,55 @@ def test_mass_is_found_without_forces_and_without_pose(robot: RobotModel, result
     assert mass == pytest.approx(true, rel=0.01)
     assert result.validations[0].scores.total_relative < 0.05
     assert any(note.code == "floating-base" for note in result.diagnostics)
+
+
+def test_covariance_of_an_accelerometers_bias_is_that_of_the_estimates_which_it_moves(
+    robot: RobotModel,
+) -> None:
+    """Three recordings of exact samples, each with its own bias: refits of them are the oracle, and truth is kept.
+
+    With the move M b of the estimate by the biases b of all recordings and their covariance S, half of it common, the
+    covariance is M S M'.
+    """
+    rng = np.random.default_rng(3)
+    terms, floating = Terms((RigidBody(),)), with_floating_base(robot)
+    truth = floating.inertia_prior.ravel()
+    contacts = tuple(
+        Contact(foot, body, tuple(frame[:3, 3].tolist()))
+        for foot in FEET
+        for body, frame in [floating.link_frame(foot)]
+    )
+    recordings = []
+    for number, name in enumerate(("rope", "stance", "step")):
+        motion = [rng.normal(size=(40, 12)) for _ in range(3)]
+        omega, alpha, specific, up = rng.normal(size=(4, 40, 3))
+        pressed = np.repeat(rng.uniform(size=(1, 4)) > 0.5, 40, axis=0)
+        joints = replace(Samples.from_motion(*motion), trajectory=name, segment=number)
+        samples = floating_samples(floating, joints, omega, alpha, specific, up, pressed)
+        recordings.append(replace(samples, tau=terms.torque(floating, samples, truth)))
+    structural = structural_base(floating, terms, TorqueRows())
+    parallel = ParallelFilter(recordings[0].rate, None)
+    rows = FloatingRows(contacts, usual=tuple(rng.uniform(1.0, 2.0, 18).tolist()), weighted=True)
+    assembly = Assembly(floating, terms, rows, structural.mask, parallel, Blocking(0.02))
+
+    def fitted(biases: np.ndarray) -> Estimate:
+        biased = []
+        for samples, bias in zip(recordings, biases, strict=True):
+            ddq = samples.ddq.copy()
+            ddq[:, :3] += bias
+            biased.append(replace(samples, ddq=ddq))
+        regression = regression_of(floating, terms, structural, assembly.factors(biased))
+        return OLS().fit(replace(regression, value_only=True))
+
+    estimate = fitted(np.zeros((3, 3)))
+    assert np.allclose(estimate.value, estimate.base.reduce(truth), atol=1e-8)
+    small = 1e-5
+    moves = [(fitted(small * step.reshape(3, 3)).value - estimate.value) / small for step in np.eye(9)]
+    spread = 0.5 * ACCELEROMETER_BIAS**2 * np.kron(np.ones((3, 3)) + np.eye(3), np.eye(3))
+    wanted = np.transpose(moves) @ spread @ np.array(moves)
+    covariance = of_accelerometer_bias(assembly, estimate, recordings)
+    size = np.sqrt(np.diag(wanted))
+    assert np.allclose(covariance / np.outer(size, size), wanted / np.outer(size, size), atol=1e-3)
 
 
 def test_a_run_folder_of_a_floating_base_scores_logs_and_refuses_what_needs_forces(
@@ -230,8 +287,6 @@ def test_shapes_follow_the_links_of_a_floating_base() -> None:
 
 def test_momentum_rows_and_a_floating_base_without_imu_are_refused(robot: RobotModel) -> None:
     """Each with its reason."""
-    from dataclasses import replace
-
     from dynid.identification.settings import Settings
     from dynid.rows.momentum import MomentumRows
 

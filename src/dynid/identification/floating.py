@@ -134,6 +134,64 @@ def errors_of_rows(assembly: Assembly, estimate: Estimate, batches: Iterable[Sam
     return _Errors(sums)
 
 
+# m/s^2: standard deviation of the accelerometer's bias along each axis, 5 mg: usual for IMUs calibrated by their maker.
+# Data sheets of single MEMS chips name a zero-g offset of 20 to 80 mg, most of which a calibration removes.
+ACCELEROMETER_BIAS = 0.05
+
+
+def of_accelerometer_bias(assembly: Assembly, estimate: Estimate, batches: Iterable[Samples]) -> Float:
+    """Covariance from the unknown bias of the accelerometer, which residuals hardly show: it acts like other gravity.
+
+    A bias b of a recording changes the projected torque by D b, D = P d(Y theta)/da, and least squares moves the
+    estimate by H^-1 X' W D b. Half of the variance of b is the same in all recordings and half is independent, since it
+    is not known how much of the bias belongs to the sensor and how much to one start of it.
+
+    Parameters
+    ----------
+    assembly : Assembly
+        Equations that were solved.
+    estimate : Estimate
+        Their solution, with the weights of the joints.
+    batches : iterable of Samples
+        Samples.
+
+    Returns
+    -------
+    ndarray, shape (b, b)
+        Covariance of the base parameters.
+
+    """
+    robot, rows, terms = assembly.robot, cast(FloatingRows, assembly.rows), assembly.terms
+    width = len(assembly.wanted)
+    H, pulls = np.zeros((width, width)), dict[str, Float]()
+    for samples in batches:
+        if not len(kept := assembly.parallel.kept(samples)):
+            continue
+        equations = rows.equations(robot, terms, samples, assembly.wanted)
+        panels = assembly.filtered(equations, samples)[0].panels
+        before = terms.torque(robot, samples, estimate.full_vector)
+        P, changes = rows.projections(robot, samples), []
+        for axis in range(3):
+            ddq = samples.ddq.copy()
+            ddq[:, axis] += 1.0
+            change = terms.torque(robot, replace(samples, ddq=ddq), estimate.full_vector) - before
+            projected = np.ascontiguousarray(np.einsum("tij,tj->it", P, change))
+            changes.append(assembly.parallel.apply(projected, samples)[0])
+        pull = pulls.setdefault(samples.trajectory, np.zeros((width, 3)))
+        for j, (columns, panel) in enumerate(zip(equations.columns, panels, strict=True)):
+            used = slice(None) if samples.gate is None else samples.gate[kept, j]
+            X = panel[:-1, used]
+            H[np.ix_(columns, columns)] += estimate.weights[j] * (X @ X.T)
+            pull[columns] += estimate.weights[j] * (X @ np.array([change[j, used] for change in changes]).T)
+    index = estimate.base.independent
+    size = np.sqrt(np.diag(H)[index])
+    inverse = np.linalg.pinv(H[np.ix_(index, index)] / np.outer(size, size), hermitian=True)
+    moves = [(inverse @ (pull[index] / size[:, None])) / size[:, None] for pull in pulls.values()]
+    common = np.sum(moves, axis=0)
+    independent = np.sum([move @ move.T for move in moves], axis=0)
+    return np.asarray(0.5 * ACCELEROMETER_BIAS**2 * (common @ common.T + independent))
+
+
 # MB for the triangles of the blocks of the fit, and as many for those of the scores.
 MOST_MEGABYTES = 150.0
 # Fewest and most blocks of time of a log.
@@ -224,6 +282,7 @@ def fit_floating(
         assembly = replace(assembly, rows=replace(rows, weighted=True))
     regression = regression_of(robot, terms, structural, assembly.factors(batches, threads))
     free = plain.fit(regression)
+    free = replace(free, covariance=free.covariance + of_accelerometer_bias(assembly, free, batches))
     estimate, _ = project_to_physical(settings.estimator, regression, free, diagnostics)
     torque = replace(assembly, rows=replace(rows, weighted=False), wanted=regression.base.mask)
     return FloatingFit(assembly, structural, regression, free, estimate, torque.factors(batches, threads))
@@ -344,7 +403,7 @@ def in_words(data: FloatingData, fit: FloatingFit) -> str:
     text += f". Record next: {missing}" if missing else ""
     # Residuals of one log cannot show them, so that no interval made of residuals contains them.
     return text + (
-        "; the intervals of masses and inertias lack errors that last a whole log: bias and scale of the "
+        "; the intervals of masses and inertias lack errors that last a whole log: scale of the "
         "accelerometer, feet that slide"
     )
 

@@ -26,6 +26,9 @@ FREE = 100.0
 ROUNDS, CHANGED, STEPS = 40, 0.01, 12
 # Least noise of an axis, as a share of its root mean square, so that exact data have finite weights.
 FLOOR = 1e-6
+# Degrees of freedom of the middle noise of the three forces, or torques, that each of them is given: an axis that
+# six poses happen to fit exactly has no infinite weight.
+LIKE = 4.0
 # Least relative drift, so that its prior stays invertible: a share of the noise per root second.
 LEAST_DRIFT = 1e-3
 # Most blocks for intervals; neighbouring samples are alike.
@@ -340,8 +343,8 @@ def fit_wrench(data: WrenchData, mounted: Float | None = None, gain: float = GAI
 
     Reading of axis i = (1 + gain_i) [R(turn) (Y + tilt Y') pi]_i + bias_i(t) + noise_i, with the load pi = theta(x) of
     `dynid.estimate.posterior.Prior`. The bias is linear between knots. Its steps are a random walk; their standard
-    deviation, one for forces and one for torques, is the most probable one, as is the noise of each axis. Samples count
-    as many as their autocorrelation leaves independent.
+    deviation, one for forces and one for torques, is the most probable one, as is the noise of each axis, whose prior
+    is that of the other forces or torques. Samples count as many as their autocorrelation leaves independent.
 
     Parameters
     ----------
@@ -390,8 +393,12 @@ def fit_wrench(data: WrenchData, mounted: Float | None = None, gain: float = GAI
                 for i in range(6)
             ]
         )
-        freedom = np.maximum(len(data.time) - effect * lost, 1.0)
-        sigma = np.maximum(np.sqrt(np.sum(state.residual**2, axis=0) / freedom), FLOOR * problem.rms)
+        freedom = np.maximum(len(data.time) - effect * lost, 0.0)
+        square = np.sum(state.residual**2, axis=0)
+        for axes in (FORCES, TORQUES):
+            usual = np.median(square[axes] / np.maximum(freedom[axes], 1.0))
+            sigma[axes] = np.sqrt((square[axes] + LIKE * usual) / (freedom[axes] + LIKE))
+        sigma = np.maximum(sigma, FLOOR * problem.rms)
         effect = correlated(state.residual, data.segment)
         after = np.concatenate([sigma, drift, effect])
         if np.abs(after / before - 1.0).max() < CHANGED:
