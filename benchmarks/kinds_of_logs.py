@@ -162,8 +162,8 @@ def end_of_hold(made: Made, fault: bool) -> None:
     kd = 0.02 * kp
     rows = np.arange(step, len(log.t) - step, step)
     # A command makes the torque of the motion in the middle of its hold; less at its end, since the joint moves on.
-    middle = rows + step // 2
-    q_des = (log.q + (log.tau + kd * log.dq) / kp)[middle]
+    wanted = log.q + (log.tau + kd * log.dq) / kp
+    q_des = 0.5 * (wanted[rows + step // 2] + wanted[rows + (step + 1) // 2])
     ends = kp * (np.vstack([q_des[:1], q_des[:-1]]) - log.q[rows]) - kd * log.dq[rows]
     made.columns = {"t": log.t[rows]}
     made.put("q", log.q[rows])

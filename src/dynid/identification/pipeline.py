@@ -400,10 +400,13 @@ def _settings_for_commands(settings: Settings, log: Log) -> Settings:
     """The settings; for a log of commands the model is chosen only if the settings ask for it.
 
     The controller compensates whatever the model lacks. Couplings, zeros and forms of friction then imitate errors of
-    its law and delay, and a robot simulated with them follows its commands several times worse (`dynid replay`).
+    its law and delay, and a robot simulated with them follows its commands several times worse (`dynid replay`). A law
+    of which gains and delay are declared has no such errors, and plain friction would be too small without Stribeck's.
     """
     by_default = settings.terms is None and settings.automatic is None
-    return replace(settings, automatic=False) if log.channels.commanded and by_default else settings
+    servo = log.robot.drive.servo
+    declared = servo is not None and servo.known and np.isfinite(servo.delay)
+    return replace(settings, automatic=False) if log.channels.commanded and by_default and not declared else settings
 
 
 def _with_torque(

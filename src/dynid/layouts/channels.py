@@ -702,7 +702,7 @@ def _law(torque: Float, errors: Sequence[Float]) -> tuple[Float, Float] | None:
 
 
 def _numbered(values: Float) -> str:
-    return ", ".join(f"{x:.3g}" for x in values)
+    return ", ".join(f"{x:.6g}" for x in values)  # kd may be 30 times viscous friction, which takes its error
 
 
 # Signals that a log lacks altogether: no answer names their columns, and that is said at once.

@@ -199,7 +199,7 @@ def fused(q: Float, dq: Float, rate: float, crossover: Sequence[float] | None) -
     used = dq.copy()
     slope = first_difference(q, rate)
     for j, at in enumerate(crossover):
-        if at >= rate:
+        if at >= 0.5 * rate:  # also one of a log with another rate
             used[j] = slope[j]
         elif at > 0:
             low = zero_phase_filter(at, CROSSOVER_ORDER, rate)
@@ -209,7 +209,7 @@ def fused(q: Float, dq: Float, rate: float, crossover: Sequence[float] | None) -
 
 def settling(rate: float, crossover: Sequence[float] | None) -> int:
     """Samples that the crossover filters need on each side."""
-    between = [at for at in crossover or () if 0 < at < rate]
+    between = [at for at in crossover or () if 0 < at < 0.5 * rate]
     return max((zero_phase_filter(at, CROSSOVER_ORDER, rate).settling + 2 for at in between), default=2)
 
 
