@@ -352,6 +352,8 @@ class RecordingWatch:
     def _sources(self, effort: Float) -> None:
         # Of a signal in noise the mean squared difference grows with the distance, whatever the noise.
         joints = effort[np.isfinite(effort).all(axis=1) & (np.ptp(effort, axis=1) > 0)]
+        # Efforts of any size are compared: their squares must not overflow.
+        joints = joints / np.maximum(np.abs(joints).max(axis=1, initial=0.0, keepdims=True), 1e-300)
         for first in range(0, effort.shape[1] - TURNS_ROWS + 1, TURNS_ROWS) if len(joints) else ():
             part = joints[:, first : first + TURNS_ROWS]
             next_row = np.mean(np.diff(part) ** 2, axis=1)
