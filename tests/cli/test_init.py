@@ -149,7 +149,7 @@ def test_two_commands_and_no_editing(
     # Without the file they take the same, and say so.
     alone = run("check", robot, log, "--no-fit")
     assert (alone.code, alone.out) == (0, done.out), alone.err
-    assert "columns, as their names and the motion say: time" in alone.err
+    assert "columns detected from their names and the motion: time" in alone.err
 
 
 def test_a_source_is_named_once(robot_file: Path, tmp_path: Path, run: Run) -> None:
@@ -278,12 +278,12 @@ def test_a_question_is_written_and_answered(robot_file: Path, tmp_path: Path, ru
     # The question that a current leads to is named at once.
     assert "--answer 'robot.drive_gain=" in done.out
     text = file.read_text()
-    assert "# QUESTION: in which unit is the effort?" in text
+    assert "# QUESTION: which unit does the effort have?" in text
     assert '\n# effort = { columns = "effort_{joint}", unit = "unknown" }' in text
     # Left as it is, identify asks for what is missing.
     done = run("identify", robot_file, log, "--config", file, "--out", tmp_path / "run")
     assert done.code == 3
-    assert "in which unit is the effort?" in done.err
+    assert "which unit does the effort have?" in done.err
     assert file.name in done.err
     # Answered, the next thing is asked: what a current is worth.
     again = ("init", robot_file, log, "--out", file, "--no-ask", "--force", "--answer", "log.effort.unit=A")
@@ -357,7 +357,7 @@ def test_answers_are_typed_on_a_terminal(
     done = run("init", robot_file, log, "--out", tmp_path / "e.toml", "--ask")
     assert done.code == 0
     assert "one of 'N m', 'mN m', 'N cm', 'kN m', 'A'" in done.out
-    assert "that does not fit" in done.out
+    assert "this answer does not apply" in done.out
     said = written(tmp_path / "e.toml")
     assert said["log"]["effort"]["unit"] == "A"
     assert said["robot"]["drive_gain"] == {"shoulder": 7.0, "elbow": 7.0}
@@ -405,7 +405,7 @@ def test_a_preset_of_ones_own(robot_file: Path, train_log: Path, tmp_path: Path,
         (("--answer", "log.effort.unit"), "KEY=VALUE"),
         (("--answer", "log.effort.unit=volt", "--force"), "one of 'N m'"),
         (("--answer", "log.efort.unit=A"), "expected 'log.effort.unit'"),
-        (("--answer", "colour=red"), "'colour', which is no question"),
+        (("--answer", "colour=red"), "'colour', which is not a question"),
     ],
 )
 def test_wrong_answers_are_told(
@@ -438,7 +438,7 @@ def test_one_part_of_a_recording_leads_to_the_others(robot_file: Path, tmp_path:
     position, out = folder / "arm_position.csv", tmp_path / "e.toml"
     one = run("init", robot_file, position, "--out", out)
     assert one.code == 0
-    assert "beside it arm_effort.csv" in one.out
+    assert "same folder, same number of rows: arm_effort.csv" in one.out
     several = run("init", robot_file, position, folder / "arm_effort.csv", "--out", out, "--force")
     assert several.code == 0
     assert "arm_effort/- " in several.out
@@ -492,7 +492,7 @@ def test_what_is_left_to_ask_is_said_and_nothing_is_left_behind(
     assert done.code == 3
     assert "no-effort" in done.err
     assert f"dynid init {robot_file} {log}" in done.err
-    assert "log.effort.unit: in which unit" in done.err
+    assert "log.effort.unit: which unit" in done.err
     assert not (tmp_path / "run").exists()
     # The answers that the message names end it.
     file, answer = tmp_path / "e.toml", ("--answer", "log.effort.unit=raw")

@@ -50,7 +50,7 @@ def test_an_answer_that_nothing_depends_on_is_said(tmp_path: Path) -> None:
     _, note = found_tables(
         robot, "pendulum.urdf", [path], {"robot.drive_gain": "1.5", "log.time.unit": "s"}, None
     )
-    assert "Nothing depends on the answers to robot.drive_gain" in note.text
+    assert "The answers to robot.drive_gain have no effect" in note.text
 
 
 def test_gains_are_asked_for_joints_with_an_effort_alone(tmp_path: Path) -> None:
@@ -59,7 +59,9 @@ def test_gains_are_asked_for_joints_with_an_effort_alone(tmp_path: Path) -> None
     path = write_log(tmp_path / "log.csv", UR.t, columns)
     (question,) = propose_logs(UR.robot, [path]).open
     assert question.key == "robot.drive_gain"
-    assert f"5 numbers from base to tip, with commas ({', '.join(UR_JOINTS[:5])})" in question.question
+    assert (
+        f"5 numbers from base to tip, separated by commas ({', '.join(UR_JOINTS[:5])})" in question.question
+    )
     five = {"robot.drive_gain": "1, 2, 3, 4, 5"}
     assert propose_logs(UR.robot, [path], five).gains == dict(zip(UR_JOINTS, (1, 2, 3, 4, 5), strict=False))
     assert (

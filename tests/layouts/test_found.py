@@ -51,7 +51,8 @@ def test_names_that_say_all_need_no_mapping(robot: RobotModel, tmp_path: Path) -
 def test_what_names_leave_open_is_answered(robot: RobotModel, tmp_path: Path) -> None:
     own, path = renamed(robot, tmp_path, {"joint_position": "q", "motor_current": "tau"})
     with pytest.raises(
-        InputError, match=r"leave open: log\.effort\.unit.*of currents.* robot\.drive_gain, too"
+        InputError,
+        match=r"column names: log\.effort\.unit.*currents and raw values also need robot\.drive_gain",
     ) as open_:
         dynid.read_log(path, robot)
     # Both are answered at once.
@@ -80,7 +81,7 @@ def test_a_table_without_names_is_read_where_its_numbers_say_all(robot: RobotMod
     np.testing.assert_allclose(theirs.tau, raw.tau, rtol=0, atol=1e-12)
     # Without a velocity nothing says how often rows come.
     np.savetxt(tmp_path / "log.txt", np.column_stack([raw.q, raw.tau]))
-    with pytest.raises(InputError, match="leave open"):
+    with pytest.raises(InputError, match="not determined by the column names"):
         dynid.read_log(tmp_path / "log.txt", robot)
 
 
@@ -200,5 +201,5 @@ def test_the_questions_that_are_left_are_named_beside_those_answered(
         dynid.read_log(path, robot, answers={"log.effort.columns": "none"})
     error = caught.value
     assert error.found.startswith("answers to log.effort.columns; ")
-    assert error.expected == "answers to log.position.columns, too"
+    assert error.expected == "also answers to log.position.columns"
     assert "(--answer 'log.position.columns=alpha_{number}|" in error.found

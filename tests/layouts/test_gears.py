@@ -31,7 +31,7 @@ def test_positions_of_motors_ask_for_the_ratios_of_gears(tmp_path: Path) -> None
     path = of_drives(tmp_path)
     with pytest.raises(InputError) as info:
         found_tables(ARM.robot, "arm.urdf", [path], COUNTS, None)
-    assert "robot.gear_ratio: how many turns of its motor" in str(info.value)
+    assert "robot.gear_ratio: how many motor turns" in str(info.value)
     assert "log.effort.unit" not in str(info.value)  # nothing shows it before
     found = propose_logs(ARM.robot, [path], COUNTS | {"robot.gear_ratio": GIVEN})
     tables = tomllib.loads(experiment_text(found, "dynid init"))

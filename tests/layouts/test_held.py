@@ -110,7 +110,7 @@ def test_columns_numbered_along_one_chain_are_asked_for_with_its_tip(
     assert "--tip b or --tip d" in why
     # Who opens the log reads the same, whatever is answered.
     for answers in ({}, {"log.position.columns": "q_1,q_2,q_3"}, {"log.effort.columns": "u_1,u_2,u_3"}):
-        with pytest.raises(InputError, match=r"3 columns and the robot has 5 joints.*--tip b or --tip d"):
+        with pytest.raises(InputError, match=r"3 columns but the robot has 5 joints.*--tip b or --tip d"):
             dynid.read_log(log, robot, answers=answers)
 
 
@@ -133,7 +133,7 @@ def test_columns_without_a_number_are_none(robot: RobotModel, tmp_path: Path, la
     columns["tau_r2"] = np.where((t > 3.0) & late, columns["tau_r2"], np.nan)
     found = propose_logs(robot, [write_arm(tmp_path, columns)])["log.effort.columns"]
     assert found.value is not None
-    told = [why for why in found.why if "r2 without one" in why]
+    told = [why for why in found.why if "r2 without an effort column" in why]
     assert bool(told) is not late
     assert all("--tip" in why for why in told)
     # Most joints have to have an effort: one of three is of another kind.
@@ -207,7 +207,7 @@ def test_an_opening_on_another_scale_is_no_position_of_a_hand(
     assert held == (opening is not None)
     assert ("finger_joint" in found.groups["effort"].columns) == (opening is None)
     if opening is not None:
-        (why,) = [one for one in found["log.position.columns"].why if "no position of that joint" in one]
+        (why,) = [one for one in found["log.position.columns"].why if "not a position of that joint" in one]
         assert f"to {opening:g}" in why
 
 

@@ -30,7 +30,7 @@ def test_commands_stand_in_for_an_effort_that_is_read_at_the_end_of_their_hold(t
     found = propose_logs(ARM.robot, [log(tmp_path, 1)])
     assert not found.open
     assert found[EFFORT].value == "none"
-    assert "command of the row before" in found[EFFORT].why[0]
+    assert "previous row's command" in found[EFFORT].why[0]
     tables = tomllib.loads(experiment_text(found, "dynid init"))
     assert tables["drive"]["delay"] == 0.0
     np.testing.assert_allclose(list(tables["drive"]["kp"].values()), KP, rtol=0.02)

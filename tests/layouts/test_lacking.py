@@ -61,7 +61,7 @@ def test_commanded_positions_stand_in_for_efforts_as_before(tmp_path: Path) -> N
 def test_fewer_columns_than_joints_are_counted(tmp_path: Path) -> None:
     path = write_log(tmp_path / "log.csv", UR.t, {"x_0": UR.q[:, 0], "x_1": UR.q[:, 1]})
     question = propose_logs(UR.robot, [path])["log.position.columns"].question
-    assert "2 columns of numbers (x_0, x_1) for 6 joints" in question
+    assert "2 numeric columns (x_0, x_1) for 6 joints" in question
 
 
 def test_newtons_are_no_effort_of_joints_that_turn(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_angles_of_motors_are_proposed_where_the_gears_bring_joints_within_their
     assert not found.open
     assert found[SIDE].value == "motor"
     assert found[SIDE].grade == "likely"
-    assert "times as far as these allow" in found[SIDE].why[0]
+    assert "times the available range" in found[SIDE].why[0]
     assert found["log.effort.side"].value == "link"
 
 
@@ -62,7 +62,7 @@ def test_named_angles_far_outside_their_limits_are_asked_for_without_gears(tmp_p
     """They were taken as those of joints where the effort is a current and shows nothing."""
     path = log(tmp_path, "pos_#_deg", q=DEG * ARM.q * RATIOS, tau=np.cos(ARM.t[:, None] * np.arange(1, 7)))
     found = propose_logs(ARM.robot, [path])
-    assert "those of the motors" in found[UNIT].question
+    assert "motor positions" in found[UNIT].question
     assert found[UNIT].example[0] == "log.position.side=motor"
 
 

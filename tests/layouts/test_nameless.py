@@ -162,7 +162,7 @@ def test_counts_are_shares_of_other_units(tmp_path: Path) -> None:
     answers = {"log.position.unit": "1/4096 turn", "log.effort.unit": "2.69 mA", "log.order": "base-to-tip"}
     found = propose_logs(plain_arm(), [path], answers)
     assert [one.key for one in found.open] == ["robot.drive_gain"]
-    assert "one A?" in found["robot.drive_gain"].question
+    assert "1 A?" in found["robot.drive_gain"].question
     log = read_log(
         path, UR.robot, {
             "time": {"column": "time", "unit": "s"},
@@ -205,7 +205,7 @@ def test_counts_of_motors_are_read_through_the_gears_of_the_description(tmp_path
     np.testing.assert_allclose(log.read(log.trajectories[0]).q, UR.q, rtol=0, atol=COUNT / 50)
     with pytest.raises(UsageError, match="unknown-answer"):
         propose_logs(geared, [tmp_path / "log.csv"], answers | {"log.position.side": "shaft"})
-    with pytest.raises(UsageError, match="no question"):
+    with pytest.raises(UsageError, match="not a question"):
         propose_logs(geared, [tmp_path / "log.csv"], answers | {"log.velocity.side": "motor"})
 
 
@@ -217,7 +217,7 @@ def test_gains_are_asked_for_and_guessed_in_amperes(tmp_path: Path) -> None:
         found = propose_logs(plain_arm(), [tmp_path / "log.csv"], {"log.effort.unit": unit})[
             "robot.drive_gain"
         ]
-        assert "one A?" in found.question
+        assert "1 A?" in found.question
         guess = [float(one) for one in found.why[-1].rpartition(" be ")[2].split(", ")]
         assert np.allclose(guess[:3], 12, rtol=0.25)
 

@@ -503,7 +503,7 @@ def test_a_letter_is_a_name_of_a_joint(joints: tuple[str, ...], pattern: str) ->
 @pytest.mark.parametrize("answer", ["kN m", "kNm", "kN·m"])
 def test_answers_with_units_may_be_joined_in_any_way(answer: str) -> None:
     options = tuple(Option(one, one) for one in ("N m", "kN m"))
-    asked = Decision("log.effort.unit", None, (), "in which unit is the effort?", options)
+    asked = Decision("log.effort.unit", None, (), "which unit does the effort have?", options)
     assert decided(asked, {asked.key: answer}).value == "kN m"
 
 

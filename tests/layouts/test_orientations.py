@@ -40,7 +40,7 @@ def test_an_orientation_alone_is_no_arm_of_four_joints(tmp_path: Path) -> None:
     columns = {"timestamp": ARM.t, **numbered("q[#]", BODY, 0)}
     columns |= numbered("delta_q_reset[#]", np.zeros((len(ARM.t), 3)), 0)  # of a flight log
     question = asked(csv(tmp_path / "log.csv", columns))["log.position.columns"]
-    assert "'q[0]' to 'q[3]' are none, but a unit quaternion" in question
+    assert "'q[0]' to 'q[3]' are not positions but a unit quaternion" in question
     found = propose_logs(ARM.robot, [tmp_path / "log.csv"])
     assert not any(one.refusal for one in found.open)
     assert "position" not in found.groups

@@ -166,7 +166,8 @@ def test_files_of_folders_with_one_name_are_all_kept() -> None:
 def test_recordings_of_one_joint_are_no_joints(tmp_path: Path) -> None:
     files = by_joint(tmp_path, lambda k: f"run{k + 1}")
     with pytest.raises(
-        InputError, match=r"(?s)run1\.csv: found columns time, pos, vel, torque.*names that say so: joint1"
+        InputError,
+        match=r"(?s)run1\.csv: found columns time, pos, vel, torque.*name the files accordingly: joint1",
     ):
         read_log(files, ARM.robot)
     assert not may_be_parts([f"2023-05-0{k}" for k in range(1, 7)])

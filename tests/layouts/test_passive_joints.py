@@ -62,6 +62,6 @@ def test_questions_show_columns_of_their_kind(tmp_path: Path) -> None:
     asked = {one.key: answer_option(one) for one in propose_logs(robot, [path]).open}
     assert "slider_to_cart=theta'" in asked["log.position.columns"]
     assert (
-        "slider_to_cart=force', and so for cart_to_pole (none for one without a motor)"
+        "slider_to_cart=force', and the same for cart_to_pole (none for a joint without a motor)"
         in asked["log.effort.columns"]
     )

@@ -73,7 +73,7 @@ def test_known_gears_are_not_asked_for_and_masses_hint_at_the_torques(tmp_path: 
     robot = load_robot_with(ARM.robot, dict(enumerate(RATIOS.tolist())))
     found = propose_logs(robot, [shares(tmp_path, "torque_#_percent", 100.0)])
     assert [one.key for one in found.open] == [TORQUE]
-    assert "if the masses of the description were right it would be" in found[TORQUE].why[-1]
+    assert "with the masses of the model file, it would be" in found[TORQUE].why[-1]
 
 
 def test_rated_torques_of_joints_need_no_gears(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_torques_in_newton_metres_are_asked_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["1,2", "0", "-1,1,1,1,1,1", "many"])
 def test_answers_that_are_no_rated_torques_are_refused(wrong: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="one number above 0, or 6"):
+    with pytest.raises(UsageError, match="one positive number, or 6"):
         propose_logs(ARM.robot, [shares(tmp_path, "torque_#_percent", 100.0)], ANSWERS | {TORQUE: wrong})
 
 

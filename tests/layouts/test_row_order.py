@@ -124,7 +124,7 @@ def test_a_clock_that_is_named_in_an_answer_is_looked_at_as_any(tmp_path: Path) 
     found = clocked(tmp_path, columns, {"log.time.column": "counts_of_us"})
     assert (found["log.time.column"].value, found["log.time.unit"].value) == ("counts_of_us", "us")
     assert clocked(tmp_path, columns, {"log.time.column": "row", "log.time.unit": "1/100 s"}).open == ()
-    for name, says in (("flat", "does not ascend"), ("lost", "no column")):
+    for name, says in (("flat", "does not increase"), ("lost", "no column")):
         with pytest.raises(UsageError, match=f"{name}, .*{says}.*or 'row'"):
             clocked(tmp_path, columns, {"log.time.column": name, "log.time.unit": "ms"})
 

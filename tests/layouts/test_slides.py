@@ -364,7 +364,7 @@ def test_the_answer_that_a_question_for_columns_shows_answers_it(tmp_path: Path)
         key, column = shown.split("'")[1].split("=")
         assert key == f"{one.key}.axis_x"
         assert column in heads[1:]
-        assert "', and so for axis_y, axis_z" in shown
+        assert "', and the same for axis_y, axis_z" in shown
         own = heads[1 + 3 * k : 4 + 3 * k]
         answers |= {f"{one.key}.{joint}": name for joint, name in zip(robot.joint_names, own, strict=True)}
     assert not propose_logs(robot, [log_file], answers).open

@@ -28,7 +28,7 @@ def log_at_rest(folder: Path, size: float, sway: float = 0.0) -> Path:
 @pytest.mark.parametrize("size", [1.0, np.pi / 180])
 def test_nothing_is_asked_of_a_log_at_rest(size: float, tmp_path: Path) -> None:
     path = log_at_rest(tmp_path, size)
-    with pytest.raises(UnfitDataError, match=r"standstill.*no joint that moves in this log \('pos_") as stop:
+    with pytest.raises(UnfitDataError, match=r"standstill.*no joint moves in this log \('pos_") as stop:
         dynid.read_log(path, UR.robot)
     assert "leave open" not in str(stop.value)
 
@@ -37,5 +37,5 @@ def test_what_hardly_moves_is_no_count_of_an_encoder(tmp_path: Path) -> None:
     found = propose_logs(UR.robot, [log_at_rest(tmp_path, 1.0, sway=0.01)])
     assert found.refusal is None
     asked = found["log.position.unit"]
-    assert "the joints move by 0.02 at most" in asked.question.lower()
+    assert "the largest joint motion is 0.02" in asked.question.lower()
     assert "count" not in asked.question

@@ -237,11 +237,11 @@ def test_pulses_by_letters_take_a_unit_for_each_joint(tmp_path: Path) -> None:
     path = csv(
         tmp_path / "log.csv", columns | {f"{one} torque": UR.tau[:, k] for k, one in enumerate(letters)}
     )
-    assert "one for each joint with commas" in propose_logs(robot, [path])["log.position.unit"].question
+    assert "comma-separated value per joint" in propose_logs(robot, [path])["log.position.unit"].question
     units = ", ".join(f"1/{one:g} deg" for one in a_degree)
     log = read_log(path, robot, answers={"log.position.unit": units})
     assert_allclose(log.read(log.trajectories[0]).q, pulses / a_degree / DEG, atol=1e-9)
-    with pytest.raises(UsageError, match="6 from base to tip"):
+    with pytest.raises(UsageError, match="6 units from base to tip"):
         read_log(path, robot, answers={"log.position.unit": "1/1341.4 deg, 1/622 deg"})
 
 
@@ -284,7 +284,7 @@ def test_positions_that_no_name_says_are_what_other_columns_are_the_derivative_o
 def test_a_strange_unit_is_answered_by_what_it_is_worth(tmp_path: Path) -> None:
     columns = {"t": ARM.t} | numbered("q#", ARM.q) | numbered("torque_# [kgcm]", ARM.tau / 0.0980665)
     path = csv(tmp_path / "log.csv", columns)
-    with pytest.raises(InputError, match=r"log\.effort\.unit: .*'kgcm', which is no unit here; it is"):
+    with pytest.raises(InputError, match=r"log\.effort\.unit: .*'kgcm', which is not a known unit; it is"):
         read_log(path, ARM.robot)
     reads(path, dq=False, log__effort__unit="0.0980665 N m")
 
@@ -303,7 +303,7 @@ def test_efforts_of_simulators_that_have_none_are_none(tmp_path: Path) -> None:
     columns = {"t": ARM.t} | numbered("position#", ARM.q) | numbered("effort#", 0 * ARM.q)
     path = csv(tmp_path / "log.csv", columns)
     assert asked(path) == {
-        "log.effort.columns": "which columns are the effort? 'effort{number}' is 0 throughout"
+        "log.effort.columns": "which columns are the effort? 'effort{number}' is 0 in every row"
     }
 
 

@@ -49,6 +49,6 @@ def test_velocities_of_which_none_is_taken_are_said(names: tuple[str, ...], tmp_
     assert found["log.velocity.columns"].value is None
     assert found["log.velocity.columns"].grade == "likely"
     lines = "\n".join(summary_lines(found))
-    assert "several may be it, of which none is taken: VelocityA{number}, VelocityB{number}" in lines
+    assert "several groups match, so none is used: VelocityA{number}, VelocityB{number}" in lines
     _, note = found_tables(UR.robot, "ur.urdf", [path], {}, None)
-    assert "no velocity (several may be it" in note.text
+    assert "no velocity (several groups match" in note.text

@@ -406,7 +406,11 @@ def _settings_for_commands(settings: Settings, log: Log) -> Settings:
     by_default = settings.terms is None and settings.automatic is None
     servo = log.robot.drive.servo
     declared = servo is not None and servo.known and np.isfinite(servo.delay)
-    return replace(settings, automatic=False) if log.channels.commanded and by_default and not declared else settings
+    return (
+        replace(settings, automatic=False)
+        if log.channels.commanded and by_default and not declared
+        else settings
+    )
 
 
 def _with_torque(

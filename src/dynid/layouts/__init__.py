@@ -1,4 +1,4 @@
-"""What the columns of a stranger's log mean: presets with sources, names, and physics; the experiment file proposed."""
+"""Detect the meaning of a log's columns from presets, names and physics, and propose an experiment file."""
 
 from __future__ import annotations
 

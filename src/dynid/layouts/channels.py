@@ -1,4 +1,4 @@
-"""Which columns are positions, velocities and efforts: what is measured, not what was wanted."""
+"""Select the measured columns of position, velocity and effort, and reject commanded ones."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ NONE = "none"
 FORCES = ("N", "kN")
 SI = ("rad", "rad/s", "N m", "A")
 _NAMED = 4  # files that are listed
-# Parts of what a sensor between flange and tool measures.
+# Components of a force-torque sensor between flange and tool.
 _OF_TOOL = re.compile(r"[ftm][xyz]")
-# What drives measure of themselves.
+# Quantities that drives measure about themselves.
 _OF_DRIVES = {"temperature", "temperatures", "temp", "voltage", "voltages"}
 
 
@@ -51,29 +51,55 @@ def choose_channels(
     look: Excerpt,
     clock: Clock,
     known: Sequence[Preset],
-    found: Sequence[Family],
+    groups: Sequence[Family],
     silent: Sequence[str],
     answers: Answers,
 ) -> tuple[dict[str, Decision], dict[str, Family]]:
-    """The columns of each channel, and the groups that were chosen, by channel.
+    """Select the column group of each channel.
 
-    found: the groups.    silent: names of efforts that are 0 throughout.
-    Raises UsageError for an answer that is none, InputError for a word among the numbers of a channel's columns.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    look : Excerpt
+        Names and first rows of the log.
+    clock : Clock
+        The clock of the log.
+    known : sequence of Preset
+        Presets that match the log.
+    groups : sequence of Family
+        All column groups of the log.
+    silent : sequence of str
+        Names of efforts that are 0 in every row.
+    answers : Answers
+        User answers by key.
+
+    Raises
+    ------
+    UsageError
+        If an answer is invalid.
+    InputError
+        If a column of a channel contains text among its numbers.
+
     """
     decisions: dict[str, Decision] = {}
     chosen: dict[str, Family] = {}
     for kind in ("position", "velocity", "effort"):
-        # Of a robot with other joints than the log no answer names the columns.
-        other_robot = any(one.refusal for one in decisions.values())
+        # If the robot has other joints than the log, answers cannot apply to its columns.
+        other_robot = any(earlier.refusal for earlier in decisions.values())
         given = {} if other_robot else answers
         asked = kind == "effort" and "log.effort.columns" not in given
         worthless = asked and not (knows_gains(robot) or preset_gains(robot, known))
-        able = [one for one in found if one not in chosen.values()] if kind == "effort" else found
+        able = [group for group in groups if group not in chosen.values()] if kind == "effort" else groups
         able = _of_load(robot, able) if asked else able
         decision, family = choose(kind, _with_torques_of_drives(able) if worthless else able, given)
-        if kind == "position" and family is None and not any(one.meaning.quantity == kind for one in found):
+        if (
+            kind == "position"
+            and family is None
+            and not any(group.meaning.quantity == kind for group in groups)
+        ):
             decision = _with_chains(decision, look, robot, known)
-        decision, family = _by_joint(kind, decision, family, robot, look, found, answers)
+        decision, family = _by_joint(kind, decision, family, robot, look, groups, answers)
         if decision.question and family is None:
             decision = _with_help(kind, decision, robot, look, clock, silent)
         decisions[decision.key] = decision
@@ -84,122 +110,135 @@ def choose_channels(
 
 
 def columns_by_joint(
-    robot: RobotModel, look: Excerpt, found: Sequence[Family], answers: Answers
+    robot: RobotModel, look: Excerpt, groups: Sequence[Family], answers: Answers
 ) -> dict[str, str]:
-    """The answers, those that name a column of each joint, with commas, in place of a group by joint.
+    """Convert answers that list a column for each joint, separated by commas, into one answer per joint.
 
-    found: the groups.    The columns are of all joints from base to tip, or of all but those of a hand.
+    The list covers all joints from base to tip, or all but those of a hand.
     """
     given = dict(answers)
     hands = hand_joints(robot)
     for kind in ("position", "velocity", "effort"):
         key = f"log.{kind}.columns"
         answer = answers.get(key, NONE)
-        if answer == NONE or any(one.template == answer for one in found):
+        if answer == NONE or any(group.template == answer for group in groups):
             continue
-        columns = [answer] if answer in look.numeric else [one.strip() for one in answer.split(",")]
-        for joints in (robot.joint_names, tuple(one for one in robot.joint_names if one not in hands)):
+        columns = [answer] if answer in look.numeric else [text.strip() for text in answer.split(",")]
+        for joints in (robot.joint_names, tuple(joint for joint in robot.joint_names if joint not in hands)):
             if len(columns) == len(joints) and set(columns) <= {*look.numeric, NONE}:
                 del given[key]
-                given |= {f"{key}.{joint}": one for joint, one in zip(joints, columns, strict=True)}
+                given |= {f"{key}.{joint}": column for joint, column in zip(joints, columns, strict=True)}
                 break
     return given
 
 
-def _of_load(robot: RobotModel, found: Sequence[Family]) -> list[Family]:
-    """The groups without efforts whose names state a unit of force where all joints turn, of torque where all slide."""
+def _of_load(robot: RobotModel, groups: Sequence[Family]) -> list[Family]:
+    """Drop efforts with a unit of force if all joints are revolute, and of torque if all are prismatic."""
 
-    def is_other(one: Family) -> bool:
-        if one.meaning.quantity not in EFFORTS:
+    def is_other(group: Family) -> bool:
+        if group.meaning.quantity not in EFFORTS:
             return False
         if all(robot.prismatic):
-            return torque_size(one.meaning.unit) is not None and one.meaning.unit not in FORCES
-        stated = unit_of_slide(re.sub(r"\{\w+\}", "", one.template), "")
+            return torque_size(group.meaning.unit) is not None and group.meaning.unit not in FORCES
+        stated = unit_of_slide(re.sub(r"\{\w+\}", "", group.template), "")
         return not any(robot.prismatic) and stated is not None and stated[1] in FORCES
 
-    kept = [one for one in found if not is_other(one)]
-    return kept if any(one.meaning.quantity in EFFORTS for one in kept) else list(found)
+    kept = [group for group in groups if not is_other(group)]
+    return kept if any(group.meaning.quantity in EFFORTS for group in kept) else list(groups)
 
 
-def _with_torques_of_drives(found: Sequence[Family]) -> list[Family]:
-    """The groups without the currents of unknown worth that stand beside the torque that drives make of them."""
-    torques = [k for k, one in enumerate(found) if one.meaning.quantity == "torque"]
+def _with_torques_of_drives(groups: Sequence[Family]) -> list[Family]:
+    """Drop currents with unknown torque constants if the log also has the torque that the drives compute."""
+    torques = [k for k, group in enumerate(groups) if group.meaning.quantity == "torque"]
     measured = [
-        one for one in found if one.meaning.quantity == "current" and one.meaning.role in ("", "measured")
+        group
+        for group in groups
+        if group.meaning.quantity == "current" and group.meaning.role in ("", "measured")
     ]
-    if len(torques) != 1 or not measured or found[torques[0]].meaning.role != "estimated":
-        return list(found)
-    return [one for one in found if one not in measured]
+    if len(torques) != 1 or not measured or groups[torques[0]].meaning.role != "estimated":
+        return list(groups)
+    return [group for group in groups if group not in measured]
 
 
-def choose(kind: str, found: Sequence[Family], answers: Answers) -> tuple[Decision, Family | None]:
-    """The columns of positions, velocities or efforts.    kind: "position", "velocity" or "effort"."""
+def choose(kind: str, groups: Sequence[Family], answers: Answers) -> tuple[Decision, Family | None]:
+    """Select the columns of "position", "velocity" or "effort"."""
     key = f"log.{kind}.columns"
     wanted = EFFORTS if kind == "effort" else (kind,)
-    same = [one for one in found if one.meaning.quantity in wanted]
-    fit = [one for one in same if one.meaning.role in ("", "measured") and not one.meaning.motor]
-    fit = fit or [one for one in same if one.meaning.role in ("", "measured")]
-    fit = fit or [one for one in same if one.meaning.role == "estimated"]
-    fit = fit or [one for one in same if one.meaning.role == "spare"]
-    fit = [one for one in fit if not one.meaning.doubt] or fit
-    fullest = min((len(one.missing) for one in fit), default=0)
-    fit = [one for one in fit if len(one.missing) == fullest]
-    said = [one for one in fit if one.meaning.role == "measured"]
-    short = said or fit
-    short = [one for one in short if not one.in_part] if any(_in_full(one) for one in short) else short
-    short = [one for one in short if not is_filtered(one.template)] or short
-    short = [one for one in short if not is_unprocessed(one.template)] or short
-    short = _once(_most_direct(short, found) if kind == "effort" else short)
-    options = tuple(Option(one.template, _in_words(one)) for one in same)
+    same = [group for group in groups if group.meaning.quantity in wanted]
+    fit = [group for group in same if group.meaning.role in ("", "measured") and not group.meaning.motor]
+    fit = fit or [group for group in same if group.meaning.role in ("", "measured")]
+    fit = fit or [group for group in same if group.meaning.role == "estimated"]
+    fit = fit or [group for group in same if group.meaning.role == "spare"]
+    fit = [group for group in fit if not group.meaning.doubt] or fit
+    fullest = min((len(group.missing) for group in fit), default=0)
+    fit = [group for group in fit if len(group.missing) == fullest]
+    measured = [group for group in fit if group.meaning.role == "measured"]
+    short = measured or fit
+    short = (
+        [group for group in short if not group.in_part] if any(_in_full(group) for group in short) else short
+    )
+    short = [group for group in short if not is_filtered(group.template)] or short
+    short = [group for group in short if not is_unprocessed(group.template)] or short
+    short = _once(_most_direct(short, groups) if kind == "effort" else short)
+    options = tuple(Option(group.template, _in_words(group)) for group in same)
     if not same:
         options = tuple(
-            Option(one.template, "nothing is known of them") for one in found if not one.meaning.quantity
+            Option(group.template, "unknown signal") for group in groups if not group.meaning.quantity
         )
     if kind == "effort":
-        options = (*options, Option(NONE, "there is none"))
+        options = (*options, Option(NONE, "the log has none"))
     decision = _one_of(key, kind, short, same, options)
     decision = decided(decision, answers)
-    chosen = next((one for one in found if one.template == decision.value), None)
+    chosen = next((group for group in groups if group.template == decision.value), None)
     if decision.value not in (None, NONE) and chosen is None:
         decision = Decision(key, None, (f"no columns '{decision.value}'",), "which columns?", options)
     return decision, chosen
 
 
-def _in_full(one: Family) -> bool:
-    return one.named and not one.in_part
+def _in_full(group: Family) -> bool:
+    return group.named and not group.in_part
 
 
-def _most_direct(short: list[Family], found: Sequence[Family]) -> list[Family]:
-    """Measured torques where there are some, else currents, else what counts.    found: the groups of the log.
+def _most_direct(short: list[Family], groups: Sequence[Family]) -> list[Family]:
+    """Keep the most direct efforts: measured torques, otherwise currents, otherwise counts.
 
-    A torque of which nothing says that it was measured may be what a controller wanted, beside the current that came;
-    in what a drive reports of itself, its voltage or temperature among it, it is what the drive made of its current.
+    A torque that is not marked as measured may be commanded, so a current is preferred. The exception is a
+    torque in a record that also reports the drive's voltage or temperature: the drive computed it from its
+    current.
+
+    Parameters
+    ----------
+    short : list of Family
+        Candidate groups.
+    groups : sequence of Family
+        All column groups of the log.
+
     """
-    if not all(one.meaning.quantity in ("torque", "current", "raw") for one in short):
+    if not all(group.meaning.quantity in ("torque", "current", "raw") for group in short):
         return short
-    torques = [one for one in short if one.meaning.quantity == "torque"]
-    reports = {_record(one) for one in found if set(words(one.template)) & _OF_DRIVES}
-    if torques and all(one.meaning.role == "measured" or _record(one) in reports for one in short):
+    torques = [group for group in short if group.meaning.quantity == "torque"]
+    reports = {_record(group) for group in groups if set(words(group.template)) & _OF_DRIVES}
+    if torques and all(group.meaning.role == "measured" or _record(group) in reports for group in short):
         return torques
-    return [one for one in short if one.meaning.quantity != "raw"] or short
+    return [group for group in short if group.meaning.quantity != "raw"] or short
 
 
-def _record(one: Family) -> tuple[str, ...]:
-    """What a name says beside the signal: groups of one record have that in common."""
-    return tuple(word for word in words(one.template) if not names_signal(word))
+def _record(group: Family) -> tuple[str, ...]:
+    """Words of a name besides the signal, which groups of the same record have in common."""
+    return tuple(word for word in words(group.template) if not names_signal(word))
 
 
 def _once(short: list[Family]) -> list[Family]:
-    """Groups that say the same kept once: in SI units, with the joints' names, as a recorder documents them."""
+    """Remove duplicate signals, preferring SI units, then joint names, then a documented source."""
     by_name: dict[tuple[str, ...], list[Family]] = {}
-    for one in short:
-        by_name.setdefault(without_units(one.template), []).append(one)
+    for group in short:
+        by_name.setdefault(without_units(group.template), []).append(group)
     kept: list[Family] = []
     for same in by_name.values():
-        stated = all(one.meaning.unit != UNKNOWN for one in same)
-        kept += [next((one for one in same if one.meaning.unit in SI), same[0])] if stated else same
-    kept = [one for one in kept if one.named] or kept
-    sourced = [one for one in kept if one.meaning.said_by not in ("", "name")]
+        stated = all(group.meaning.unit != UNKNOWN for group in same)
+        kept += [next((group for group in same if group.meaning.unit in SI), same[0])] if stated else same
+    kept = [group for group in kept if group.named] or kept
+    sourced = [group for group in kept if group.meaning.said_by not in ("", "name")]
     return sourced if len(sourced) == 1 else kept
 
 
@@ -208,64 +247,73 @@ def _one_of(
 ) -> Decision:
     optional = kind == "velocity"
     if len(short) == 1:
-        one = short[0]
-        beside = [other.template for other in same if other is not one]
-        why = _said(one) + (f"; beside it: {', '.join(beside)}" if beside else "")
-        if not one.meaning.role and any(other.meaning.role == "commanded" for other in same):
-            why += "; those beside it say that they were commanded, these do not"
-        elif one.meaning.role == "estimated":
-            made_of = "their current" if kind == "effort" else "what their encoders count"
-            why += f" and calls it estimated, as drives do that make it of {made_of}: taken as measured"
-        elif not one.meaning.role:
-            why += "; the name does not say whether they were measured or commanded: taken as measured"
-        bare = not one.meaning.role and not any(other.meaning.role == "commanded" for other in same)
-        bare |= one.meaning.role == "estimated"
-        return Decision(key, one.template, (why,), options=options, optional=optional, likely=bare)
+        chosen = short[0]
+        beside = [other.template for other in same if other is not chosen]
+        why = _said(chosen) + (f"; also logged: {', '.join(beside)}" if beside else "")
+        if not chosen.meaning.role and any(other.meaning.role == "commanded" for other in same):
+            why += "; the others are marked as commanded, this one is not"
+        elif chosen.meaning.role == "estimated":
+            made_of = "motor current" if kind == "effort" else "encoder counts"
+            why += f", marked as estimated, as in drives that compute it from {made_of}: used as measured"
+        elif not chosen.meaning.role:
+            why += "; the name does not state whether it is measured or commanded: used as measured"
+        bare = not chosen.meaning.role and not any(other.meaning.role == "commanded" for other in same)
+        bare |= chosen.meaning.role == "estimated"
+        return Decision(key, chosen.template, (why,), options=options, optional=optional, likely=bare)
     if optional:
-        several = ", ".join(one.template for one in short)
-        why = f"several may be it, of which none is taken: {several}" if short else "no measured one"
-        why += "; velocities are made from positions"
+        several = ", ".join(group.template for group in short)
+        why = f"several groups match, so none is used: {several}" if short else "no measured column"
+        why += "; velocity is computed from position"
         return Decision(key, None, (why,), options=options, optional=True, likely=bool(short))
     if short:
-        names = ", ".join(f"'{one.template}' ({_in_words(one)})" for one in short)
+        names = ", ".join(f"'{group.template}' ({_in_words(group)})" for group in short)
         return Decision(
             key,
             None,
-            (f"several columns may be it: {names}",),
+            (f"several groups match: {names}",),
             f"which columns are the measured {kind}?",
             options,
         )
-    others = [one for one in same if one.meaning.role in ("commanded", "estimated", "model", "spare")]
+    others = [group for group in same if group.meaning.role in ("commanded", "estimated", "model", "spare")]
     if others:
-        names = ", ".join(f"'{one.template}' ({_in_words(one)})" for one in others)
+        names = ", ".join(f"'{group.template}' ({_in_words(group)})" for group in others)
         question = f"which columns are the {kind}?"
-        if kind == "effort" and any(one.meaning.role == "commanded" for one in others):
+        if kind == "effort" and any(group.meaning.role == "commanded" for group in others):
             question += (
-                " None says that it was measured; what a drive's controller asks for (a reference of torque or "
-                "current) it follows closely, a feed-forward alone is not all of it"
+                " None is marked as measured. A torque or current reference of the drive's "
+                "controller is usable, because the drive follows it closely; a feed-forward alone is "
+                "not"
             )
         return Decision(key, None, (f"no {kind} is measured: {names}",), question, options)
     return Decision(
-        key, None, (f"no columns, one a joint, are called {kind}",), f"which columns are the {kind}?", options
+        key,
+        None,
+        (f"no group with one column per joint is named {kind}",),
+        f"which columns are the {kind}?",
+        options,
     )
 
 
-def _in_words(one: Family) -> str:
-    role = {"": "not said whether measured or commanded", "model": "computed, no measurement"}.get(
-        one.meaning.role, one.meaning.role
+def _in_words(group: Family) -> str:
+    role = {"": "not stated whether measured or commanded", "model": "computed, not measured"}.get(
+        group.meaning.role, group.meaning.role
     )
-    return f"{one.meaning.quantity or 'unknown'}, {role}"
+    return f"{group.meaning.quantity or 'unknown'}, {role}"
 
 
-def _said(one: Family) -> str:
-    return "the name says so" if one.meaning.said_by in ("", "name") else one.meaning.said_by
+def _said(group: Family) -> str:
+    return "according to the name" if group.meaning.said_by in ("", "name") else group.meaning.said_by
 
 
-def _meaning(kind: str, columns: Mapping[str, str], found: Sequence[Family]) -> Meaning:
-    """What columns are that the user gave, one a joint: that of the group that they are of, where it is that signal."""
+def _meaning(kind: str, columns: Mapping[str, str], groups: Sequence[Family]) -> Meaning:
+    """Meaning of the columns that the user named, from the group that contains them if it has that signal."""
     wanted = EFFORTS if kind == "effort" else (kind,)
-    own = [one for one in found if {*columns.values()} <= {*one.columns} and one.meaning.quantity in wanted]
-    return replace(own[0].meaning, role="measured") if own else Meaning(kind, said_by="name")
+    matching = [
+        group
+        for group in groups
+        if {*columns.values()} <= {*group.columns} and group.meaning.quantity in wanted
+    ]
+    return replace(matching[0].meaning, role="measured") if matching else Meaning(kind, said_by="name")
 
 
 def _by_joint(
@@ -274,14 +322,16 @@ def _by_joint(
     family: Family | None,
     robot: RobotModel,
     look: Excerpt,
-    found: Sequence[Family],
+    groups: Sequence[Family],
     answers: Answers,
 ) -> tuple[Decision, Family | None]:
-    """The columns of a channel with those that the user gave to single joints; the others are in order."""
+    """Add the columns that the user named for single joints to those of the selected group."""
     key = f"log.{kind}.columns"
     given = {joint: answers[f"{key}.{joint}"] for joint in robot.joint_names if f"{key}.{joint}" in answers}
     unknown = [
-        one for one in answers if one.startswith(f"{key}.") and one.removeprefix(f"{key}.") not in given
+        answer
+        for answer in answers
+        if answer.startswith(f"{key}.") and answer.removeprefix(f"{key}.") not in given
     ]
     if unknown:
         raise UsageError("unknown-answer", found=unknown[0], expected=f"{key}.JOINT, a joint of the robot")
@@ -289,14 +339,14 @@ def _by_joint(
         return decision, family
     columns = {} if family is None else dict(zip(family.joints, family.columns, strict=False))
     columns |= given
-    columns = {one: columns[one] for one in robot.joint_names if columns.get(one, NONE) != NONE}
+    columns = {joint: columns[joint] for joint in robot.joint_names if columns.get(joint, NONE) != NONE}
     absent = [column for column in columns.values() if column not in look.numeric]
     twice = [column for column in columns.values() if list(columns.values()).count(column) > 1]
     if absent or twice:
         raise UsageError(
             "unknown-answer",
             found=f"{kind} in column '{(absent or twice)[0]}'" + ("" if absent else " of two joints"),
-            expected="a column of numbers for each joint, one of its own",
+            expected="a numeric column for each joint, not shared with another",
         )
     whole = Family(
         ", ".join(columns.values()) if family is None else family.template,
@@ -304,10 +354,10 @@ def _by_joint(
         tuple(columns),
         True,
         0,
-        tuple(one for one in robot.joint_names if one not in columns),
-        _meaning(kind, columns, found) if family is None else family.meaning,
+        tuple(joint for joint in robot.joint_names if joint not in columns),
+        _meaning(kind, columns, groups) if family is None else family.meaning,
     )
-    why = "as you say, joint by joint"
+    why = "as you say, per joint"
     if not columns:
         return Decision(key, NONE, (why,), options=decision.options, optional=decision.optional), None
     return Decision(key, whole.template, (why,), options=decision.options, optional=decision.optional), whole
@@ -316,24 +366,29 @@ def _by_joint(
 def _with_help(
     kind: str, decision: Decision, robot: RobotModel, look: Excerpt, clock: Clock, silent: Sequence[str]
 ) -> Decision:
-    """A question that no group answers, with what may help to answer it."""
+    """Add hints to a question for columns that no group matches."""
     if kind == "effort" and silent:
-        question = f"which columns are the effort? '{silent[0]}' is 0 throughout"
+        question = f"which columns are the effort? '{silent[0]}' is 0 in every row"
         decision = replace(decision, question=question)
     if kind == "position" and look.orientations:
         four = look.orientations[0]
-        none = f"'{four[0]}' to '{four[-1]}' are none, but a unit quaternion, the orientation of a body"
+        none = (
+            f"'{four[0]}' to '{four[-1]}' are not positions but a unit quaternion, the orientation of a link"
+        )
         decision = replace(decision, question=f"{decision.question} {none}")
     if parts := parts_beside(look.contents.path):
-        why = f"beside it {few(parts, _NAMED)}, as many rows: give their folder if they are parts of one recording"
+        why = (
+            f"same folder, same number of rows: {few(parts, _NAMED)}; if they are parts of one "
+            "recording, give their folder"
+        )
         decision = replace(decision, why=(*decision.why, why))
-    if all(one.value == NONE for one in decision.options):
+    if all(option.value == NONE for option in decision.options):
         decision = _with_example(kind, decision, robot, look, clock)
     return decision
 
 
 def _with_example(kind: str, decision: Decision, robot: RobotModel, look: Excerpt, clock: Clock) -> Decision:
-    """The question with the answer that names the column of one joint, the one that is called most like it."""
+    """Add to the question an example answer that names the most similar column for one joint."""
     columns = [name for name in look.numeric if name != clock.column.value]
     if not columns:
         return decision
@@ -342,50 +397,53 @@ def _with_example(kind: str, decision: Decision, robot: RobotModel, look: Excerp
     likely = _of_kind(kind, [name for name in columns if np.nan_to_num(np.ptp(look.table([name])))])
     if not likely:
         return decision
-    column = max(likely, key=lambda one: SequenceMatcher(None, " ".join(words(one)), called).ratio())
+    column = max(likely, key=lambda name: SequenceMatcher(None, " ".join(words(name)), called).ratio())
     if len(columns) < robot.n:
-        held = f"{len(columns)} column{'s' * (len(columns) > 1)} of numbers ({few(columns, _NAMED)})"
-        question = f"{decision.question} The log has {held} for {robot.n} joints"
-        more = " and so for others; of those without one is asked where they stand"
+        available = f"{len(columns)} numeric column{'s' * (len(columns) > 1)} ({few(columns, _NAMED)})"
+        question = f"{decision.question} The log has {available} for {robot.n} joints"
+        more = (
+            " and the same for the others; you are asked for the fixed position of a joint without a column"
+        )
         return replace(decision, question=question, example=(f"{decision.key}.{joint}={column}", more))
-    rest = f", and so for {', '.join(others)}" if others else ""
-    rest += f" ({NONE} for one without a motor)" if others and kind == "effort" else ""
+    rest = f", and the same for {', '.join(others)}" if others else ""
+    rest += f" ({NONE} for a joint without a motor)" if others and kind == "effort" else ""
     return replace(decision, example=(f"{decision.key}.{joint}={column}", rest))
 
 
 def _of_kind(kind: str, columns: Sequence[str]) -> list[str]:
-    """Columns whose names say a channel, else those of which no name says another; none of a force on a tool."""
+    """Columns named as the channel, otherwise columns named as no other channel; tool forces are left out."""
     wanted = EFFORTS if kind == "effort" else (kind,)
-    said = {name: meaning_of(f"{name} {{joint}}", "{joint}", (), False).quantity for name in columns}
-    named = [name for name in columns if said[name] in wanted]
+    quantities = {name: meaning_of(f"{name} {{joint}}", "{joint}", (), False).quantity for name in columns}
+    named = [name for name in columns if quantities[name] in wanted]
     return named or [
-        name for name in columns if not said[name] and not any(map(_OF_TOOL.fullmatch, words(name)))
+        name for name in columns if not quantities[name] and not any(map(_OF_TOOL.fullmatch, words(name)))
     ]
 
 
 def _with_chains(decision: Decision, look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> Decision:
-    """A question for positions, with the chains that have as many joints as there are numbered columns."""
+    """Add to a question for positions the kinematic chains with as many joints as there are numbered columns."""
     moves = robot.projection != 0
     joints = [int(moves[path_to_base(robot, i)].any(axis=0).sum()) for i in range(robot.n_bodies)]
     for m in sorted({count for count in joints if count < robot.n}, reverse=True):
         tips = [name for name, count in zip(robot.body_names, joints, strict=True) if count == m]
         numbered = [
-            one.template
-            for one in families(look.numeric, robot.joint_names[:m], known, look.bag)
-            if one.meaning.quantity == "position"
-            and not one.named
-            and len(one.columns) == m
-            and np.nan_to_num(np.ptp(look.table(one.columns), axis=0)).any()
+            joint.template
+            for joint in families(look.numeric, robot.joint_names[:m], known, look.bag)
+            if joint.meaning.quantity == "position"
+            and not joint.named
+            and len(joint.columns) == m
+            and np.nan_to_num(np.ptp(look.table(joint.columns), axis=0)).any()
         ]
         if m > 1 and numbered:
             why = (
-                f"'{numbered[0]}' numbers {m} columns and the robot has {robot.n} joints: call again with the last "
-                f"link of the logged arm, --tip {' or --tip '.join(tips)}, or with --lock for joints that stood still"
+                f"'{numbered[0]}' numbers {m} columns but the robot has {robot.n} joints: run again "
+                f"with the last link of the logged arm, --tip {' or --tip '.join(tips)}, or with "
+                "--lock for joints that did not move"
             )
             refusal = Refusal(
                 why,
                 "as many columns as the robot has joints",
-                "call again with the robot of the log, and answer what that leaves open",
+                "run again with the robot of this log, then answer the remaining questions",
             )
             return replace(decision, why=(*decision.why, why), refusal=refusal)
     return decision
@@ -394,35 +452,47 @@ def _with_chains(decision: Decision, look: Excerpt, robot: RobotModel, known: Se
 def _refuse_broken(
     look: Excerpt, robot: RobotModel, known: Sequence[Preset], chosen: Mapping[str, Family]
 ) -> None:
-    """Raises InputError for a word in a column that a group of positions or efforts lacks, or is none without.
+    """Raise InputError if text in a column keeps a group of positions or efforts from being complete.
 
-    chosen: groups by quantity. A joint would be held for it, or a question asked that has no right answer.
+    Otherwise the joint would be fixed, or the user asked a question without a correct answer.
+
+    Parameters
+    ----------
+    look : Excerpt
+        Names and first rows of the log.
+    robot : RobotModel
+        The robot.
+    known : sequence of Preset
+        Presets that match the log.
+    chosen : dict
+        Selected groups by channel.
+
     """
     if look.bag or not (texts := set(look.names) - set(look.numeric)):
         return
     whole = families(look.names, robot.joint_names, known)
     for other in whole:
         kind = "effort" if other.meaning.quantity in EFFORTS else other.meaning.quantity
-        broken, own = [name for name in other.columns if name in texts], chosen.get(kind)
-        lacks = own is None or set(own.columns) < set(other.columns)
+        broken, selected = [name for name in other.columns if name in texts], chosen.get(kind)
+        lacks = selected is None or set(selected.columns) < set(other.columns)
         if kind in ("position", "effort") and 0 < len(broken) < len(other.columns) and lacks:
             look.refuse_words(broken)
 
 
-# Commands that stand in for an effort that nobody measured, and what a log says of the drives' gains.
+# Commands in place of an effort that was not measured, and the controller gains that the log implies.
 
 GAINS_OF_DRIVES = ("drive.kp", "drive.kd")
 DELAY = "drive.delay"
-# Which data sheet of presets describes the drives, and what stands in it.
+# Decision on the preset data sheet that describes the drives, its answer for none of them, and the values it contains.
 SERVO, OTHER_SERVO = "drive.servo", "other"
 DATA_SHEET = ("drive.stall_torque", "drive.no_load_speed", "drive.duty_gain")
-# What was asked for and what came of it have the same size in the same unit.
+# Maximum factor between the spreads of a command and its measurement in the same unit.
 _SAME = 1.6
-# Of a joint's own spread, by which it may be away from its command, since gravity holds hobby arms some degrees below
-# it; and rows that show it.
+# Maximum deviation from the command relative to a joint's own spread (gravity pulls hobby arms some degrees
+# below it), and minimum number of rows to check it.
 _FOLLOWED, _LEAST_ROWS = 0.5, 50
-# Of a commanded torque that kp (q_des - q) + kd (dq_des - dq) leaves at most where it is that law; the rest are limits,
-# filters of the drives and the time between the two columns.
+# Maximum share of a commanded torque that kp (q_des - q) + kd (dq_des - dq) leaves unexplained. The rest
+# comes from saturation, drive filters and the delay between the columns.
 _LEFT = 0.1
 
 
@@ -430,15 +500,18 @@ def stand_in(
     robot: RobotModel,
     look: Excerpt,
     chosen: dict[str, Family],
-    found: Sequence[Family],
+    groups: Sequence[Family],
     decisions: dict[str, Decision],
     answers: Answers,
     known: Sequence[Preset] = (),
 ) -> None:
-    """Commands in place of an effort that nobody measured: they need the gains of the drives.    known: presets."""
+    """Use commands in place of an effort that was not measured. This requires the controller gains of the drives.
+
+    known: presets, whose data sheets describe drives.
+    """
     key = "log.effort.columns"
-    found = [_as_positions(look, one, chosen["position"]) for one in found]
-    wanted = _commands_of(chosen["position"], found)
+    groups = [_as_positions(look, group, chosen["position"]) for group in groups]
+    wanted = _commands_of(chosen["position"], groups)
     commands = {
         kind: family
         for kind, family in wanted.items()
@@ -447,20 +520,20 @@ def stand_in(
     }
     left = [family for kind, family in wanted.items() if kind not in commands]
     if any(np.nanstd(look.table(family.columns)) > 0 for family in left):
-        return  # commands that cannot be distinguished from something else
-    efforts = [one for one in found if one.meaning.quantity in EFFORTS]
-    held = decisions[key].value == NONE and decisions[key].likely
+        return  # commands that cannot be distinguished from another signal
+    efforts = [group for group in groups if group.meaning.quantity in EFFORTS]
+    was_held = decisions[key].value == NONE and decisions[key].likely
     if "command_position" not in commands or (
-        not held and any(one.meaning.role in ("", "measured", "spare") for one in efforts)
+        not was_held and any(group.meaning.role in ("", "measured", "spare") for group in efforts)
     ):
         return
     if decisions[key].value not in (None, NONE):
         return
-    why = "no effort was measured; what the drives were asked for stands in for it, with their gains"
-    if held:
+    why = "no effort was measured; it is computed from the commands with the controller gains"
+    if was_held:
         (why,) = decisions[key].why
         decisions[DELAY] = Decision(
-            DELAY, "0", ("the effort shows it: drives follow a command at once",), likely=True
+            DELAY, "0", ("the effort shows that the drives apply a command immediately",), likely=True
         )
     decisions[key] = Decision(key, NONE, (why,), options=decisions[key].options, likely=True)
     chosen |= commands
@@ -470,8 +543,11 @@ def stand_in(
     if robot.drive.servo is not None or settled:
         return
     for key, meaning in zip(GAINS_OF_DRIVES, ("stiffness kp, N m/rad", "damping kd, N m s/rad"), strict=True):
-        question = f"{meaning}, of the drives' position controllers: one number, or one a joint with commas?"
-        asked = Decision(key, None, ("the description does not know it",), question)
+        question = (
+            f"{meaning}, of the drives' position controllers: one number, or one per joint "
+            "separated by commas?"
+        )
+        asked = Decision(key, None, ("not in the model file",), question)
         decisions[key] = decided(asked, answers) if _numbers(answers.get(key, ""), robot.n) else asked
 
 
@@ -517,40 +593,42 @@ def without_held_effort(
     robot: RobotModel,
     look: Excerpt,
     chosen: dict[str, Family],
-    found: Sequence[Family],
+    groups: Sequence[Family],
     decisions: dict[str, Decision],
     answers: Answers,
 ) -> None:
-    """Leaves out an effort that is always read at the end of a held command, where commands can stand in for it.
+    """Drop an effort that is read at the end of a zero-order hold if the commands can replace it.
 
-    Drives that hold a command let the effort fall while the joint moves on, by kp times the way of one row. Read just
-    before the next command it lacks half of that on average, as if viscous friction were smaller by kp times half a
-    row. It is then the law of the command of the row before, and not of the row's own.
+    While a drive holds a command, its effort falls by kp times the joint's motion within that row. A reading
+    just before the next command is low by half of this on average, which underestimates viscous friction by
+    kp times half a row. This is the case if the effort follows from the command of the previous row and not
+    from that of its own row.
     """
     key, effort, position = "log.effort.columns", chosen.get("effort"), chosen.get("position")
     if key in answers or effort is None or position is None or effort.joints != position.joints:
         return
     if effort.meaning.role == "commanded" or effort.named != position.named or robot.drive.servo is not None:
         return
-    wanted = _commands_of(position, [_as_positions(look, one, position) for one in found])
+    wanted = _commands_of(position, [_as_positions(look, group, position) for group in groups])
     if "command_position" not in wanted or not _same_size(look, wanted["command_position"], position):
         return
-    tau, q, q_des = (look.table(one.columns) for one in (effort, position, wanted["command_position"]))
+    tau, q, q_des = (look.table(group.columns) for group in (effort, position, wanted["command_position"]))
     dq = look.table(chosen["velocity"].columns) if "velocity" in chosen else np.gradient(q, axis=0)
     if dq.shape != q.shape or len(tau) < _LEAST_ROWS:
         return
-    before, own = (_unexplained(tau, q_des, q, dq, rows) for rows in (1, 0))
-    if before.max() < _LEFT**2 and (before < own / np.exp(DECISIVE)).all():
+    before, same_row = (_unexplained(tau, q_des, q, dq, rows) for rows in (1, 0))
+    if before.max() < _LEFT**2 and (before < same_row / np.exp(DECISIVE)).all():
         why = (
-            f"'{effort.template}' is what the command of the row before makes, read at the end of its hold: viscous "
-            "friction would come out too small by kp times half a row; the commands stand in for it"
+            f"'{effort.template}' follows from the previous row's command, as read at the end of "
+            "its hold: viscous friction would be too small by kp times half a row, so the "
+            "commands are used instead"
         )
         decisions[key] = Decision(key, NONE, (why,), options=decisions[key].options, likely=True)
         del chosen["effort"]
 
 
 def _unexplained(tau: Float, q_des: Float, q: Float, dq: Float, rows: int) -> Float:
-    """Share (n,) of each effort's variance that a law of position and velocity leaves, of the command rows before."""
+    """Share (n,) of the effort's variance that a PD law leaves unexplained, with the command delayed by `rows`."""
     T = len(tau) - rows
     left = np.zeros(tau.shape[1])
     for j in range(tau.shape[1]):
@@ -562,24 +640,25 @@ def _unexplained(tau: Float, q_des: Float, q: Float, dq: Float, rows: int) -> Fl
     return left
 
 
-def _as_positions(look: Excerpt, one: Family, position: Family) -> Family:
-    """Columns that are only said to be commanded, and that every joint's position follows: commanded positions.
+def _as_positions(look: Excerpt, group: Family, position: Family) -> Family:
+    """Mark commanded columns with an unclear signal as commanded positions if every joint's position follows them.
 
-    So are those of which names say that they are, though not of which joint, where the others name it.
+    The signal is unclear if the name does not state it, or if the name lacks the joint although the
+    position's names have it.
     """
-    said = one.meaning
-    of_all = one.joints == position.joints and len(one.columns) == len(position.columns)
-    unclear = not said.quantity or (said.quantity == "position" and one.named != position.named)
-    if said.role != "commanded" or not of_all or not unclear:
-        return one
-    if not _followed(look.table(one.columns), look.table(position.columns)):
-        return one
-    meaning = replace(position.meaning, role="commanded", said_by=said.said_by or position.meaning.said_by)
-    return replace(one, named=position.named, meaning=meaning)
+    stated = group.meaning
+    of_all = group.joints == position.joints and len(group.columns) == len(position.columns)
+    unclear = not stated.quantity or (stated.quantity == "position" and group.named != position.named)
+    if stated.role != "commanded" or not of_all or not unclear:
+        return group
+    if not _followed(look.table(group.columns), look.table(position.columns)):
+        return group
+    meaning = replace(position.meaning, role="commanded", said_by=stated.said_by or position.meaning.said_by)
+    return replace(group, named=position.named, meaning=meaning)
 
 
 def _followed(commanded: Float, measured: Float) -> bool:
-    """Whether each joint that moves follows its own column (T, n), and none follows another's better."""
+    """Whether each moving joint follows its own column (T, n), and none follows another column better."""
     sound = np.isfinite(commanded).all(axis=1) & np.isfinite(measured).all(axis=1)
     a, b = commanded[sound], measured[sound]
     if len(b) < _LEAST_ROWS:
@@ -588,39 +667,39 @@ def _followed(commanded: Float, measured: Float) -> bool:
     moved = np.flatnonzero(spread > 0)
     if not len(moved):
         return False
-    # Mean squares of each command less each position, about one centre lest digits are lost.
+    # Mean square of each command minus each position; subtracting the means first avoids loss of precision.
     a, b = a - b.mean(axis=0), b - b.mean(axis=0)
     left = np.sqrt(
         np.maximum((a**2).mean(axis=0)[:, None] + (b**2).mean(axis=0) - 2.0 * a.T @ b / len(b), 0.0)
     )
     nearest = np.argmin(left, axis=0)
-    own = left[moved, moved] < _FOLLOWED * spread[moved]
-    return bool(own.all() and (nearest[moved] == moved).all())
+    follows = left[moved, moved] < _FOLLOWED * spread[moved]
+    return bool(follows.all() and (nearest[moved] == moved).all())
 
 
-def _same_size(look: Excerpt, one: Family, other: Family) -> bool:
-    a, b = (np.nanstd(look.table(family.columns), axis=0) for family in (one, other))
+def _same_size(look: Excerpt, group: Family, other: Family) -> bool:
+    a, b = (np.nanstd(look.table(family.columns), axis=0) for family in (group, other))
     moved = (a > 0) & (b > 0)
     return bool(moved.any()) and 1 / _SAME < float(np.median(a[moved] / b[moved])) < _SAME
 
 
 def _numbers(text: str, n: int) -> list[float]:
-    """One number, or one a joint; [] where the text is neither."""
+    """One number, or one per joint; empty if the text is neither."""
     try:
-        values = [float(one) for one in text.replace(",", " ").split()]
+        values = [float(number) for number in text.replace(",", " ").split()]
     except ValueError:
         return []
     return values if len(values) in (1, n) and bool(np.isfinite(values).all()) else []
 
 
-def _commands_of(position: Family, found: Sequence[Family]) -> dict[str, Family]:
-    """What the drives were commanded, where it is beyond question: commanded positions, and velocities beside them."""
+def _commands_of(position: Family, groups: Sequence[Family]) -> dict[str, Family]:
+    """Commanded positions, and commanded velocities if there are any. Empty unless exactly one group matches."""
     commanded = {
         kind: [
-            one
-            for one in found
-            if one.meaning.quantity == kind and one.meaning.role == "commanded" and one.joints == position.joints
-            and one.named == position.named and len(one.columns) == len(position.columns)
+            group
+            for group in groups
+            if group.meaning.quantity == kind and group.meaning.role == "commanded" and group.joints == position.joints
+            and group.named == position.named and len(group.columns) == len(position.columns)
         ]
         for kind in ("position", "velocity")
     }  # fmt: skip
@@ -632,31 +711,29 @@ def _commands_of(position: Family, found: Sequence[Family]) -> dict[str, Family]
 
 def with_gains(
     look: Excerpt,
-    found: Sequence[Family],
+    families_of_log: Sequence[Family],
     chosen: Mapping[str, Family],
     groups: Mapping[str, Group],
     decisions: dict[str, Decision],
 ) -> None:
-    """Gains of the drives, in place of questions, where a commanded torque beside commanded positions has them."""
+    """Answer the questions for controller gains from a commanded torque that follows from commanded positions."""
     if not all(key in decisions and decisions[key].question for key in GAINS_OF_DRIVES):
         return
-    columns = {kind: one.columns for kind, one in groups.items()}
-    units = {key: one.value for key, one in decisions.items()}
+    columns = {kind: group.columns for kind, group in groups.items()}
+    units = {key: decision.value for key, decision in decisions.items()}
     position, unit = columns.get("position", {}), units.get("log.position.unit")
-    held = DELAY in decisions  # an effort that is read at the end of a hold, see `without_held_effort`
+    at_end_of_hold = DELAY in decisions  # an effort read at the end of a hold, see `without_held_effort`
     torques = [
-        one
-        for one in found
-        if one.meaning.quantity in ("torque", "effort") and (one.meaning.role == "commanded") is not held
-        and one.joints == tuple(position) and len(one.columns) == len(chosen["position"].columns)
+        group
+        for group in families_of_log
+        if group.meaning.quantity in ("torque", "effort") and (group.meaning.role == "commanded") is not at_end_of_hold
+        and group.joints == tuple(position) and len(group.columns) == len(chosen["position"].columns)
     ]  # fmt: skip
     if len(torques) != 1 or unit in (None, UNKNOWN, PERCENT) or "," in str(unit):
         return
     order = [chosen["position"].columns.index(column) for column in position.values()]
     torque = look.table([torques[0].columns[k] for k in order])
-    rows = (
-        1 if DELAY in decisions else 0
-    )  # an effort that is read at the end of a hold, see `without_held_effort`
+    rows = 1 if DELAY in decisions else 0  # an effort read at the end of a hold, see `without_held_effort`
     _, scale = factor(unit, ("angle", "length"), Place())
     read = {kind: look.table(tuple(names.values())) for kind, names in columns.items()}
     torque, T = torque[rows:], len(torque) - rows
@@ -671,7 +748,7 @@ def with_gains(
     if gains is None:
         return
     law = "kp (q_des - q) + kd (dq_des - dq)" if len(errors) > 1 else "kp (q_des - q)"
-    why = f"'{torques[0].template}' is {law} with these gains, but for a tenth at most"
+    why = f"with these gains, '{torques[0].template}' is {law} to within 10 %"
     for key, values in zip(GAINS_OF_DRIVES, gains, strict=True):
         decisions[key] = replace(
             decisions[key], value=_numbered(values), why=(why,), question="", likely=True
@@ -679,13 +756,13 @@ def with_gains(
 
 
 def _law(torque: Float, errors: Sequence[Float]) -> tuple[Float, Float] | None:
-    """Gains by joint with which errors of position (and velocity) make the torque; None where they do not.
+    """Gains (n,) with which the errors of position and velocity give the torque; None if they do not fit.
 
-    A joint whose velocity error never changes takes the median kd of the others.
+    A joint with a constant velocity error takes the median kd of the others.
     """
     kp, kd = np.zeros(torque.shape[1]), np.zeros(torque.shape[1])
     for j in range(torque.shape[1]):
-        X, y = np.column_stack([one[:, j] for one in errors]), torque[:, j]
+        X, y = np.column_stack([error[:, j] for error in errors]), torque[:, j]
         use = np.isfinite(X).all(axis=1) & np.isfinite(y)
         X, y = X[use], y[use]
         size = np.maximum(np.linalg.norm(X, axis=0), np.finfo(float).tiny)
@@ -705,7 +782,7 @@ def _numbered(values: Float) -> str:
     return ", ".join(f"{x:.6g}" for x in values)  # kd may be 30 times viscous friction, which takes its error
 
 
-# Signals that a log lacks altogether: no answer names their columns, and that is said at once.
+# Signals that a log lacks entirely. No answer can supply them, so the log is refused at once.
 
 _LISTED = 4  # groups that are listed
 POSITION, EFFORT = "log.position.columns", "log.effort.columns"
@@ -716,52 +793,71 @@ def refuse_lacking(
     robot: RobotModel,
     look: Excerpt,
     clock: Clock,
-    found: Sequence[Family],
+    groups: Sequence[Family],
     chosen: Mapping[str, Family],
     decisions: dict[str, Decision],
     answers: Answers,
 ) -> None:
-    """Gives the decision on a signal that no column can be of its refusal.
+    """Refuse a log that lacks positions or efforts entirely.
 
-    found: the groups.    chosen: those that were chosen, and commands that stand in for an effort.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    look : Excerpt
+        Names and first rows of the log.
+    clock : Clock
+        The clock of the log.
+    groups : sequence of Family
+        All column groups of the log.
+    chosen : dict
+        Selected groups by channel, with the commands that replace an effort.
+    decisions : dict
+        Decisions by key; modified in place.
+    answers : Answers
+        User answers by key.
+
     """
-    said = {column for one in found if one.meaning.quantity for column in one.columns}
-    used = {column for one in chosen.values() for column in one.columns}
+    with_signal = {column for group in groups if group.meaning.quantity for column in group.columns}
+    used = {column for group in chosen.values() for column in group.columns}
     used |= {clock.column.value or "", clock.trajectory.value or ""}
-    unknown = [name for name in look.numeric if name not in said | used]
+    unknown = [name for name in look.numeric if name not in with_signal | used]
     wanted = robot.n - len(hand_joints(robot)) or robot.n
     may_be_named = len(unknown) >= wanted
     position, effort = decisions[POSITION], decisions[EFFORT]
-    efforts = [one.template for one in found if one.meaning.quantity in EFFORTS]
+    efforts = [group.template for group in groups if group.meaning.quantity in EFFORTS]
     named = any(key.startswith(POSITION) for key in answers)
-    positions = any(one.meaning.quantity == "position" for one in found)
+    positions = any(group.meaning.quantity == "position" for group in groups)
     positions |= named or may_be_named
     if position.question and not positions and position.refusal is None and efforts:
         refusal = Refusal(
             f"efforts ({few(efforts, _LISTED)}), but no positions",
-            "positions of the joints beside them",
-            "record both together, or give the files of both where they are parts of one recording",
+            "joint positions recorded together with them",
+            "record both together, or give both files if they are parts of one recording",
             "no-position",
         )
         decisions[POSITION] = replace(position, refusal=refusal)
-    no_other = not may_be_named and all(one.value == NONE for one in effort.options)
+    no_other = not may_be_named and all(option.value == NONE for option in effort.options)
     without = effort.value == NONE or (bool(effort.question) and no_other)
     if "position" in chosen and without and not {"effort", "command_position"} & chosen.keys():
-        decisions[EFFORT] = replace(effort, refusal=_without_effort(found))
+        decisions[EFFORT] = replace(effort, refusal=_without_effort(groups))
 
 
-def _without_effort(found: Sequence[Family]) -> Refusal:
+def _without_effort(groups: Sequence[Family]) -> Refusal:
     commands = [
-        one.template
-        for one in found
-        if one.meaning.quantity == "position" and one.meaning.role == "commanded"
+        group.template
+        for group in groups
+        if group.meaning.quantity == "position" and group.meaning.role == "commanded"
     ]
     return Refusal(
         "a log without efforts",
-        "torque, current or force of every joint, or commanded positions of drives with known gains kp and kd",
+        "torque, current or force of every joint, or commanded positions of drives with "
+        "known gains kp and kd",
         "log one of them"
         if not commands
-        else f"log one of them, or name {few(commands, _LISTED)} as command_position under [log] of the experiment, "
-        "with kp and kd under [drive], if the drives' controllers had these",
+        else (
+            f"log one of them, or, if you know the gains of the drives, name {few(commands, _LISTED)} "
+            "as command_position under [log] of the experiment and give kp and kd under [drive]"
+        ),
         NO_EFFORT,
     )

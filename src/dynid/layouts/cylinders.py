@@ -1,4 +1,4 @@
-"""Cylinders of joints that turn: their columns of force and length, and the lever that the lengths give."""
+"""Cylinders that drive revolute joints: their columns of force and length, and the lever from the lengths."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ _CYLINDERS = {"cylinder", "cyl", "piston", "ram", "jack", "strut"}
 _METRES = {"mm": 1e-3, "cm": 1e-2, "m": 1.0}
 _NEWTONS = {"n": 1.0, "kn": 1e3}
 _NEWTON_METRES = {"nm": 1.0, "m": 1.0, "knm": 1e3}
-# Harmonics of the squared length over the joint's angle: one of a cylinder between two links, more through bars.
+# Harmonics of the squared length over the joint angle: one for a cylinder between two links, more with a
+# linkage.
 _HARMONICS = 3
-# Errors that are this close to those with all harmonics are the sensor's.
+# Maximum ratio to the error with all harmonics for a fit with fewer harmonics to suffice.
 _AS_GOOD = 1.05
-_RESOLUTION = 1e-5  # m: errors below that of any sensor of a cylinder
-# Share of the observed range by which a table with several harmonics is extended, beyond the rows that are looked at.
+_RESOLUTION = 1e-5  # m; below the resolution of any length sensor of a cylinder
+# Extension of a table with several harmonics beyond the observed range, as a share of it, for rows outside of
+# the excerpt.
 _BEYOND = 0.05
 _NODES = 41
-# Lever over the largest one below which a table ends.
+# Lever relative to the largest one at which a table ends.
 _LEAST_LEVER = 0.1
-# m: a root mean square error of the length above this is no function of the joint's angle.
+# m; maximum rms error of a length that depends on the joint angle alone.
 _TOO_FAR = 5e-3
 
 
@@ -43,8 +45,15 @@ _TOO_FAR = 5e-3
 class Cylinders:
     """Columns of cylinders by joint.
 
-    force: column and newtons of its unit.    length: column and metres of its unit, where one is logged.
-    torque: column and newton metres of its unit, of joints without a cylinder.
+    Attributes
+    ----------
+    force : dict
+        Column, and factor of its unit to N.
+    length : dict
+        Column, and factor of its unit to m, if the length is logged.
+    torque : dict
+        Column, and factor of its unit to N m, of joints without a cylinder.
+
     """
 
     force: Mapping[str, tuple[str, float]]
@@ -53,12 +62,12 @@ class Cylinders:
 
     @property
     def columns(self) -> set[str]:
-        """All of them."""
+        """All columns of cylinders."""
         return {column for of in (self.force, self.length, self.torque) for column, _ in of.values()}
 
 
 def cylinders_of(robot: RobotModel, look: Excerpt) -> Cylinders:
-    """Columns of force, and of length, that name a cylinder and a joint that turns."""
+    """Find columns of force and length whose names contain a cylinder and a revolute joint."""
     force: dict[str, tuple[str, float]] = {}
     length: dict[str, tuple[str, float]] = {}
     torque: dict[str, tuple[str, float]] = {}
@@ -72,7 +81,7 @@ def cylinders_of(robot: RobotModel, look: Excerpt) -> Cylinders:
                 length[joint] = (column, _METRES.get(unit, 1.0))
             elif have & _FORCES and have & _CYLINDERS and joint not in force:
                 force[joint] = (column, _NEWTONS.get(unit, 1.0))
-    # A length without a force may be that of anything.
+    # Without a force, a length may belong to any signal.
     return Cylinders(
         force,
         {joint: of for joint, of in length.items() if joint in force},
@@ -80,19 +89,19 @@ def cylinders_of(robot: RobotModel, look: Excerpt) -> Cylinders:
     )
 
 
-def with_forces(robot: RobotModel, found: Sequence[Family], cylinders: Cylinders) -> list[Family]:
-    """Groups with the forces of cylinders and the torques of the other joints as one effort, at the actuators."""
+def with_forces(robot: RobotModel, groups: Sequence[Family], cylinders: Cylinders) -> list[Family]:
+    """Combine cylinder forces and the torques of the other joints into one effort at the actuators."""
     if not cylinders.force:
-        return list(found)
+        return list(groups)
     taken, rest = cylinders.columns, []
     efforts = {**cylinders.force, **cylinders.torque}
     columns = {joint: column for joint, (column, _) in efforts.items()}
-    for family in found:
+    for family in groups:
         if not family.named:
             rest.append(family)
             continue
-        own = dict(zip(family.joints, family.columns, strict=True))
-        left = {joint: column for joint, column in own.items() if column not in taken}
+        column_of = dict(zip(family.joints, family.columns, strict=True))
+        left = {joint: column for joint, column in column_of.items() if column not in taken}
         if left:
             missing = tuple(joint for joint in robot.joint_names if joint not in left)
             rest.append(replace(family, joints=tuple(left), columns=tuple(left.values()), missing=missing))
@@ -108,9 +117,21 @@ def with_forces(robot: RobotModel, found: Sequence[Family], cylinders: Cylinders
 def tables_of(
     robot: RobotModel, look: Excerpt, cylinders: Cylinders, position: Family, scale: Float
 ) -> tuple[dict[str, Table], list[Decision]]:
-    """Lengths of cylinders over the joints' angles, and what is said or asked of them.
+    """Tables of cylinder length over joint angle, and the decision on the levers.
 
-    scale: rad of a position's unit (n,), by the position's joints.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    look : Excerpt
+        Names and first rows of the log.
+    cylinders : Cylinders
+        Columns of cylinders.
+    position : Family
+        Column group of the positions.
+    scale : (n,) array
+        Factor of the position unit to rad, in the order of the position's joints.
+
     """
     tables: dict[str, Table] = {}
     errors: list[str] = []
@@ -139,7 +160,7 @@ def tables_of(
         decisions.append(Decision(KEY, "from the log", (why,), likely=True))
     if lacking:
         many = "s" if len(lacking) > 1 else ""
-        forces = f"{', '.join(lacking)}: force{many} of cylinders whose lengths are not logged"
+        forces = f"{', '.join(lacking)}: force{many} of cylinders without logged lengths"
         refusal = Refusal(
             forces,
             "the lever of each cylinder",
@@ -147,23 +168,23 @@ def tables_of(
             "anchor = { link, xyz } and end = { link, xyz }",
         )
         decisions.append(
-            Decision(KEY, None, (forces,), "which torque do these forces make?", refusal=refusal)
+            Decision(KEY, None, (forces,), "which torque do these forces produce?", refusal=refusal)
         )
     return tables, decisions
 
 
 def at_joints(robot: RobotModel, motion: Motion) -> Motion:
-    """Motion with the torque of actuators behind linkages at the joints."""
+    """Convert the torque of actuators behind linkages to the joints."""
     if motion.tau is None:
         return motion
     return replace(motion, tau=robot.drive.pulled(robot.drive.within_reach(motion.q), motion.tau))
 
 
 def _lever(q: Float, length: Float, low: float, high: float) -> tuple[Table | None, float]:
-    """Table of a cylinder's length over its joint's angle, and the rms error (m) of it; None if it is none.
+    """Table of a cylinder's length over its joint angle, and its rms error in m; None if the fit fails.
 
-    The squared length between points of two links is a constant, a sine and a cosine of the angle (law of cosines);
-    bars between them add harmonics.
+    By the law of cosines, the squared distance between points on two links is a constant plus a sine and a
+    cosine of the joint angle. A linkage between them adds harmonics.
     """
     good = np.isfinite(q) & np.isfinite(length)
     q, length = q[good], length[good]
@@ -193,7 +214,7 @@ def _lever(q: Float, length: Float, low: float, high: float) -> tuple[Table | No
 
 
 def _with_lever(weights: Float, count: int, q: Float, middle: float) -> tuple[float, float]:
-    """First and last of ascending angles around a middle within which the cylinder keeps a lever of one sign."""
+    """Range of increasing angles around a middle in which the cylinder's lever has the same sign."""
     length = np.sqrt(np.maximum(_harmonics(q, count) @ weights, 1e-12))
     lever = np.gradient(length, q)
     k = int(np.argmin(np.abs(q - middle)))

@@ -1,4 +1,4 @@
-"""Which column is which joint, which joints have none, and columns that are no joints."""
+"""Assignment of columns to joints: column order, joints without a column, and columns that belong to no joint."""
 
 from __future__ import annotations
 
@@ -20,29 +20,47 @@ from dynid.log.joints import hand_joints
 from dynid.robot.load import rest_position
 from dynid.robot.model import JointType, RobotModel, on_branches_of, path_to_base
 
-# Which numbered column is which joint.
+# Which numbered column belongs to which joint.
 
 KEY = "log.order"
 BASE_TO_TIP, ALPHABETICAL, TIP_TO_BASE = "base-to-tip", "alphabetical", "tip-to-base"
 LEVEL_BY_LEVEL, EXCHANGED = "level-by-level", "limbs-exchanged-in-pairs"
 WORDS = {
-    BASE_TO_TIP: "as the joints are",
+    BASE_TO_TIP: "in the order of the joints",
     ALPHABETICAL: "in alphabetical order of the joints",
     TIP_TO_BASE: "from tip to base",
-    EXCHANGED: "with limbs of one make exchanged in pairs, right before left",
-    LEVEL_BY_LEVEL: "level by level, the first joints of all legs or arms before the second ones",
+    EXCHANGED: "with pairs of identical limbs exchanged, right before left",
+    LEVEL_BY_LEVEL: "level by level: the first joints of all legs or arms, then the second ones",
 }
 Order = tuple[int, ...]
-# Of a leg or an arm, at least; two of one make weigh the same but for this share.
+# Minimum number of joints of a leg or arm, and maximum relative difference in mass between two identical
+# ones.
 _JOINTS_OF_LIMB, _OTHER_MASS = 3, 0.2
 
 
 def decide_order(
     robot: RobotModel, family: Family, motion: Motion | None, answers: Answers
 ) -> tuple[Decision, Order]:
-    """The order of columns, and for each joint the number of its column from 0.
+    """Decide the order of the columns.
 
-    motion: read in rad, columns as they are numbered.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    family : Family
+        Column group.
+    motion : Motion or None
+        Motion in rad, with the columns in the order of their numbers.
+    answers : Answers
+        User answers by key.
+
+    Returns
+    -------
+    decision : Decision
+        The decision on the order.
+    order : tuple of int
+        Column index of each joint, from 0.
+
     """
     joints = family.joints
     if family.named:
@@ -57,52 +75,62 @@ def decide_order(
     )
     given = answers.get(KEY)
     if given is not None and "," in given:
-        names = [one.strip() for one in given.split(",")]
+        names = [text.strip() for text in given.split(",")]
         if sorted(names) == sorted(joints):
-            return Decision(KEY, given, ("as you say",)), tuple(names.index(one) for one in joints)
+            return Decision(KEY, given, ("as you say",)), tuple(names.index(joint) for joint in joints)
     decision = decided(_found(robot, family, motion, ways, options), answers)
     return decision, ways.get(decision.value or "", ways[BASE_TO_TIP])
 
 
 def _ways(robot: RobotModel, joints: Sequence[str]) -> dict[str, Order]:
-    """Orders that programs write, order[j] the number of the column of joint j; those that differ."""
+    """Usual column orders by name, where order[j] is the column index of joint j. Duplicates are left out."""
     bodies = robot.independent_bodies.tolist()
     level = {name: len(path_to_base(robot, i)) for name, i in zip(robot.joint_names, bodies, strict=True)}
     plain, alphabet = tuple(range(len(joints))), sorted(joints)
     ways = {BASE_TO_TIP: plain}
-    by_name = tuple(alphabet.index(one) for one in joints)
+    by_name = tuple(alphabet.index(joint) for joint in joints)
     if by_name != plain:
         ways[ALPHABETICAL] = by_name
     if len(joints) > 1 and plain[::-1] != by_name:
         ways[TIP_TO_BASE] = plain[::-1]
     if (exchanged := _limbs_exchanged(robot, joints)) is not None and exchanged not in ways.values():
         ways[EXCHANGED] = exchanged
-    levels = sorted(joints, key=lambda one: level[one])
-    by_level = tuple(levels.index(one) for one in joints)
+    levels = sorted(joints, key=lambda joint: level[joint])
+    by_level = tuple(levels.index(joint) for joint in joints)
     if by_level not in ways.values():
         ways[LEVEL_BY_LEVEL] = by_level
     return ways
 
 
 def _limbs_exchanged(robot: RobotModel, joints: Sequence[str]) -> Order | None:
-    """The order with each second limb before the first of its pair: FR, FL, RR, RL for FL, FR, RL, RR; None = no pairs.
+    """Order in which each pair of limbs is exchanged, as FR, FL, RR, RL for FL, FR, RL, RR; None without pairs.
 
-    They may be mirrors of one another, so that a rigid arm explains the torque of one by the other's motion, too.
+    Paired limbs may be mirror images, in which case a rigid model fits the torque of each with the motion of
+    the other.
     """
     order = list(range(len(joints)))
     done: set[int] = set()
-    for alike in _limbs(robot, joints):  # those nearest to the base first
-        for one, other in zip(alike[::2], alike[1::2], strict=False):
-            if not done & {*one.joints, *other.joints} and one.weighs_as(other):
-                for i, j in zip(one.joints, other.joints, strict=True):
+    for alike in _limbs(robot, joints):  # limbs nearest to the base first
+        for limb, other in zip(alike[::2], alike[1::2], strict=False):
+            if not done & {*limb.joints, *other.joints} and limb.weighs_as(other):
+                for i, j in zip(limb.joints, other.joints, strict=True):
                     order[i], order[j] = j, i
-                done |= {*one.joints, *other.joints}
+                done |= {*limb.joints, *other.joints}
     return tuple(order) if order != list(range(len(joints))) else None
 
 
 @dataclass(frozen=True)
 class _Limb:
-    """A leg or an arm.    joints: by number.    mass: of all that they carry, kg; nan where it is not known."""
+    """A leg or an arm.
+
+    Attributes
+    ----------
+    joints : tuple of int
+        Joint indices.
+    mass : float
+        Mass of all links of the limb, kg; nan if unknown.
+
+    """
 
     joints: tuple[int, ...]
     mass: float
@@ -112,7 +140,7 @@ class _Limb:
 
 
 def _limbs(robot: RobotModel, joints: Sequence[str]) -> Collection[list[_Limb]]:
-    """Limbs that hang on one body and have as many joints of the same kinds; fingers and tools at a wrist are none."""
+    """Limbs grouped by parent link and sequence of joint types. Fingers and tools at a wrist do not count."""
     bodies = dict(zip(robot.joint_names, robot.independent_bodies.tolist(), strict=True))
     paths = [path_to_base(robot, bodies[name])[::-1] for name in joints]
     whole = [path_to_base(robot, body) for body in range(robot.n_bodies)]
@@ -135,44 +163,48 @@ def _found(
     ways: Mapping[str, Order],
     options: tuple[Option, ...],
 ) -> Decision:
-    load, said, counted = load_of(robot), family.meaning, f"numbered from {family.first}"
+    load, meaning, counted = load_of(robot), family.meaning, f"numbered from {family.first}"
     question = (
-        "which number is which joint? One of these, or the joints in the order of the numbers, with commas"
+        "which number is which joint? Choose an order, or list the joints in the order of "
+        "the numbers, separated by commas"
     )
     if len(family.joints) == 1:
         return Decision(KEY, BASE_TO_TIP, ("one joint",), options=options)
     best = _best(robot, family.joints, motion, ways)
-    source = f"{counted}; {said.said_by}"
+    source = f"{counted}; {meaning.said_by}"
     if best is None:
-        if said.ordered:
+        if meaning.ordered:
             return Decision(KEY, BASE_TO_TIP, (source,), options=options)
-        if not {ALPHABETICAL, EXCHANGED} & ways.keys() and not said.unordered:
+        if not {ALPHABETICAL, EXCHANGED} & ways.keys() and not meaning.unordered:
             why = f"{counted}, {WORDS[BASE_TO_TIP]}; no {load} confirms it"
             return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
-        why = f"{counted}; no {load} says which order the numbers have"
+        why = f"{counted}; there is no {load} to determine the order of the numbers"
         return Decision(KEY, None, (why,), question, options)
     if best.exchanged < -DECISIVE:
-        why = f"{counted}, but a rigid arm fits the {load} far better with {best.pair} exchanged"
+        why = f"{counted}, but a rigid model fits the {load} far better with {best.pair} exchanged"
         return Decision(KEY, None, (why,), question, options)
     proven = best.others > DECISIVE and best.exchanged > DECISIVE
-    if proven and (best.name == BASE_TO_TIP or not said.ordered):
-        why = f"{counted}, {WORDS[best.name]}: in any other order a rigid arm fits the {load} far worse"
+    if proven and (best.name == BASE_TO_TIP or not meaning.ordered):
+        why = f"{counted}, {WORDS[best.name]}: in any other order a rigid model fits the {load} far worse"
         return Decision(
-            KEY, best.name, (source if said.ordered else "", why)[not said.ordered :], options=options
+            KEY, best.name, (source if meaning.ordered else "", why)[not meaning.ordered :], options=options
         )
     if best.name != BASE_TO_TIP and best.others > DECISIVE:
-        why = f"{counted}; a rigid arm fits the {load} best {WORDS[best.name]}"
+        why = f"{counted}; a rigid model fits the {load} best {WORDS[best.name]}"
         return Decision(KEY, None, (why,), question, options)
-    if said.ordered:
+    if meaning.ordered:
         return Decision(KEY, BASE_TO_TIP, (source,), options=options)
-    if best.name == BASE_TO_TIP and best.others > DECISIVE and not said.unordered:
-        why = f"{counted}, {WORDS[BASE_TO_TIP]}: in the other usual orders a rigid arm fits the {load} far worse"
+    if best.name == BASE_TO_TIP and best.others > DECISIVE and not meaning.unordered:
+        why = (
+            f"{counted}, {WORDS[BASE_TO_TIP]}: in the other usual orders a rigid model fits the "
+            f"{load} far worse"
+        )
         return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
-    if not {ALPHABETICAL, EXCHANGED} & ways.keys() and not said.unordered:
+    if not {ALPHABETICAL, EXCHANGED} & ways.keys() and not meaning.unordered:
         why = f"{counted}, {WORDS[BASE_TO_TIP]}; the {load} does not contradict it"
         return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
-    other = "the alphabet's" if ALPHABETICAL in ways else "one with limbs exchanged"
-    why = f"{counted}; the {load} does not say whether the order is the description's or {other}"
+    other = "alphabetical" if ALPHABETICAL in ways else "with limbs exchanged"
+    why = f"{counted}; the {load} does not show whether the order is that of the model file or {other}"
     return Decision(KEY, None, (why,), question, options)
 
 
@@ -180,8 +212,18 @@ def _found(
 class _Best:
     """The usual order that fits best.
 
-    others, exchanged: how much worse the best of the other usual orders is, and the best with two joints exchanged, as
-    sums of logarithms; below 0 = better.    pair: of the latter.
+    Attributes
+    ----------
+    name : str
+        Name of the order.
+    others : float
+        Difference in fit to the second-best usual order, as a sum of logarithms; negative if that order
+        is better.
+    exchanged : float
+        The same for the best order with two joints exchanged.
+    pair : str
+        The two joints of `exchanged`.
+
     """
 
     name: str
@@ -193,34 +235,36 @@ class _Best:
 def _best(
     robot: RobotModel, joints: Sequence[str], motion: Motion | None, ways: Mapping[str, Order]
 ) -> _Best | None:
-    """None without torque that speaks."""
+    """Find the usual order that fits best; None if the torque cannot be fitted."""
     if motion is None or motion.tau is None:
         return None
-    place = [robot.joint_names.index(one) for one in joints]
+    place = [robot.joint_names.index(candidate) for candidate in joints]
 
     def whole(order: Order) -> Order:
-        """Of all joints of the robot, those that the log does not have where they are."""
+        """Extend an order to all joints of the robot; joints without a column keep their places."""
         all_ = list(range(robot.n))
         for j, k in enumerate(order):
             all_[place[j]] = place[k]
         return tuple(all_)
 
     tried = {name: _fit(robot, motion, whole(order)) for name, order in ways.items()}
-    fits = {name: one for name, one in tried.items() if one is not None}
+    fits = {name: candidate for name, candidate in tried.items() if candidate is not None}
     if BASE_TO_TIP not in fits:
         return None
     name, here = BASE_TO_TIP, fits[BASE_TO_TIP]
-    for other, one in fits.items():
-        # What is unusual needs proof.
-        if one.worse_than(here) < -DECISIVE and one.good():
-            name, here = other, one
-    others = min((one.worse_than(here) for other, one in fits.items() if other != name), default=np.inf)
+    for other, candidate in fits.items():
+        # An unusual order is selected only on decisive evidence.
+        if candidate.worse_than(here) < -DECISIVE and candidate.good():
+            name, here = other, candidate
+    others = min(
+        (candidate.worse_than(here) for other, candidate in fits.items() if other != name), default=np.inf
+    )
     worst, pair = np.inf, ""
     for i, j, order in exchanges(ways[name]):
         fit = _fit(robot, motion, whole(order))
         value = np.inf if fit is None else fit.worse_than(here)
         if fit is not None and value < 0 and not fit.good((place[i], place[j])):
-            value = 0.0  # a little less bad is no better reading
+            value = 0.0  # a bad fit that is slightly better proves nothing
         if value < worst:
             worst, pair = value, f"{joints[i]} and {joints[j]}"
     return _Best(name, float(others), float(worst), pair)
@@ -228,7 +272,16 @@ def _best(
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """What a rigid arm leaves in one order of the columns.    motion: read in this order."""
+    """Fit of a rigid model with one order of the columns.
+
+    Attributes
+    ----------
+    motion : Motion
+        Motion with the columns in this order.
+    left : (n,) array
+        Unexplained share of each joint's torque.
+
+    """
 
     robot: RobotModel
     motion: Motion
@@ -236,7 +289,7 @@ class _Fit:
 
     @cached_property
     def described(self) -> tuple[Float, Float, Float] | None:
-        """What the description explains."""
+        """Scale, explained share and size of the torque predicted from the model file."""
         return description_scale(self.robot, self.motion)
 
     def good(self, joints: Sequence[int] = ()) -> bool:
@@ -244,14 +297,18 @@ class _Fit:
         return len(part) > 0 and bool((np.sqrt(part) <= FITS).all())
 
     def worse_than(self, other: _Fit) -> float:
-        """Above 0 where the other is better; the description is asked where a free arm does not distinguish them."""
+        """How much worse this order fits than another; positive if the other is better.
+
+        If a rigid model with free parameters does not distinguish them, the masses of the model file decide.
+        """
         worse = gain(other.left, self.left)
         if abs(worse) > DECISIVE or self.described is None or other.described is None:
             return worse
         if max(self.described[1].max(), other.described[1].max()) <= EXPLAINS:
             return worse
         mine, others = (
-            1 - np.minimum(one[1] * (one[0] > 0), 1 - 1e-6) for one in (self.described, other.described)
+            1 - np.minimum(prediction[1] * (prediction[0] > 0), 1 - 1e-6)
+            for prediction in (self.described, other.described)
         )
         return float(np.log(mine / others).sum())
 
@@ -263,11 +320,12 @@ def _fit(robot: RobotModel, motion: Motion, order: Order) -> _Fit | None:
 
 
 def in_order(columns: Sequence[str], order: Sequence[int]) -> tuple[str, ...]:
-    """Columns by joint."""
+    """Columns sorted by joint."""
     return tuple(columns[k] for k in order)
 
 
-# Joints without a column in the chosen groups: slides in columns of their own, and joints that are held.
+# Joints without a column in the selected groups: prismatic joints with separate columns, and joints that get
+# a fixed position.
 
 LOCK = "robot.lock."
 _NAMED = 4  # columns that are listed
@@ -281,37 +339,58 @@ def slides_beside(
     missing: Sequence[str],
     efforts: Family | None = None,
 ) -> dict[str, dict[str, tuple[str, str]]]:
-    """Columns of joints that slide, by joint and channel, where those of the others are angles.
+    """Find separate columns of prismatic joints in a log whose other positions are angles.
 
-    A joint is found if it has a column of every channel that the others have.
-    efforts: the group with those of all joints, such as currents; a slide's is in the others' unit then, "" here.
+    A joint is included only if it has a column of every channel that the other joints have.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    look : Excerpt
+        Names and first rows of the log.
+    chosen : dict
+        Column group of each channel.
+    missing : sequence of str
+        Joints without a column.
+    efforts : Family or None
+        Group with the efforts of all joints, such as currents. A prismatic joint without an effort column
+        takes its effort from this group, with unit "" (the unit of the group).
+
+    Returns
+    -------
+    columns : dict
+        Column and unit per joint and channel.
+
     """
-    taken = {column for one in chosen.values() for column in one.columns}
+    taken = {column for group in chosen.values() for column in group.columns}
     left = [name for name in look.numeric if name not in taken]
-    found = {}
+    columns = {}
     for joint in missing:
-        own = columns_of_slide(joint, left) if robot.prismatic[robot.joint_names.index(joint)] else {}
-        if own and efforts is not None and efforts.named and joint in efforts.joints:
-            own.setdefault("effort", (efforts.columns[efforts.joints.index(joint)], ""))
-        wanted = [kind for kind, one in chosen.items() if joint in one.missing and kind in KINDS_OF_SLIDES]
-        if own and all(kind in own for kind in wanted):
-            found[joint] = {kind: own[kind] for kind in wanted}
-    return found
+        candidates = columns_of_slide(joint, left) if robot.prismatic[robot.joint_names.index(joint)] else {}
+        if candidates and efforts is not None and efforts.named and joint in efforts.joints:
+            candidates.setdefault("effort", (efforts.columns[efforts.joints.index(joint)], ""))
+        wanted = [
+            kind for kind, group in chosen.items() if joint in group.missing and kind in KINDS_OF_SLIDES
+        ]
+        if candidates and all(kind in candidates for kind in wanted):
+            columns[joint] = {kind: candidates[kind] for kind in wanted}
+    return columns
 
 
 def slides_decision(slides: Mapping[str, Mapping[str, tuple[str, str]]]) -> Decision:
-    """What is said of such joints."""
-    said = [f"{column} {unit}".strip() for own in slides.values() for column, unit in own.values()]
+    """Decision that lists the separate columns of the prismatic joints."""
+    listed = [f"{column} {unit}".strip() for columns in slides.values() for column, unit in columns.values()]
     verb = "slides" if len(slides) == 1 else "slide"
-    why = f"{', '.join(slides)} {verb}, in columns of other units: {', '.join(said)}"
-    return Decision("log.position.slides", "as their names say", (why,), likely=True)
+    why = f"{', '.join(slides)} {verb}, with separate columns in other units: {', '.join(listed)}"
+    return Decision("log.position.slides", "as in their names", (why,), likely=True)
 
 
 def held_joints(
     robot: RobotModel, look: Excerpt, chosen: Mapping[str, Family], missing: Sequence[str], answers: Answers
 ) -> list[Decision]:
-    """Where the joints stand that the log does not have."""
-    taken = {column for one in chosen.values() for column in one.columns}
+    """Decide the fixed position of each joint that has no column."""
+    taken = {column for group in chosen.values() for column in group.columns}
     left = [name for name in look.names if name not in taken]
     alike = _alike(chosen["position"], left) if "position" in chosen else []
     return [
@@ -328,7 +407,7 @@ def held_joints(
 
 
 def _alike(family: Family, left: Sequence[str]) -> list[str]:
-    """Columns that are called as those of a group, but for names that are no joints': they may be of missing joints."""
+    """Columns named like those of a group but with another joint name. They may belong to a missing joint."""
     before, joint, behind = family.template.partition("{joint}")
     if not joint or not before + behind:
         return []
@@ -347,55 +426,71 @@ def _held(
     named: Sequence[str],
     alike: tuple[Sequence[str], Sequence[str]],
 ) -> Decision:
-    """Where a joint stands that the log does not have.
+    """Decide the fixed position of a joint that has no column.
 
-    apart: whether that matters to none that it has.    named: columns of the log that name it nevertheless.
-    alike: those that may be its under another name, and the one at its place.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    joint : str
+        Name of the joint.
+    apart : bool
+        Whether this position has no effect on the joints that have columns.
+    answers : Answers
+        User answers by key.
+    named : sequence of str
+        Columns whose names contain this joint's name.
+    alike : pair of sequences of str
+        Columns that may belong to this joint under another name, and the most likely one of them.
+
     """
     key, j = f"{LOCK}{joint}", robot.joint_names.index(joint)
     rest = rest_position(robot, joint)
-    why = f"the log has no column of '{joint}': it is held"
+    why = f"the log has no column of '{joint}', so its position is fixed"
     if named:
         why = (
-            f"no column of '{joint}' is one of these groups, though {few(named, _NAMED)} "
-            f"name{'s' if len(named) == 1 else ''} it: it is held; columns and unit may be tables by joint"
+            f"'{joint}' has no column in these groups, although {few(named, _NAMED)} "
+            f"name{'s' if len(named) == 1 else ''} "
+            "it: its position is fixed; columns and unit may be tables with an entry per joint"
         )
     if apart:
-        found = Decision(
-            key, f"{rest:g}", (f"{why}; it stands on a branch of its own, where its place does not matter",)
+        decision = Decision(
+            key, f"{rest:g}", (f"{why}; it lies on a separate branch, where its position has no effect",)
         )
     elif joint in hand_joints(robot):
-        found = Decision(
-            key, f"{rest:g}", (f"{why}; a joint of a hand, whose place matters little",), likely=True
+        decision = Decision(
+            key, f"{rest:g}", (f"{why}; a hand joint, whose position has little effect",), likely=True
         )
     else:
         unit = "m" if robot.prismatic[j] else "rad"
-        question = f"at which position does '{joint}' stand, in {unit}?"
+        question = f"at which position is '{joint}' fixed, in {unit}?"
         if alike[0]:
             question += (
-                f" Or does the log call it otherwise ({few(alike[0], _NAMED)}): --answer "
-                f"'log.position.columns.{joint}={(*alike[1], alike[0][0])[0]}', and so for velocity and effort?"
+                f" Or does the log use another name for it ({few(alike[0], _NAMED)})? Then answer "
+                f"--answer 'log.position.columns.{joint}={(*alike[1], alike[0][0])[0]}', and the same "
+                "for velocity and effort."
             )
         if leaders := leaders_of(robot, joint):
             factors = ", ".join(f"{name} = {factor:.1f}" for name, factor in leaders.items())
             question += (
-                " If bars keep its link level, write a robot file with the lines "
-                f"urdf = '{Path(robot.source).name}', [[joint]], name = '{joint}', follows = {{ {factors} }}"
+                " If a parallel linkage keeps its link level, write a robot file with the lines urdf "
+                f"= '{Path(robot.source).name}', [[joint]], name = '{joint}', follows = {{ {factors} }}"
             )
-        found = Decision(key, None, (why,), question)
+        decision = Decision(key, None, (why,), question)
     if key in answers:
         try:
             value = float(answers[key])
         except ValueError:
-            return found
-        return Decision(key, f"{value:g}", ("as you say",)) if np.isfinite(value) else found
-    return found
+            return decision
+        return Decision(key, f"{value:g}", ("as you say",)) if np.isfinite(value) else decision
+    return decision
 
 
 def leaders_of(robot: RobotModel, joint: str) -> dict[str, float]:
-    """Factors by which a joint follows those before it if bars keep its link level, as in a palletiser.
+    """Coupling factors to earlier joints if a parallel linkage keeps this joint's link level, as in a palletiser.
 
-    Empty unless it carries other joints and turns about the axis of two or more joints before it.
+    Empty unless the joint carries other joints and at least two joints before it have the same axis
+    direction.
     """
     body = robot.tree_joint_names.index(joint)
     above = path_to_base(robot, body)
@@ -414,38 +509,38 @@ def leaders_of(robot: RobotModel, joint: str) -> dict[str, float]:
 
 
 def _apart(robot: RobotModel, joint: str, missing: Sequence[str]) -> bool:
-    """Whether a joint carries none of those that the log has, and none of them carries it: as of another arm."""
+    """Whether a joint neither carries a logged joint nor is carried by one, as a joint of another arm."""
     logged = ~np.isin(robot.joint_names, list(missing))
     return not on_branches_of(robot, logged)[robot.joint_names.index(joint)]
 
 
-# More numbered columns than joints: which of them are the joints.
+# More numbered columns than joints: which of them belong to the joints.
 
-_TWIST = 6  # velocities of a body that moves freely
-_UNIT = 1e-3  # squares of a quaternion sum to one but for this
+_TWIST = 6  # velocities of a free body
+_UNIT = 1e-3  # tolerance of the norm of a unit quaternion
 
 
 def without_spare(
     look: Excerpt, chosen: dict[str, Family], decisions: dict[str, Decision], answers: Answers
 ) -> dict[str, Family]:
-    """The groups with a column a joint; `decisions` gets what was decided of each that had more."""
+    """Reduce each group to one column per joint and add the decisions on extra columns to `decisions`."""
     kept: dict[str, Family] = {}
-    for kind, one in chosen.items():
-        which = _which(look, kind, one, answers)
+    for kind, group in chosen.items():
+        which = _which(look, kind, group, answers)
         if which is None:
-            kept[kind] = one
+            kept[kind] = group
             continue
         same = decisions.get("log.position.which")
-        if same is not None and which.question and _as_many(one, chosen["position"]):
-            # What is not of a joint stands at the same end in all groups.
-            which = replace(which, value=same.value, why=("as those of the positions",), question="")
+        if same is not None and which.question and _as_many(group, chosen["position"]):
+            # The extra columns are at the same end in all groups.
+            which = replace(which, value=same.value, why=("as for the positions",), question="")
         decisions[which.key] = which
-        kept[kind] = _cut(one, which.value)
+        kept[kind] = _cut(group, which.value)
     return kept
 
 
 def _which(look: Excerpt, kind: str, family: Family, answers: Answers) -> Decision | None:
-    """More numbered columns than joints: fingers, a rail, another arm."""
+    """Decide which columns belong to the joints if there are more, for example of fingers, a rail or another arm."""
     if not family.spare:
         return None
     n, m = len(family.joints), len(family.columns)
@@ -459,22 +554,22 @@ def _which(look: Excerpt, kind: str, family: Family, answers: Answers) -> Decisi
         ("last", slice(-n, None), slice(None, -n)),
     ):
         if still[dead].all() and not still[alive].any():
-            found = Decision(key, name, (f"{reason}; the others never change",), options=options)
-            return decided(found, answers)
+            decision = Decision(key, name, (f"{reason}; the others are constant",), options=options)
+            return decided(decision, answers)
         if kind == "position" and _of_free_bodies(values[:, dead]) and not _of_free_bodies(values[:, alive]):
-            why = f"{reason}; the others are places and orientations of bodies that move freely"
+            why = f"{reason}; the others are positions and orientations of free bodies"
             return decided(Decision(key, name, (why,), options=options), answers)
-    return decided(Decision(key, None, (reason,), "which of them are the joints?", options), answers)
+    return decided(Decision(key, None, (reason,), "which of them belong to the joints?", options), answers)
 
 
-def _as_many(one: Family, positions: Family) -> bool:
-    """Whether a group has as many columns as the positions, or six for each seven of bodies that move freely."""
-    more, there = len(one.columns) - len(one.joints), len(positions.columns) - len(positions.joints)
+def _as_many(group: Family, positions: Family) -> bool:
+    """Whether a group has as many extra columns as the positions, or six for every seven of a free body's pose."""
+    more, there = len(group.columns) - len(group.joints), len(positions.columns) - len(positions.joints)
     return more == there or (there % POSE == 0 and more == there // POSE * _TWIST)
 
 
 def _of_free_bodies(values: Float) -> bool:
-    """Whether columns (T, m) are places with unit quaternions behind them, seven a body."""
+    """Whether columns (T, m) are poses of free bodies, each a position followed by a unit quaternion."""
     if not values.shape[1] or values.shape[1] % POSE:
         return False
     bodies = values.reshape(len(values), -1, POSE)

@@ -1,4 +1,4 @@
-"""What a column's name says by its words, or by a recorder's preset: quantity, unit, measured or commanded."""
+"""Quantity, unit and role (measured or commanded) of a column, from its name or from a recorder's preset."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from dynid.base.records import dataclass
 from dynid.layouts.presets import UNKNOWN, ChannelEntry, Preset
 from dynid.log.mapping import RATED
 
-# Camel case, runs of capitals and numbers are words of their own; "%" begins the time column of rostopic.
+# Camel case, capitals and numbers form separate words; the time column of rostopic starts with "%".
 _WORD = re.compile(
     r"[%‰]|(?<![A-Za-z])(?:[mk]N\.?m|kN|mA|N[mM])(?![A-Za-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+"
     r"|加速度|时间|时刻|位置|角度|速度|力矩|扭矩|转矩|电流|温度|关节|目标|指令|期望|实际|反馈|测量|轴"
     r"|時間|時刻|角速度|トルク|電流|温度|関節|軸|指令|実測|시간|위치|각도|각속도|속도|토크|전류|온도|관절|목표|실제|[а-яё]+",
 )
-# German makes one word of two.
+# German compounds that are split into two words.
 _COMPOUND = re.compile(
     r"(?<![a-z])(ist|soll|motor|achs|gelenk)(?=position|winkel|lage|moment|dreh|strom|geschw)", re.IGNORECASE
 )
-# Derivatives whose letter is a capital: dQ, ddTheta.
+# Derivatives of a capital letter: dQ, ddTheta.
 _DERIVATIVE = re.compile("(?<![A-Za-z])(dd?)(Q|Theta)(?![a-z])")
-# Dots above a letter are derivatives, accents are not.
+# Dots above a letter are derivatives; accents are not.
 _DERIVED = re.compile("([qθ])(\u0307\u0307|[\u0307\u0308])")
 _GREEK = {"θ": "theta", "τ": "tau", "ω": "omega"}
 _CYRILLIC = re.compile("[А-ЯЁ]")
@@ -36,7 +36,7 @@ _POSITION = {"q", "qs", "pos", "position", "positions", "angle", "angles", "thet
              "winkel", "lage", "angolo", "angulo", "posizione", "posicion", "位置", "角度", "위치", "각도", "угол",
              "положение", "позиция"}  # fmt: skip
 _SYMBOLS = {"q", "th", "theta"}
-# "qp" is that of Italian, Spanish and French theses: q punto, q point.
+# "qp" is used in Italian, Spanish and French theses: q punto, q point.
 _VELOCITY = {"dq", "qd", "qp", "dqs", "qds", "vel", "velo", "velocity", "velocities", "speed", "speeds", "omega",
              "qvel", "dtheta", "qdot", "thetadot", "jvel", "geschwindigkeit", "drehzahl", "vitesse", "velocita",
              "velocidad", "速度", "角速度", "속도", "각속도", "скорость"}  # fmt: skip
@@ -64,23 +64,23 @@ _TIME = {"t", "time", "timestamp", "stamp", "times", "timestamps", "clock", "tim
          "zeit", "zeitstempel", "millis", "micros", "temps", "tempo", "tiempo", "时间", "时刻", "時間", "時刻", "시간",
          "время"}  # fmt: skip
 _STAMPS = {"time", "timestamp", "stamp", "times", "timestamps", "zeitstempel"}
-# How long something lasts, or since the beginning: time_from_start.
+# Durations, or time since the start: time_from_start.
 _SPANS = {"duration"}
-# Of a controller's own clock, or counts of its rows.
+# Counts of a controller's clock or of its rows.
 TICKS = {"tick", "ticks"}
-# Quantities that are an effort of some sort.
+# Quantities that count as an effort.
 EFFORTS = ("torque", "effort", "current", "raw")
 _EFFORT = {"effort", "efforts", "eff"}
 _TRAJECTORY = {"traj", "trajectory", "episode", "run", "experiment", "motion", "segment", "trial"}
 MEASURED = {"actual", "act", "meas", "measured", "measure", "measurement", "fb", "feedback", "present", "real",
              "msr", "mes", "ist", "mesure", "misurato", "medido", "实际", "反馈", "测量", "実測", "실제"}  # fmt: skip
-# These say so of a signal, and nothing before the name of a recorder's column.
+# Words for "measured" in a signal's name. At the start of a recorder's column name they mean nothing.
 _SENSED = {"sensor", "sensed"}
 _COMMANDED = {"cmd", "command", "commanded", "commands", "des", "desired", "target", "targets", "tgt", "ref",
               "reference", "goal", "set", "setpoint", "sp", "soll", "action", "nominal", "planned", "plan", "ipo", "d",
               "r", "c", "input", "interpolated", "demand", "demanded", "request", "requested", "wanted",
               "consigne", "consigna", "目标", "指令", "期望", "목표", "заданный", "задание"}  # fmt: skip
-# Drives call what they make of their current so; a model's torque is called so, too.
+# Drives use these words for a torque computed from their current; they also denote a model's torque.
 _ESTIMATED = {"est", "estimated", "estimate"}
 _MODEL = {"model", "hat", "ext", "external", "gravity", "grav", "ff", "feedforward",
           "friction", "dyn", "err", "error", "errors", "residual", "dist", "disturbance", "deviation", "predicted",
@@ -89,16 +89,16 @@ _MODEL = {"model", "hat", "ext", "external", "gravity", "grav", "ff", "feedforwa
 _FILTERED = {"filt", "filtered", "filter", "smooth", "smoothed", "lp", "lowpass"}
 _UNPROCESSED = {"raw", "unfiltered", "uncalibrated"}
 _MOTOR = {"motor", "motors", "m"}
-# Of what turns before or within the gears.
+# Parts that move before or inside the gears.
 _INSIDE = {"motor", "motors", "rotor", "gear", "gearbox"}
 _OF_MOTORS = {"qm": "q", "dqm": "dq", "qdm": "dq", "thetam": "theta", "dthetam": "dtheta"}
-# Of the hand or the base, not of joints, whatever else is said.
+# Words for the hand or the base; such a column is not a joint signal, whatever its other words.
 _NOT_OF_JOINTS = {"tcp", "tool", "flange", "pose", "cartesian", "cart", "wrench", "ft", "imu", "ee", "twist", "force",
                   "forces", "voltage", "voltages", "mode", "modes", "frame", "camera", "finger", "fingers",
                   "enable", "enabled", "status", "flag", "age"}  # fmt: skip
-# "Joint1_Force": simulators say so of any joint's effort, and mean its torque where it turns.
+# "Joint1_Force": simulators use this name for the effort of any joint, also for the torque of a revolute one.
 _FORCE, _JOINT = {"force", "forces"}, {"joint", "joints", "axis", "axes", "j"}
-# Words that say nothing of what is measured.
+# Words that carry no information about the quantity.
 PLAIN_WORDS = {"joint", "joints", "axis", "axes", "arm", "robot", "state", "states", "observation", "data",
                "j", "field", "msg", "log", "values", "value", "link", "topic", "header", "actuator",
                "actuators", "a", "base", "rax", "achse", "achs", "gelenk", "axe", "eje", "asse", "giunto", "dof",
@@ -132,7 +132,7 @@ _UNITS = {
     **dict.fromkeys(("%", "pct", "percent", "prozent"), ("raw", "% of rated torque")),
     **dict.fromkeys(("‰", "permille", "promille", "permil"), ("raw", "permille of rated torque")),
 }  # fmt: skip
-# What is a unit only where brackets or its place at the end behind a fitting quantity say so.
+# Letters that count as a unit only in brackets, or at the end of a name after a matching quantity.
 _LETTERS = {"s": ("time", "s"), "a": ("current", "A"), "m": ("position", "m"),
             **dict.fromkeys(("rot", "rots", "rotations"), ("position", "turn")),
             "с": ("time", "s"), "а": ("current", "A")}  # fmt: skip
@@ -142,7 +142,8 @@ _BEHIND = {
     "a": _CURRENT | {"motor"},
     **dict.fromkeys(("rot", "rots", "rotations"), _POSITION),
 }
-# Of joints that slide: by the last words of a name, or its bracket; those that are words, too, by brackets alone.
+# Units of prismatic joints, in brackets or as the last words of a name. Units that are also words count in
+# brackets only.
 _WORDS_AND_UNITS = {"in"}
 UNITS_OF_SLIDES = {
     "position": {"m": "m", "mm": "mm", "cm": "cm", **dict.fromkeys(("in", "inch", "inches"), "in")},
@@ -158,9 +159,9 @@ UNITS_OF_SLIDES = {
     },
     "torque": {"n": "N", "kn": "kN"},
 }
-# What recorders that write SI units mean where a joint slides.
+# Units of prismatic joints in logs of recorders that write SI units.
 _SI_OF_SLIDES = {"rad": "m", "rad/s": "m/s", "N m": "N"}
-# Quantities that a column has by its unit where no other word says more: "Achse1 [Grad]", "J1_rad".
+# Quantities that follow from the unit if no other word states one: "Achse1 [Grad]", "J1_rad".
 _SAID_BY_UNIT = ("position", "velocity", "torque")
 KINDS: tuple[tuple[str, set[str]], ...] = (
     ("acceleration", _ACCELERATION),
@@ -177,11 +178,23 @@ _SIGNALS = frozenset().union(*(kind for _, kind in KINDS))
 
 @dataclass(frozen=True)
 class Meaning:
-    """What columns are said to be.
+    """Meaning of columns according to their name or a preset.
 
-    quantity: as in presets, "effort" for a torque or current, "" = unknown.    role: "" = not said.
-    unit: "unknown" = not said.    units: those that it may be in.    said_by: "name" or the preset's title with its
-    source.    doubt, actuator: see presets.
+    Attributes
+    ----------
+    quantity : str
+        Quantity as in presets; "effort" for a torque or a current, empty if unknown.
+    role : str
+        Whether it is measured or commanded; empty if not stated.
+    unit : str
+        Unit; "unknown" if not stated.
+    units : tuple of str
+        Possible units.
+    said_by : str
+        "name", or the preset's title with its source.
+    doubt, actuator : str
+        As in presets.
+
     """
 
     quantity: str = ""
@@ -199,64 +212,71 @@ class Meaning:
 
 @lru_cache(maxsize=4096)
 def words(name: str) -> tuple[str, ...]:
-    """Words of a name in lower case; numbers are words."""
+    """Words of a name in lower case, numbers included."""
     plain = _DERIVED.sub(
-        lambda one: "d" * (1 + (one[2] != "\u0307")) + one[1], unicodedata.normalize("NFKD", name)
+        lambda match: "d" * (1 + (match[2] != "\u0307")) + match[1], unicodedata.normalize("NFKD", name)
     )
     for letter, spelt in _GREEK.items():
         plain = plain.replace(letter, spelt)
-    plain = unicodedata.normalize("NFC", _ACCENTS.sub("", plain))  # Hangul in one piece again
+    plain = unicodedata.normalize("NFC", _ACCENTS.sub("", plain))  # recombine Hangul
     plain = _COMPOUND.sub(
-        r"\1 ", plain if plain.isascii() else _CYRILLIC.sub(lambda one: one[0].lower(), plain)
+        r"\1 ", plain if plain.isascii() else _CYRILLIC.sub(lambda match: match[0].lower(), plain)
     )
-    plain = _DERIVATIVE.sub(lambda one: one[0].lower(), plain)
+    plain = _DERIVATIVE.sub(lambda match: match[0].lower(), plain)
     return tuple(word.lower() for word in _WORD.findall(plain))
 
 
 def is_filtered(template: str) -> bool:
-    """Whether a name says that its values were filtered."""
+    """Whether the name marks the signal as filtered."""
     return bool(set(words(template)) & _FILTERED)
 
 
 def is_unprocessed(template: str) -> bool:
-    """Whether a name says that its values are those before something was made of them."""
+    """Whether the name marks the signal as unprocessed."""
     return bool(set(words(template)) & _UNPROCESSED)
 
 
 def is_written_unit(text: str) -> bool:
-    """Whether a text is a unit as names and lines of units write it."""
-    return text.lower() in {*_UNITS, *_LETTERS, *(one for units in UNITS_OF_SLIDES.values() for one in units)}
+    """Whether the text is a unit as written in names and in header lines."""
+    return text.lower() in {
+        *_UNITS,
+        *_LETTERS,
+        *(unit for units in UNITS_OF_SLIDES.values() for unit in units),
+    }
 
 
 def without_units(template: str) -> tuple[str, ...]:
-    """The words of a name but for units."""
+    """Words of a name without units."""
     return tuple(word for word in words(BRACKETED_UNIT.sub("", template)) if word not in _UNITS)
 
 
 def single(columns: Iterable[str], known: Sequence[Preset]) -> list[tuple[str, Meaning]]:
-    """Columns that stand alone, with what presets or their words say: of interest are time and trajectory."""
+    """Meanings of ungrouped columns, of which time and trajectory are used."""
     return [(name, meaning_of(name, "", known, False)) for name in columns]
 
 
 def most_fitting(columns: Sequence[str], known: Sequence[Preset], bag: bool = False) -> tuple[Preset, ...]:
-    """The presets, those first that know most of the columns: "timestamp" means something else to each.
+    """Presets sorted by the number of columns that they match, because "timestamp" differs between presets.
 
-    Those that know no signal of the log say nothing of its clock.
+    Presets that match no signal of the log are not used for its clock.
     """
 
     def hits(preset: Preset, clocks: bool = True) -> int:
         return sum(
-            any(_is(entry, one, "{number}" if "{" in entry.columns else "", (one,)) for one in columns)
+            any(
+                _is(entry, column, "{number}" if "{" in entry.columns else "", (column,))
+                for column in columns
+            )
             if "{joint}" not in entry.columns
-            else any(_joint_entry(entry, one) for one in columns)
+            else any(_joint_entry(entry, column) for column in columns)
             for entry in preset.channel
             if entry.bag == bag and (clocks or entry.quantity != "time")
         )
 
-    known = [one if bag or hits(one, clocks=False) > 0 else one.without_clocks() for one in known]
-    # One that is made for this robot knows better than one for all.
-    counted = [(bool(one.robots) and hits(one) > 0, hits(one), one) for one in known]
-    return tuple(one for *_, one in sorted(counted, key=lambda found: (-found[0], -found[1])))
+    known = [preset if bag or hits(preset, clocks=False) > 0 else preset.without_clocks() for preset in known]
+    # A preset for this robot is more specific than one for all robots.
+    counted = [(bool(preset.robots) and hits(preset) > 0, hits(preset), preset) for preset in known]
+    return tuple(entry for *_, entry in sorted(counted, key=lambda entry: (-entry[0], -entry[1])))
 
 
 def _joint_entry(entry: ChannelEntry, column: str) -> bool:
@@ -267,33 +287,48 @@ def _joint_entry(entry: ChannelEntry, column: str) -> bool:
 def meaning_of(
     template: str, place: str, known: Sequence[Preset], bag: bool, columns: Sequence[str] = ()
 ) -> Meaning:
-    """What presets say of a name, else what its words say.    columns: those that the template stands for."""
+    """Meaning of a column name according to the presets, otherwise according to its words.
+
+    Parameters
+    ----------
+    template : str
+        Name with a placeholder for the joint.
+    place : str
+        The placeholder.
+    known : sequence of Preset
+        Presets that match the log, best match first.
+    bag : bool
+        Whether the columns come from a bag.
+    columns : sequence of str
+        Columns that the template stands for.
+
+    """
     stated = _stated_unit(template, place)
     for preset in known:
         for entry in preset.channel:
             if entry.bag == bag and _is(entry, template, place, columns):
-                said = preset.said(entry.source)
+                citation = preset.said(entry.source)
                 unit, doubt = entry.unit, entry.doubt
                 if stated and stated[1] != unit:
                     unit, doubt = stated[1], f"the name says {stated[1]}, {preset.title} says {entry.unit}"
                 return Meaning(
-                    entry.quantity, entry.role, unit, said, entry.side, doubt,
+                    entry.quantity, entry.role, unit, citation, entry.side, doubt,
                     ordered=preset.order is not None, unordered=entry.unordered, units=tuple(entry.units),
                     actuator=entry.actuator,
                 )  # fmt: skip
     return _by_words(template, place, stated)
 
 
-def meaning_of_slides(said: Meaning, template: str, place: str) -> Meaning:
-    """What columns of joints that slide are, of which presets or words say so much: in m, m/s and N, by a force."""
+def meaning_of_slides(meaning: Meaning, template: str, place: str) -> Meaning:
+    """Meaning of the columns of prismatic joints: length, velocity or force in m, m/s and N."""
     stated = unit_of_slide(template, place)
-    if said.said_by not in ("", "name"):
-        return replace(said, unit=stated[1] if stated else _SI_OF_SLIDES.get(said.unit, said.unit))
+    if meaning.said_by not in ("", "name"):
+        return replace(meaning, unit=stated[1] if stated else _SI_OF_SLIDES.get(meaning.unit, meaning.unit))
     return _by_words(template, place, stated or _stated_unit(template, place), slides=True)
 
 
 def unit_of_slide(template: str, place: str) -> tuple[str, str] | None:
-    """The unit of length, speed or force that a name states: (quantity, unit)."""
+    """Quantity and unit of length, speed or force stated in a name; None if there is none."""
     bracket = BRACKETED_UNIT.search(template)
     spelt = words(template.replace(place, " ") if place else template)
     ends = [bracket.group(1).strip().lower()] if bracket else [" ".join(spelt[-2:]), " ".join(spelt[-1:])]
@@ -309,21 +344,24 @@ def unit_of_slide(template: str, place: str) -> tuple[str, str] | None:
 
 
 def _is(entry: ChannelEntry, template: str, place: str, columns: Sequence[str]) -> bool:
-    """Whether a name is that of a preset, however its words are joined; words before it must say nothing else."""
+    """Whether a name matches a preset with any separators; words before it must carry no information."""
     if entry.bag or not place or "{" not in entry.columns:
-        # Names of bags and clocks are what they are: too little stands in them to be looser.
+        # Names in bags and of clocks must match exactly, because they are too short for a tolerant
+        # comparison.
         if entry.columns.replace("{joint}", place).lower() == template.lower():
             return True
-        # What a drive records says nothing of joints: the names of several files do, vesc_1/encoder_position.
-        of_file, mark, own = template.rpartition("/")
+        # In a drive's recording, the file name identifies the joint: vesc_1/encoder_position.
+        of_file, mark, signal = template.rpartition("/")
         plain = bool(mark) and not entry.bag and entry.quantity != "time"
-        return plain and place in of_file and entry.columns.lower() == own.lower()
+        return plain and place in of_file and entry.columns.lower() == signal.lower()
     wanted = _spelt(entry.columns)
     by_joint = "{joint}" in entry.columns
     if by_joint:
         return place == "{joint}" and _ends(_spelt(_without_unit(template, place)), wanted)
-    numbers = [tuple("#" if w.isdigit() else w for w in words(_without_unit(one, ""))) for one in columns]
-    return bool(numbers) and all(_ends(one, wanted) for one in numbers)
+    numbers = [
+        tuple("#" if w.isdigit() else w for w in words(_without_unit(column, ""))) for column in columns
+    ]
+    return bool(numbers) and all(_ends(number, wanted) for number in numbers)
 
 
 def _ends(name: Sequence[str], wanted: Sequence[str]) -> bool:
@@ -334,7 +372,7 @@ def _ends(name: Sequence[str], wanted: Sequence[str]) -> bool:
 
 
 def names_signal(word: str) -> bool:
-    """Whether a word is one of a signal, or of an axis of a motor's currents."""
+    """Whether a word denotes a joint signal or an axis of motor current."""
     return word in _signal_words() | _NOT_OF_JOINTS | {"d", "q"}
 
 
@@ -363,19 +401,20 @@ def _without_unit(template: str, place: str) -> str:
 
 
 def _stated_unit(template: str, place: str) -> tuple[str, str] | None:
-    """The unit that a name itself states: (quantity, unit)."""
+    """Quantity and unit stated in a name; None if there is none."""
     bracket = BRACKETED_UNIT.search(template)
     if bracket:
         text = bracket.group(1).strip().lower()
         return _UNITS.get(text) or _LETTERS.get(text)
     spelt = words(template.replace(place, " ") if place else template)
-    # A name is no unit, but what stands behind a joint's may be one, elbow_deg, or a line of units: Nm[0], Nm[1], ...
+    # A whole name is not a unit, but a word after the joint may be one, as in elbow_deg, and so may a line of
+    # units: Nm[0], Nm[1], ...
     alone = spelt[1:] in ((), ("s",)) and spelt[:1] != () and spelt[0] not in _TURNS
     least = 0 if place and (alone or template.startswith(place)) else 1
     for k in range(len(spelt) - 1, least - 1, -1):
         word = spelt[k]
         if word in _TURNS and k < len(spelt) - 1:
-            continue  # "rev" of a revolute joint
+            continue  # "rev" may stand for a revolute joint
         if word in _UNITS:
             if word in ("rad", "deg") and spelt[k + 1 : k + 2] in (("s",), ("per",), ("sec",)):
                 return _UNITS[f"{word}/s"]
@@ -390,7 +429,7 @@ def _stated_unit(template: str, place: str) -> tuple[str, str] | None:
 
 
 def _strange_unit(template: str) -> str:
-    """What a name has in square brackets at its end where that is neither a unit nor a word of a name; "" = nothing."""
+    """Text in square brackets at the end of a name that is neither a unit nor a known word; empty if there is none."""
     bracket = BRACKETED_UNIT.search(template)
     text = bracket.group(1).strip() if bracket and "[" in bracket.group() else ""
     known = text.lower() in _UNITS or text.lower() in _LETTERS
@@ -405,11 +444,11 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None, slides:
     spelt = list(
         words(_without_unit(template, place).replace(place, " ") if place else _without_unit(template, place))
     )
-    # "q_dot" and "theta_dot" are velocities, "q_ddot" accelerations.
+    # "q_dot" and "theta_dot" are velocities, "q_ddot" is an acceleration.
     for dot, kind in (("ddot", "ddq"), ("dot", "dq")):
         if dot in spelt and set(spelt) & _POSITION:
             spelt = [kind if word == dot else word for word in spelt if word not in _POSITION]
-    if "j" in spelt and "tau" in spelt:  # tau_J of Franka
+    if "j" in spelt and "tau" in spelt:  # tau_J in Franka's logs
         spelt.remove("j")
     of_motors = bool(set(spelt) & set(_OF_MOTORS))
     spelt = [_OF_MOTORS.get(word, word) for word in spelt]
@@ -418,9 +457,9 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None, slides:
     have = set(spelt)
     if place == "":
         return _alone(have, spelt, stated)
-    # The time at which each joint's value was taken is none of its signals.
+    # The sampling time of a joint's value is not a signal of the joint.
     stamped = have & _STAMPS and not stated
-    # What a drive's status holds is measured: status.torque is no status of a torque.
+    # Signals in a drive's status message are measured: status.torque is not a status.
     before = _SIGNALS & {*spelt[spelt.index("status") :]} if "status" in have else set()
     if (
         have & _NOT_OF_JOINTS - ({"status"} if before else set())
@@ -431,16 +470,18 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None, slides:
     kinds = [name for name, vocabulary in KINDS if have & vocabulary]
     role = role_of(spelt, have)
     if "current" in kinds and (pair := _before_current(spelt)) == "d":
-        return Meaning("other", role, UNKNOWN, "name")  # that of a motor's direct axis makes no torque
+        return Meaning(
+            "other", role, UNKNOWN, "name"
+        )  # current of a motor's direct axis, which produces no torque
     if "current" in kinds and len(kinds) > 1:
         other = [kind for kind in kinds if kind != "current"]
         if (stated and stated[0] == "current") or (other == ["effort"] and pair in _EFFORT):
             kinds = ["current"]
         elif other in (["torque"], ["effort"]):
             return Meaning("effort", role, stated[1] if stated else UNKNOWN, "name")
-        else:  # "current position" is the present one
+        else:  # "current position" means the present position
             kinds, role = other, role or "measured"
-    # A symbol says less than its unit: the dot that makes it a derivative is lost easily.
+    # A unit outweighs a symbol, because the dot of a derivative is easily lost.
     if kinds == ["position"] and stated and stated[0] == "velocity" and have & _SYMBOLS:
         kinds = ["velocity"]
     if not kinds and stated and stated[0] in _SAID_BY_UNIT:
@@ -458,24 +499,33 @@ def _by_words(template: str, place: str, stated: tuple[str, str] | None, slides:
         quantity = stated[0]
     if not stated and (strange := _strange_unit(template)):
         return Meaning(
-            quantity, role, UNKNOWN, "name", doubt=f"the name says '{strange}', which is no unit here"
+            quantity, role, UNKNOWN, "name", doubt=f"the name says '{strange}', which is not a known unit"
         )
-    # theta_m1; behind the number it may be a slide's metres.
+    # theta_m1: "m" before the number means motor; after the number it may be the metres of a prismatic joint.
     inside = have & _INSIDE or "m" in words(template.partition(place)[0])[1:]
     motor = of_motors or (bool(inside) and quantity in ("position", "velocity"))
     return Meaning(quantity, role, unit, "name", motor=motor)
 
 
 def _before_current(spelt: Sequence[str]) -> str:
-    """The word before that of a current; "" = there is none."""
+    """The word before that for current; empty if there is none."""
     return next((before for before, word in pairwise(spelt) if word in _CURRENT - {"i"}), "")
 
 
 def role_of(spelt: Sequence[str], have: set[str]) -> str:
-    """Whether words say measured, commanded, estimated or of a model; "" = they do not.    have: their set."""
+    """Role stated by the words of a name: measured, commanded, estimated or model; empty if none is.
+
+    Parameters
+    ----------
+    spelt : sequence of str
+        Words in order.
+    have : set of str
+        The same words as a set.
+
+    """
     if have & _MODEL:
         return "model"
-    # Single letters mean "desired" behind another word only: q_d, tau_J_d.
+    # Single letters mean "desired" only after another word: q_d, tau_J_d.
     commanded = have & _COMMANDED - {"d", "r", "c"}
     if commanded or (len(spelt) > 1 and spelt[-1] in ("d", "r", "c")):
         return "commanded"
@@ -485,12 +535,12 @@ def role_of(spelt: Sequence[str], have: set[str]) -> str:
 
 
 def _signal_words() -> set[str]:
-    """Words of a signal of joints, measured or wanted; "d", "r" and "c" alone say little."""
+    """Words of measured or commanded joint signals, without the ambiguous letters "d", "r" and "c"."""
     return set().union(*(kind for _, kind in KINDS), _COMMANDED - {"d", "r", "c"})
 
 
 def _alone(have: set[str], spelt: Sequence[str], stated: tuple[str, str] | None) -> Meaning:
-    of_signal = have & _TIME == {"t"} and have & _signal_words()  # a torque's or a joint's t: T_des, T_pos
+    of_signal = have & _TIME == {"t"} and have & _signal_words()  # a "t" of a torque or a joint: T_des, T_pos
     clock = have & (_TIME | TICKS) and not of_signal
     if (clock or have & _SPANS) and not have & {"step", "delta", "execution"}:
         stated = _UNITS.get(spelt[0]) if stated is None and len(spelt) == 1 else stated  # "millis"

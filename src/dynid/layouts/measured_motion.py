@@ -1,4 +1,4 @@
-"""The motion that the chosen columns show: unit, zero and order, each of which the others are judged by."""
+"""Decide the units, zero and order of the selected columns, each checked against the motion that results."""
 
 from __future__ import annotations
 
@@ -50,16 +50,25 @@ from dynid.log.joints import WITHOUT_EFFORT, hand_joints
 from dynid.robot.model import RobotModel
 
 SIDE, UNIT = "log.position.side", "log.position.unit"
-_LOOKS = 2  # at slides: in the unit of angle that is found without them, and in that which is found with them
+_LOOKS = 2  # attempts: with the angle unit selected without the prismatic joints, then with them
 
 
 @dataclass(frozen=True)
 class MeasuredMotion:
-    """How the columns are to be read.
+    """Interpretation of the columns.
 
-    columns: number of the column of each joint.    zero: None = that of the description.    side: of positions and
-    velocities, where it is answered or found; None = that of the joints.
-    motion: in SI units; None where unit or zero are not known.
+    Attributes
+    ----------
+    columns : tuple of int
+        Column index of each joint.
+    zero : Decision or None
+        Offset of the positions; None if they count from the zero of the model file.
+    motion : Motion or None
+        Motion in SI units; None if the unit or the zero is unknown.
+    side : Decision or None
+        Whether positions and velocities are those of motors or of joints, if answered or detected; None
+        means joints.
+
     """
 
     units: Units
@@ -73,17 +82,35 @@ class MeasuredMotion:
 def measured_motion(
     robot: RobotModel, look: Excerpt, clock: Clock, chosen: Mapping[str, Family], answers: Answers
 ) -> MeasuredMotion:
-    """Units, side, order and zero of positions and velocities.    chosen: by channel, "position" among them."""
+    """Decide units, side (joint or motor), order and zero of positions and velocities.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    look : Excerpt
+        Names and first rows of the log.
+    clock : Clock
+        The clock of the log.
+    chosen : dict
+        Column group of each channel; "position" is required.
+    answers : Answers
+        User answers by key.
+
+    """
     at_joints = _measured_motion(robot, look, clock, chosen, answers)
     if SIDE in answers or at_joints.units.fits or (np.abs(robot.drive.own_ratio) == 1).all():
         return at_joints
     at_motors = _measured_motion(robot, look, clock, chosen, {**answers, SIDE: "motor"})
     if not at_motors.units.fits:
         return at_joints
-    said = chosen["position"].meaning
-    read = "divided by the gear ratios of the description, as angles of motors, the joints stay within their limits"
-    if (said.unit == UNKNOWN or said.doubt) and not said.motor and UNIT not in answers:
-        # As counts they may stay within them, too: nothing but the user tells them apart.
+    meaning = chosen["position"].meaning
+    read = (
+        "as motor positions, divided by the gear ratios of the model file, the joints stay "
+        "within their limits"
+    )
+    if (meaning.unit == UNKNOWN or meaning.doubt) and not meaning.motor and UNIT not in answers:
+        # Encoder counts may fit the limits on either side, so only the user can decide.
         position = at_joints.units.position
         unit = at_motors.units.position.value or " or ".join(kind_of(robot).positions)
         why = f"{read} in {unit} (--answer log.position.side=motor)"
@@ -98,16 +125,16 @@ def measured_motion(
         return at_joints
     if torque is None and at_joints.units.beyond <= BY_FAR:
         return at_joints
-    why = f"{read}; as those of the joints they move {at_joints.units.beyond:.3g} times as far as these allow"
+    why = f"{read}; as joint positions they span {at_joints.units.beyond:.3g} times the available range"
     return replace(at_motors, side=Decision(SIDE, "motor", (why,), optional=True, likely=True))
 
 
 def _measured_motion(
     robot: RobotModel, look: Excerpt, clock: Clock, chosen: Mapping[str, Family], answers: Answers
 ) -> MeasuredMotion:
-    """As `measured_motion`, with positions of the joints unless it is answered that they are those of motors."""
+    """Do the work of `measured_motion` for joint positions, unless an answer states that they are motor positions."""
     family = chosen["position"]
-    said = {kind: one.meaning for kind, one in chosen.items()}
+    meanings = {kind: group.meaning for kind, group in chosen.items()}
     per_percent = rad_by_joint(robot, family, answers)
     side = _side(answers)
     geared = side is not None and side.value == "motor"
@@ -122,10 +149,10 @@ def _measured_motion(
             recording,
             clock,
             family,
-            said.get("velocity"),
+            meanings.get("velocity"),
             {**answers, UNIT: first} if first else answers,
             per_percent,
-            said.get("effort"),
+            meanings.get("effort"),
         )
 
     def read(at: Order) -> tuple[Units, Decision | None, Motion | None]:
@@ -134,7 +161,7 @@ def _measured_motion(
         units = units_of(recording)
         counted = first or units.position.value or ""
         if first and units.velocity is not None and units.velocity.value is None and plain.dq is not None:
-            # Velocities in the units of the positions, one a joint.
+            # Each joint's velocity may be in the unit of its position, per second.
             alike = units_of(replace(recording, dq=plain.dq * ratios)).velocity
             if alike is not None and alike.value == f"{first}/s":
                 each = ",".join(f"{unit.strip()}/s" for unit in answers[UNIT].split(","))
@@ -154,11 +181,11 @@ def _measured_motion(
     plain = tuple(range(len(family.joints)))
     units, zero, motion = read(plain)
     if zero is not None and zero.likely and zero.value is not None:
-        found = _measured_motion(robot, look, clock, chosen, {**answers, OFFSET: zero.value})
-        return replace(found, zero=zero)
+        shifted = _measured_motion(robot, look, clock, chosen, {**answers, OFFSET: zero.value})
+        return replace(shifted, zero=zero)
     order, at = decide_order(robot, family, motion, answers)
     if at != plain:
-        # Limits and masses are those of the joints: units are looked at again in the order that was found.
+        # Limits and masses belong to the joints, so the units are decided again in the order just decided.
         units, zero, motion = read(at)
     return MeasuredMotion(units, order, at, zero, motion, side)
 
@@ -170,13 +197,36 @@ def with_slides(
     units: Units,
     units_of: Callable[[Recording], Units],
 ) -> tuple[Units, Recording, str]:
-    """Units by joint where some slide among others that turn; the recording in that of the latter, and this unit.
+    """Decide the units of a robot with prismatic and revolute joints.
 
-    plain: as logged.    units: of joints that turn, where slides are looked at as those are.    units_of: of a
-    recording whose slides are in their unit; where it is another, slides are looked at once more.
+    The units of the prismatic joints are decided for a candidate angle unit. If the angle unit then changes,
+    they are decided once more.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    joints : sequence of str
+        Names of the joints.
+    plain : Recording
+        Recording as logged.
+    units : Units
+        Units decided with the prismatic joints treated as revolute joints.
+    units_of : callable
+        Decides the units of a recording whose prismatic joints are already scaled.
+
+    Returns
+    -------
+    units : Units
+        Units with an entry per joint.
+    recording : Recording
+        Recording with all positions expressed through the angle unit.
+    angle : str
+        The angle unit.
+
     """
     slides = slides_among(robot, joints, joints)
-    named = f"{', '.join(slides)} {'slides' if len(slides) == 1 else 'slide'}"
+    named = f"{', '.join(slides)} {'is' if len(slides) == 1 else 'are'} prismatic"
     tried: list[str] = []
     recording = plain
     while (angle := units.position.value or "") not in tried:
@@ -191,18 +241,24 @@ def with_slides(
     unknown = [joint for joint, unit in slides.items() if not unit]
     reason = ""
     if angle != tried[-1]:
-        reason = f"what turns fits {' and '.join(dict.fromkeys([*tried, angle]))}, each with other units of what slides"
+        reason = (
+            f"the revolute joints fit {' and '.join(dict.fromkeys([*tried, angle]))}, each with "
+            "other units of the prismatic joints"
+        )
     elif unknown and angle != "rad":
         reason = f"no unit of length fits the limits of {', '.join(unknown)}"
     if reason:
         example = ",".join("mm" if joint in slides else angle for joint in joints)
-        question = f"which unit has each joint, from base to tip, with commas ({example}, for one)?"
+        question = (
+            "which unit does each joint have, from base to tip, separated by commas (for "
+            f"example, {example})?"
+        )
         asked = Decision(UNIT, None, (f"{named}, and {reason}",), question)
         return replace(units, position=asked, scale=float("nan")), recording, angle
     slides = {joint: unit or METRE for joint, unit in slides.items()}
     value = by_joint(joints, angle, slides)
     likely = units.position.likely or value != angle
-    why = f"{named}: in {', '.join(dict.fromkeys(slides.values()))}" + (", by the limits" if likely else "")
+    why = f"{named}: in {', '.join(dict.fromkeys(slides.values()))}" + (", from the limits" if likely else "")
     position = replace(units.position, value=value, why=(*units.position.why, why), likely=likely)
     units = _speeds_by_joint(robot, joints, slides, replace(units, position=position), angle)
     return units, recording, angle
@@ -211,27 +267,48 @@ def with_slides(
 def _speeds_by_joint(
     robot: RobotModel, joints: Sequence[str], slides: Mapping[str, str], units: Units, angle: str
 ) -> Units:
-    """Units with one of velocity for each joint where some slide among others that turn.    slides: their units."""
+    """Replace the velocity unit by one per joint if the robot has prismatic and revolute joints.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    joints : sequence of str
+        Names of the joints.
+    slides : dict
+        Position unit of each prismatic joint.
+    units : Units
+        Units decided so far.
+    angle : str
+        Unit of the revolute joints.
+
+    """
     velocity = units.velocity
     if not slides or velocity is None or velocity.value is None or units.motion is None:
         return units
     speeds = speeds_of_slides(robot, slides, units.motion, angle)
     wrong = [joint for joint, speed in speeds.items() if not speed]
     if wrong:
-        why = f"of {', '.join(wrong)} it does not follow the derivative of the position"
-        left_out = (f"{why}: left out, velocities are made from positions",)
+        why = f"for {', '.join(wrong)} it is not the derivative of the position"
+        left_out = (f"left out because {why}; velocity is computed from position",)
         return replace(units, velocity=replace(velocity, value=None, why=left_out))
     return replace(units, velocity=replace(velocity, value=by_joint(joints, velocity.value, speeds)))
 
 
 def _units_by_joint(robot: RobotModel, joints: Sequence[str], answers: Answers) -> tuple[str, Float]:
-    """The first of several units that are answered, one a joint, and those of all over it (n,); "", ones = no such.
+    """First of several answered units, and the ratio (n,) of each joint's unit to it.
 
-    Where joints slide beside others that turn, the first of a joint that turns.
-    Raises UsageError for as many units as there are no joints, and for what is no unit of these.
+    If the robot has prismatic and revolute joints, the first unit of a revolute joint is used. Returns "" and
+    ones if the answer is a single unit.
+
+    Raises
+    ------
+    UsageError
+        If the number of units differs from the number of joints, or a unit does not match its joint.
+
     """
     ratios = np.ones(robot.n)
-    units = [one.strip() for one in answers.get(UNIT, "").split(",")]
+    units = [text.strip() for text in answers.get(UNIT, "").split(",")]
     if len(units) == 1:
         return "", ratios
     numbers = [robot.joint_names.index(joint) for joint in joints]
@@ -246,7 +323,7 @@ def _units_by_joint(robot: RobotModel, joints: Sequence[str], answers: Answers) 
         raise UsageError(
             "unknown-answer",
             found=f"{UNIT} = {answers[UNIT]}",
-            expected=f"a unit of {kinds}, or {len(joints)} from base to tip, with commas",
+            expected=f"a unit of {kinds}, or {len(joints)} units from base to tip, separated by commas",
         )
     of = kind_of(robot).length
     first = units[lengths.index(of)] if of in lengths else units[0]
@@ -256,11 +333,11 @@ def _units_by_joint(robot: RobotModel, joints: Sequence[str], answers: Answers) 
 
 
 def _side(answers: Answers) -> Decision | None:
-    """Whether positions are those of motors before their gears, where that is answered: nothing else says so."""
+    """The answer whether positions are motor positions; None without an answer, as the log does not show it."""
     if SIDE not in answers:
         return None
-    question = "are positions those of the joints (link) or of the motors (motor)?"
-    options = (Option("link", "of the joints"), Option("motor", "before the gears"))
+    question = "are the positions joint positions (link) or motor positions (motor)?"
+    options = (Option("link", "joint positions"), Option("motor", "motor positions, before the gears"))
     return decided(Decision(SIDE, None, (), question, options, optional=True), answers)
 
 
@@ -272,7 +349,24 @@ def _recording(
     at: Sequence[int],
     geared: bool,
 ) -> Recording:
-    """What was logged, by joint.    geared: whether positions and velocities are those of the motors."""
+    """Read the columns of each joint.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    look : Excerpt
+        Names and first rows of the log.
+    clock : Clock
+        The clock of the log.
+    chosen : dict
+        Column group of each channel.
+    at : sequence of int
+        Column index of each joint.
+    geared : bool
+        Whether positions and velocities are those of the motors.
+
+    """
     t = look.table([clock.column.value or ""])[:, 0]
     read = {kind: _table(robot, look, family, at) for kind, family in chosen.items()}
     q, dq = unwrapped(read["position"]), read.get("velocity")
@@ -283,23 +377,25 @@ def _recording(
 
 
 def _table(robot: RobotModel, look: Excerpt, family: Family, at: Sequence[int]) -> Float:
-    """Columns by joint, (T, n); joints that the log does not have stand still at 0."""
+    """Read the columns (T, n) sorted by joint; a joint without a column is constant at 0."""
     read = look.table(family.columns if family.named else in_order(family.columns, at))
     whole = np.zeros((len(read), robot.n))
-    whole[:, [robot.joint_names.index(one) for one in family.joints]] = read
+    whole[:, [robot.joint_names.index(joint) for joint in family.joints]] = read
     return whole
 
 
-# Logs of a robot that stands still: neither units nor anything else can be told of them, and nothing
-# identified.
+# A robot that does not move: no unit can be detected and no parameter identified.
 
 
 def standstill(look: Excerpt, chosen: Mapping[str, Family], motion: MeasuredMotion | None) -> Refusal | None:
-    """Why nothing is to be asked of a log in which no joint moves; None where one does, or may in rows further on."""
+    """Refusal of a log in which no joint moves.
+
+    None if a joint moves, or if it may move in rows beyond the excerpt.
+    """
     if "position" not in chosen:
         return None
     q = look.table(chosen["position"].columns)
-    # Of the usual units a radian is the largest.
+    # Without a known unit, assume radians, the largest of the usual units.
     scale = 1.0 if motion is None else motion.units.scale
     scale = scale if isinstance(scale, float) and np.isfinite(scale) else 1.0
     most = scale * widest(q)
@@ -307,26 +403,27 @@ def standstill(look: Excerpt, chosen: Mapping[str, Family], motion: MeasuredMoti
         return None
     rows = f"{len(q)} rows"
     return Refusal(
-        f"no joint that moves in this log ('{chosen['position'].template}', {rows})",
+        f"no joint moves in this log ('{chosen['position'].template}', {rows})",
         "motion",
-        "record an exciting motion; poses at rest, in rows far apart, are for `dynid statics`",
+        "record an exciting motion; for static poses use `dynid statics`",
         "standstill",
         unfit=True,
     )
 
 
-# The joints whose columns are used: those that positions and efforts have in common.
+# Joints whose columns are used: those with both a position and an effort.
 
-LEAST_MEASURED = 2.0 / 3.0  # of the joints with a position, as for names that are shortened
+LEAST_MEASURED = 2.0 / 3.0  # of the joints with a position; the same share as for shortened names
 
 
 def on_common_joints(
     robot: RobotModel, chosen: dict[str, Family], decisions: dict[str, Decision]
 ) -> dict[str, Family]:
-    """Velocities and efforts that cover fewer joints than the positions are of no use, but for those of a hand.
+    """Restrict positions, velocities and efforts to the joints that they have in common.
 
-    A hand's positions are often logged without its effort: it is held then. Of another joint without one the motion is
-    used, where most joints have one.
+    Hand joints without an effort are fixed and their positions dropped, because logs often lack the effort of a
+    hand. An effort that covers most of the other joints is kept, and the joints without one contribute their
+    motion only. Any other velocity or effort that covers fewer joints than the positions is dropped.
     """
     position, effort = chosen.get("position"), chosen.get("effort")
     if position is None:
@@ -338,17 +435,21 @@ def on_common_joints(
             position = _of_joints(position, [joint for joint in position.joints if joint not in without])
             kept["position"] = position
     for kind in ("velocity", "effort"):
-        one = kept.get(kind)
-        if one is not None and one.named and set(one.joints) > set(position.joints):
-            kept[kind] = _of_joints(one, position.joints)
-        elif kind == "effort" and one is not None and _is_enough(one, position, decisions):
-            lacking = ", ".join(joint for joint in position.joints if joint not in one.joints)
-            _add_why(decisions, kind, f"{lacking} without one: the motion is used alone; {WITHOUT_EFFORT}")
-        elif one is not None and one.joints != position.joints:
+        group = kept.get(kind)
+        if group is not None and group.named and set(group.joints) > set(position.joints):
+            kept[kind] = _of_joints(group, position.joints)
+        elif kind == "effort" and group is not None and _is_enough(group, position, decisions):
+            lacking = ", ".join(joint for joint in position.joints if joint not in group.joints)
+            _add_why(
+                decisions,
+                kind,
+                f"{lacking} without an effort column: only the motion is used; {WITHOUT_EFFORT}",
+            )
+        elif group is not None and group.joints != position.joints:
             del kept[kind]
-            lacking = ", ".join(one.missing) or "joints"
+            lacking = ", ".join(group.missing) or "joints"
             advice = "" if kind == "velocity" else f"; {WITHOUT_EFFORT}"
-            why = (f"'{one.template}' lacks {lacking}{advice}",)
+            why = (f"'{group.template}' lacks {lacking}{advice}",)
             question = "" if kind == "velocity" else "which columns are the effort?"
             key = f"log.{kind}.columns"
             decisions[key] = Decision(key, None, why, question, optional=kind == "velocity")
@@ -358,12 +459,12 @@ def on_common_joints(
 def without_other_scales(
     robot: RobotModel, look: Excerpt, position: Family, decisions: dict[str, Decision]
 ) -> Family:
-    """The columns, by joint, without those of a hand that are no position of its joints: 0 to 255, or percent."""
+    """Drop the columns of hand joints that are not joint positions, such as 0 to 255 or percent."""
     ends, units, strange = _other_scales(robot, look, position) if position.named else ({}, (), [])
     if not strange:
         return position
-    said = ", ".join(f"'{joint}' from {ends[joint][0]:.4g} to {ends[joint][1]:.4g}" for joint in strange)
-    why = f"{said}: no position of that joint in {' or '.join(units)} or m, so that it is held"
+    ranges = ", ".join(f"'{joint}' from {ends[joint][0]:.4g} to {ends[joint][1]:.4g}" for joint in strange)
+    why = f"{ranges}: not a position of that joint in {' or '.join(units)} or m, so it is fixed"
     _add_why(decisions, "position", why)
     return _of_joints(position, [joint for joint in position.joints if joint not in strange])
 
@@ -371,24 +472,28 @@ def without_other_scales(
 def in_known_order(
     robot: RobotModel, look: Excerpt, clock: Clock, chosen: dict[str, Family], answers: Answers
 ) -> dict[str, Family]:
-    """Numbered columns by joint, where one of a hand is no position of its joint and the motion says their order."""
+    """Sort numbered columns by joint if a hand's column is no joint position and the motion determines the order."""
     position = chosen.get("position")
     if position is None or position.named or len(position.columns) != len(position.joints):
         return chosen
     clock = rate_from_velocity(look, clock, chosen)
     if clock.column.value is None or not clock.runs:
         return chosen
-    alike = {kind: one for kind, one in chosen.items() if not one.named and one.joints == position.joints}
-    if any(len(one.columns) != len(one.joints) for one in alike.values()):
+    alike = {
+        kind: group for kind, group in chosen.items() if not group.named and group.joints == position.joints
+    }
+    if any(len(group.columns) != len(group.joints) for group in alike.values()):
         return chosen
     if not _other_scales(robot, look, position)[2]:
         return chosen
-    found = measured_motion(robot, look, clock, chosen, answers)
-    if not found.order.sure:
+    motion = measured_motion(robot, look, clock, chosen, answers)
+    if not motion.order.sure:
         return chosen
     by_joint = {
-        kind: replace(one, columns=in_order(one.columns, found.columns), named=True, ordered=found.order.why)
-        for kind, one in alike.items()
+        kind: replace(
+            group, columns=in_order(group.columns, motion.columns), named=True, ordered=motion.order.why
+        )
+        for kind, group in alike.items()
     }
     return chosen | by_joint if _other_scales(robot, look, by_joint["position"])[2] else chosen
 
@@ -396,7 +501,7 @@ def in_known_order(
 def _other_scales(
     robot: RobotModel, look: Excerpt, position: Family
 ) -> tuple[dict[str, tuple[float, float]], tuple[str, ...], list[str]]:
-    """Ends of every joint's columns, units that fit the others, and joints of a hand whose columns fit none."""
+    """Column ranges per joint, units that fit the arm, and hand joints whose columns fit none of these units."""
     hand = sorted(hand_joints(robot).intersection(position.joints), key=position.joints.index)
     if not hand or len(hand) == len(position.joints):
         return {}, (), []
@@ -413,39 +518,39 @@ def _other_scales(
     units = units_within_limits(robot, span)
     strange = []
     for joint in hand:
-        own = np.zeros(robot.n)
+        span_of_joint = np.zeros(robot.n)
         j = robot.joint_names.index(joint)
-        own[j] = ends[joint][1] - ends[joint][0]
-        if units and not any(stays_within_limits(robot, own, unit)[j] for unit in units):
+        span_of_joint[j] = ends[joint][1] - ends[joint][0]
+        if units and not any(stays_within_limits(robot, span_of_joint, unit)[j] for unit in units):
             strange.append(joint)
     return ends, units, strange
 
 
 def _add_why(decisions: dict[str, Decision], kind: str, why: str) -> None:
-    one = decisions[f"log.{kind}.columns"]
-    decisions[one.key] = replace(one, why=(*one.why, why))
+    decision = decisions[f"log.{kind}.columns"]
+    decisions[decision.key] = replace(decision, why=(*decision.why, why))
 
 
 def _most_joints(effort: Family, position: Family) -> bool:
-    # Columns by names of joints; a few of them alone are likely to be of another kind.
+    # Columns that name only a few of the joints probably hold another signal.
     if not effort.named or not position.named or not set(effort.joints) < set(position.joints):
         return False
     return len(effort.joints) >= LEAST_MEASURED * len(position.joints)
 
 
 def _is_enough(effort: Family, position: Family, decisions: Mapping[str, Decision]) -> bool:
-    """Whether an effort of some of the joints is used: of most of them, or of those that the user named."""
-    said = any(AS_YOU_SAY in why for why in decisions["log.effort.columns"].why)
-    return _most_joints(effort, position) or (said and set(effort.joints) < set(position.joints))
+    """Whether an incomplete effort is used: it covers most joints, or the user named its columns."""
+    named_by_user = any(AS_YOU_SAY in why for why in decisions["log.effort.columns"].why)
+    return _most_joints(effort, position) or (named_by_user and set(effort.joints) < set(position.joints))
 
 
 def _of_joints(family: Family, joints: Sequence[str]) -> Family:
-    """Some of the columns, by joint; the others are missing."""
+    """Keep only the columns of the given joints; the other joints become missing."""
     column = dict(zip(family.joints, family.columns, strict=True))
-    left_out = tuple(one for one in family.joints if one not in joints)
+    left_out = tuple(joint for joint in family.joints if joint not in joints)
     return replace(
         family,
-        columns=tuple(column[one] for one in joints),
+        columns=tuple(column[joint] for joint in joints),
         joints=tuple(joints),
         missing=(*family.missing, *left_out),
     )

@@ -1,4 +1,4 @@
-"""Tables without names: columns one a joint side by side, known by what derives from what, and by the torque."""
+"""Group columns without names by joint, and detect their signals by derivatives and by the torque of a rigid model."""
 
 from __future__ import annotations
 
@@ -20,28 +20,31 @@ from dynid.log.joints import hand_joints
 from dynid.robot.model import RobotModel
 
 _PLACED = re.compile(r"(.+)\[(\d+)\]")
-# Files without names that are parts of one recording: joint1/column[2].
+# Columns of several files without names that form one recording: joint1/column[2].
 _BY_PLACE = re.compile(r"/column\[\d+\]$")
-# Steps of a clock are even but for this share of them, within this factor.
+# Minimum share of even clock steps, and maximum factor between an even step and the median.
 _EVEN, _WITHIN = 0.9, 1.5
 _ROWS_OF_RECORDING = 100
-# Two groups of columns are copies of one another (measured and wanted) with this correlation.
+# Correlation above which two groups are copies of each other (measured and commanded).
 _COPY = 0.98
 _TIME_UNITS, _ANGLE_UNITS = (1.0, 1e-3, 1e-6, 1e-9), (1.0, np.pi / 180)
-# Groups that are tried as position and torque of an arm.
+# Maximum number of groups that are tried as position and torque.
 _MOST_TRIED = 4
 
 
 def is_nameless(look: Excerpt) -> bool:
-    """Whether all columns are called by their places in one table, as of an array of two axes that is all of a file."""
+    """Whether the file is a single table whose columns have no names, such as a two-dimensional array."""
     placed = [_PLACED.fullmatch(name) for name in look.names]
-    return bool(placed) and [(one[1], int(one[2])) for one in placed if one] == [
+    return bool(placed) and [(match[1], int(match[2])) for match in placed if match] == [
         (placed[0][1] if placed[0] else "", k) for k in range(len(placed))
     ]
 
 
 def nameless(look: Excerpt, robot: RobotModel) -> tuple[list[Family], list[tuple[str, Meaning]]]:
-    """The groups of columns, one a joint side by side, and the clock at the beginning or the end of the rows."""
+    """Group adjacent columns of a table without names, one column per joint, and find its clock column.
+
+    The clock is searched for among the first and the last columns.
+    """
     names = list(look.numeric)
     values = look.table(names)
     clocks = [name for k, name in enumerate(names) if _is_clock(values[:, k])]
@@ -49,35 +52,59 @@ def nameless(look: Excerpt, robot: RobotModel) -> tuple[list[Family], list[tuple
         names = names[1:]
     while names and names[-1] in clocks:
         names = names[:-1]
-    # Steps of exactly 1 are a count of rows, or of milliseconds: the rate of the rows is looked for instead.
-    steps = {one: np.diff(values[:, k]) for k, one in enumerate(look.numeric) if one in clocks}
-    timed = [one for one, own in steps.items() if (own[own > 0] != 1).any()]
-    times = [(one, Meaning("time", said_by="it ascends in even steps")) for one in timed if one not in names]
+    # Steps of exactly 1 may count rows or milliseconds, so the sampling rate is asked for or detected later.
+    steps = {
+        clock_name: np.diff(values[:, k]) for k, clock_name in enumerate(look.numeric) if clock_name in clocks
+    }
+    timed = [clock_name for clock_name, step in steps.items() if (step[step > 0] != 1).any()]
+    times = [
+        (clock_name, Meaning("time", said_by="it increases in even steps"))
+        for clock_name in timed
+        if clock_name not in names
+    ]
     t = look.table([times[0][0]])[:, 0] if times else None
     ways = [_side_by_side(look, robot, names, joints, t) for joints in _in_groups(robot, len(names))]
-    # By chance a few columns of a wrong way are derivatives of one another, too.
-    known = [len({"position", "effort"} & {one.meaning.quantity for one in way}) for way in ways]
+    # In a wrong grouping, a few columns may be derivatives of each other by coincidence.
+    known = [len({"position", "effort"} & {group.meaning.quantity for group in way}) for way in ways]
     return ways[known.index(max(known))], times[:1]
 
 
 def _in_groups(robot: RobotModel, columns: int) -> list[tuple[str, ...]]:
-    """The joints that may have a column in each group, those first that go into so many: all, or those of no hand."""
+    """Candidate sets of joints with one column in each group: all joints, or all but those of a hand.
+
+    Sets that divide the number of columns evenly come first.
+    """
     hands = hand_joints(robot)
-    arm = tuple(one for one in robot.joint_names if one not in hands)
+    arm = tuple(joint for joint in robot.joint_names if joint not in hands)
     ways = [robot.joint_names, *([arm] if arm and hands and columns % len(arm) == 0 else [])]
-    return sorted(ways, key=lambda one: columns % len(one) != 0)
+    return sorted(ways, key=lambda joints: columns % len(joints) != 0)
 
 
 def _side_by_side(
     look: Excerpt, robot: RobotModel, names: Sequence[str], joints: tuple[str, ...], t: Float | None
 ) -> list[Family]:
-    """Groups of as many columns as there are joints, one behind the other.    t: (T,), None = no clock."""
+    """Split the columns into consecutive groups of one column per joint.
+
+    Parameters
+    ----------
+    look : Excerpt
+        Names and first rows of the log.
+    robot : RobotModel
+        The robot.
+    names : sequence of str
+        Names of the columns.
+    joints : tuple of str
+        Names of the joints.
+    t : (T,) array or None
+        Time; None without a clock.
+
+    """
     n = len(joints)
     parts = [tuple(names[k : k + n]) for k in range(0, len(names) - n + 1, n)]
     blocks = [look.table(part) for part in parts]
     whole = [_whole(robot, joints, block) for block in blocks]
     meanings = _chain(parts, blocks, t) or _by_torque(robot, parts, whole, t) or [Meaning()] * len(parts)
-    missing = tuple(one for one in robot.joint_names if one not in joints)
+    missing = tuple(joint for joint in robot.joint_names if joint not in joints)
     return [
         Family(_run(part), part, joints, False, 0, missing, meaning)
         for part, meaning in zip(parts, meanings, strict=True)
@@ -85,68 +112,68 @@ def _side_by_side(
 
 
 def _whole(robot: RobotModel, joints: Sequence[str], block: Float) -> Float:
-    """Columns of some joints (T, m) as those of all (T, n); the others stand still at 0."""
-    found = np.zeros((len(block), robot.n))
-    found[:, [robot.joint_names.index(one) for one in joints]] = block
-    return found
+    """Extend columns (T, m) of some joints to all joints (T, n); the other joints are constant at 0."""
+    whole = np.zeros((len(block), robot.n))
+    whole[:, [robot.joint_names.index(joint) for joint in joints]] = block
+    return whole
 
 
-def states_apart(found: Sequence[Family], look: Excerpt, robot: RobotModel) -> list[Family]:
-    """The groups; an array of states, positions with velocities beside them, is several."""
+def states_apart(groups: Sequence[Family], look: Excerpt, robot: RobotModel) -> list[Family]:
+    """Split each array of states, in which the velocities follow the positions, into groups of one signal."""
     apart: list[Family] = []
-    for one in found:
-        count = len(one.columns) // robot.n if len(one.columns) % robot.n == 0 else 1
-        if one.named or count < 2 or not all(map(_PLACED.fullmatch, one.columns)):
-            apart.append(one)
+    for group in groups:
+        count = len(group.columns) // robot.n if len(group.columns) % robot.n == 0 else 1
+        if group.named or count < 2 or not all(map(_PLACED.fullmatch, group.columns)):
+            apart.append(group)
             continue
-        parts = [one.columns[k : k + robot.n] for k in range(0, len(one.columns), robot.n)]
+        parts = [group.columns[k : k + robot.n] for k in range(0, len(group.columns), robot.n)]
         meanings = _chain(parts, [look.table(part) for part in parts], None)
         apart += [
-            replace(one, template=_run(part), columns=part, meaning=meaning)
+            replace(group, template=_run(part), columns=part, meaning=meaning)
             for part, meaning in zip(parts, meanings, strict=bool(meanings))
-        ] or [one]
+        ] or [group]
     return apart
 
 
-def known_by_derivative(found: Sequence[Family], look: Excerpt) -> list[Family]:
-    """The groups; where none is called a position, the one that another, the velocity, is the derivative of is.
+def known_by_derivative(candidates: Sequence[Family], look: Excerpt) -> list[Family]:
+    """Mark the position group if no name does: the group whose derivative is another group.
 
-    They are looked for among those of which no name says anything, and those that are called velocities.
+    Only groups with an unknown signal and groups named as velocities are compared.
     """
-    if any(one.meaning.quantity == "position" for one in found):
-        return list(found)
+    if any(group.meaning.quantity == "position" for group in candidates):
+        return list(candidates)
     free = [
         k
-        for k, one in enumerate(found)
-        if one.meaning.quantity in ("", "velocity") and one.meaning.role in ("", "measured")
+        for k, group in enumerate(candidates)
+        if group.meaning.quantity in ("", "velocity") and group.meaning.role in ("", "measured")
     ]
-    blocks = {k: look.table(found[k].columns) for k in free}
+    blocks = {k: look.table(candidates[k].columns) for k in free}
     derived = [
         (i, j)
         for i, j in permutations(free, 2)
-        if not found[i].meaning.quantity
-        and found[i].joints == found[j].joints
-        and len(found[i].columns) == len(found[j].columns)
+        if not candidates[i].meaning.quantity
+        and candidates[i].joints == candidates[j].joints
+        and len(candidates[i].columns) == len(candidates[j].columns)
         and steps_per_unit(blocks[i], blocks[j], None) is not None
     ]
-    if len(derived) != 1:  # none, or accelerations and copies beside them: a question
-        return list(found)
-    (root, speed), groups = derived[0], list(found)
-    said = f"{groups[speed].template} is its derivative"
+    if len(derived) != 1:  # none, or several pairs because of accelerations or copies: the user is asked
+        return list(candidates)
+    (root, speed), groups = derived[0], list(candidates)
+    source = f"{groups[speed].template} is its derivative"
     groups[root] = replace(
-        groups[root], meaning=replace(groups[root].meaning, quantity="position", said_by=said)
+        groups[root], meaning=replace(groups[root].meaning, quantity="position", said_by=source)
     )
     if not groups[speed].meaning.quantity:
-        said = f"it is the derivative of {groups[root].template}"
+        source = f"it is the derivative of {groups[root].template}"
         groups[speed] = replace(
-            groups[speed], meaning=replace(groups[speed].meaning, quantity="velocity", said_by=said)
+            groups[speed], meaning=replace(groups[speed].meaning, quantity="velocity", said_by=source)
         )
     others = [k for k in free if k not in (root, speed) and not groups[k].meaning.quantity]
     by_place = all(_BY_PLACE.search(groups[k].template) for k in (root, speed, *others))
-    if len(others) == 1 and by_place and not any(one.meaning.quantity in EFFORTS for one in groups):
+    if len(others) == 1 and by_place and not any(group.meaning.quantity in EFFORTS for group in groups):
         (k,) = others
-        said = "neither a position nor its derivative"
-        groups[k] = replace(groups[k], meaning=replace(groups[k].meaning, quantity="effort", said_by=said))
+        source = "neither a position nor its derivative"
+        groups[k] = replace(groups[k], meaning=replace(groups[k].meaning, quantity="effort", said_by=source))
     return groups
 
 
@@ -155,7 +182,7 @@ def _is_clock(values: Float) -> bool:
     if not len(steps):
         return False
     middle = float(np.median(steps))
-    # Recordings one behind the other begin at the same time each.
+    # Concatenated recordings all restart at the same time.
     again = np.flatnonzero(steps <= 0)
     begun = np.abs(values[again + 1] - values[0]) <= _WITHIN * middle
     if not begun.all() or len(again) * _ROWS_OF_RECORDING > len(values):
@@ -164,12 +191,15 @@ def _is_clock(values: Float) -> bool:
 
 
 def _run(part: Sequence[str]) -> str:
-    ends = [found for name in (part[0], part[-1]) if (found := _PLACED.fullmatch(name))]
+    ends = [match for name in (part[0], part[-1]) if (match := _PLACED.fullmatch(name))]
     return f"{ends[0][1]}[{ends[0][2]}:{int(ends[1][2]) + 1}]"
 
 
 def _chain(parts: Sequence[Sequence[str]], blocks: Sequence[Float], t: Float | None) -> list[Meaning]:
-    """Positions are what other columns are the derivative of, and no derivative themselves; [] = there are none."""
+    """Detect the signals by derivatives: positions have derivatives among the groups and are no derivative themselves.
+
+    Empty if there is no position group.
+    """
     steps = None if t is None else np.diff(t)
     derived = {
         (i, j)
@@ -212,7 +242,7 @@ def _alike(a: Float, b: Float) -> bool:
 def _by_torque(
     robot: RobotModel, parts: Sequence[Sequence[str]], blocks: Sequence[Float], t: Float | None
 ) -> list[Meaning]:
-    """Positions and efforts are what a rigid arm explains, one by the other; [] = nothing decides."""
+    """Detect positions and efforts as the pair that a rigid model explains; empty if no pair is decisively best."""
     if t is None or not 2 <= len(blocks) <= _MOST_TRIED:
         return []
     tried: list[tuple[float, int, int]] = []
@@ -234,22 +264,21 @@ def _by_torque(
     _, i, j = tried[0]
     meanings = [Meaning()] * len(blocks)
     for k in range(len(blocks)):
-        # What was commanded goes with what was measured: which is which is asked.
+        # Commanded and measured signals get the same meaning here; the user is asked which is measured.
         if k == i or (k != j and _alike(blocks[k], blocks[i])):
-            said = f"no names; a rigid arm that moves so takes the torque {_run(parts[j])}"
-            meanings[k] = Meaning("position", said_by=said)
+            source = f"no names; a rigid model with this motion needs the torque {_run(parts[j])}"
+            meanings[k] = Meaning("position", said_by=source)
         elif k == j or _alike(blocks[k], blocks[j]):
-            said = f"no names; a rigid arm takes it when it moves as {_run(parts[i])}"
-            meanings[k] = Meaning("effort", said_by=said)
+            source = f"no names; a rigid model with the motion {_run(parts[i])} needs this torque"
+            meanings[k] = Meaning("effort", said_by=source)
     return meanings
 
 
-# Units that a file states beside its columns, below their names or as an attribute, read as a part of the
-# name.
+# Units stated outside of the column names, below them or as an attribute, are treated as a part of the name.
 
 
 def with_stated_units(look: Excerpt) -> dict[str, str]:
-    """The columns' names by their names with the unit that the file states of them: q1 by "q1 [deg]"."""
+    """Names in the file by names that include the stated unit, such as q1 by "q1 [deg]"."""
     stated = {} if look.bag else {column.name: column.info.unit for column in look.stream.columns}
     return {_named(name, stated.get(name, "")): name for name in look.names}
 
@@ -259,131 +288,160 @@ def _named(name: str, unit: str) -> str:
     return name if not is_written_unit(plain) or BRACKETED_UNIT.search(name) else f"{name} [{plain}]"
 
 
-def groups_as_named(found: Sequence[Family], plain: Mapping[str, str]) -> list[Family]:
-    """Groups of columns whose names had their units, called as the file calls them.    plain: names by those."""
-    return [_as_named(one, plain) for one in found]
+def groups_as_named(groups: Sequence[Family], plain: Mapping[str, str]) -> list[Family]:
+    """Rename groups of columns as in the file.
+
+    Parameters
+    ----------
+    groups : sequence of Family
+        Column groups.
+    plain : dict
+        Names in the file by names with units.
+
+    """
+    return [_as_named(group, plain) for group in groups]
 
 
-def _as_named(one: Family, plain: Mapping[str, str]) -> Family:
-    columns = tuple(plain.get(name, name) for name in one.columns)
-    added = one.columns[0].removeprefix(columns[0]) if columns and columns != one.columns else ""
-    return replace(one, template=one.template.removesuffix(added), columns=columns)
+def _as_named(group: Family, plain: Mapping[str, str]) -> Family:
+    columns = tuple(plain.get(name, name) for name in group.columns)
+    added = group.columns[0].removeprefix(columns[0]) if columns and columns != group.columns else ""
+    return replace(group, template=group.template.removesuffix(added), columns=columns)
 
 
 def meanings_as_named(
-    found: Sequence[tuple[str, Meaning]], plain: Mapping[str, str]
+    columns: Sequence[tuple[str, Meaning]], plain: Mapping[str, str]
 ) -> list[tuple[str, Meaning]]:
-    """Columns that stand alone, called as the file calls them, with their meanings."""
-    return [(plain.get(name, name), meaning) for name, meaning in found]
+    """Rename ungrouped columns as in the file, and keep their meanings."""
+    return [(plain.get(name, name), meaning) for name, meaning in columns]
 
 
-# The groups of a log's columns, one column a joint, and what each means of this robot.
+# Groups of a log's columns, one column per joint, and their meanings for this robot.
 
 
 def column_groups(
     look: Excerpt, robot: RobotModel, known: Sequence[Preset]
 ) -> tuple[list[Family], list[tuple[str, Meaning]]]:
-    """The groups, one column a joint, and what the columns of none mean.    known: presets that fit the log."""
+    """Groups of columns with one column per joint, and the meanings of ungrouped columns.
+
+    Parameters
+    ----------
+    look : Excerpt
+        Names and first rows of the log.
+    robot : RobotModel
+        The robot.
+    known : sequence of Preset
+        Presets that match the log.
+
+    """
     if is_nameless(look):
-        found, alone = nameless(look, robot)
+        groups, alone = nameless(look, robot)
     else:
-        found = states_apart(_families(look, robot, known), look, robot)
-        found = _of_actuators(robot, known_by_derivative(found, look))
-        grouped = {column for one in found for column in one.columns}
+        groups = states_apart(_families(look, robot, known), look, robot)
+        groups = _of_actuators(robot, known_by_derivative(groups, look))
+        grouped = {column for group in groups for column in group.columns}
         named = with_stated_units(look)
         alone = single([name for name, plain in named.items() if plain not in grouped], known)
         alone = meanings_as_named(alone, named)
-    return _of_slides(found) if all(robot.prismatic) else found, alone
+    return _of_slides(groups) if all(robot.prismatic) else groups, alone
 
 
-def without_silent(found: Sequence[Family], look: Excerpt) -> tuple[list[Family], tuple[str, ...]]:
-    """The groups but efforts that are 0 in every row, as of simulators that have none, and what these are called.
+def without_silent(groups: Sequence[Family], look: Excerpt) -> tuple[list[Family], tuple[str, ...]]:
+    """Drop efforts that are 0 in every row, and list them. Some simulators log zeros.
 
-    Positions and efforts that never change are left out, too, where others do: limits, calibrations, rated torques.
+    Positions and efforts that are constant are dropped too if other groups of the same signal change: they
+    are limits, calibrations or rated torques.
     """
-    signals = [one for one in found if one.meaning.quantity in (*EFFORTS, "position")]
-    values = {one.template: look.table(one.columns) for one in signals}
-    still = {name for name, one in values.items() if not (np.nanmax(one, 0) - np.nanmin(one, 0)).any()}
-    moving = {_kind(one) for one in signals if one.template not in still}
+    signals = [group for group in groups if group.meaning.quantity in (*EFFORTS, "position")]
+    values = {group.template: look.table(group.columns) for group in signals}
+    still = {name for name, block in values.items() if not (np.nanmax(block, 0) - np.nanmin(block, 0)).any()}
+    moving = {_kind(group) for group in signals if group.template not in still}
     silent = {
-        one.template
-        for one in signals
-        if one.meaning.quantity in EFFORTS and not np.nan_to_num(values[one.template]).any()
+        group.template
+        for group in signals
+        if group.meaning.quantity in EFFORTS and not np.nan_to_num(values[group.template]).any()
     }
-    out = silent | {one.template for one in signals if one.template in still and _kind(one) in moving}
-    return [one for one in found if one.template not in out], tuple(sorted(silent))
+    out = silent | {group.template for group in signals if group.template in still and _kind(group) in moving}
+    return [group for group in groups if group.template not in out], tuple(sorted(silent))
 
 
-def _kind(one: Family) -> str:
-    return "position" if one.meaning.quantity == "position" else "effort"
+def _kind(group: Family) -> str:
+    return "position" if group.meaning.quantity == "position" else "effort"
 
 
 def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list[Family]:
-    """The groups of columns; numbered ones may be those of the arm without its hand."""
+    """Group the columns by joint; if no group is a position, also try numbered columns without those of the hand."""
     plain, numbers = with_stated_units(look), {*look.numeric} - ({"t"} if look.bag else set())
-    columns = [name for name, own in plain.items() if own in numbers]
+    columns = [name for name, file_name in plain.items() if file_name in numbers]
     numeric = {*look.numeric}.union(*look.orientations)
     texts = look.values([name for name in look.names if name not in numeric]) if not look.bag else {}
     labels = joint_labels(texts, robot.joint_names)
-    found = families(columns, robot.joint_names, known, look.bag, labels)
-    if beside := _of_turning(robot, columns, found, known, look.bag):
+    groups = families(columns, robot.joint_names, known, look.bag, labels)
+    if beside := _of_turning(robot, columns, groups, known, look.bag):
         return groups_as_named(beside, plain)
     hands = hand_joints(robot)
-    arm = [one for one in robot.joint_names if one not in hands]
-    if len(arm) == robot.n or not arm or any(one.meaning.quantity == "position" for one in found):
-        return groups_as_named(found, plain)
-    hand = tuple(one for one in robot.joint_names if one in hands)
-    own = [replace(one, missing=(*one.missing, *hand)) for one in families(columns, arm, known, look.bag)]
-    return groups_as_named(own, plain)
+    arm = [joint for joint in robot.joint_names if joint not in hands]
+    if len(arm) == robot.n or not arm or any(group.meaning.quantity == "position" for group in groups):
+        return groups_as_named(groups, plain)
+    hand = tuple(joint for joint in robot.joint_names if joint in hands)
+    of_arm = [
+        replace(group, missing=(*group.missing, *hand)) for group in families(columns, arm, known, look.bag)
+    ]
+    return groups_as_named(of_arm, plain)
 
 
 def _of_turning(
-    robot: RobotModel, columns: Sequence[str], found: Sequence[Family], known: Sequence[Preset], bag: bool
+    robot: RobotModel, columns: Sequence[str], groups: Sequence[Family], known: Sequence[Preset], bag: bool
 ) -> list[Family]:
-    """The groups of a robot some of whose joints slide, with those of joints that turn in place of slides' alone.
+    """Group the columns of the revolute joints of a robot that also has prismatic joints.
 
-    Slides are then found by their own columns, as a single one is beside many joints that turn; so are those of two
-    joints of which one slides, whose columns are no group.
-    () where no group is of slides alone, or no column names the position of a joint that turns.
+    These groups replace groups that contain prismatic joints only; the columns of prismatic joints are then
+    found one at a time. Empty if no group is limited to prismatic joints, or if no column names the position
+    of a revolute joint.
     """
     slides = [joint for joint, slide in zip(robot.joint_names, robot.prismatic, strict=True) if slide]
     turning = [joint for joint in robot.joint_names if joint not in slides]
-    positions = [one for one in found if one.meaning.quantity == "position"]
-    if not turning or not slides or (positions and all(set(one.joints) & set(turning) for one in positions)):
+    positions = [group for group in groups if group.meaning.quantity == "position"]
+    if (
+        not turning
+        or not slides
+        or (positions and all(set(group.joints) & set(turning) for group in positions))
+    ):
         return []
-    kept = [one for one in found if set(one.joints) & set(turning)]
-    taken = {column for one in kept for column in one.columns}
-    named = [name for name in columns if name not in taken and any(naming(one, [name]) for one in turning)]
-    own = [
-        replace(one, missing=tuple(joint for joint in robot.joint_names if joint not in one.joints))
-        for one in families(named, turning, known, bag)
+    kept = [group for group in groups if set(group.joints) & set(turning)]
+    taken = {column for group in kept for column in group.columns}
+    named = [
+        name for name in columns if name not in taken and any(naming(joint, [name]) for joint in turning)
     ]
-    both = [*kept, *own]
-    return both if any(one.meaning.quantity == "position" for one in both) else []
+    of_turning = [
+        replace(group, missing=tuple(joint for joint in robot.joint_names if joint not in group.joints))
+        for group in families(named, turning, known, bag)
+    ]
+    both = [*kept, *of_turning]
+    return both if any(group.meaning.quantity == "position" for group in both) else []
 
 
-def _of_actuators(robot: RobotModel, found: Sequence[Family]) -> list[Family]:
-    """The groups; of simulated actuators the torque at the joints is better than their force, and this than the input.
+def _of_actuators(robot: RobotModel, groups: Sequence[Family]) -> list[Family]:
+    """Rank the efforts of simulated actuators: joint torque before actuator force, and force before input.
 
-    Inputs of position controllers are the positions that they were commanded.
+    Inputs of position controllers are commanded positions.
     """
     servo = robot.drive.servo
-    kinds = {one.meaning.actuator for one in found if one.meaning.quantity in EFFORTS}
+    kinds = {group.meaning.actuator for group in groups if group.meaning.quantity in EFFORTS}
 
-    def meaning(said: Meaning) -> Meaning:
-        if said.actuator == "input" and servo is not None and servo.known:
-            return Meaning("position", "commanded", "rad", said.said_by)
-        better = {None} if said.actuator == "force" else {None, "force"}
-        return replace(said, role="spare") if said.actuator is not None and better & kinds else said
+    def meaning(meaning: Meaning) -> Meaning:
+        if meaning.actuator == "input" and servo is not None and servo.known:
+            return Meaning("position", "commanded", "rad", meaning.said_by)
+        better = {None} if meaning.actuator == "force" else {None, "force"}
+        return replace(meaning, role="spare") if meaning.actuator is not None and better & kinds else meaning
 
-    return [replace(one, meaning=meaning(one.meaning)) for one in found]
+    return [replace(group, meaning=meaning(group.meaning)) for group in groups]
 
 
-def _of_slides(found: Sequence[Family]) -> list[Family]:
-    """The groups, with what their names mean where all joints slide."""
+def _of_slides(groups: Sequence[Family]) -> list[Family]:
+    """Adapt the meanings of the groups to a robot whose joints are all prismatic."""
 
-    def meaning(one: Family) -> Meaning:
-        place = "{joint}" if "{joint}" in one.template else "{number}"
-        return meaning_of_slides(one.meaning, one.template.replace("{index}", place), place)
+    def meaning(group: Family) -> Meaning:
+        place = "{joint}" if "{joint}" in group.template else "{number}"
+        return meaning_of_slides(group.meaning, group.template.replace("{index}", place), place)
 
-    return [replace(one, meaning=meaning(one)) for one in found]
+    return [replace(group, meaning=meaning(group)) for group in groups]

@@ -1,4 +1,4 @@
-"""Column names taken apart: which columns belong together, and to which joints."""
+"""Parse column names into groups of columns and the joints they belong to."""
 
 from __future__ import annotations
 
@@ -23,28 +23,46 @@ from dynid.layouts.meaning import (
 )
 from dynid.layouts.presets import Preset
 
-# Between words of a joint's name, which logs join as they like: shoulder_pan, ShoulderPan; joint1, joint-1.
+# Between the words of a joint's name, any separator is accepted: shoulder_pan, ShoulderPan; joint1, joint-1.
 _BETWEEN_WORDS = re.compile(
     r"[_\-. /]+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])"
 )
-# Where a word may begin or end within a name.
+# Positions where a word of a column name may begin or end.
 _BOUNDARY = re.compile(r"(?<![^\W_])|(?![^\W_])|(?<=[a-z\d])(?=[A-Z])")
 _PLACE = "\0"
 # Names in a printed list.
 _LISTED = re.compile(r"""['"]([^'",\[\]]+)['"]""")
-# Of an object in a drive, with its subindex: no digit of it is the number of a joint.
+# Address of an object in a drive, with its subindex. Its digits are not joint numbers.
 _ADDRESS = re.compile(r"(?<![^\W_])0x[0-9A-Fa-f]+(?:[/:.](?:0x)?[0-9A-Fa-f]+)?(?![^\W_])")
 
 
 @dataclass(frozen=True)
 class Family:
-    """Columns that differ in a joint or a number alone.
+    """Columns whose names differ only in a joint or a number.
 
-    template: their name with {joint}, {number} or {index}.    columns: by joint, in the robot's order, where names of
-    joints were found; else by number.    named: whether they were.    first: the first number, 0 or 1.
-    missing: joints without a column.    labels: the columns of text whose cells name the joint of each number.
-    in_part: whether the columns hold the names of the joints without what these have in common.    ordered: what says
-    which joints the numbers are of, where that was found out.
+    Attributes
+    ----------
+    template : str
+        Common name with {joint}, {number} or {index}.
+    columns : tuple of str
+        Columns in the robot's joint order if `named`, otherwise in the order of their numbers.
+    joints : tuple of str
+        Joints that the columns belong to.
+    named : bool
+        Whether the columns are assigned to joints by name.
+    first : int
+        Lowest number, 0 or 1.
+    missing : tuple of str
+        Joints without a column.
+    meaning : Meaning
+        Signal, role and unit.
+    labels : str
+        Text columns whose cells name the joint of each number.
+    in_part : bool
+        Whether the columns contain joint names without their common prefix.
+    ordered : tuple of str
+        Evidence for the order of the numbers, if it was determined.
+
     """
 
     template: str
@@ -60,34 +78,43 @@ class Family:
 
     @property
     def spare(self) -> int:
-        """Columns beyond one a joint."""
+        """Number of columns in excess of one per joint."""
         return max(0, len(self.columns) - len(self.joints)) if not self.named else 0
 
 
 @dataclass(frozen=True)
 class Labels:
-    """Columns of text that name the joint of each number.    template: their name.    joint_of: by number."""
+    """Text columns that name the joint of each number.
+
+    Attributes
+    ----------
+    template : str
+        Common name of the text columns.
+    joint_of : dict
+        Joint by number.
+
+    """
 
     template: str
     joint_of: Mapping[int, str]
 
     def counted_from(self, first: int) -> Labels:
-        """The same joints, the first of them of another number: 1 of columns beside a list, which counts from 0."""
+        """The same joints, numbered from `first`, for example for columns from 1 next to a list that counts from 0."""
         more = first - min(self.joint_of)
         return replace(self, joint_of={k + more: joint for k, joint in self.joint_of.items()})
 
 
-# What a group is whose name says nothing beside the joint but this letter, where no other group is of that quantity;
-# "u" is the input of the equations of motion.
+# Signal of a group whose name contains only this text and the joint, if no other group has that signal. "u"
+# is the input in the equations of motion.
 _ALONE = {
-    "": Meaning("position", said_by="columns with the names of the joints alone are their positions"),
+    "": Meaning("position", said_by="columns named only by the joints are their positions"),
     "v": Meaning("velocity", said_by="name"),
     **dict.fromkeys(("u", "control", "controls", "ctrl"), Meaning("effort", said_by="name")),
     **dict.fromkeys(
         ("enc", "encoder", "pulse", "pulses", "count", "counts"), Meaning("position", said_by="name")
     ),
 }
-# What Universal Robots' own pages and programs call the joints of their descriptions.
+# Other names of the joints in Universal Robots' manuals and programs, by the names in the robot's URDF.
 _OTHERWISE = {
     "shoulder_pan": "base",
     "shoulder_lift": "shoulder",
@@ -96,8 +123,8 @@ _OTHERWISE = {
     "wrist_2": "wrist_2",
     "wrist_3": "wrist_3",
 }
-# So many joints that are named in full have their columns, however many more the robot has: one arm of two, a leg of
-# four. Shortened names have to cover two joints in three.
+# Minimum number of joints named in full for a group, even if the robot has more joints: one arm of two, a leg
+# of four. Shortened names must cover two thirds of the joints.
 _LEAST_IN_FULL = 2
 
 
@@ -108,44 +135,61 @@ def families(
     bag: bool = False,
     labels: Labels | None = None,
 ) -> list[Family]:
-    """Columns grouped by joint or number, each group with what presets or its words say of it.
+    """Group the columns by joint or number, with the meaning of each group from presets or from its words.
 
-    known: presets that fit the robot, the most fitting one first.    bag: whether the columns are those of a bag.
-    labels: what the log's own text says of the numbers; groups of another count are none of it.
+    Parameters
+    ----------
+    columns : sequence of str
+        Names of the columns.
+    joints : sequence of str
+        Names of the joints.
+    known : sequence of Preset
+        Presets that match the robot, best match first.
+    bag : bool
+        Whether the columns come from a bag.
+    labels : Labels or None
+        Joint of each number according to the log's text columns. Groups with other numbers ignore it.
+
     """
     left = list(dict.fromkeys(columns))
     labelled: list[Family] = []
     for template, by_number in _numbered_groups(left, len(labels.joint_of)) if labels is not None else ():
-        own = labels.counted_from(min(by_number)) if labels is not None else None
-        if own is not None and by_number.keys() == own.joint_of.keys():
-            labelled.append(_labelled(template, by_number, joints, own, known, bag))
-            left = [one for one in left if one not in by_number.values()]
-    found: list[tuple[str, dict[str, str] | dict[int, str]]] = []
+        shifted = labels.counted_from(min(by_number)) if labels is not None else None
+        if shifted is not None and by_number.keys() == shifted.joint_of.keys():
+            labelled.append(_labelled(template, by_number, joints, shifted, known, bag))
+            left = [column for column in left if column not in by_number.values()]
+    members_of: list[tuple[str, dict[str, str] | dict[int, str]]] = []
     for template, by_joint in _named_groups(left, joints):
-        found.append((template, by_joint))
-        left = [one for one in left if one not in by_joint.values()]
-    numbered = sorted(_numbered_groups(left, len(joints)), key=lambda one: -len(one[1]))
+        members_of.append((template, by_joint))
+        left = [column for column in left if column not in by_joint.values()]
+    numbered = sorted(_numbered_groups(left, len(joints)), key=lambda entry: -len(entry[1]))
     for template, by_number in numbered:
         members = {k: c for k, c in by_number.items() if c in left}
         if len(members) == len(by_number):
-            found.append((template, members))
-            left = [one for one in left if one not in members.values()]
+            members_of.append((template, members))
+            left = [column for column in left if column not in members.values()]
     if len(joints) == 1:
-        of_rows = {name for name, said in single(left, known) if said.quantity in ("time", "trajectory")}
-        found += [(one, {joints[0]: one}) for one in left if one not in of_rows]
-    groups = [*labelled, *(_family(template, members, joints, known, bag) for template, members in found)]
+        of_rows = {
+            name for name, meaning in single(left, known) if meaning.quantity in ("time", "trajectory")
+        }
+        members_of += [(column, {joints[0]: column}) for column in left if column not in of_rows]
+    groups = [
+        *labelled,
+        *(_family(template, members, joints, known, bag) for template, members in members_of),
+    ]
     return _with_bare(_with_axes_of_currents(groups))
 
 
-def _with_axes_of_currents(found: list[Family]) -> list[Family]:
-    """The groups; "q_current" is a current, and no present q, beside "d_current" or what is called a position in words.
+def _with_axes_of_currents(groups: list[Family]) -> list[Family]:
+    """Reclassify "q_current" as a current if it is the q axis of a motor's field, not a present position q.
 
-    q and d are the axes of a motor's field: that of q makes the torque.
+    This holds if there is also a "d_current", or a group whose name calls it a position in words. The q axis
+    produces the torque.
     """
 
-    def is_of_field(one: Family) -> bool:
-        spelt = words(one.template)
-        if one.meaning.quantity != "position" or ("q", "current") not in pairwise(spelt):
+    def is_of_field(group: Family) -> bool:
+        spelt = words(group.template)
+        if group.meaning.quantity != "position" or ("q", "current") not in pairwise(spelt):
             return False
         direct = tuple("d" if word == "q" else word for word in spelt)
         return any(
@@ -155,32 +199,36 @@ def _with_axes_of_currents(found: list[Family]) -> list[Family]:
                 and other.meaning.role in ("", "measured")
                 and "q" not in words(other.template)
             )
-            for other in found
+            for other in groups
         )
 
     current = Meaning("current", said_by="name")
-    return [replace(one, meaning=current) if is_of_field(one) else one for one in found]
+    return [replace(group, meaning=current) if is_of_field(group) else group for group in groups]
 
 
-def _with_bare(found: list[Family]) -> list[Family]:
-    """The groups, with a meaning for those that no other group's name says more of."""
-    known = {one.meaning.quantity for one in found}
+def _with_bare(groups: list[Family]) -> list[Family]:
+    """Assign a signal to groups with an otherwise empty name if no other group has that signal."""
+    known = {group.meaning.quantity for group in groups}
     of_effort = known & {"torque", "effort", "current", "raw"}
     for letter, meaning in _ALONE.items():
         bare = [
-            k for k, one in enumerate(found) if not one.meaning.quantity and _letters(one.template) == letter
+            k
+            for k, group in enumerate(groups)
+            if not group.meaning.quantity and _letters(group.template) == letter
         ]
         if (
             len(bare) == 1
             and meaning.quantity not in known
             and not (meaning.quantity == "effort" and of_effort)
         ):
-            found = [replace(one, meaning=meaning) if k in bare else one for k, one in enumerate(found)]
-    return found
+            groups = [
+                replace(group, meaning=meaning) if k in bare else group for k, group in enumerate(groups)
+            ]
+    return groups
 
 
 def _letters(template: str) -> str | None:
-    """What a name says beside the joint or number and words that say nothing; None = nothing, without either."""
+    """Words of a name besides the joint or number and words without meaning; None if nothing is left."""
     place = re.search(r"\{(joint|number|index)\}", template)
     spelt = words(template.replace(place.group(), " ") if place else template)
     letters = " ".join(word for word in spelt if word not in PLAIN_WORDS | MEASURED)
@@ -188,11 +236,11 @@ def _letters(template: str) -> str | None:
 
 
 def columns_of_slide(joint: str, columns: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Columns that name a joint and a unit of length, speed or force: (column, unit) of position, velocity, effort.
+    """Column and unit of a joint's position, velocity and effort, if the name states a unit of length, speed or force.
 
-    Left out where several do, or the name says that it was commanded or computed.
+    A signal is left out if several columns match, or if the name marks it as commanded or computed.
     """
-    found: dict[str, list[tuple[str, str]]] = {kind: [] for kind in ("position", "velocity", "effort")}
+    matches: dict[str, list[tuple[str, str]]] = {kind: [] for kind in ("position", "velocity", "effort")}
     for column in columns:
         place = _bounded(joint, column)
         if place is None:
@@ -207,32 +255,42 @@ def columns_of_slide(joint: str, columns: Iterable[str]) -> dict[str, tuple[str,
             continue
         kind = "effort" if stated and stated[0] == "torque" else stated[0] if stated else ""
         if stated and kinds <= {kind}:
-            found[kind].append((column, stated[1]))
-    return {kind: one[0] for kind, one in found.items() if len(one) == 1}
+            matches[kind].append((column, stated[1]))
+    return {kind: entries[0] for kind, entries in matches.items() if len(entries) == 1}
 
 
 def naming(joint: str, columns: Iterable[str]) -> list[str]:
-    """Columns whose names hold that of a joint as a word."""
+    """Columns whose names contain the joint's name as separate words."""
     return [column for column in columns if _bounded(joint, column) is not None]
 
 
 def joint_labels(texts: Mapping[str, Iterable[object]], joints: Sequence[str]) -> Labels | None:
-    """Columns of text whose cells are the names of joints, the same in every row; None = there are none.
+    """Text columns whose cells are joint names and constant over all rows; None if there are none.
 
-    One column may list them, as Python prints a list: ['elbow', 'wrist'] are the joints of numbers 0 and 1.
-    texts: cells by column.
+    A single column may also contain a printed Python list: in ['elbow', 'wrist'], the joints have the numbers
+    0 and 1.
+
+    Parameters
+    ----------
+    texts : dict
+        Cells by column.
+    joints : sequence of str
+        Names of the joints.
+
     """
     for template, by_number in _numbered_groups(list(texts), 1):
-        cells = {k: {str(one) for one in texts[column]} for k, column in by_number.items()}
-        named = {k: next(iter(found)) for k, found in cells.items() if len(found) == 1}
-        own = [one for one in named.values() if one in joints]
-        if len(named) == len(by_number) and len(own) == len(set(own)) >= min(_LEAST_IN_FULL, len(joints)):
+        cells = {k: {str(cell) for cell in texts[column]} for k, column in by_number.items()}
+        named = {k: next(iter(values)) for k, values in cells.items() if len(values) == 1}
+        listed_joints = [joint for joint in named.values() if joint in joints]
+        if len(named) == len(by_number) and len(listed_joints) == len(set(listed_joints)) >= min(
+            _LEAST_IN_FULL, len(joints)
+        ):
             return Labels(_numbered_as(template, min(named)), named)
     for column, text in texts.items():
-        lists = {str(one) for one in text}
+        lists = {str(cell) for cell in text}
         listed = _LISTED.findall(next(iter(lists))) if len(lists) == 1 else []
-        own = [one for one in listed if one in joints]
-        if len(set(listed)) == len(listed) and len(own) >= min(_LEAST_IN_FULL, len(joints)):
+        listed_joints = [joint for joint in listed if joint in joints]
+        if len(set(listed)) == len(listed) and len(listed_joints) >= min(_LEAST_IN_FULL, len(joints)):
             return Labels(column, dict(enumerate(listed)))
     return None
 
@@ -283,13 +341,13 @@ def _numbered_as(template: str, first: int) -> str:
 
 
 def _named_groups(columns: Sequence[str], joints: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
-    """Groups by names of joints, those that cover most joints first."""
+    """Groups of columns by joint name, largest first."""
     groups: dict[str, dict[str, str]] = {}
     in_full: set[str] = set()
     for aliases in _aliases(joints):
         fresh: dict[str, dict[str, str]] = {}
         for column in columns:
-            for joint, alias in sorted(aliases.items(), key=lambda one: -len(one[1])):
+            for joint, alias in sorted(aliases.items(), key=lambda entry: -len(entry[1])):
                 place = _bounded(alias, column)
                 if place is not None:
                     template = _with_places(column, alias)
@@ -298,9 +356,10 @@ def _named_groups(columns: Sequence[str], joints: Sequence[str]) -> list[tuple[s
         taken = {c: template for template, group in groups.items() for c in group.values()}
         for template, group in fresh.items():
             others = {taken[c] for c in group.values() if c in taken}
-            # Where a way that comes later knows all columns of a group, and more joints, it is the right one.
+            # A later alias replaces a group if it covers all of its columns and more joints.
             fuller = others == {template} and groups[template].items() < group.items()
-            # Of joints whose names have nothing in common some may be called in full by chance: e1 beside joint_a1.
+            # If joint names have no common prefix, some may match in full by coincidence: e1 next to
+            # joint_a1.
             if not others or (fuller and (template not in in_full or len(group) == len(joints))):
                 groups[template] = group
                 in_full |= {template} if all(aliases[joint] == joint for joint in group) else set()
@@ -311,29 +370,34 @@ def _named_groups(columns: Sequence[str], joints: Sequence[str]) -> list[tuple[s
     kept = [
         (template, group)
         for template, group in groups.items()
-        # Numbers of a longer run that only look like names of some of the joints.
+        # Drop parts of a longer numbered run that only look like names of some joints.
         if len(group) >= (_LEAST_IN_FULL if template in in_full else 2 * len(joints) / 3)
         and max(numbered.get(c, 0) for c in group.values()) <= len(group)
     ]
-    return sorted(kept, key=lambda one: -len(one[1]))
+    return sorted(kept, key=lambda entry: -len(entry[1]))
 
 
 def _lettered_groups(columns: Sequence[str], joints: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Groups by the letters that are left of the joints' names without what all have in common: axis_x, joint_1_x by x.
+    """Groups of columns by the one letter that remains of each joint name without the common prefix.
 
-    A letter alone says little: a group has all of them, at one place, and no column another one; that of a unit in
-    brackets is none.
+    Joints axis_x or joint_1_x match columns that contain x. Because a letter alone is weak evidence, a group
+    must cover all joints at one place in the name, and each column must contain only one of the letters.
+    Units in brackets do not count.
     """
     common = _common_prefix(joints)
     rest = {joint: _BETWEEN_WORDS.split(joint[len(common) :]) for joint in joints}
     letters = {joint: "".join(part for part in parts if not part.isdigit()) for joint, parts in rest.items()}
     distinct = len(set(letters.values())) == len(letters)
-    if not common or not distinct or not all(len(one) == 1 and one.isalpha() for one in letters.values()):
+    if (
+        not common
+        or not distinct
+        or not all(len(letter) == 1 and letter.isalpha() for letter in letters.values())
+    ):
         return {}
     groups: dict[str, dict[str, str]] = {}
     for column in columns:
         name = BRACKETED_UNIT.sub("", column)
-        places = {joint: place for joint, one in letters.items() if (place := _bounded(one, name))}
+        places = {joint: place for joint, letter in letters.items() if (place := _bounded(letter, name))}
         if len(places) == 1:
             joint, (start, end) = next(iter(places.items()))
             groups.setdefault(column[:start] + _PLACE + column[end:], {}).setdefault(joint, column)
@@ -341,7 +405,7 @@ def _lettered_groups(columns: Sequence[str], joints: Sequence[str]) -> dict[str,
 
 
 def _aliases(joints: Sequence[str]) -> list[dict[str, str]]:
-    """Ways to call the joints: their names, then without what all have in common and without "joint"."""
+    """Aliases of the joints: full names, names without the common prefix, and both without "joint"."""
 
     def without(text: str) -> str:
         return re.sub(
@@ -358,14 +422,15 @@ def _aliases(joints: Sequence[str]) -> list[dict[str, str]]:
         {j: without(j) for j in joints},
         {j: without(j[len(common) :]) for j in joints},
     ]
-    own = {joint: name.removesuffix("_joint") for joint, name in ways[1].items()}
-    if set(own.values()) == set(_OTHERWISE):
-        ways.append({joint: _OTHERWISE[name] for joint, name in own.items()})
+    short = {joint: name.removesuffix("_joint") for joint, name in ways[1].items()}
+    if set(short.values()) == set(_OTHERWISE):
+        ways.append({joint: _OTHERWISE[name] for joint, name in short.items()})
     kept = []
     for k, way in enumerate(ways):
         in_full = k == 0
         names = [alias.strip("_-. /") for alias in way.values()]
-        # A letter is a name of its own, as of a gantry's x, y and z, but what is left of one by chance.
+        # A single letter counts if it is a full name, such as x, y and z of a gantry, but not if it is a
+        # remainder.
         shortest = 1 if in_full else 2
         if len(set(names)) == len(names) and all(len(n) >= shortest and not n.isdigit() for n in names):
             kept.append(dict(zip(way, names, strict=True)))
@@ -373,7 +438,7 @@ def _aliases(joints: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _common_prefix(joints: Sequence[str]) -> str:
-    """What all names begin with, up to the last separator."""
+    """Common prefix of all names, up to the last separator."""
     if len(joints) < 2:
         return ""
     first, last = min(joints), max(joints)
@@ -385,7 +450,7 @@ def _common_prefix(joints: Sequence[str]) -> str:
 
 
 def _bounded(alias: str, column: str) -> tuple[int, int] | None:
-    """Where a column holds the words of a name, however they are joined, as words of its own."""
+    """Start and end of a joint name in a column name, with any separators between its words; None if absent."""
     for match in _joined_in_any_way(alias).finditer(column):
         start, end = match.span()
         if start < end and _BOUNDARY.match(column, start) and _BOUNDARY.match(column, end):
@@ -400,39 +465,39 @@ def _joined_in_any_way(name: str) -> re.Pattern[str]:
 
 
 def _with_places(column: str, alias: str) -> str:
-    """A column with a place wherever it holds a joint's name: a file's name may stand before it, elbow/q_elbow."""
+    """Replace each occurrence of a joint name by a placeholder, as in elbow/q_elbow, where a file name precedes it."""
     while (place := _bounded(alias, column)) is not None:
         column = column[: place[0]] + _PLACE + column[place[1] :]
     return column
 
 
 def _numbered_groups(columns: Sequence[str], n: int) -> list[tuple[str, dict[int, str]]]:
-    """Groups of names that count at one place, as long as there are joints: 0, 1, ... or 1, 2, ...
+    """Groups of column names with consecutive numbers at one place, from 0 or 1, at least one per joint.
 
-    Just as many from another number are one, too: the addresses of motors.
+    A run of exactly one column per joint may start at any number, such as a motor address.
     """
     groups: dict[str, dict[int, str]] = {}
     for column in columns:
-        addresses = [one.span() for one in _ADDRESS.finditer(column)]
+        addresses = [address.span() for address in _ADDRESS.finditer(column)]
         for match in re.finditer(r"\d+", column):
             if any(a <= match.start() < b for a, b in addresses):
                 continue
-            # A number in a name's middle may be that of the robot: every place is tried.
+            # A number inside a name may belong to the robot, so every number is tried.
             template = column[: match.start()] + _PLACE + column[match.end() :]
             groups.setdefault(template, {})[int(match.group())] = column
-            # The number may stand in several places: joint1/q1.
+            # The joint number may occur several times: joint1/q1.
             everywhere = re.sub(rf"(?<!\d){match.group()}(?!\d)", _PLACE, column)
             groups.setdefault(everywhere, {})[int(match.group())] = column
-    found = []
+    runs = []
     for template, members in groups.items():
         numbers = sorted(members)
         for first in (0, 1):
             run = [k for k in numbers if k >= first]
             whole = run == list(range(first, first + len(run)))
             if whole and len(run) == len(numbers) and len(run) >= n and (n > 1 or first in members):
-                found.append((template, {k: members[k] for k in run}))
+                runs.append((template, {k: members[k] for k in run}))
                 break
         else:
             if len(numbers) == n > 1 and numbers[-1] - numbers[0] == n - 1:
-                found.append((template, {k: members[k] for k in numbers}))
-    return found
+                runs.append((template, {k: members[k] for k in numbers}))
+    return runs

@@ -1,4 +1,4 @@
-"""What physics says of a reading of the columns: clocks, derivatives, limits, and the torque of a rigid arm."""
+"""Test an interpretation of the columns against derivatives, joint limits and the torque of a rigid model."""
 
 from __future__ import annotations
 
@@ -22,36 +22,45 @@ from dynid.log.prior_check import find_mounting
 from dynid.robot.model import RobotModel
 from dynid.signals.filter import zero_phase_filter
 
-# Signals are looked at below this frequency, Hz, on at most this rate: what gravity and slow motion say is enough.
+# Cutoff frequency and maximum sampling rate of the analysis, Hz: gravity and slow motion are sufficient
+# evidence.
 CUTOFF, RATE = 5.0, 100.0
-# Samples of one fit, and blocks of time of which every other one is held out.
+# Samples per fit, and number of time blocks; every other block is held out.
 SAMPLES, BLOCKS = 400, 10
-# A reading is decisively better where the product over the joints of the mean square errors falls by this factor, as
-# in diagnosis.wiring_checks.
+# An interpretation is decisively better if the product of the joints' mean square errors falls by this
+# factor, as in diagnosis.wiring_checks.
 DECISIVE = float(np.log(6.0))
 RIDGE = 1e-8
-# A reading that is right leaves the joints that it changes at most this share of their torque.
+# Maximum unexplained share of a joint's torque under a correct interpretation.
 FITS = 0.25
-# Coulomb friction turns over within this share of the greatest speed.
+# Width of the sign change of Coulomb friction relative to the maximum speed.
 WIDTH = 0.03
-# Of as many samples in motion, this share is looked at where all joints stand.
+# Weight of samples at rest relative to samples in motion.
 STANDING = 0.1
-# Seconds cut from both ends of a run, where the filter swings.
+# Duration cut from both ends of a run because of filter transients, s.
 ENDS = 0.5
 LEAST_SAMPLES = 60
-# A whole turn; a step is one, or none, within this share of it.
+# A full turn in deg and rad, and the tolerance for a step to count as a turn.
 TURNS, NEAR_TURN = (360.0, 2 * np.pi), 0.2
-# Share of a joint's torque that the description has to explain before its scale means anything.
+# Minimum share of a joint's torque that the model file must explain for its scale to be meaningful.
 EXPLAINS = 0.6
-# Slides that carry less than this share of the robot's weight lift nothing that the effort would show.
+# Minimum weight on a prismatic joint relative to the robot's weight for it to show in the effort.
 LIFTED = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """Columns as they were logged.
+    """Columns as logged.
 
-    t: (T,).    q, dq, tau: (T, n), dq and tau None where not looked at.    runs: rows of each motion, [from, to).
+    Attributes
+    ----------
+    t : (T,) array
+        Time.
+    q, dq, tau : (T, n) array
+        Position, velocity and effort; velocity and effort may be None.
+    runs : tuple of (int, int)
+        First row and row after the last of each run.
+
     """
 
     t: Float
@@ -63,7 +72,7 @@ class Recording:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Filtered samples on a regular grid, in the log's units a second.    measured: the logged velocity, or None."""
+    """Filtered samples on an even time grid, in the log's units and seconds; `measured` is the logged velocity."""
 
     q: Float
     dq: Float
@@ -72,7 +81,7 @@ class Motion:
     measured: Float | None
 
     def read_as(self, scale: float | Float, order: Sequence[int] | None = None) -> Motion:
-        """The same with positions times `scale` (to rad, one or (n,)), and columns in another order."""
+        """The same motion with positions times `scale` (to rad; scalar or (n,)) and columns in another order."""
         columns = list(range(self.q.shape[1])) if order is None else list(order)
         return Motion(
             scale * self.q[:, columns],
@@ -84,7 +93,7 @@ class Motion:
 
 
 def unwrapped(q: Float) -> Float:
-    """Positions (T, n) without jumps by a whole turn, of 360 or 2 pi, where nothing else moves so fast."""
+    """Positions (T, n) without jumps of a full turn, unless the joint also moves that far between other rows."""
     out = q.copy()
     for j in range(q.shape[1]):
         steps = np.diff(q[:, j])
@@ -98,7 +107,7 @@ def unwrapped(q: Float) -> Float:
 
 
 def time_step(t: Float, runs: Sequence[tuple[int, int]]) -> float:
-    """Median step of the clock within the runs, in its own unit; nan where it does not ascend."""
+    """Median step within the runs, in the clock's unit; nan if the time does not increase."""
     steps = np.concatenate([np.diff(t[a:b]) for a, b in runs]) if runs else np.zeros(0)
     ahead = steps[steps > 0]
     if len(ahead) < 0.5 * max(len(steps), 1):
@@ -107,7 +116,7 @@ def time_step(t: Float, runs: Sequence[tuple[int, int]]) -> float:
 
 
 def runs_of(t: Float, labels: Sequence[object] | None = None) -> tuple[tuple[int, int], ...]:
-    """Stretches of rows of one label in which time does not run back."""
+    """Runs of rows with the same label in which time does not decrease."""
     edges = {0, len(t)}
     edges |= {int(k) + 1 for k in np.flatnonzero(~(np.diff(t) >= 0))}
     if labels is not None:
@@ -117,13 +126,22 @@ def runs_of(t: Float, labels: Sequence[object] | None = None) -> tuple[tuple[int
 
 
 def motion_of(recording: Recording, second: float) -> Motion | None:
-    """Filtered motion.    second: length of the clock's unit in s.    None where too little is left."""
+    """Filtered motion; None if too few samples remain.
+
+    Parameters
+    ----------
+    recording : Recording
+        Columns as logged.
+    second : float
+        Factor of the clock's unit to s.
+
+    """
     parts = [part for a, b in recording.runs if (part := _part(recording, a, b, second)) is not None]
     if not parts or sum(len(part.q) for part in parts) < LEAST_SAMPLES:
         return None
 
     def joined(values: list[Float | None]) -> Float | None:
-        kept = [one for one in values if one is not None]
+        kept = [part for part in values if part is not None]
         return np.concatenate(kept) if len(kept) == len(values) else None
 
     whole = [
@@ -138,7 +156,7 @@ def motion_of(recording: Recording, second: float) -> Motion | None:
 def _part(recording: Recording, a: int, b: int, second: float) -> Motion | None:
     t = recording.t[a:b] * second
     groups = [recording.q, recording.dq, recording.tau]
-    lines = np.concatenate([one[a:b] for one in groups if one is not None], axis=1)
+    lines = np.concatenate([values[a:b] for values in groups if values is not None], axis=1)
     good = np.isfinite(t) & np.isfinite(lines).all(axis=1)
     good[1:] &= np.diff(t) > 0
     t, lines = t[good], lines[good]
@@ -160,11 +178,13 @@ def _part(recording: Recording, a: int, b: int, second: float) -> Motion | None:
     tau = further[:, -n:] if recording.tau is not None else None
     if len(grid[cut]) < LEAST_SAMPLES:
         return None
-    return Motion(q[cut], dq[cut], ddq[cut], *(None if one is None else one[cut] for one in (tau, measured)))
+    return Motion(
+        q[cut], dq[cut], ddq[cut], *(None if values is None else values[cut] for values in (tau, measured))
+    )
 
 
 def velocity_ratio(motion: Motion) -> tuple[Float, Float]:
-    """Slope of the logged velocity over the derivative of the position, and share explained by it, (n,) each."""
+    """Slope of the logged velocity over the derivative of the position, and share that it explains, (n,) each."""
     x, y = motion.dq, motion.measured
     if y is None:
         return np.full(x.shape[1], np.nan), np.zeros(x.shape[1])
@@ -175,10 +195,10 @@ def velocity_ratio(motion: Motion) -> tuple[Float, Float]:
 
 
 def misfit(robot: RobotModel, motion: Motion) -> Float | None:
-    """Mean square error over variance of a rigid arm with friction on held-out blocks, (n,); None without torque.
+    """Ratio (n,) of held-out mean square error to variance for a rigid model with friction; None without torque.
 
-    Least squares: tau = Y(q, dq, ddq) pi + friction, rotor and offset of each joint, whatever its unit. One for joints
-    whose effort never changes.
+    Least squares of tau = Y(q, dq, ddq) pi + friction + rotor inertia + offset per joint, in any unit of tau.
+    The ratio is 1 for a joint with a constant effort.
     """
     part = _thinned(motion)
     if part.tau is None or len(part.q) < LEAST_SAMPLES:
@@ -191,24 +211,24 @@ def misfit(robot: RobotModel, motion: Motion) -> Float | None:
     rows = [(columns[j], panels[j] / size[j], part.tau[:, j] / size[j]) for j in live]
     fold = (np.arange(len(part.q)) * BLOCKS // len(part.q)) % 2
     equations = [_Equations.of(rows, fold == k) for k in (0, 1)]
-    length = np.sqrt(sum(np.diag(one.gram) for one in equations))
+    length = np.sqrt(sum(np.diag(side.gram) for side in equations))
     used = np.flatnonzero(length > 0)
     error = np.zeros(len(live))
-    for held in (0, 1):
+    for held_out in (0, 1):
         theta = np.zeros(len(length))
-        theta[used] = equations[1 - held].solved(used, length[used])
-        for i, (own, panel, y) in enumerate(rows):
-            left = (y - panel @ theta[own])[fold == held]
-            error[i] += 0.5 * (left**2).mean() / max(y[fold == held].var(), 1e-12)
+        theta[used] = equations[1 - held_out].solved(used, length[used])
+        for i, (chosen, panel, y) in enumerate(rows):
+            left = (y - panel @ theta[chosen])[fold == held_out]
+            error[i] += 0.5 * (left**2).mean() / max(y[fold == held_out].var(), 1e-12)
     whole = np.ones(robot.n)
     whole[live] = np.maximum(error, 1e-12)
     return whole
 
 
 def _columns(robot: RobotModel, part: Motion) -> tuple[list[Int], list[Float]]:
-    """Columns of the trial model that each joint's torque has, and their values (T, w).
+    """Columns of the regressor that affect each joint's torque, and their values (T, w).
 
-    A joint feels the bodies beyond it alone, and its own friction, rotor and offset.
+    These are the parameters of the links beyond the joint, and its own friction, rotor inertia and offset.
     """
     bodies = 10 * robot.n_bodies
     tree = torque_regressor(robot.tree, *robot.tree_motion(part.q, part.dq, part.ddq))
@@ -226,33 +246,33 @@ def _columns(robot: RobotModel, part: Motion) -> tuple[list[Int], list[Float]]:
 
 @dataclass(frozen=True, eq=False)
 class _Equations:
-    """Normal equations of all joints together.    gram: (k, k).    side: (k,)."""
+    """Normal equations of all joints together, with `gram` of shape (k, k) and `side` of shape (k,)."""
 
     gram: Float
     side: Float
 
     @staticmethod
     def of(rows: Sequence[tuple[Int, Float, Float]], chosen: Bool) -> _Equations:
-        count = 1 + max(int(own.max()) for own, _, _ in rows)
+        count = 1 + max(int(used.max()) for used, _, _ in rows)
         gram, side = np.zeros((count, count)), np.zeros(count)
-        for own, panel, y in rows:
+        for used, panel, y in rows:
             part = panel[chosen]
-            gram[np.ix_(own, own)] += part.T @ part
-            side[own] += part.T @ y[chosen]
+            gram[np.ix_(used, used)] += part.T @ part
+            side[used] += part.T @ y[chosen]
         return _Equations(gram, side)
 
     def solved(self, used: Int, length: Float) -> Float:
-        """Parameters of some columns, which are brought to length one and kept small by a ridge."""
+        """Ridge solution for the `used` columns, scaled to unit length."""
         gram = self.gram[np.ix_(used, used)] / np.outer(length, length)
         gram[np.diag_indices(len(gram))] += RIDGE * np.trace(gram) / len(gram)
         return np.asarray(np.linalg.solve(gram, self.side[used] / length) / length)
 
 
 def description_scale(robot: RobotModel, motion: Motion) -> tuple[Float, Float, Float] | None:
-    """Logged effort over the torque of the description, share explained, and the description's torque, (n,) each.
+    """Ratio (n,) of logged effort to the torque predicted from the model file, explained share, and predicted size.
 
-    Friction and an offset of each joint are taken off both. The robot may stand another way than described: what is
-    compared then is the torque under gravity as it acts.    None where the description lacks masses.
+    Friction and an offset per joint are removed from both torques. The prediction uses the mounting angle
+    that fits best, which may differ from that of the model file. None if the model file lacks masses.
     """
     part = _thinned(motion)
     pi = robot.inertia_prior
@@ -284,9 +304,26 @@ def description_scale(robot: RobotModel, motion: Motion) -> tuple[Float, Float, 
 def contradicted_link(
     robot: RobotModel, motion: Motion, described: tuple[Float, Float, Float]
 ) -> tuple[int, tuple[Float, Float, Float]] | None:
-    """The link without which the description explains the torque decisively better, as one in grams; None = no link.
+    """The link without which the model file explains the torque decisively better, as if its mass were given in grams.
 
-    described: as `description_scale` has it with all links.    Returns the link's number, and the same without it.
+    None if no link qualifies.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    motion : Motion
+        Filtered motion.
+    described : tuple
+        Result of `description_scale` with all links.
+
+    Returns
+    -------
+    link : int
+        Index of the link.
+    without : tuple
+        Result of `description_scale` without it.
+
     """
 
     def unexplained(share: Float) -> float:
@@ -304,28 +341,36 @@ def contradicted_link(
 
 
 def evidence(robot: RobotModel, here: Motion, there: Motion) -> tuple[float, str] | None:
-    """How much better the torque speaks for one reading of the positions than for another, and what of it does.
+    """Compare two interpretations of the positions by the torque.
 
-    Beyond +- DECISIVE it decides. None without torque.
+    Returns
+    -------
+    advantage : float
+        Sum over the joints of log error ratios; positive if the first is better, decisive beyond +-
+        DECISIVE.
+    words : str
+        The evidence in words. None in place of both values without torque.
+
     """
     a, b = misfit(robot, here), misfit(robot, there)
     if a is None or b is None:
         return None
-    advantage, words = gain(a, b), "a rigid arm fits the torque far better"
+    advantage, words = gain(a, b), "a rigid model fits the torque far better"
     seen, turned = description_scale(robot, here), description_scale(robot, there)
     if abs(advantage) <= DECISIVE and seen is not None and turned is not None:
-        # What the description's own masses explain is the stronger witness, where they are known.
+        # Known masses are stronger evidence than a fit with free parameters.
         share = np.log((1 - np.minimum(turned[1], 1 - 1e-6)) / (1 - np.minimum(seen[1], 1 - 1e-6)))
         if max(seen[1].max(), turned[1].max()) > EXPLAINS:
-            advantage, words = float(share.sum()), "the description explains the torque far better"
+            advantage, words = float(share.sum()), "the model file explains the torque far better"
     return advantage, words
 
 
 def weight_share(robot: RobotModel, motion: Motion) -> float | None:
-    """Logged effort that is the same at rest and both ways over the weight that slides carry; None = they lift nothing.
+    """Ratio of the measured constant effort to the weight carried by the prismatic joints; None if they carry none.
 
-    Of robots whose joints all slide: weights are the same everywhere then, and in any unit of the positions. Least
-    squares of each effort on what accelerations need by the description, friction and a constant.
+    For robots whose joints are all prismatic: the weight is then constant and independent of the position
+    unit. The constant effort is the intercept of a least-squares fit with the predicted inertial force and
+    friction.
     """
     part, pi = _thinned(motion), robot.inertia_prior
     if part.tau is None or not np.isfinite(pi).all() or len(part.q) < LEAST_SAMPLES:
@@ -339,12 +384,12 @@ def weight_share(robot: RobotModel, motion: Motion) -> float | None:
         return None
     columns = np.column_stack([moved[:, j], _friction(part.dq[:, j])])
     size = np.maximum(np.linalg.norm(columns, axis=0), np.finfo(float).tiny)
-    found = np.linalg.lstsq(columns / size, part.tau[:, j], rcond=None)[0] / size
-    return float(found[-1] / weight[:, j].mean())
+    theta = np.linalg.lstsq(columns / size, part.tau[:, j], rcond=None)[0] / size
+    return float(theta[-1] / weight[:, j].mean())
 
 
 def exchanges(order: Sequence[int]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """The orders in which two columns are exchanged, with the joints concerned."""
+    """Orders with two columns exchanged, each with the two joint indices."""
     for i, j in combinations(range(len(order)), 2):
         swapped = list(order)
         swapped[i], swapped[j] = swapped[j], swapped[i]
@@ -352,7 +397,7 @@ def exchanges(order: Sequence[int]) -> Iterator[tuple[int, int, tuple[int, ...]]
 
 
 def gain(declared: Float, other: Float) -> float:
-    """Sum over the joints of log(other / declared): above 0 the declared reading is better."""
+    """Sum over the joints of log(other / declared); positive if the declared interpretation is better."""
     return float(np.log(other / declared).sum())
 
 
@@ -362,7 +407,7 @@ def _friction(dq: Float) -> Float:
 
 
 def _thinned(motion: Motion) -> Motion:
-    # A log that stands for most of the time has little to say there, and its motion is what readings are told apart by.
+    # Samples at rest get a low weight, because only motion distinguishes the interpretations.
     fastest = np.maximum(np.abs(motion.dq).max(axis=0, initial=0.0), np.finfo(float).tiny)
     moves = (np.abs(motion.dq) > WIDTH * fastest).any(axis=1)
     share = np.cumsum(np.where(moves, 1.0, STANDING))
@@ -378,23 +423,33 @@ def _thinned(motion: Motion) -> Motion:
     )
 
 
-# Where the zero of logged positions is: as logged, or elsewhere where joints would leave their limits
-# otherwise.
+# Zero of the logged positions: as logged, or shifted if joints would otherwise exceed their limits.
 
 OFFSET = "log.position.offset"
-_NAMED = 3  # joints whose readings are told
-_LEAST_COUNT = 100  # less is a reading in no counts of a turn
+_NAMED = 3  # joints that are listed
+_LEAST_COUNT = 100  # below this maximum, the values are not encoder counts
 
 
 def answered_offsets(joints: Sequence[str], answers: Answers) -> dict[str, float]:
-    """What is added to the positions of each joint, in their unit, as the user says; {} without an answer.
+    """Answered offset of each joint in the position unit; empty without an answer.
 
-    joints: with a position.    Raises UsageError for an answer that is neither one number nor one each.
+    Parameters
+    ----------
+    joints : sequence of str
+        Joints that have a position column.
+    answers : Answers
+        User answers by key.
+
+    Raises
+    ------
+    UsageError
+        If the answer is neither one number nor one per joint.
+
     """
     if OFFSET not in answers:
         return {}
     try:
-        values = [float(one) for one in answers[OFFSET].replace(",", " ").split()]
+        values = [float(number) for number in answers[OFFSET].replace(",", " ").split()]
     except ValueError:
         values = []
     if len(values) not in (1, len(joints)) or not np.isfinite(values).all():
@@ -402,22 +457,32 @@ def answered_offsets(joints: Sequence[str], answers: Answers) -> dict[str, float
             "unknown-answer",
             found=f"{OFFSET} = {answers[OFFSET]}",
             expected="one number for all joints"
-            + (f", or {len(joints)} from base to tip, with commas" if len(joints) > 1 else ""),
+            + (f", or {len(joints)} from base to tip, separated by commas" if len(joints) > 1 else ""),
         )
     return dict(zip(joints, values * len(joints) if len(values) == 1 else values, strict=True))
 
 
 def moved_by(recording: Recording, robot: RobotModel, offsets: dict[str, float]) -> Recording:
-    """The recording with positions that count from the description's zero."""
+    """Recording with positions that count from the zero of the model file."""
     if not offsets:
         return recording
     return replace(recording, q=recording.q + [offsets.get(joint, 0.0) for joint in robot.joint_names])
 
 
 def from_another_zero(robot: RobotModel, joints: Sequence[str], recording: Recording, scale: float) -> Bool:
-    """Joints (n,) that lie outside of their limits throughout, and would lie inside about another zero.
+    """Joints (n,) that are outside of their limits in every sample but would be inside with another zero.
 
-    joints: with a position.    scale: of the positions' unit, to rad or m.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    joints : sequence of str
+        Joints that have a position column.
+    recording : Recording
+        Columns as logged.
+    scale : float
+        Factor of the position unit to rad or m.
+
     """
     if not np.isfinite(scale):
         return np.zeros(robot.n, dtype=np.bool_)
@@ -426,8 +491,8 @@ def from_another_zero(robot: RobotModel, joints: Sequence[str], recording: Recor
         watch.see(q[start:end])
         watch.end()
     with np.errstate(invalid="ignore"):
-        found = watch.displaced(*_ends(q))
-    return np.asarray(found & np.isin(robot.joint_names, list(joints)))
+        displaced = watch.displaced(*_ends(q))
+    return np.asarray(displaced & np.isin(robot.joint_names, list(joints)))
 
 
 def decide_offset(
@@ -438,16 +503,31 @@ def decide_offset(
     unit: str,
     answers: Answers,
 ) -> Decision | None:
-    """What is added to the positions, in their unit; None = nothing speaks for another zero than the log's.
+    """Decide the offset of the positions, in their unit; None if nothing contradicts the logged zero.
 
-    joints: with a position, those with limits all within them about the zero that is offered.    recording: with an
-    answer applied.
+    With the offered offset, every joint with limits stays within them.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    joints : sequence of str
+        Joints that have a position column.
+    recording : Recording
+        Recording after an answered offset was applied.
+    scale : float or (n,) array
+        Factor of the position unit to SI.
+    unit : str
+        Unit of the positions.
+    answers : Answers
+        User answers by key.
+
     """
     if OFFSET in answers:
         answered_offsets(joints, answers)
         return Decision(OFFSET, answers[OFFSET], ("as you say",), optional=True)
     if not isinstance(scale, float):
-        return None  # percents of calibrated ranges have their zero from the calibration
+        return None  # positions in percent get their zero from the calibration
     outside = from_another_zero(robot, joints, recording, scale)
     if not outside.any():
         return None
@@ -464,25 +544,26 @@ def decide_offset(
     if least > most:
         return None
     options = tuple(
-        Option(f"{-zero:g}", f"{zero:g} is zero, {words}: every joint lies within its limits")
+        Option(f"{-zero:g}", f"{zero:g} is zero, {words}: every joint stays within its limits")
         for zero, words in _usual(robot, needed, recording.q, scale, least, most)
     )
     names = [robot.joint_names[j] for j in np.flatnonzero(outside)]
-    said = [
+    ranges = [
         f"{robot.joint_names[j]} from {low[j]:.3g} to {high[j]:.3g} {'m' if robot.prismatic[j] else 'rad'}, limits "
         f"{robot.limits.lower[j]:.3g} to {robot.limits.upper[j]:.3g}"
         for j in np.flatnonzero(outside)[:_NAMED]
     ]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     why = (
-        f"as logged, joints lie outside of their limits throughout: {'; '.join(said)}{more}",
-        f"with {least / scale:.6g} to {most / scale:.6g} added every joint lies within",
+        f"as logged, joints are outside of their limits in every sample: {'; '.join(ranges)}{more}",
+        f"with {least / scale:.6g} to {most / scale:.6g} added, every joint stays within its limits",
     )
     question = (
-        f"what is to be added to the positions, in {unit}, to count from the description's zero (one number for all "
-        "joints, or one each from base to tip, with commas)?"
+        f"which offset must be added to the positions, in {unit}, so that they count from the "
+        "zero of the model file (one number for all joints, or one per joint from base to "
+        "tip, separated by commas)?"
     )
-    as_logged = Option("0", "as logged, where the limits of the description are wrong")
+    as_logged = Option("0", "as logged, if the limits in the model file are wrong")
     return Decision(OFFSET, None, why, question, (*options, as_logged) if options else ())
 
 
@@ -494,11 +575,27 @@ def decide_counters_zero(
     unit: str,
     motion: Motion | None,
 ) -> Decision | None:
-    """Zero of counts that never fall below 0, which a counter's range has in its middle; None = it is as logged.
+    """Decide whether the zero of encoder counts that are never negative lies in the middle of the counter's range.
 
-    A rigid arm, or the description's masses, tell it by the torque. scale: of the unit, rad.    motion: as logged.
+    The torque decides, by a rigid model or by the masses of the model file. None if the zero is as logged.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    joints : sequence of str
+        Names of the joints.
+    recording : Recording
+        Columns as logged.
+    scale : float
+        Factor of the unit to rad.
+    unit : str
+        Unit of the positions.
+    motion : Motion or None
+        Motion as logged.
+
     """
-    places = [robot.joint_names.index(one) for one in joints]
+    places = [robot.joint_names.index(joint) for joint in joints]
     middle = _middle(recording.q[:, places])
     if motion is None or middle is None or not is_multiple(unit) or any(robot.prismatic[j] for j in places):
         return None
@@ -507,10 +604,11 @@ def decide_counters_zero(
     if advantage is not None and abs(advantage[0]) > DECISIVE:
         why = f"{advantage[1]} with {middle:g} as zero, the middle of a counter's range"
         return Decision(OFFSET, f"{-middle:g}", (why,), likely=True) if advantage[0] > 0 else None
-    why = "the counts never fall below 0, and the torque does not decide about their zero"
+    why = "the counts are never negative, and the torque does not determine their zero"
     question = (
-        f"what is to be added to the positions, in {unit}, to count from the description's zero (one number for all "
-        "joints, or one each from base to tip, with commas)?"
+        f"which offset must be added to the positions, in {unit}, so that they count from the "
+        "zero of the model file (one number for all joints, or one per joint from base to "
+        "tip, separated by commas)?"
     )
     options = (
         Option(f"{-middle:g}", f"{middle:g} is zero, the middle of a counter's range"),
@@ -520,7 +618,7 @@ def decide_counters_zero(
 
 
 def _middle(read: Float) -> float | None:
-    """The middle of a counter's range whose counts these are; None = they are no counts that never fall below 0."""
+    """Middle of the counter's range for counts that are never negative; None for other values."""
     read = read[np.isfinite(read)]
     if not len(read) or not ((read >= 0) & (read == np.round(read))).all() or read.max() < _LEAST_COUNT:
         return None
@@ -534,35 +632,37 @@ def _ends(q: Float) -> tuple[Float, Float]:
 def _usual(
     robot: RobotModel, joints: Sequence[int], q: Float, scale: float, least: float, most: float
 ) -> list[tuple[float, str]]:
-    """Readings where drives have their zero, that would do: half a turn, and the middle of a counter's range."""
-    found: dict[float, str] = {}
+    """Usual zeros of drives that fit the limits, and their names: half a turn, or the middle of a counter's range."""
+    zeros: dict[float, str] = {}
     half = None if robot.prismatic[joints[0]] else half_turn(least, most)
     if half is not None:
-        found[-round(half / scale, 9)] = "half a turn"
+        zeros[-round(half / scale, 9)] = "half a turn"
     middle = _middle(q[:, list(joints)])
     if middle is not None and least <= -middle * scale <= most:
-        found.setdefault(middle, "the middle of a counter's range")
-    return list(found.items())
+        zeros.setdefault(middle, "the middle of a counter's range")
+    return list(zeros.items())
 
 
-# Positions in percent of what each motor's calibration allows: the file that says how much that is.
+# Calibration file of positions in percent of each motor's range.
 
 CALIBRATION = "log.position.calibration"
 
 
 def decide_calibration(answers: Answers) -> Decision:
-    """The calibration file, or the question for it."""
-    asked = "which file did lerobot-calibrate write for this arm?"
-    why = ("one percent is a different angle on every motor",)
-    found = decided(Decision(CALIBRATION, None, why, asked), answers)
-    # In full: the experiment file may lie elsewhere.
+    """Decide the calibration file, or ask for it."""
+    asked = "which calibration file did lerobot-calibrate write for this arm?"
+    why = ("one percent is a different angle on each motor",)
+    decision = decided(Decision(CALIBRATION, None, why, asked), answers)
+    # Absolute path, because the experiment file may be in another folder.
     return (
-        found if found.value is None else replace(found, value=str(Path(found.value).expanduser().resolve()))
+        decision
+        if decision.value is None
+        else replace(decision, value=str(Path(decision.value).expanduser().resolve()))
     )
 
 
 def rad_by_joint(robot: RobotModel, family: Family, answers: Answers) -> Float | None:
-    """Rad in one percent of the range of every joint's motor (n,), where its calibration was named."""
+    """Angle of one percent of each motor's range (n,), rad; None without an answered calibration file."""
     if CALIBRATION not in answers:
         return None
     motors = read_calibration(Path(answers[CALIBRATION]).expanduser())
@@ -571,6 +671,6 @@ def rad_by_joint(robot: RobotModel, family: Family, answers: Answers) -> Float |
         motor = motor_of(column, joint, motors)
         if motor is not None:
             scale[robot.joint_names.index(joint)] = rad_per_percent(motor, motors[motor])
-    # Joints that the log lacks stand still.
+    # Joints without a column are constant.
     scale[[robot.joint_names.index(joint) for joint in family.missing]] = 0.0
     return scale

@@ -1,4 +1,4 @@
-"""The first rows of a log, the decisions taken on it, and the proposal they make."""
+"""Excerpt of a log (its first rows), the decisions about it, and the proposal that they form."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from dynid.log.summary import Contents, Stream, Values, contents
 from dynid.robot.linkage import Table
 from dynid.robot.model import RobotModel
 
-# Columns that are the orientation of a body, and no signals of joints: the four of a unit quaternion.
+# Columns of unit quaternions, which are orientations of links and not joint signals.
 
-# What distinguishes the components of one: a number, or their letter.
+# Component of a quaternion at the end of a name: a number, or one of w, x, y, z.
 _COMPONENT = re.compile(r"(\d+|[wxyz])(?=\W*$)", re.IGNORECASE)
 _COMPONENTS = 4
 _PLACED = re.compile(r"(.+)\[\d+\]")
-# A body that moves freely has a place and a unit quaternion.
+# Columns of a free body's pose: position and unit quaternion.
 POSE = 7
-# Squares sum to one but for this share of what the largest of them changes by: rounding is less, and what joints do,
-# each by itself, is more.
+# Tolerance of the squared norm, relative to the range of the largest component. Rounding errors are smaller;
+# independent joints deviate more.
 _STEADY = 0.05
 
 
 def candidates(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Columns that may be one by their place: four whose names differ in a number or w, x, y, z, then any four."""
+    """Candidate quaternions: four columns that differ in a number or in w, x, y, z, then any four adjacent columns."""
     alike: dict[str, list[str]] = {}
     for name in names:
         alike.setdefault(_COMPONENT.sub("", name), []).append(name)
@@ -49,7 +49,7 @@ def candidates(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def of_states(names: Sequence[str], joints: int) -> set[str]:
-    """Columns of arrays, such as qpos[0], qpos[1], ..., that are long enough for a pose beside as many joints."""
+    """Columns of arrays such as qpos[0], qpos[1], ... that are long enough for a pose and all joints."""
     arrays: dict[str, list[str]] = {}
     for name in names:
         if placed := _PLACED.fullmatch(name):
@@ -58,35 +58,42 @@ def of_states(names: Sequence[str], joints: int) -> set[str]:
 
 
 def may_be_quaternion(values: Float) -> bool:
-    """Whether the squares of columns (T, 4) sum to one in every row, about."""
+    """Whether the squared norm of columns (T, 4) is about one in every row."""
     off = np.abs((values**2).sum(axis=1) - 1.0)
     return bool((off[np.isfinite(off)] < _STEADY).all())
 
 
 def is_quaternion(values: Float) -> bool:
-    """Whether the squares of columns (T, 4) sum to one in every row while they change."""
+    """Whether the squared norm of columns (T, 4) is one in every row while the components change."""
     squares = (values**2)[np.isfinite(values).all(axis=1)]
     if not len(squares):
         return False
     return bool(np.abs(squares.sum(axis=1) - 1.0).max() < _STEADY * np.ptp(squares, axis=0).max())
 
 
-# The first rows of a log, column by column, as far as a guess needs them.
+# First rows of a log, read column by column as needed.
 
-# Enough for gravity to be seen from many sides, read in a moment.
+# Enough rows for gravity to show in many poses, and few enough to be read quickly.
 ROWS = 60_000
-# What holds no number here is looked at further.
+# Columns without a number in these rows are not examined further.
 FIRST_ROWS = 100
-# Of a column's cells: with so many numbers the others are mistakes, and the column is none of words.
+# Share of numeric cells above which a column is numeric and its text cells are errors.
 MOSTLY = 0.9
 
 
 @dataclasses.dataclass(eq=False)
 class Excerpt:
-    """A log's columns and its first rows.
+    """Columns of a log and their first rows.
 
-    stream: columns that share rows, those of the joints.    bag: whether columns have dynid's own names.
-    joints: how many the robot has.
+    Attributes
+    ----------
+    stream : Stream
+        The columns with common rows that contain the joints.
+    bag : bool
+        Whether the columns have dynid's standard names.
+    joints : int
+        Number of joints of the robot.
+
     """
 
     contents: Contents
@@ -98,12 +105,12 @@ class Excerpt:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the stream's columns, without a topic before them."""
+        """Names of the stream's columns without their topic."""
         return tuple(_plain(column.name) for column in self.stream.columns)
 
     @cached_property
     def numeric(self) -> tuple[str, ...]:
-        """Of its columns of numbers, without those that hold none, and without orientations."""
+        """Names of the numeric columns, without empty columns and quaternions."""
         named = {_plain(column.name): column.name for column in self.stream.columns if column.numeric}
         if self.bag:
             return tuple(named)
@@ -114,19 +121,19 @@ class Excerpt:
 
     @cached_property
     def orientations(self) -> tuple[tuple[str, ...], ...]:
-        """Columns that are unit quaternions, four each; none of an array that may hold all joints beside a pose."""
+        """Columns of unit quaternions, four each, except in arrays that may contain a pose followed by all joints."""
         first = {name: values for name, values in self._first.items() if isinstance(values, np.ndarray)}
-        found: list[tuple[str, ...]] = []
+        quaternions: list[tuple[str, ...]] = []
         states = of_states(tuple(first), self.joints)
         for four in candidates(tuple(name for name in first if name not in states)):
-            fresh = not {*four} & {name for one in found for name in one}
+            fresh = not {*four} & {name for group in quaternions for name in group}
             if fresh and may_be_quaternion(np.stack([first[name] for name in four], axis=1)):
-                found += [four] if is_quaternion(self.table(four)) else []
-        return tuple(found)
+                quaternions += [four] if is_quaternion(self.table(four)) else []
+        return tuple(quaternions)
 
     @cached_property
     def _first(self) -> dict[str, Values]:
-        """A few rows of the columns of numbers."""
+        """First few rows of the numeric columns."""
         if self.bag:
             return {}
         named = {column.name: _plain(column.name) for column in self.stream.columns if column.numeric}
@@ -134,7 +141,7 @@ class Excerpt:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Topics of a bag that the names are on, if it has several: efforts may have one of their own."""
+        """Topics of a bag to which the names belong, if there are several; the effort may be on a separate topic."""
         if not self.bag or len(self.contents.streams) < 2:
             return ()
         named = (column.name.rpartition(":")[0] for column in self.stream.columns)
@@ -145,22 +152,22 @@ class Excerpt:
         new = [name for name in names if name not in self._seen]
         if new:
             full = {_plain(column.name): column.name for column in self.stream.columns}
-            # The rows of a bag are those of the columns that are read together.
+            # In a bag, the rows depend on which columns are read together.
             read = self.contents.read([*full.values()] if self.bag else [full[name] for name in new], ROWS)
             self._seen |= {_plain(name): self._ordered(values) for name, values in read.items()}
         return {name: self._seen[name] for name in names}
 
     def fill(self, values: Mapping[str, Float]) -> None:
-        """Has columns give other values from here on, in the rows as they are now."""
+        """Replace the values of columns from here on, in the current row order."""
         self._seen |= values
 
     def put_in_order(self, order: Int) -> None:
-        """Has all columns give their first rows in another order, or some of them, from here on."""
+        """Reorder or select the first rows of all columns from here on."""
         self._order = order if self._order is None else self._order[order]
         self._seen = {name: _taken(values, order) for name, values in self._seen.items()}
 
     def refuse_words(self, names: Sequence[str]) -> None:
-        """Raises InputError for a word in one of these columns where nearly all cells are numbers: it is no signal."""
+        """Raise InputError for text in one of these columns if nearly all of its cells are numeric."""
         for name, cells in self.values(names).items():
             wrong = [row for row, cell in enumerate(cells) if not _is_number(str(cell))]
             if 0 < len(wrong) <= (1.0 - MOSTLY) * len(cells):
@@ -175,11 +182,11 @@ class Excerpt:
         return values if self._order is None else _taken(values, self._order)
 
     def table(self, names: Sequence[str]) -> Float:
-        """Columns of numbers side by side, (T, k)."""
-        found = self.values([name for name in names if name != ROW or ROW in self.names])
-        if ROW in names and ROW not in found:
-            found[ROW] = np.arange(len(next(iter(self.values(self.names[:1]).values()))), dtype=np.float64)
-        return np.stack([np.asarray(found[name], dtype=np.float64) for name in names], axis=1)
+        """Numeric columns as one array (T, k)."""
+        columns = self.values([name for name in names if name != ROW or ROW in self.names])
+        if ROW in names and ROW not in columns:
+            columns[ROW] = np.arange(len(next(iter(self.values(self.names[:1]).values()))), dtype=np.float64)
+        return np.stack([np.asarray(columns[name], dtype=np.float64) for name in names], axis=1)
 
 
 def _holds_numbers(values: Values) -> bool:
@@ -199,50 +206,54 @@ def _taken(values: Values, order: Int) -> Values:
 
 
 def excerpt(path: str | Path | Mapping[str, Path], joints: Sequence[str]) -> Excerpt:
-    """Looks into a log; the stream is the one that names most of the joints, or has most columns.
+    """Open a log; select the stream that names the most joints, otherwise the one with the most columns.
 
-    Raises InputError for what cannot be read.
+    Raises
+    ------
+    InputError
+        If the log cannot be read.
+
     """
-    found = contents(path)
-    if not found.streams:
-        raise InputError("no-columns", found="a log without columns", expected="columns of numbers")
-    words = [one.lower() for one in joints]
+    log = contents(path)
+    if not log.streams:
+        raise InputError("no-columns", found="a log without columns", expected="numeric columns")
+    words = [joint.lower() for joint in joints]
 
     def named(stream: Stream) -> tuple[int, int]:
         names = " ".join(column.name.lower() for column in stream.columns)
         return sum(word in names for word in words), len(stream.columns)
 
-    return Excerpt(found, max(found.streams, key=named), isinstance(found.table, ManyTopics), len(joints))
+    return Excerpt(log, max(log.streams, key=named), isinstance(log.table, ManyTopics), len(joints))
 
 
 def _plain(name: str) -> str:
-    """A column of a bag without its topic."""
+    """Name of a bag's column without its topic."""
     topic, mark, rest = name.rpartition(":")
     return rest if mark and topic.startswith("/") else name
 
 
-# Rows whose time runs back: several motions in one file, or rows that only stand in another order.
+# Rows with decreasing time: several motions in one file, or rows in the wrong order.
 
-# Mean square step from row to row over twice the variance, of a signal that neighbouring rows follow; of rows in random
-# order it is 1.
+# Threshold for the mean square step over twice the variance. The ratio is small for a smooth signal and 1 for
+# rows in random order.
 SMOOTH = 0.1
-# Share of the mean square step that is left at the rows that sorting moves.
+# Maximum ratio of the mean square step after sorting to that before, over the rows that move.
 LESS_ROUGH = 0.5
 
 
 def order_by_time(look: Excerpt, clock: str, t: Float) -> Int | None:
-    """The order of the rows by their stamps (T,), None where it is not beyond doubt.
+    """Order of the rows by time (T,); None if it is not conclusive.
 
-    Stamps have to differ, and where rows get other neighbours the signals have to be smoother than they were: stamps
-    that scatter about the times of rows in the right order would make them rougher.
+    The times must be distinct. If sorting gives rows other neighbours, the signals must become smoother;
+    otherwise the rows were in order and only the time stamps scatter.
     """
     if not np.isfinite(t).all() or len(np.unique(t)) < len(t):
         return None
     order = np.argsort(t, kind="stable")
     place = np.argsort(order)
-    moved, were = (np.abs(np.diff(one)) != 1 for one in (order, place))
+    moved, were = (np.abs(np.diff(rows)) != 1 for rows in (order, place))
     if not moved.any():
-        return order  # from the last row to the first
+        return order  # reversed rows
     signals = look.table([name for name in look.numeric if name != clock])
     signals = signals[:, np.isfinite(signals).all(axis=0)]
     after = np.diff(signals[order], axis=0) ** 2
@@ -254,12 +265,12 @@ def order_by_time(look: Excerpt, clock: str, t: Float) -> Int | None:
     return order if float(np.median(left)) < LESS_ROUGH else None
 
 
-# One thing that had to be decided about a log: what was taken and why, or what to ask.
+# A single decision about a log: its value and evidence, or a question.
 
 
 @dataclass(frozen=True)
 class Option:
-    """One answer to a question: its value, and what it means."""
+    """A possible answer to a question: its value and its meaning."""
 
     value: str
     words: str
@@ -267,9 +278,15 @@ class Option:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why no answer helps: what was found, what is expected instead and what to do.
+    """Reason why no answer makes the log usable: what was detected, what is required, and what to do.
 
-    code: "" = as the log is refused without an answer.    unfit: whether the data are understood, and are of no use.
+    Attributes
+    ----------
+    code : str
+        Finding code; empty for the code of a log without answers.
+    unfit : bool
+        Whether the data are understood but unsuitable.
+
     """
 
     found: str
@@ -281,13 +298,27 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Decision:
-    """What was found for one key of the experiment file.
+    """Result for one key of the experiment file.
 
-    value: None = nothing there.    why: evidence, one sentence each.    question: "" = sure.
-    options: possible answers; none = any text.    optional: the file works without it.
-    likely: taken by its name alone, which nothing contradicts.
-    refusal: of the log, where no answer helps.    example: an answer to one of its parts, KEY=VALUE, and what the
-    others are.
+    Attributes
+    ----------
+    value : str or None
+        The value; None if there is none.
+    why : tuple of str
+        Evidence, one sentence each.
+    question : str
+        Question to the user; empty if the value is certain.
+    options : tuple of Option
+        Possible answers; empty if any text is allowed.
+    optional : bool
+        Whether the file is valid without it.
+    likely : bool
+        Whether the value rests on the name alone and nothing contradicts it.
+    refusal : Refusal or None
+        Refusal of the log, if no answer helps.
+    example : tuple of str
+        Answer to a part of the question as KEY=VALUE, and a note on the other parts.
+
     """
 
     key: str
@@ -302,12 +333,12 @@ class Decision:
 
     @property
     def sure(self) -> bool:
-        """Whether nothing is left to ask."""
+        """Whether no question remains."""
         return not self.question
 
     @property
     def grade(self) -> str:
-        """How sure it is: "sure", "likely" or "asked"."""
+        """Confidence of the decision: "sure", "likely" or "asked"."""
         return "asked" if self.question else "likely" if self.likely else "sure"
 
 
@@ -315,11 +346,11 @@ Answers = Mapping[str, str]
 
 
 def by_key(*decisions: Decision) -> dict[str, Decision]:
-    """Decisions by their keys, in the order in which they are asked."""
-    return {one.key: one for one in decisions}
+    """Decisions by key, in the order of their questions."""
+    return {decision.key: decision for decision in decisions}
 
 
-# What questions are about: of a channel, of the log and of the drives.
+# Keys that questions may have: of a channel, of the log, and of the drives.
 _OF_CHANNELS = ("columns", "unit", "which", "calibration")
 _OTHERS = (
     "log.time.column",
@@ -341,7 +372,7 @@ _OF_JOINTS = ("log.position.columns.", "log.velocity.columns.", "log.effort.colu
 
 
 def require_questions(answers: Answers) -> None:
-    """Raises UsageError for an answer to what is never asked."""
+    """Raise UsageError for an answer whose key belongs to no question."""
     known = [
         f"log.{kind}.{key}" for kind in ("time", "position", "velocity", "effort") for key in _OF_CHANNELS
     ]
@@ -351,7 +382,7 @@ def require_questions(answers: Answers) -> None:
             near = get_close_matches(key, known, 1)
             raise UsageError(
                 "unknown-answer",
-                found=f"an answer to '{key}', which is no question",
+                found=f"an answer to '{key}', which is not a question",
                 expected=f"'{near[0]}'" if near else f"one of {', '.join(known)}",
             )
 
@@ -360,52 +391,67 @@ AS_YOU_SAY = "as you say"
 
 
 def without_effect(decisions: Iterable[Decision], answers: Answers) -> list[str]:
-    """Keys of answers on which nothing of a log depends, such as what an ampere is worth where torques are logged."""
-    found = by_key(*decisions)
+    """Keys of answers that have no effect on this log, such as the torque constant of a log with torques."""
+    by_keys = by_key(*decisions)
 
     def counts(key: str, answer: str) -> bool:
-        joints = next((one for one in _OF_JOINTS if key.startswith(one) and key not in found), key)
-        one = found.get(joints.removesuffix("."))
-        said = one is not None and (one.value == answer or any(AS_YOU_SAY in why for why in one.why))
-        return said or key == "log.time.column"  # of counted rows the column is called as the log calls it
+        joints = next((prefix for prefix in _OF_JOINTS if key.startswith(prefix) and key not in by_keys), key)
+        decision = by_keys.get(joints.removesuffix("."))
+        answered = decision is not None and (
+            decision.value == answer or any(AS_YOU_SAY in why for why in decision.why)
+        )
+        return (
+            answered or key == "log.time.column"
+        )  # for counted rows, the value is the column's name in the log
 
     return [key for key, answer in answers.items() if not counts(key, answer)]
 
 
 def _joined(unit: str) -> str:
-    """A product of units as one word: N m, N·m and Nm are the same."""
+    """Unit as a single word: N m, N·m and Nm are the same."""
     return unit.replace(" ", "").replace("·", "")
 
 
 def decided(decision: Decision, answers: Answers) -> Decision:
-    """The decision as the user answers it; the one that was found without an answer.
+    """Apply the user's answer to a decision, if there is one.
 
-    Raises UsageError for an answer that is none of the options.
+    Raises
+    ------
+    UsageError
+        If the answer is not one of the options.
+
     """
     if decision.key not in answers:
         return decision
     answer = answers[decision.key]
-    allowed = [one.value for one in decision.options]
+    allowed = [option.value for option in decision.options]
     if decision.key.endswith(".unit"):
-        answer = next((one for one in allowed if _joined(one) == _joined(answer)), answer)
+        answer = next((value for value in allowed if _joined(value) == _joined(answer)), answer)
     if decision.question and allowed and answer not in allowed and not is_multiple(answer):
         raise UsageError(
             "unknown-answer",
             found=f"{decision.key} = {answer}",
-            expected="one of " + ", ".join(f"'{one}'" for one in allowed),
+            expected="one of " + ", ".join(f"'{value}'" for value in allowed),
         )
     return Decision(decision.key, answer, (AS_YOU_SAY,), optional=decision.optional)
 
 
-# What was found of a log: its decisions, and the columns of every channel.
+# Result for a log: its decisions, and the columns of every channel.
 
 
 @dataclass(frozen=True)
 class Group:
-    """The columns of one channel by joint.
+    """Columns of one channel, sorted by joint.
 
-    slides: column and unit of joints that slide where the others turn.    apart: whether their rows are not those of
-    the positions.
+    Attributes
+    ----------
+    columns : dict
+        Column of each joint.
+    slides : dict
+        Column and unit of prismatic joints in a robot that also has revolute joints.
+    apart : bool
+        Whether the rows differ from those of the positions.
+
     """
 
     family: Family
@@ -415,19 +461,33 @@ class Group:
 
     @property
     def all_columns(self) -> tuple[str, ...]:
-        """Of all joints."""
+        """Columns of all joints."""
         return (*self.columns.values(), *(column for column, _ in self.slides.values()))
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What was found of a log, for an experiment file.
+    """Proposal of an experiment file for a log.
 
-    log: a file, or those of one recording by their labels.
-    decisions: in the order in which they are asked.    groups: columns of "position", "velocity", "effort".
-    locked: where joints that the log does not have stand.    unused: columns that nothing was made of.
-    cited: sources as reasons name them -> the recorder alone.    refusal: why no answer helps; None = one does.
-    tables: of cylinders whose lengths are logged, by joint.
+    Attributes
+    ----------
+    log : path or dict of paths
+        A file, or the files of one recording by label.
+    decisions : tuple of Decision
+        Decisions in the order of their questions.
+    groups : dict
+        Columns of "position", "velocity" and "effort".
+    locked : tuple of Decision
+        Fixed positions of joints without a column.
+    unused : tuple of str
+        Columns without a use.
+    cited : dict
+        Recorder by the citation of its sources.
+    refusal : Refusal or None
+        Reason why no answer makes the log usable.
+    tables : dict
+        Length tables of cylinders by joint.
+
     """
 
     robot: RobotModel
@@ -444,23 +504,31 @@ class Proposal:
     tables: Mapping[str, Table] = field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Decision:
-        return next((one for one in self.decisions if one.key == key), Decision(key, None, optional=True))
+        return next(
+            (decision for decision in self.decisions if decision.key == key),
+            Decision(key, None, optional=True),
+        )
 
     @property
     def open(self) -> tuple[Decision, ...]:
-        """What is left to ask."""
-        return tuple(one for one in self.decisions if not one.sure)
+        """Decisions with a remaining question."""
+        return tuple(decision for decision in self.decisions if not decision.sure)
 
 
-# A proposal as plain data, for programs that let a user look it over and answer.
+# The proposal as plain data, for programs that let a user review and answer it.
 
 
 @dataclass(frozen=True)
 class NamedMotion:
-    """Rows of one name of a log.
+    """Rows of the log that share a motion name.
 
-    seconds: None where they have no unit yet, or time runs back.    runs_back: whether it does between rows, so that
-    they cannot be read as one motion.
+    Attributes
+    ----------
+    seconds : float or None
+        Duration; None if the unit of time is unknown or the time decreases.
+    runs_back : bool
+        Whether the time decreases between rows, so that they are not one motion.
+
     """
 
     name: str
@@ -470,9 +538,9 @@ class NamedMotion:
 
 
 def proposal_data(proposal: Proposal) -> dict[str, Any]:
-    """Decisions with grade, evidence and options; the column of every joint; other columns; the named motions."""
+    """The proposal as plain data: decisions with grade, evidence and options, columns per joint, motions."""
     return {
-        "decisions": [vars(one) | {"grade": one.grade} for one in proposal.decisions],
+        "decisions": [vars(decision) | {"grade": decision.grade} for decision in proposal.decisions],
         "joints": proposal.robot.joint_names,
         "columns": {kind: group.columns for kind, group in proposal.groups.items()},
         "unused": proposal.unused,
@@ -481,23 +549,25 @@ def proposal_data(proposal: Proposal) -> dict[str, Any]:
 
 
 def named_motions(proposal: Proposal) -> tuple[NamedMotion, ...]:
-    """The motions that a column of the log names, in the order in which they begin; none without such a column."""
+    """Motions named by a column of the log, in the order of their first rows; empty without such a column."""
     label, clock = proposal["log.trajectory"].value, proposal["log.time.column"].value
     if label is None or clock is None:
         return ()
-    found = contents(proposal.log)
-    streams = [one for one in found.streams if {label, clock} <= {column.name for column in one.columns}]
+    log = contents(proposal.log)
+    streams = [
+        stream for stream in log.streams if {label, clock} <= {column.name for column in stream.columns}
+    ]
     if not streams:
         return ()
-    read = found.read([label, clock])
-    names, t = np.array([str(one) for one in read[label]]), np.asarray(read[clock], dtype=np.float64)
+    read = log.read([label, clock])
+    names, t = np.array([str(cell) for cell in read[label]]), np.asarray(read[clock], dtype=np.float64)
     unit = proposal["log.time.unit"].value
     scale = None if unit is None else factor(unit, ("time",), NOWHERE)[1]
     unique, first = np.unique(names, return_index=True)
     motions = []
     for name in unique[np.argsort(first)]:
-        own = t[names == name]
-        back = bool((np.diff(own) < 0).any())
-        seconds = None if scale is None or back else scale * float(own[-1] - own[0])
-        motions.append(NamedMotion(str(name), len(own), seconds, back))
+        times = t[names == name]
+        back = bool((np.diff(times) < 0).any())
+        seconds = None if scale is None or back else scale * float(times[-1] - times[0])
+        motions.append(NamedMotion(str(name), len(times), seconds, back))
     return tuple(motions)

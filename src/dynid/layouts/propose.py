@@ -1,6 +1,6 @@
-"""A log looked at as a whole: every decision that an experiment file needs, with its evidence.
+"""Propose an experiment file for a log: every decision that it needs, with the evidence.
 
-Each step has a file: `column_groups` (names), `clock` and `row_clock`, `channels`, `spare_columns`, `common_joints`,
+Each step has a module: `column_groups` (names), `clock` and `row_clock`, `channels`, `spare_columns`, `common_joints`,
 `commands`, `missing_joints`, `measured_motion` (`units`, `zero`, `order`) and `effort`.
 """
 
@@ -82,7 +82,7 @@ from dynid.robot.linkage import Table
 from dynid.robot.load import with_tables
 from dynid.robot.model import RobotModel
 
-# Questions that are left open where a file lacks what others hold.
+# Questions that may remain because a file lacks columns that other files of the recording have.
 COLUMNS = ("log.time.column", "log.position.columns", "log.effort.columns")
 
 
@@ -92,9 +92,10 @@ def propose_logs(
     answers: Answers | None = None,
     further: Sequence[str | Path] = (),
 ) -> Proposal:
-    """As `propose` of the first of several recordings; of all files together where they are parts of one.
+    """Propose an experiment file from the first of several recordings, or from all parts of one recording.
 
-    They are where the first has no columns of all joints, and all together have, or have more of them.
+    The files form one recording if the first has no columns for all joints but all of them together do, or
+    have more.
     """
     together = recordings(logs)[0]
     if not may_be_parts(tuple(together), robot.joint_names):
@@ -102,7 +103,7 @@ def propose_logs(
     first: Proposal | UsageError
     try:
         first = propose(robot, logs[0], answers, further)
-    except UsageError as error:  # an answer may name a column of another part
+    except UsageError as error:  # an answer may name a column of another file
         first = error
     if isinstance(first, Proposal) and not _lacks_columns(first):
         return first
@@ -117,8 +118,8 @@ def propose_logs(
     return whole if whole is not None and _lacks_columns(whole) < _lacks_columns(first) else first
 
 
-def _lacks_columns(found: Proposal) -> int:
-    return sum(one.key in COLUMNS for one in found.open)
+def _lacks_columns(proposal: Proposal) -> int:
+    return sum(decision.key in COLUMNS for decision in proposal.open)
 
 
 def propose(
@@ -127,28 +128,43 @@ def propose(
     answers: Answers | None = None,
     further: Sequence[str | Path] = (),
 ) -> Proposal:
-    """Looks at names, shapes and physics of a log and says what its columns are.
+    """Propose the meaning of a log's columns from their names, their shapes and the physics of the robot.
 
-    log: a file or folder, or the files of one recording by their labels.
-    answers: by key, of earlier questions; `log.position.columns.JOINT` is the column of one joint, "none" = it has
-    none; velocity and effort alike.    further: preset files beside those of dynid and of plug-ins.
-    Raises InputError for a log that cannot be read, UsageError for an answer that is none.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    log : path or dict of paths
+        A file or folder, or the files of one recording by label.
+    answers : dict or None
+        Answers to earlier questions by key. `log.position.columns.JOINT` names the column of a single
+        joint, or "none" if it has none; the same applies to velocity and effort.
+    further : sequence of paths
+        Preset files in addition to those of dynid and its plug-ins.
+
+    Raises
+    ------
+    InputError
+        If the log cannot be read.
+    UsageError
+        If an answer is invalid.
+
     """
     given = dict(answers or {})
     require_questions(given)
     robot, gears = decide_gears(robot, given)
     names = (robot.name, *robot.joint_names)
-    fitting = [one for one in presets(further) if one.fits(names)]
+    fitting = [preset for preset in presets(further) if preset.fits(names)]
     look = excerpt(log, robot.joint_names)
     known = most_fitting(look.names, fitting, look.bag)
-    found, alone = column_groups(look, robot, known)
+    families, alone = column_groups(look, robot, known)
     cylinders = cylinders_of(robot, look)
-    found = with_forces(robot, found, cylinders)
+    families = with_forces(robot, families, cylinders)
     clock = _clock(look, alone, given)
-    found, silent = without_silent(found, look)
-    decisions = by_key(*(one for one in (clock.column, clock.sort, gears) if one is not None))
-    given = columns_by_joint(robot, look, found, given)
-    columns, chosen = choose_channels(robot, look, clock, known, found, silent, given)
+    families, silent = without_silent(families, look)
+    decisions = by_key(*(decision for decision in (clock.column, clock.sort, gears) if decision is not None))
+    given = columns_by_joint(robot, look, families, given)
+    columns, chosen = choose_channels(robot, look, clock, known, families, silent, given)
     decisions |= columns
     chosen = without_spare(look, chosen, decisions, given)
     chosen = in_known_order(robot, look, clock, chosen, given)
@@ -158,26 +174,26 @@ def propose(
     chosen = on_common_joints(robot, chosen, decisions)
     clock = rate_from_velocity(look, clock, chosen)
     clock, apart = on_rows_of_positions(look, clock, chosen)
-    without_held_effort(robot, look, chosen, found, decisions, given)
+    without_held_effort(robot, look, chosen, families, decisions, given)
     if "effort" not in chosen and "position" in chosen:
-        stand_in(robot, look, chosen, found, decisions, given, known)
-    refuse_lacking(robot, look, clock, found, chosen, decisions, given)
+        stand_in(robot, look, chosen, families, decisions, given, known)
+    refuse_lacking(robot, look, clock, families, chosen, decisions, given)
     missing = chosen["position"].missing if "position" in chosen else ()
     slides = slides_beside(robot, look, chosen, missing, efforts)
-    held = held_joints(robot, look, chosen, [joint for joint in missing if joint not in slides], given)
-    decisions |= by_key(*([slides_decision(slides)] if slides else []), *held)
-    alike = [joint for joint, own in slides.items() if own.get("effort", ("", "N"))[1] == ""]
+    locks = held_joints(robot, look, chosen, [joint for joint in missing if joint not in slides], given)
+    decisions |= by_key(*([slides_decision(slides)] if slides else []), *locks)
+    alike = [joint for joint, of_channel in slides.items() if of_channel.get("effort", ("", "N"))[1] == ""]
     motion, effort, tables, levers = _motion_and_effort(
         robot, look, clock, chosen, known, given, alike, cylinders
     )
-    # The levers of cylinders stand in the place of gears.
+    # For hydraulic cylinders, levers take the place of gear ratios.
     ratios = None if cylinders.force else gears_question(robot, given, effort)
     if ratios is not None:
         decisions = {GEARS: ratios, **decisions}
     decisions |= by_key(*_of_motion(clock, given, motion, effort), *levers)
-    chosen |= _temperature(look, chosen, found)
+    chosen |= _temperature(look, chosen, families)
     groups = _groups(chosen, motion.columns if motion is not None else None, slides, apart)
-    with_gains(look, found, chosen, groups, decisions)
+    with_gains(look, families, chosen, groups, decisions)
     used = {name for group in groups.values() for name in group.all_columns}
     used |= {clock.column.value or "", clock.trajectory.value or ""}
     return Proposal(
@@ -188,22 +204,28 @@ def propose(
         groups,
         dict(effort.values) if effort is not None else {},
         dict(effort.rated_torque) if effort is not None else {},
-        {one.key.removeprefix(LOCK): float(one.value) for one in held if one.value is not None},
+        {
+            decision.key.removeprefix(LOCK): float(decision.value)
+            for decision in locks
+            if decision.value is not None
+        },
         tuple(name for name in dict.fromkeys((*look.names, *_of_sensors(look))) if name not in used),
-        {one.said(entry.source): one.title for one in known for entry in one.channel},
+        {preset.said(entry.source): preset.title for preset in known for entry in preset.channel},
         standstill(look, chosen, motion),
         tables,
     )
 
 
-def _temperature(look: Excerpt, chosen: Mapping[str, Family], found: Sequence[Family]) -> dict[str, Family]:
-    """Temperatures of the joints' drives, where a single group of columns is one."""
+def _temperature(
+    look: Excerpt, chosen: Mapping[str, Family], families_of_log: Sequence[Family]
+) -> dict[str, Family]:
+    """Group of drive temperatures, if exactly one group of columns is one."""
     position = chosen.get("position")
     groups = [
-        one
-        for one in found
-        if position is not None and one.meaning.quantity == "temperature" and one.joints == position.joints
-        and one.named == position.named and len(one.columns) == len(position.columns)
+        group
+        for group in families_of_log
+        if position is not None and group.meaning.quantity == "temperature" and group.joints == position.joints
+        and group.named == position.named and len(group.columns) == len(position.columns)
     ]  # fmt: skip
     moved = len(groups) == 1 and bool(
         np.nanmax(np.ptp(look.table(groups[0].columns), axis=0), initial=0.0) > 0
@@ -212,7 +234,7 @@ def _temperature(look: Excerpt, chosen: Mapping[str, Family], found: Sequence[Fa
 
 
 def _of_sensors(look: Excerpt) -> list[str]:
-    """Columns of force/torque sensors and of an IMU, which are on topics of their own in bags."""
+    """Columns of force-torque sensors and of an IMU; in bags these have separate topics."""
     names = look.contents.table.column_names
     return [
         name for columns in (*wrench_groups(names).values(), *(imu_columns(names) or ())) for name in columns
@@ -220,7 +242,7 @@ def _of_sensors(look: Excerpt) -> list[str]:
 
 
 def _clock(look: Excerpt, alone: Sequence[tuple[str, Meaning]], answers: Answers) -> Clock:
-    """A column of time, else rows that are counted: also where the user says so."""
+    """Clock from a time column, or from counted rows if there is none or the user chooses so."""
     counted = answers.get("log.time.column") == ROW and ROW not in look.names
     if counted and not look.bag:
         return rows_as_clock(look, alone, answers)
@@ -239,29 +261,51 @@ def _motion_and_effort(
     alike: Sequence[str],
     cylinders: Cylinders,
 ) -> tuple[MeasuredMotion | None, Effort | None, dict[str, Table], list[Decision]]:
-    """How positions and efforts are to be read, and tables of cylinders; None without positions or time.
+    """Interpretation of positions and efforts, and tables of cylinders; None without positions or time.
 
-    alike: joints that slide whose effort is in the others' unit.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    look : Excerpt
+        Names and first rows of the log.
+    clock : Clock
+        The clock of the log.
+    chosen : dict
+        Column group of each channel.
+    known : sequence of Preset
+        Presets that match the log.
+    answers : Answers
+        User answers by key.
+    alike : sequence of str
+        Prismatic joints whose effort is in the unit of the other joints.
+    cylinders : Cylinders
+        Columns of cylinders.
+
     """
     if "position" not in chosen or clock.column.value is None or not clock.runs:
         return None, None, {}, []
-    found = measured_motion(robot, look, clock, chosen, answers)
+    measured = measured_motion(robot, look, clock, chosen, answers)
     if "effort" not in chosen:
-        return found, None, {}, []
-    effort, motion = chosen["effort"], found.motion if found.order.sure else None
+        return measured, None, {}, []
+    effort, motion = chosen["effort"], measured.motion if measured.order.sure else None
     tables, levers = dict[str, Table](), list[Decision]()
-    if cylinders.force and np.isfinite(found.units.scale).all():
-        scale = np.broadcast_to(found.units.scale, (len(chosen["position"].joints),))
+    if cylinders.force and np.isfinite(measured.units.scale).all():
+        scale = np.broadcast_to(measured.units.scale, (len(chosen["position"].joints),))
         tables, levers = tables_of(robot, look, cylinders, chosen["position"], scale)
         robot = with_tables(robot, tables)
-        motion = None if motion is None or any(not one.sure for one in levers) else at_joints(robot, motion)
-    joints = [one for one in robot.joint_names if one in (*effort.joints, *alike)]
-    # Nothing is worth 0, which is no effort: of joints of a hand, for one.
-    of = effort.columns if effort.named else in_order(effort.columns, found.columns)
+        motion = (
+            None
+            if motion is None or any(not decision.sure for decision in levers)
+            else at_joints(robot, motion)
+        )
+    joints = [joint for joint in robot.joint_names if joint in (*effort.joints, *alike)]
+    # Ignore efforts that are always 0, for example those of hand joints.
+    of = effort.columns if effort.named else in_order(effort.columns, measured.columns)
     values = np.nan_to_num(look.table(of))
     idle = {joint for j, joint in enumerate(effort.joints[: values.shape[1]]) if not values[:, j].any()}
-    joints = [one for one in joints if one not in idle] or joints
-    return found, decide_effort(robot, effort.meaning, motion, known, answers, joints), tables, levers
+    joints = [joint for joint in joints if joint not in idle] or joints
+    return measured, decide_effort(robot, effort.meaning, motion, known, answers, joints), tables, levers
 
 
 def _of_motion(
@@ -270,12 +314,16 @@ def _of_motion(
     if motion is None:
         return [clock.trajectory, time_unit(clock, answers)]
     units = motion.units
-    found = [clock.trajectory, units.time, motion.order, units.position]
-    found += [one for one in (motion.side, motion.zero, units.calibration, units.velocity) if one is not None]
-    found += [effort.unit, effort.side] if effort is not None else []
-    found += [effort.rated] if effort is not None and effort.rated is not None else []
-    found += [effort.sign] if effort is not None and effort.sign is not None else []
-    return found + ([effort.gains] if effort is not None and effort.gains is not None else [])
+    decisions = [clock.trajectory, units.time, motion.order, units.position]
+    decisions += [
+        decision
+        for decision in (motion.side, motion.zero, units.calibration, units.velocity)
+        if decision is not None
+    ]
+    decisions += [effort.unit, effort.side] if effort is not None else []
+    decisions += [effort.rated] if effort is not None and effort.rated is not None else []
+    decisions += [effort.sign] if effort is not None and effort.sign is not None else []
+    return decisions + ([effort.gains] if effort is not None and effort.gains is not None else [])
 
 
 def _groups(
@@ -284,34 +332,49 @@ def _groups(
     slides: Mapping[str, Mapping[str, tuple[str, str]]],
     apart: Collection[str],
 ) -> dict[str, Group]:
-    """The columns by joint.    order: of numbered columns, None = not known.    slides: by joint and channel."""
-    found = {}
-    for kind, one in chosen.items():
-        if not one.named and order is None:
+    """Columns of each channel, sorted by joint.
+
+    Parameters
+    ----------
+    chosen : dict
+        Column group of each channel.
+    order : tuple of int or None
+        Column order of numbered columns; None if unknown.
+    slides : dict
+        Separate columns of prismatic joints, by joint and channel.
+    apart : collection of str
+        Channels whose rows differ from those of the positions.
+
+    """
+    groups = {}
+    for kind, group in chosen.items():
+        if not group.named and order is None:
             continue
-        columns = one.columns if one.named or order is None else in_order(one.columns, order)
-        own = {joint: of[kind] for joint, of in slides.items() if kind in of}
-        found[kind] = Group(one, dict(zip(one.joints, columns, strict=True)), own, kind in apart)
-    return found
+        columns = group.columns if group.named or order is None else in_order(group.columns, order)
+        columns_of_slides = {joint: of[kind] for joint, of in slides.items() if kind in of}
+        groups[kind] = Group(
+            group, dict(zip(group.joints, columns, strict=True)), columns_of_slides, kind in apart
+        )
+    return groups
 
 
-# What an experiment says of a log whose columns nobody named, where names and motion leave nothing to ask.
+# Tables of an experiment without column names, if names and motion leave no question.
 
 _NAMES_OF_PARTS = (
-    "where each file holds a joint or a signal of one recording, give them names that say so: "
-    "joint1.csv, torque.csv"
+    "if each file holds one joint or one signal of a recording, name the files "
+    "accordingly: joint1.csv, torque.csv"
 )
 
 
 def later_question(model: RobotModel, asked: Collection[str], answers: Mapping[str, str]) -> str:
-    """The question that follows from some answers to those asked, with its option; "" = none.
+    """Follow-up question that results from some of the answers, with its option; empty if there is none.
 
     Parameters
     ----------
     model : RobotModel
         The robot.
     asked : collection of str
-        Keys of open questions.
+        Keys of the remaining questions.
     answers : mapping of str to str
         Answers by key.
 
@@ -323,7 +386,7 @@ def later_question(model: RobotModel, asked: Collection[str], answers: Mapping[s
     if EFFORT_UNIT not in asked or GAINS in answers or knows_gains(model):
         return ""
     meaning = "N m at the joint per A or per 1, from base to tip"
-    return f"of currents and raw values {GAINS}, too: {meaning} (--answer '{GAINS}=...')"
+    return f"currents and raw values also need {GAINS}: {meaning} (--answer '{GAINS}=...')"
 
 
 def found_tables(
@@ -334,32 +397,55 @@ def found_tables(
     unknown: InputError | None,
     with_effort: bool = True,
 ) -> tuple[dict[str, Any], Finding]:
-    """The tables of an experiment, [log] among them, as `dynid init` writes them, and the note that says so.
+    """Tables of an experiment file, including [log], as `dynid init` writes them, and a note about them.
 
-    logs: of one mapping, or parts of one recording.    source: of the robot's description.    answers: to questions,
-    by key.    unknown: what stands against the log without a mapping. Raises it with the questions that are open.
-    with_effort: whether a log without efforts is of no use.
+    Parameters
+    ----------
+    model : RobotModel
+        The robot.
+    source : str or path
+        Model file of the robot.
+    logs : sequence of paths
+        Logs with the same columns, or the parts of one recording.
+    answers : dict
+        Answers by key.
+    unknown : InputError or None
+        Reason why the log cannot be used without these tables.
+    with_effort : bool
+        Whether the log must contain an effort.
+
+    Raises
+    ------
+    InputError
+        If questions remain; the message lists them.
+
     """
     proposal = propose_logs(model, logs, answers)
     look = excerpt(proposal.log, model.joint_names)
     place = Place(file=str(look.contents.path))
     given = "".join(f" --answer '{key}={value}'" for key, value in answers.items())
     call = f"dynid init {source} {files_of(proposal)}"
-    # Gains that nobody knows are sought by the identification.
-    asked = _first([one for one in proposal.open if one.key not in (SERVO, *GAINS_OF_DRIVES)])
+    # Unknown gains can be estimated by the identification.
+    asked = _first([decision for decision in proposal.open if decision.key not in (SERVO, *GAINS_OF_DRIVES)])
     if asked:
         look.refuse_words(() if look.bag else [name for name in look.names if name not in look.numeric])
-        if any(one.key in COLUMNS for one in asked):
+        if any(question.key in COLUMNS for question in asked):
             refuse_unlike(look.contents.table)
-        refusals = [one for one in (proposal.refusal, *(one.refusal for one in proposal.decisions)) if one]
-        refusal = next((one for one in refusals if with_effort or one.code != NO_EFFORT), None)
-        questions = "; ".join(f"{one.key}: {_asked(one)} ({answer_option(one)})" for one in asked)
+        refusals = [
+            decision
+            for decision in (proposal.refusal, *(decision.refusal for decision in proposal.decisions))
+            if decision
+        ]
+        refusal = next((refusal for refusal in refusals if with_effort or refusal.code != NO_EFFORT), None)
+        questions = "; ".join(
+            f"{question.key}: {_asked(question)} ({answer_option(question)})" for question in asked
+        )
         if later := later_question(model, [question.key for question in asked], answers):
             questions += f"; {later}"
         error = unknown or InputError(
             "no-mapping",
             found=f"answers to {', '.join(answers)}",
-            expected=f"answers to {', '.join(one.key for one in asked)}, too",
+            expected=f"also answers to {', '.join(question.key for question in asked)}",
             place=place,
         )
         if refusal is not None:
@@ -372,57 +458,59 @@ def found_tables(
                 do=refusal.do,
                 place=error.place,
             ) from unknown
-        # A table to fill in says less than what was found, where only some questions are open.
+        # A table to fill in is less helpful than these results if only some questions remain.
         nothing = "position" not in proposal.groups and not proposal["log.position.columns"].options
-        answer = error.do if nothing else "answer what is open"
+        answer = error.do if nothing else "answer the remaining questions"
         parts = isinstance(proposal.log, Mapping)
-        found = f"{len(logs)} files of one recording, the first with {error.found}" if parts else error.found
-        do = answer if call in answer else f"{answer or 'answer the others, too'}, or let `{call}` ask"
-        if len(logs) > 1 and not parts and any(one.key in COLUMNS for one in asked):
+        problem = (
+            f"{len(logs)} files of one recording, the first with {error.found}" if parts else error.found
+        )
+        do = answer if call in answer else f"{answer or 'answer the others too'}, or let `{call}` ask"
+        if len(logs) > 1 and not parts and any(question.key in COLUMNS for question in asked):
             do += f"; {_NAMES_OF_PARTS}"
         raise InputError(
             error.identifier,
-            found=f"{found}; the names of the columns leave open: {questions}",
+            found=f"{problem}; not determined by the column names: {questions}",
             expected=error.expected,
             do=do,
             place=place if parts else error.place,
         ) from unknown
     text = (
-        f"columns, as their names and the motion say: {columns_in_words(proposal)}. "
-        f"`{call}{given}` says why and writes them into a file that can be changed"
+        f"columns detected from their names and the motion: {columns_in_words(proposal)}. "
+        f"`{call}{given}` explains them and writes them to a file that you can edit"
     )
     if idle := without_effect(proposal.decisions, answers):
-        text += f". Nothing depends on the answers to {', '.join(idle)}: the log does not ask them"
+        text += f". The answers to {', '.join(idle)} have no effect: this log does not need them"
     tables = tomllib.loads(experiment_text(proposal, call))
     return tables, Finding(Level.NOTE, "columns-found", text, place)
 
 
-def _asked(one: Decision) -> str:
-    """A question, with its evidence where any number may be the answer: of an effort's unit, and of a zero."""
-    why = one.why[:1] if one.key == EFFORT_UNIT else one.why if one.key == OFFSET else ()
-    return " ".join([one.question, "; ".join(why)]).strip()
+def _asked(decision: Decision) -> str:
+    """The question; for the unit of the effort and for the zero of the positions, also the evidence."""
+    why = decision.why[:1] if decision.key == EFFORT_UNIT else decision.why if decision.key == OFFSET else ()
+    return " ".join([decision.question, "; ".join(why)]).strip()
 
 
 def _first(asked: Sequence[Decision]) -> list[Decision]:
-    """Questions but those that may have no need to be asked once others are answered: motion shows units of efforts."""
-    keys = {one.key for one in asked}
+    """Questions to ask first. The others, such as the unit of the effort, may be settled by these answers."""
+    keys = {decision.key for decision in asked}
     behind = {"log.time.unit"} if "log.time.column" in keys else set()
     if keys & {"log.time.column", "log.time.unit", "log.position.columns", "log.position.unit", OFFSET}:
         behind |= {EFFORT_UNIT, "log.order"}
     if GEARS in keys:
         behind |= {EFFORT_UNIT, "log.order", OFFSET}
     behind |= {
-        one.key
-        for one in asked
-        if one.key == "log.effort.columns" and all(option.value == NONE for option in one.options)
+        decision.key
+        for decision in asked
+        if decision.key == "log.effort.columns" and all(option.value == NONE for option in decision.options)
         and "log.position.columns" in keys
     }  # fmt: skip
     if "log.effort.columns" in keys:
         behind |= {"log.order"}
-    return [one for one in asked if one.key not in behind]
+    return [decision for decision in asked if decision.key not in behind]
 
 
-# The questions that are left, asked one after the other; each answer may settle the next ones.
+# Interactive questions, asked one at a time because each answer may settle the next ones.
 
 Say = Callable[[str], None]
 Read = Callable[[str], str]
@@ -437,18 +525,34 @@ def ask_all(
     say: Say,
     read: Read,
 ) -> Proposal:
-    """Asks what is open, until nothing is or the user leaves the rest open with an empty line.
+    """Ask the remaining questions until none is left or the user skips the rest with an empty line.
 
-    say, read: print a line; print a prompt and return the answer.
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    log : path or dict of paths
+        The log.
+    proposal : Proposal
+        Proposal with the first questions.
+    answers : dict
+        Answers by key; accepted answers are added.
+    further : sequence of paths
+        Preset files.
+    say : callable
+        Prints a line.
+    read : callable
+        Prints a prompt and returns the answer.
+
     """
     left_open: set[str] = set()
     while True:
-        question = next((one for one in proposal.open if one.key not in left_open), None)
+        question = next((decision for decision in proposal.open if decision.key not in left_open), None)
         if question is None:
             return proposal
         for line in question_lines(question):
             say(line)
-        answer = _meant(question, read("answer (empty = leave it open): ").strip())
+        answer = _meant(question, read("answer (empty = skip): ").strip())
         if not answer:
             left_open.add(question.key)
             continue
@@ -457,18 +561,20 @@ def ask_all(
         except UsageError as error:
             say(str(error))
             continue
-        if question.key in {one.key for one in proposal.open}:
-            say("that does not fit")
+        if question.key in {decision.key for decision in proposal.open}:
+            say("this answer does not apply")
             continue
         answers[question.key] = answer
 
 
 def _meant(question: Decision, answer: str) -> str:
-    """An option by its first letters where only one begins so, else what was typed."""
-    values = [one.value for one in question.options]
+    """The option that starts with the typed text if it is unique, otherwise the typed text."""
+    values = [option.value for option in question.options]
     if answer in values or not answer:
         return answer
     begin = [
-        one for one in values if one.lower().replace(" ", "").startswith(answer.lower().replace(" ", ""))
+        value
+        for value in values
+        if value.lower().replace(" ", "").startswith(answer.lower().replace(" ", ""))
     ]
     return begin[0] if len(begin) == 1 else answer

@@ -1,4 +1,4 @@
-"""The experiment file of a proposal: every line with what was found, how sure it is, and why."""
+"""Write the experiment file of a proposal, with the result, confidence and evidence of every line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dynid.robot.model import RobotModel
 WIDTH = 116
 
 
-# Begins a line of an experiment file that asks for something.
+# Start of a comment in an experiment file that asks the user for a value.
 QUESTION = "QUESTION:"
 
 
@@ -37,23 +37,32 @@ def experiment_text(
     train: Sequence[str] = (),
     held_out: Sequence[str] = (),
 ) -> str:
-    """The file.
+    """Text of the experiment file.
 
-    call: the command line that made it.    robot_options: keys of [robot] that it was made with.    train, held_out:
-    names of trajectories for [data].
+    Parameters
+    ----------
+    proposal : Proposal
+        The proposal.
+    call : str
+        Command line that created the file.
+    robot_options : dict or None
+        Keys of the table [robot].
+    train, held_out : sequence of str
+        Names of trajectories for the table [data].
+
     """
     p = proposal
     lines = [
         f"# Written by {call}.",
-        "# Above each line: what was found, how sure it is (sure, likely or asked), and why.",
+        "# Above each line: the result, its confidence (sure, likely or asked) and the evidence.",
     ]
     if p.open:
         lines += [
             "#",
-            f"# Left to ask: {len(p.open)}. Fill in what stands for it below and take the # away, or call again with",
+            f"# Open questions: {len(p.open)}. Fill in the lines below and remove the #, or run again with",
             "# --force --answer KEY=VALUE:",
         ]
-        lines += [one for decision in p.open for one in question_lines(decision, "#   ")]
+        lines += [line for decision in p.open for line in question_lines(decision, "#   ")]
     lines += _robot(p, dict(robot_options or {}))
     lines += ["", "[log]"]
     topics = [_quoted(topic) for topic in p.topics]
@@ -78,32 +87,39 @@ def experiment_text(
     lines += _imu(p.robot, imu) if imu is not None else []
     lines += _drive(p)
     data = [("train", train), ("validate", held_out)]
-    chosen = [f"{key} = [{', '.join(_quoted(escape(one)) for one in names)}]" for key, names in data if names]
+    chosen = [
+        f"{key} = [{', '.join(_quoted(escape(name)) for name in names)}]" for key, names in data if names
+    ]
     lines += ["", "[data]", *chosen] if chosen else []
     return "\n".join(lines) + "\n"
 
 
 def _wrenches(p: Proposal, sensors: Mapping[str, Sequence[str]]) -> list[str]:
-    """Force/torque sensors, at a fixed link of the last body that is named after one, else at the last link."""
+    """Lines for force-torque sensors, each on a link of the last body that is named after one, or on the last link."""
     lines: list[str] = []
     for name, columns in sensors.items():
         listed = ", ".join(_quoted(column) for column in columns)
         lines += [
             "",
-            *_comment("wrench (likely): the names of six columns; for dynid payload --wrench, not needed"),
+            *_comment(
+                "wrench (likely): six columns, detected by name; only needed for dynid payload --wrench"
+            ),
         ]
-        lines += _comment("else. Check the link at whose frame the sensor measures, and the unit.")
+        lines += _comment("else. Check the link of the sensor frame, and the unit.")
         lines += [f"[log.wrench.{name}]", f"link = {_quoted(sensor_link(p.robot))}", f"columns = [{listed}]"]
         lines += ['unit = "N"']
     return lines
 
 
 def _imu(robot: RobotModel, imu: tuple[tuple[str, ...], tuple[str, ...]]) -> list[str]:
-    """The IMU of a base that may float; commented out for a robot without legs, whose base it would let float."""
+    """Lines for the IMU of a floating base; commented out for a robot without legs."""
     gyro, acceleration = (", ".join(_quoted(column) for column in columns) for columns in imu)
     link, moves = imu_link(robot)
-    text = "imu (likely): the names of six columns. With this table the base floats: check the link and the units"
-    lines = _comment(text if moves else f"{text}, and take the # away if the base moves.")
+    text = (
+        "imu (likely): six columns, detected by name. This table makes the base float: check "
+        "the link and the units"
+    )
+    lines = _comment(text if moves else f"{text}, and remove the # if the base moves.")
     table = [
         "[log.imu]",
         f"link = {_quoted(link)}",
@@ -115,9 +131,9 @@ def _imu(robot: RobotModel, imu: tuple[tuple[str, ...], tuple[str, ...]]) -> lis
 
 
 def imu_link(robot: RobotModel) -> tuple[str, bool]:
-    """Link of the base that is named after an IMU, else the base link; and whether the robot looks like one that walks.
+    """Base link named after an IMU, or the base link itself, and whether the robot looks like a walking one.
 
-    It does with an IMU in its base, or with several limbs from the base.
+    A robot counts as walking if it has an IMU in its base, or several limbs attached to the base.
     """
     if not robot.base_links:
         return robot.body_names[0], False
@@ -127,7 +143,7 @@ def imu_link(robot: RobotModel) -> tuple[str, bool]:
 
 
 def sensor_link(robot: RobotModel) -> str:
-    """The link of the last body that is named after a force/torque sensor, else the last link."""
+    """Link on the last body that is named after a force-torque sensor, or the last link."""
     last = robot.n_bodies - 1
     fixed = [name for name, (body, _) in robot.frames.items() if body == last]
     named = [name for name in fixed if re.search(r"(^|[^a-z])ft|force|wrench|sensor", name.lower())]
@@ -135,31 +151,32 @@ def sensor_link(robot: RobotModel) -> str:
 
 
 def open_questions(text: str) -> tuple[str, ...]:
-    """What the text of an experiment file still asks for; a question that was answered by hand stands there, too."""
-    found: list[str] = []
+    """Questions in the text of an experiment file, including those already answered by hand."""
+    questions: list[str] = []
     inside = False
     for line in text.splitlines():
         if line.startswith(f"# {QUESTION} "):
-            found.append(line.removeprefix(f"# {QUESTION} "))
+            questions.append(line.removeprefix(f"# {QUESTION} "))
         elif inside and line.startswith("#   "):
-            found[-1] += f" {line.removeprefix('#').strip()}"
-        inside = line.startswith((f"# {QUESTION} ", "#   ")) and bool(found)
-    return tuple(found)
+            questions[-1] += f" {line.removeprefix('#').strip()}"
+        inside = line.startswith((f"# {QUESTION} ", "#   ")) and bool(questions)
+    return tuple(questions)
 
 
 def question_lines(decision: Decision, margin: str = "  ") -> list[str]:
-    """A question with its evidence and its answers."""
+    """Question with its evidence and its possible answers."""
     asked = f"{decision.key}: {decision.question}"
     answers = [
-        f"{one.value} ({one.words})" if one.words != one.value else one.value for one in decision.options
+        f"{option.value} ({option.words})" if option.words != option.value else option.value
+        for option in decision.options
     ]
     text = [asked, *(f"- {why}" for why in decision.why)]
     text += [f"- answers: {'; '.join(answers)}"] if answers else []
-    return [line for one in text for line in _wrapped(one, margin)]
+    return [line for line in text for line in _wrapped(line, margin)]
 
 
 def answer_option(decision: Decision) -> str:
-    """The option that answers a question, with the values that it takes; or what to do where no answer helps."""
+    """Command-line option that answers a question, with the possible values; or the advice if no answer helps."""
     if decision.refusal is not None and not decision.options:
         return decision.refusal.do
     part, others = decision.example
@@ -171,15 +188,15 @@ def answer_option(decision: Decision) -> str:
 
 
 def files_of(proposal: Proposal) -> str:
-    """The log as it is given on the command line."""
+    """The log as on the command line."""
     return (
         " ".join(map(str, proposal.log.values())) if isinstance(proposal.log, Mapping) else str(proposal.log)
     )
 
 
 def columns_in_words(proposal: Proposal) -> str:
-    """What was found, in a line."""
-    p, said = proposal, []
+    """Summary of the columns in one line."""
+    p, parts = proposal, []
     for kind in ("time", "position", "velocity", "effort", "command_position", "command_velocity"):
         unit = _unit(p, kind.removeprefix("command_"))
         shown = " ".join(filter(None, (_columns_in_words(p, kind), unit)))
@@ -188,27 +205,30 @@ def columns_in_words(proposal: Proposal) -> str:
             shown += f" with {p[OFFSET].value} added"
         slides = p.groups[kind].slides.values() if kind in p.groups else ()
         shown = ", ".join([shown, *(f"{column} {of_slide or unit}" for column, of_slide in slides)])
-        said += [f"{title} {shown}"] if shown and (kind == "time" or kind in p.groups) else []
+        parts += [f"{title} {shown}"] if shown and (kind == "time" or kind in p.groups) else []
         columns = p[f"log.{kind}.columns"]
         if columns.likely and columns.value is None:
-            said.append(f"no {title} ({'; '.join(columns.why)})")
-    held = [one.key.removeprefix(LOCK) for one in p.decisions if one.key.startswith(LOCK)]
-    said += [f"held: {', '.join(held)}"] if held else []
-    return "; ".join(said)
+            parts.append(f"no {title} ({'; '.join(columns.why)})")
+    fixed = [decision.key.removeprefix(LOCK) for decision in p.decisions if decision.key.startswith(LOCK)]
+    parts += [f"fixed: {', '.join(fixed)}"] if fixed else []
+    return "; ".join(parts)
 
 
 def summary_lines(proposal: Proposal) -> list[str]:
-    """What was found, for the terminal."""
+    """Summary of the proposal for the terminal."""
     p, lines, seen = proposal, list[str](), set[str]()
     for kind in ("time", "position", "velocity", "effort"):
-        decisions = [one for one in p.decisions if one.key.startswith(f"log.{kind}.")]
+        decisions = [decision for decision in p.decisions if decision.key.startswith(f"log.{kind}.")]
         if kind == "position":
             decisions.append(p[ORDER])
         shown = " ".join(filter(None, (_columns_in_words(p, kind), _unit(p, kind))))
         grade = _grade(decisions)
         lines.append(f"{kind:<10}{shown or 'none':<44} {grade}")
         reasons = [
-            why for one in decisions for why in one.why if one.value is not None or one.grade != "sure"
+            why
+            for decision in decisions
+            for why in decision.why
+            if decision.value is not None or decision.grade != "sure"
         ]
         for why in dict.fromkeys(reasons):
             lines += _wrapped(_cited_once(why, p.cited, seen), " " * 12)
@@ -227,16 +247,16 @@ def summary_lines(proposal: Proposal) -> list[str]:
         current = p["log.effort.unit"].value != RAW
         lines.append(f"{'N m per A' if current else 'N m per 1':<10}{p[GAINS].value}")
         lines += [line for why in p[GAINS].why for line in _wrapped(why, " " * 12)]
-    for one in p.decisions:
-        if one.key.startswith(LOCK):
-            shown = f"{one.key.removeprefix(LOCK)} {one.value or '?'}"
-            lines.append(f"{'held':<10}{shown:<44} {one.grade}")
-            lines += [line for why in one.why for line in _wrapped(why, " " * 12)]
+    for decision in p.decisions:
+        if decision.key.startswith(LOCK):
+            shown = f"{decision.key.removeprefix(LOCK)} {decision.value or '?'}"
+            lines.append(f"{'held':<10}{shown:<44} {decision.grade}")
+            lines += [line for why in decision.why for line in _wrapped(why, " " * 12)]
     return lines
 
 
 def _cited_once(why: str, cited: Mapping[str, str], seen: set[str]) -> str:
-    """A reason whose sources are left out where they were named before."""
+    """The reason without sources that were cited earlier."""
     for source, recorder in cited.items():
         if source in why:
             why = why.replace(source, f"{recorder}, as above") if source in seen else why
@@ -245,7 +265,7 @@ def _cited_once(why: str, cited: Mapping[str, str], seen: set[str]) -> str:
 
 
 def _grade(decisions: list[Decision]) -> str:
-    grades = [one.grade for one in decisions]
+    grades = [decision.grade for decision in decisions]
     return "asked" if "asked" in grades else "likely" if "likely" in grades else "sure" if grades else ""
 
 
@@ -254,17 +274,17 @@ def _robot(p: Proposal, options: dict[str, Any]) -> list[str]:
     locks = dict(options.pop("lock", {})) | p.locked
     for name, value in options.items():
         lines.append(f"{name} = {_toml(value)}")
-    held = [one for one in p.decisions if one.key.startswith(LOCK)]
-    for one in held:
-        lines += _comment(f"{one.key} ({one.grade}): {'; '.join(one.why)}")
-        lines += _comment(f"{QUESTION} {one.question}") if one.question else []
+    fixed = [decision for decision in p.decisions if decision.key.startswith(LOCK)]
+    for decision in fixed:
+        lines += _comment(f"{decision.key} ({decision.grade}): {'; '.join(decision.why)}")
+        lines += _comment(f"{QUESTION} {decision.question}") if decision.question else []
     if locks:
         lines.append(f"lock = {_table({k: _number(v) for k, v in locks.items()})}")
     gears = p[GEARS]
     if gears.value is not None:
         ratios = dict(zip(p.robot.joint_names, p.robot.drive.gear_ratio.tolist(), strict=True))
         lines += _comment(f"motor turns per joint turn ({gears.grade}): {'; '.join(gears.why)}")
-        lines.append(f"gear_ratio = {_table({joint: _number(one) for joint, one in ratios.items()})}")
+        lines.append(f"gear_ratio = {_table({joint: _number(ratio) for joint, ratio in ratios.items()})}")
     elif gears.question:
         lines += _comment(f"{QUESTION} {gears.question}")
         lines.append(f"# gear_ratio = {_table(dict.fromkeys(p.robot.joint_names, '?'))}")
@@ -276,8 +296,8 @@ def _robot(p: Proposal, options: dict[str, Any]) -> list[str]:
         lines.append(f"table.{_quoted(joint)} = {_table(entries)}")
     gains = p[GAINS]
     if p.gains or not gains.sure:
-        lines += _comment(f"N m at the joint per unit of current ({gains.grade}): {'; '.join(gains.why)}")
-        lines += _comment("They scale every mass and every friction that is found.")
+        lines += _comment(f"joint torque in N m per unit of current ({gains.grade}): {'; '.join(gains.why)}")
+        lines += _comment("All estimated masses and friction parameters scale with them.")
         table = {k: _number(v) for k, v in p.gains.items()} or dict.fromkeys(p.groups["effort"].columns, "?")
         lines.append(("" if p.gains else "# ") + f"drive_gain = {_table(table)}")
     return ["", "[robot]", *lines] if lines else []
@@ -289,7 +309,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
         return _table({str(k): _toml(v) for k, v in value.items()})
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(one) for one in value) + "]"
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
     return _number(value) if isinstance(value, int | float) else _quoted(str(value))
 
 
@@ -302,13 +322,13 @@ def _time(p: Proposal) -> list[str]:
 
 
 def _trajectory(p: Proposal) -> list[str]:
-    found, sort = p["log.trajectory"], p[SORT]
+    label, sort = p["log.trajectory"], p[SORT]
     if sort.value == "true":
         return [*_reasons("order of rows", (sort,)), "sort = true"]
-    if found.value is None and found.sure:
+    if label.value is None and label.sure:
         return []
-    lines = _reasons("motions", (found,))
-    return [*lines, f"trajectory = {_quoted(found.value)}" if found.value else '# trajectory = "?"']
+    lines = _reasons("motions", (label,))
+    return [*lines, f"trajectory = {_quoted(label.value)}" if label.value else '# trajectory = "?"']
 
 
 def _channel(p: Proposal, kind: str) -> list[str]:
@@ -319,9 +339,9 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     sign = p[SIGN] if kind == "effort" else Decision(SIGN, None)
     rated = p[RATED_TORQUE] if kind == "effort" else Decision(RATED_TORQUE, None)
     decided = tuple(
-        one
-        for one in (columns, which, order, unit, zero, calibration, side, sign, rated)
-        if one.why and (one.value is not None or one.question)
+        decision
+        for decision in (columns, which, order, unit, zero, calibration, side, sign, rated)
+        if decision.why and (decision.value is not None or decision.question)
     )
     if kind == "velocity" and (columns.value is None or unit.value is None):
         return _comment(f"no velocity: {'; '.join([*columns.why, *unit.why])}")
@@ -343,7 +363,7 @@ def _channel(p: Proposal, kind: str) -> list[str]:
     if zero.question:
         entry += ['offset = "?"']
     elif group is not None and (offsets := _offsets(zero, group)):
-        entry += [f"offset = {_table({joint: _number(one) for joint, one in offsets.items()})}"]
+        entry += [f"offset = {_table({joint: _number(offset) for joint, offset in offsets.items()})}"]
     if sign.value == TURNED and group is not None:
         turned = dict.fromkeys([*group.columns, *group.slides], TURNED)
         entry += [f"sign = {_table(turned)}"]
@@ -352,25 +372,32 @@ def _channel(p: Proposal, kind: str) -> list[str]:
         entry += [f"time = {{ {clock} }}"]
     line = f"{kind} = {{ {', '.join(entry)} }}"
     if kind == "position":
-        # Left out, positions would be looked for under dynid's own names: a line with "?" or "unknown" stops instead.
+        # Without this line, positions would be read under dynid's standard names; a line with "?" or
+        # "unknown" stops instead.
         return [*lines, line]
-    doubt = not all(one.sure for one in (columns, unit, side, sign, rated, which, p[ORDER])) or group is None
+    doubt = (
+        not all(decision.sure for decision in (columns, unit, side, sign, rated, which, p[ORDER]))
+        or group is None
+    )
     return [*lines, f"# {line}" if doubt else line]
 
 
 def _temperature(p: Proposal) -> list[str]:
-    """Temperatures of the drives, which friction may follow."""
+    """Lines for drive temperatures, on which friction may depend."""
     group = p.groups.get("temperature")
     if group is None:
         return []
-    text = "temperature (likely): the names say so; viscous friction that follows it is found"
+    text = (
+        "temperature (likely): detected by name; used to estimate viscous friction that "
+        "depends on temperature"
+    )
     entry = f'columns = {_columns(group, p.groups.get("position"))}, unit = "degC"'
     line = f"temperature = {{ {entry} }}"
     return ["", *_comment(text), line if p[ORDER].sure else f"# {line}"]
 
 
 def _commands(p: Proposal) -> list[str]:
-    """Commands that stand in for an effort, in the units of what was measured."""
+    """Lines for commands that replace an effort, in the units of the measured signals."""
     return [
         f"command_{kind} = {{ columns = {_columns(p.groups[f'command_{kind}'])}, "
         f"unit = {_units(p.groups[f'command_{kind}'], p[f'log.{kind}.unit'].value or UNKNOWN)} }}"
@@ -380,19 +407,20 @@ def _commands(p: Proposal) -> list[str]:
 
 
 def _drive(p: Proposal) -> list[str]:
-    gains = [one for one in p.decisions if one.key in (SERVO, *DATA_SHEET, *GAINS_OF_DRIVES, DELAY)]
+    gains = [
+        decision for decision in p.decisions if decision.key in (SERVO, *DATA_SHEET, *GAINS_OF_DRIVES, DELAY)
+    ]
     if not gains:
         return []
     lines = ["", "[drive]"]
-    for one in gains:
-        name = one.key.removeprefix("drive.")
-        lines += _comment(f"{name} ({one.grade}): {one.question or '; '.join(one.why)}")
-        if one.key == SERVO:
-            lines += _comment(
-                f"servo = {one.value or '?'}: {'; '.join(f'{o.value} ({o.words})' for o in one.options)}"
-            )
+    for decision in gains:
+        name = decision.key.removeprefix("drive.")
+        lines += _comment(f"{name} ({decision.grade}): {decision.question or '; '.join(decision.why)}")
+        if decision.key == SERVO:
+            options = "; ".join(f"{option.value} ({option.words})" for option in decision.options)
+            lines += _comment(f"servo = {decision.value or '?'}: {options}")
             continue
-        values = [float(x) for x in (one.value or "").replace(",", " ").split()]
+        values = [float(x) for x in (decision.value or "").replace(",", " ").split()]
         joints = [j for j in p.robot.joint_names if j not in p.locked]
         if len(values) == 1:
             lines.append(f"{name} = {_number(values[0])}")
@@ -404,32 +432,43 @@ def _drive(p: Proposal) -> list[str]:
 
 
 def _units(group: Group | None, unit: str) -> str:
-    """One unit for all joints, or by joint where some slide or each has its own."""
+    """A single unit for all joints, or a table of units per joint."""
     if group is not None and "," in unit:
-        own_units = [one.strip() for one in unit.split(",")]
-        return _table({joint: _quoted(one) for joint, one in zip(group.columns, own_units, strict=True)})
+        own_units = [text.strip() for text in unit.split(",")]
+        return _table(
+            {
+                joint: _quoted(unit_of_joint)
+                for joint, unit_of_joint in zip(group.columns, own_units, strict=True)
+            }
+        )
     if group is None or not group.slides:
         return _quoted(unit)
-    own = {joint: of_slide or unit for joint, (_, of_slide) in group.slides.items()}
-    return _table({joint: _quoted(one) for joint, one in (dict.fromkeys(group.columns, unit) | own).items()})
+    units_of_slides = {joint: of_slide or unit for joint, (_, of_slide) in group.slides.items()}
+    return _table(
+        {
+            joint: _quoted(unit_of_joint)
+            for joint, unit_of_joint in (dict.fromkeys(group.columns, unit) | units_of_slides).items()
+        }
+    )
 
 
 def _offsets(zero: Decision, group: Group) -> dict[str, float]:
-    """What is added to the positions of joints, in their unit, where it is not 0."""
+    """Nonzero offsets of the positions per joint, in the position unit."""
     given = answered_offsets(list(group.columns), {OFFSET: zero.value}) if zero.value is not None else {}
-    return {joint: one for joint, one in given.items() if one}
+    return {joint: offset for joint, offset in given.items() if offset}
 
 
 def _columns(group: Group, position: Group | None = None) -> str:
-    """A template where it names the columns of all joints with a position, else a table."""
+    """Template if it names the columns of all joints that have a position, otherwise a table."""
     columns = group.columns
     if position is not None and not set(position.columns) <= set(columns):
         return _table({joint: _quoted(column) for joint, column in columns.items()})
     if group.slides:
-        own = {joint: column for joint, (column, _) in group.slides.items()}
-        return _table({joint: _quoted(column) for joint, column in (columns | own).items()})
+        column_of = {joint: column for joint, (column, _) in group.slides.items()}
+        return _table({joint: _quoted(column) for joint, column in (columns | column_of).items()})
     if group.family.labels:
-        # By name, as the log says it: a template would say it by a number that happens to be the joint's.
+        # A table keeps the assignment by name; a template would use a number that only happens to match the
+        # joint.
         return _table({joint: _quoted(column) for joint, column in columns.items()})
     for template in (group.family.template, group.family.template.replace("{index}", "{number}")):
         made = {
@@ -461,13 +500,13 @@ def _unit(p: Proposal, kind: str) -> str:
 
 def _reasons(title: str, decisions: tuple[Decision, ...]) -> list[str]:
     lines = [""]
-    for one in decisions:
-        if not one.why:
+    for decision in decisions:
+        if not decision.why:
             continue
-        name = one.key.removeprefix("log.")
-        lines += _comment(f"{name} ({one.grade}): {'; '.join(one.why)}")
-        if one.question:
-            lines += _comment(f"{QUESTION} {one.question}")
+        name = decision.key.removeprefix("log.")
+        lines += _comment(f"{name} ({decision.grade}): {'; '.join(decision.why)}")
+        if decision.question:
+            lines += _comment(f"{QUESTION} {decision.question}")
     return lines if len(lines) > 1 else ["", f"# {title}"]
 
 
