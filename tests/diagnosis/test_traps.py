@@ -126,7 +126,7 @@ def test_a_motor_that_turns_with_a_second_joint_is_named(motor: int, joint: int,
     assert found.identifier == "undeclared-coupling"
     names = robot.joint_names
     assert f'motor = "{names[motor]}", joint = "{names[joint]}", factor = {factor:.3g}' in found.text
-    assert found.text.startswith("torque of motors")
+    assert found.text.startswith("the log contains torque of motors")
 
 
 @pytest.mark.parametrize("factor", [1.0, -1.0])
@@ -138,8 +138,8 @@ def test_an_angle_to_the_horizontal_is_named(factor: float) -> None:
     (found,) = list(sink)
     assert found.identifier == "undeclared-coupling"
     names = robot.joint_names
-    assert f"an angle of '{names[2]}' that counts that of '{names[1]}'" in found.text
-    assert f"the logged one {'minus' if factor > 0 else 'plus'} that of '{names[1]}'" in found.text
+    assert f"the logged angle of '{names[2]}' includes the angle of '{names[1]}'" in found.text
+    assert f"the logged angle {'minus' if factor > 0 else 'plus'} the angle of '{names[1]}'" in found.text
     assert f'factor = {factor:.3g}) with position.side = "motor" and effort.side = "link"' in found.text
 
 
