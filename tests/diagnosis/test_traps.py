@@ -353,7 +353,7 @@ def test_only_the_body_that_carries_a_load_is_proven_to() -> None:
     elsewhere = prove_load(analysis_of(robot, seed=5, truth=replace(robot, inertia_prior=bent)), 2)
     assert elsewhere is not None
     assert not elsewhere.holds
-    assert f"another weight of body '{robot.body_names[1]}'" in elsewhere.doubts()
+    assert f"another weight of link '{robot.body_names[1]}'" in elsewhere.doubts()
     exact = prove_load(analysis_of(robot, seed=5), 2)
     assert exact is not None
     assert not exact.holds

@@ -425,7 +425,7 @@ class HeldOut:
 
     @staticmethod
     def weighted(analysis: ResidualAnalysis, Y: Float, tau: Float, further: Float | None = None) -> HeldOut:
-        """Equations of columns (n, N, w) and torque (N, n); joints are weighted by the inverse of their rms residual."""
+        """Equations of columns (n, N, w) and torque (N, n), with joints weighted by their inverse rms residuals."""
         block = analysis.part
         count = int(block.max(initial=-1)) + 1
         Y = Y if further is None else np.concatenate([Y, further], axis=2)

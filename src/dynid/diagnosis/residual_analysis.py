@@ -570,7 +570,7 @@ class ResidualAnalysis:
         return np.asarray((moves if counted is None else moves & counted).sum(axis=0) / seconds)
 
     def shares(self, joint: int, pairs: Float) -> Float:
-        """Approximate share of a joint's squared residual that each pair of columns (N, m, 2) explains, for fast scans."""
+        """Approximate share of a joint's squared residual that each pair of columns (N, m, 2) explains; for scans."""
         N, m, _ = pairs.shape
         rows = slice(joint * N, (joint + 1) * N)
         Q, e = self._model[rows], self._left[rows]

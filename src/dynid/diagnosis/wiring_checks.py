@@ -27,7 +27,7 @@ from dynid.terms.term import JointTerm, Terms
 
 # Another mounting of the base (wall, ceiling or inclined), found without the link masses of the URDF.
 
-# First rotation of gravity away from the best base axis, degrees, and number of halvings: the last step is 3.75 degrees.
+# First rotation of gravity away from the best base axis, degrees, and number of steps, each half the one before.
 STEP, HALVED = 30.0, 4
 
 
@@ -84,15 +84,15 @@ def degrees_between(a: Float, b: Float) -> float:
     return float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
 
 
-# Alternative readings with coupled transmissions: motors that share gears, and angles that include other joints' angles.
+# Alternative readings with coupled transmissions: motors that share gears, and angles that include other joint angles.
 
 # Usual coupling factors of a motor with another joint. The search starts from these and from the first-order estimate.
 GEARS = (1.0, -1.0)
 # Ratio of the second to the first joint's factor in a differential. The search tries the powers STEPS of the first
-# constant (1/2, 1 and 2), then refines the best exponent with steps that start at 1 and are halved (to 1 % of the ratio).
+# constant (1/2, 1 and 2), then refines the best exponent with steps that start at 1 and are halved (to 1 %).
 SHARED_GEARS_STEP, STEPS, SHARED_GEARS_HALVED = 2.0**0.5, (-2.0, 0.0, 2.0), 7
-# Step of a factor for derivatives; number of motor-joint pairs that are refitted after the first-order screening; rounds
-# of coordinate steps.
+# Step of a factor for derivatives; number of motor-joint pairs that are refitted after the first-order screening;
+# rounds of coordinate steps.
 FACTOR_STEP, TRIED, POLISHED = 1e-4, 2, 3
 # Factors that differ by less than this count as equal.
 SAME_FACTOR = 0.02
@@ -235,7 +235,7 @@ class SharedGears:
                 ((motor, joint),) = self.couplings
                 return self._words_of_angles(names[motor], names[joint], float(self.M[motor, joint]))
             return (
-                f"the log contains angles of motors that are coupled to other joints ({turns}) and torque of the joints",
+                f"the log contains angles of motors that are coupled to other joints ({turns}) and torque of joints",
                 f'correct the log, or declare {matrix}, with position.side = "motor" and effort.side = "link" under '
                 "[log]",
             )
@@ -456,8 +456,9 @@ class _Shared:
                 "; for a log of currents, use torque_constant (N m per ampere at the motor), not drive_gain"
             )
         return (
-            f"{description}: this reading lowers the torque error of '{names[worst]}' from {100 * self.before[worst]:.3g} % "
-            f"to {100 * self.after[worst]:.3g} %; {declare}, in a TOML file of the robot that names the present file "
+            f"{description}: this reading lowers the torque error of '{names[worst]}' from "
+            f"{100 * self.before[worst]:.3g} % to {100 * self.after[worst]:.3g} %; "
+            f"{declare}, in a TOML file of the robot that names the present file "
             "(urdf = its name)" + ("" if self.gears.counted else ", or log the torque of the joints")
         )
 
@@ -515,7 +516,11 @@ def _coupled(analysis: ResidualAnalysis, samples: Samples) -> _Shared | None:
         return None
     searches = [_GearSearch(analysis, samples, counted, driven) for counted, driven in _FORMS]
     tried = [reading for search in searches for reading in (search.couplings(), search.differential())]
-    best = max((candidate for candidate in tried if candidate is not None), key=lambda reading: reading.gain, default=None)
+    best = max(
+        (candidate for candidate in tried if candidate is not None),
+        key=lambda reading: reading.gain,
+        default=None,
+    )
     if best is None:
         return None
     worst = int(np.nanargmax(best.before - best.after))
@@ -544,7 +549,7 @@ class _GearSearch:
         return self.fit(SharedGears(np.eye(n), (), self.counted, self.driven))
 
     def fit(self, gears: SharedGears) -> _Fitted | None:
-        """Least squares with friction at the motors or at the joints, whichever fits better; None for singular gears."""
+        """Least squares with friction at the motors or the joints, whichever fits better; None for singular gears."""
         if not np.linalg.cond(gears.M) < 1.0 / RIDGE**0.5:
             return None
         fits = [self.fit_with(gears, at_motors) for at_motors in ((True, False) if self.driven else (False,))]
@@ -681,7 +686,7 @@ class _GearSearch:
         return steps, fitted.gain_of(fitted.residual - (changes @ steps).reshape(fitted.residual.shape))
 
     def changes(self, gears: SharedGears, fitted: _Fitted, pairs: tuple[tuple[int, int], ...]) -> Float:
-        """Derivatives (n N, p) of the weighted torque with respect to the factors, orthogonal to the model's columns."""
+        """Derivatives (n N, p) of the weighted torque with respect to factors, orthogonal to the model's columns."""
         key = (gears.M.tobytes(), pairs)
         if self.cache.get("key") != key:
             self.cache["key"], self.cache["changes"] = (
