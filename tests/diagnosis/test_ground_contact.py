@@ -127,7 +127,7 @@ def test_a_robot_that_stands_is_refused_unless_accepted(tmp_path: Path) -> None:
         trunk += model.jacobian(q, link, point)[:, 2] * -10.0 * 9.81 / 4
     with pytest.raises(UnfitDataError, match="feet-on-ground") as refused:
         require_free_legs(robot, [samples_of(robot, q, trunk)], Diagnostics())
-    assert "hang the robot up" in str(refused.value)
+    assert "suspend the robot" in str(refused.value)
     accepting = Diagnostics()
     accepting.accept("feet-on-ground")
     require_free_legs(robot, [samples_of(robot, q, trunk)], accepting)

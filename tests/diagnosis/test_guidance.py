@@ -36,7 +36,7 @@ def claims(analysis: ResidualAnalysis) -> list[str]:
 @pytest.mark.parametrize("seed", range(3))
 def test_an_arm_that_a_hand_moves_is_named(seed: int) -> None:
     (text,) = claims(analysis_of(ARM, led(1.0), seed))
-    assert "led by hand" in text
+    assert "hand guiding" in text
 
 
 @pytest.mark.parametrize(("share", "speed"), [(0.0, 1.0), (0.0, 0.2), (0.4, 1.0)])

@@ -160,7 +160,7 @@ def test_what_is_masked_says_so() -> None:
     assert found is not None
     batches, (reported,) = found
     assert reported.evidence.masked
-    assert "left out of the fit" in reported.advice
+    assert "excluded from the fit" in reported.advice
     (samples,) = batches
     assert (samples.t[~samples.keep].min(), samples.t[~samples.keep].max()) == pytest.approx((2.75, 3.75))
     assert without_times([ramp()], (), 4.0, Diagnostics()) is None

@@ -77,7 +77,7 @@ def test_a_controllers_model_is_no_measurement(tmp_path: Path, decompositions: l
     assert len(decompositions) == 1
     (doubt,) = found.diagnostics.doubts
     assert doubt.identifier == "modelled-effort"
-    assert "not a measurement" in doubt.text
+    assert "not from a measurement" in doubt.text
     assert found.verdict.level == "doubtful"
 
 

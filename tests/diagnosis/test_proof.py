@@ -49,7 +49,7 @@ def test_a_lean_is_proven_and_its_opposite_is_not(degrees: float) -> None:
     assert proof.holds
     assert proof.mirror < 0 < proof.gain
     assert proof.rival_gain < proof.gain
-    assert "off the held-out mean square error" in proof.words(robot.joint_names)
+    assert "lowers the held-out mean square error" in proof.words(robot.joint_names)
     against = lean(analysis, 2.0 * robot.gravity - real.gravity)
     assert not against.holds
     assert against.contradicted

@@ -102,7 +102,7 @@ def test_a_gain_that_is_far_off_is_a_doubt_whatever_is_described(tmp_path: Path)
         found = chosen(tmp_path, lambda tau: np.array([1.0, 1.25, 1.0]) * tau, robot)
         (doubt,) = found.diagnostics.doubts
         assert (doubt.identifier, doubt.place.joint) == ("drive-gain", "joint2")
-        assert "off the held-out mean square error" in doubt.text
+        assert "lowers the held-out mean square error" in doubt.text
         assert found.verdict.level == "doubtful"
 
 
@@ -142,7 +142,7 @@ def test_a_late_log_of_a_robot_with_a_cable_is_late_and_not_coupled(tmp_path: Pa
     ("block_seconds", "why"),
     [
         # Over parts of two repetitions the gain is within chance; blocks too long for parts are held out by time.
-        (None, "does not predict held-out blocks better beyond chance"),
+        (None, "does not predict held-out blocks significantly better"),
         (2.5, "cross-talk of the sensors) predicts held-out blocks as well"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The model of a log, chosen on held-out blocks: the robot's own effects, and faults that its log shows."""
+"""Choice of a model by cross-validation over blocks: effects of the robot, and faults of the log."""
 
 from __future__ import annotations
 
@@ -44,30 +44,31 @@ from dynid.terms.nominal import Nominal, NominalTerm
 from dynid.terms.term import Proposal, Term, Terms
 from dynid.terms.transmission import terms_at_drives
 
-# From the options that were chosen to the terms of a model.
+# Terms of the chosen options.
 
 
 def terms_of(kept: Terms, effects: Iterable[Label], wide: WideModel, started: bool = False) -> Terms:
-    """The kept terms and chosen effects as terms.
+    """Return the terms of a model with the kept terms and the chosen effects.
 
-    started: with the shapes that were tried; else these are left open, to be estimated with all joints together.
+    If `started` is True, shapes have their best tried values; otherwise they remain to be estimated for all joints
+    together.
     """
     labels = set(effects)
-    found: list[Term] = list(kept.terms)
+    chosen_terms: list[Term] = list(kept.terms)
     for proposal in wide.proposals:
-        own = dict(wide.tried(proposal, labels))
-        if not own:
+        variants = dict(wide.tried(proposal, labels))
+        if not variants:
             continue
-        places = tuple(sorted(own))
+        places = tuple(sorted(variants))
         term = proposal.build(places)
         if started and isinstance(inner_term(term), CurveTerm) and shapes_of(term):
-            term = with_shape_table(term, np.array([wide.shape(proposal, own[j], j) for j in places]))
-        found.append(term)
-    return Terms(tuple(found))
+            term = with_shape_table(term, np.array([wide.shape(proposal, variants[j], j) for j in places]))
+        chosen_terms.append(term)
+    return Terms(tuple(chosen_terms))
 
 
 def within_extent(terms: Terms, robot: RobotModel, batches: Iterable[Samples]) -> Terms:
-    """The terms, knowing how fast and far joints went in the samples that they are fitted to, where one asks."""
+    """Pass the ranges of velocity and position in the samples to the terms that need them."""
     none = np.zeros(robot.n)
     if terms.within(robot, Extent(none, none, none)) == terms:
         return terms
@@ -82,8 +83,9 @@ def within_extent(terms: Terms, robot: RobotModel, batches: Iterable[Samples]) -
     return terms.within(robot, Extent(peak, low, high))
 
 
-# What the log adds to the robot, estimated beside the chosen model with intervals from blocks of time.
+# Effects of the log, estimated together with the chosen model, with intervals from blocks of time.
 
+# Columns below this relative distance from the others are dependent.
 DEPENDENT = 1e-6
 
 
@@ -97,36 +99,54 @@ class _Fit:
 def estimate_effects(
     robot: RobotModel, comparison: ModelComparison, factors: Factors, first: Fitted, labels: Sequence[Label]
 ) -> tuple[MeasurementEffect, ...]:
-    """Effects of the log, each beside the chosen model; a jackknife over blocks for each.
+    """Estimate each effect of the log together with the chosen model, with intervals from a jackknife over blocks.
 
-    labels: of the chosen model, from which a kind that it contains is taken. Relative sizes are relative to that of the
-    first joint where the model does not hold the effect; some stand not beside but in place of others.
+    Relative effects, such as drive gains, are relative to the first joint for which the model does not contain the
+    effect. An effect that replaces others is estimated without these.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot of the log.
+    comparison : ModelComparison
+        Comparison of the candidates.
+    factors : Factors
+        Factors of the wide model.
+    first : Fitted
+        Fit with the weights of the joints.
+    labels : sequence of Label
+        Effects of the chosen model.
+
+    Returns
+    -------
+    tuple of MeasurementEffect
+
     """
     wide = comparison.wide.terms.columns(robot)
     place = {column.name: i for i, column in enumerate(wide)}
     weights = np.asarray(first.estimate.weights)
-    found: list[MeasurementEffect] = []
+    effects: list[MeasurementEffect] = []
     for effect in comparison.wide.proposals:
         if not effect.measured:
             continue
-        own = comparison.wide.of(effect)
+        effect_labels = comparison.wide.of(effect)
         if effect.relative:
-            right = next((label for label in own if label not in labels), None)
-            own = tuple(label for label in own if label != right)
-        held = [label for label in labels if label[0] not in effect.instead_of]
-        names = (*comparison.fixed, *comparison.wide.names(dict.fromkeys([*held, *own])))
+            right = next((label for label in effect_labels if label not in labels), None)
+            effect_labels = tuple(label for label in effect_labels if label != right)
+        kept_labels = [label for label in labels if label[0] not in effect.instead_of]
+        names = (*comparison.fixed, *comparison.wide.names(dict.fromkeys([*kept_labels, *effect_labels])))
         index = np.array(
             [place[comparison.regression.names[i]] for i in comparison.regression.index(names)],
             dtype=np.int64,
         )
         fit = _fit(factors, index, weights)
         by_column = dict(zip(fit.index.tolist(), zip(fit.value, fit.half_width, strict=True), strict=True))
-        for label in own:
+        for label in effect_labels:
             for name in comparison.wide.members[label]:
                 own_name = name.split(":", 1)[1]
                 if place[name] in by_column and own_name not in effect.auxiliary:
                     value, half = by_column[place[name]]
-                    found.append(
+                    effects.append(
                         MeasurementEffect(
                             name=own_name,
                             kind=effect.label,
@@ -138,21 +158,21 @@ def estimate_effects(
                             fault=effect.role is Role.LOG,
                         )
                     )
-    return tuple(found)
+    return tuple(effects)
 
 
-def as_estimated(found: Sequence[MeasurementEffect], estimate: Estimate) -> tuple[MeasurementEffect, ...]:
-    """Those that the model contains with the values and intervals of its final fit, the others as they are."""
+def as_estimated(effects: Sequence[MeasurementEffect], estimate: Estimate) -> tuple[MeasurementEffect, ...]:
+    """Update the effects that the model contains with the values and intervals of its final fit."""
     half = estimate.half_width()
     values = {
         estimate.columns[i].name: (float(estimate.value[k]), float(half[k]))
         for k, i in enumerate(estimate.base.independent)
     }
     return tuple(
-        replace(one, value=values[one.name][0], half_width=values[one.name][1])
-        if one.adopted and one.name in values
-        else one
-        for one in found
+        replace(effect, value=values[effect.name][0], half_width=values[effect.name][1])
+        if effect.adopted and effect.name in values
+        else effect
+        for effect in effects
     )
 
 
@@ -161,10 +181,10 @@ def _joint(robot: RobotModel, label: Label) -> str:
 
 
 def _fit(factors: Factors, index: Int, weights: Float) -> _Fit:
-    """Weighted least squares over some columns of wide factors, with 95 % half widths from the jackknife."""
+    """Weighted least squares over some columns of the wide factors, with 95 % half-widths from the jackknife."""
     mask = np.zeros(factors.parameter_count, dtype=np.bool_)
     mask[index] = True
-    # Of the sum, which all effects share: blocks are gone through once, for the columns that are independent.
+    # Find independent columns from the sum over blocks, so that the blocks are processed only once.
     R = stack([factor.select(mask) for factor in factors.total], index, weights)
     size = np.linalg.norm(R[:-1, :-1], axis=0)
     good = np.abs(np.diag(R)[:-1]) > DEPENDENT * np.where(size > 0, size, np.inf)
@@ -181,30 +201,31 @@ def _fit(factors: Factors, index: Int, weights: Float) -> _Fit:
     return _Fit(index, value, float(student_quantile(blocks.count - 1, 0.975)) * std)
 
 
-# Small effects linearised about the model that holds them, where a first fit without them was a rough
-# guess.
+# Repeated linearisation of small effects about the fitted model, because the first fit without them is only
+# approximate.
 
+# Most repetitions of the linearisation.
 ROUNDS = 3
-# Steps within this share of the interval are of no account.
+# The linearisation has converged if all steps are below this share of the half-width.
 CLOSE = 0.1
 
 
 def relinearised(
     robot: RobotModel, nonlinear: NonlinearFit, fitted: Fitted, nominal: Nominal, fit: Fit
 ) -> tuple[NonlinearFit, Fitted]:
-    """The model fitted again until the effects that are linearised about a nominal model stay where they are.
+    """Repeat the fit until the effects that are linearised about a nominal model no longer change.
 
-    nominal: that which a choice of the model linearised about; terms with any other are left alone.
-    A gain that is off by g is found off by g / (1 + g) about a model that took it for granted.
+    A gain error g appears as g / (1 + g) if the nominal model ignores it. `nominal` is the nominal model used so far;
+    terms with another nominal model do not change.
     """
     for _ in range(ROUNDS):
-        found = nominal_model(robot, fitted.estimate, nominal)
-        terms = _about(robot, nonlinear.terms, nominal, found, found_effects(fitted.estimate))
+        new_nominal = nominal_model(robot, fitted.estimate, nominal)
+        terms = _about(robot, nonlinear.terms, nominal, new_nominal, found_effects(fitted.estimate))
         if terms == nonlinear.terms:
             break
         again = fit(terms)
         step = _step(fitted, again)
-        nonlinear, fitted, nominal = replace(nonlinear, terms=terms), again, found
+        nonlinear, fitted, nominal = replace(nonlinear, terms=terms), again, new_nominal
         if step <= CLOSE:
             break
     return nonlinear, fitted
@@ -222,39 +243,52 @@ def _about(robot: RobotModel, terms: Terms, old: Nominal, new: Nominal, values: 
 
 
 def _step(before: Fitted, after: Fitted) -> float:
-    """Largest step of an effect that is linearised over its 95 % half width."""
+    """Largest step of a linearised effect, relative to its 95 % half-width."""
     old, new = _effects(before), _effects(after)
     steps = [abs(new[name][0] - old[name][0]) / new[name][1] for name in new if name in old]
     return max((step for step in steps if np.isfinite(step)), default=0.0)
 
 
 def _effects(fitted: Fitted) -> dict[str, tuple[float, float]]:
-    """By name, value and half width of the linearised effects."""
+    """Value and half-width of each linearised effect, by name."""
     estimate = fitted.estimate
-    own = {term.name for term in fitted.assembly.terms if term.traits.linearised}
+    linearised = {term.name for term in fitted.assembly.terms if term.traits.linearised}
     return {
         estimate.columns[i].name: (float(value), float(half))
         for i, value, half in zip(
             estimate.base.independent, estimate.value, estimate.half_width(), strict=True
         )
-        if estimate.columns[i].term in own
+        if estimate.columns[i].term in linearised
     }
 
 
+# Most repetitions of the choice with linearisation about the faults that it finds.
 CHOOSE_MODEL_ROUNDS = 2
-# Forms of friction on one joint: one of its reversals, one of its speeds, one of its load.
+# Most friction forms per joint: for reversals, for speed and for load.
 FORMS_A_JOINT = 3
-# Share of the moving joints from which on a form of friction is one of the whole robot.
+# A friction form on more than this share of the moving joints is tried on all joints.
 MOST_JOINTS = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The model that was chosen and the comparison.
+    """The chosen model and the comparison.
 
-    terms: with open shapes where such a form of friction won.    start: the same terms at the best shapes tried.
-    nominal: that its small effects are linearised about.    added: columns that each effect adds to a plain model.
-    among_others: the choice once more without some effects; None where there was no choice.
+    Attributes
+    ----------
+    terms : Terms
+        Terms of the model; shapes of friction forms are still to be estimated.
+    start : Terms or None
+        The same terms with the best tried shapes.
+    selection : Selection or None
+        The comparison; None without a choice.
+    nominal : Nominal or None
+        Nominal model of the linearised effects.
+    added : mapping of Label to tuple of str
+        Columns that each effect adds to a plain model.
+    among_others : callable or None
+        Repeats the choice without some effects; None without a choice.
+
     """
 
     terms: Terms
@@ -265,16 +299,16 @@ class Chosen:
     among_others: Callable[[Collection[Label]], Chosen] | None = None
 
     def as_estimated(self, estimate: Estimate) -> Chosen:
-        """With what the model holds of the log as its final fit has it."""
+        """Copy with the log's effects updated from the final fit."""
         if self.selection is None:
             return self
         measurement_effects = as_estimated(self.selection.measurement_effects, estimate)
         return replace(self, selection=replace(self.selection, measurement_effects=measurement_effects))
 
     def without_unsure(self, estimate: Estimate, diagnostics: Diagnostics) -> Chosen | None:
-        """The choice without effects whose 95 % intervals hold zero in the final fit; None = all are sure.
+        """Repeat the choice without effects whose 95 % interval in the final fit contains zero; None if there are none.
 
-        Such an effect gained its place on held-out blocks in place of something else that the model holds now.
+        Such an effect improved the held-out error because it imitated an effect that the model now contains.
         """
         limits = {
             estimate.columns[i].name: (float(value), float(half), estimate.columns[i].unit)
@@ -293,7 +327,7 @@ class Chosen:
         return self.among_others(gone)
 
     def report(self, diagnostics: Diagnostics) -> None:
-        """Notes what was chosen, where there was a choice."""
+        """Note the chosen options if there was a choice."""
         if self.selection is None:
             return
         chosen = options_in_words(self.selection.axes, self.selection.chosen.options)
@@ -301,23 +335,24 @@ class Chosen:
 
 
 def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chosen:
-    """Chooses a model around some terms by its errors on held-out blocks.
+    """Choose a model by its errors on held-out blocks.
 
-    Rotor inertia and plain friction among the terms are put to the test; all others stay. One fit of a plain model
-    gives the weights of the joints and the torque that delay, tilt and elasticity are linearised about; then the log is
-    worked through once with every column that any candidate has, and all candidates are fitted and scored on what is
-    left of it. What the log shows is added first, faults beside forms of friction that imitate them; friction is
-    chosen beside those faults, or all but a delay, and then all options in all combinations. Deterministic. A log too
-    short to hold blocks out keeps the terms it came with.
+    Rotor inertia and plain friction among the given terms are optional; all other terms stay. A fit of the plain model
+    gives the weights of the joints and the nominal torque for the linearised effects (delay, tilt, elasticity). A
+    single pass over the log computes factors for the columns of all candidates, which are then fitted and scored from
+    these factors. First, forward selection finds the effects that the log shows, where faults compete with friction
+    forms that imitate them. Then friction forms are chosen together with these faults, with or without a common delay.
+    Finally, all combinations of options are compared. The result is deterministic. If the log is too short for held-out
+    blocks, the given terms stay.
     """
     robot = search.robot
     kept = kept_terms(terms)
     plain = plain_effects(robot, kept)
-    first = search.fit(Terms((*kept.terms, *(one.build(tuple(range(robot.n))) for one in plain))))
+    first = search.fit(Terms((*kept.terms, *(effect.build(tuple(range(robot.n))) for effect in plain))))
     if not search.can_compare(first):
         diagnostics.warn(
             "too-short-to-choose",
-            f"{_too_short(len(first.factors.blocks))}: the default model is kept",
+            f"{_too_short(len(first.factors.blocks))}: the default model is used",
         )
         return Chosen(terms_at_drives(robot, terms))
     motion = joint_motions(search, first)
@@ -325,13 +360,13 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
     tried = wide_fit.comparison.wide.members
     plain_labels = tuple(
         label
-        for one in plain
-        for label in dict.fromkeys((one.label, place) for place in one.places)
+        for effect in plain
+        for label in dict.fromkeys((effect.label, place) for place in effect.places)
         if label in tried
     )
     shown = ForwardSelection(wide_fit.comparison, plain_labels).found()
     for _ in range(CHOOSE_MODEL_ROUNDS):
-        # About a model that took a fault for granted, faults are found off in size, and beside what they left askew.
+        # If the nominal model ignores a fault, the estimated size of faults is biased, and so are other effects.
         faults = wide_fit.linearised(shown)
         if not faults:
             break
@@ -366,7 +401,7 @@ def choose_model(terms: Terms, search: Search, diagnostics: Diagnostics) -> Chos
 
 
 def _without(wide: WideModel, forms: Mapping[int, Option], gone: Collection[Label]) -> dict[int, Option]:
-    """Forms of friction by joint without some effects; joints of plain friction are left out."""
+    """Friction forms per joint without some effects; joints with plain friction are omitted."""
     kept = {joint: [label for label in form.labels if label not in gone] for joint, form in forms.items()}
     return {joint: _option(wide, labels, joint) for joint, labels in kept.items() if labels}
 
@@ -374,14 +409,24 @@ def _without(wide: WideModel, forms: Mapping[int, Option], gone: Collection[Labe
 def _too_short(blocks: int) -> str:
     if blocks >= LEAST_TO_COMPARE:
         return why_none_held_out(blocks)
-    return f"{blocks} blocks of data are too few to compare models on, which takes {LEAST_TO_COMPARE}"
+    return f"{blocks} blocks of data are too few to compare models; at least {LEAST_TO_COMPARE} are necessary"
 
 
 @dataclass(frozen=True, eq=False)
 class _WideFit:
-    """Every column that any candidate has, linearised about a fit, and the comparison of them.
+    """Wide model with the columns of all candidates, linearised about a fit.
 
-    factors: of the wide model.    nominal: the fit's model.
+    Attributes
+    ----------
+    fitted : Fitted
+        The fit.
+    nominal : Nominal
+        Nominal model of the fit.
+    factors : Factors
+        Factors of the wide model.
+    comparison : ModelComparison
+        Comparison of the candidates.
+
     """
 
     fitted: Fitted
@@ -393,7 +438,7 @@ class _WideFit:
     def of(
         fitted: Fitted, kept: Terms, search: Search, plain: Fitted, motion: tuple[JointMotion, ...]
     ) -> _WideFit:
-        """About a fit whose terms begin with the kept ones.    plain: the first fit.    motion: of the joints."""
+        """Linearise about a fit whose terms begin with the kept terms; `plain` is the first fit."""
         robot, probable = search.robot, most_probable(fitted, search.prior)
         nominal = nominal_model(robot, probable)
         log = LogFacts(
@@ -411,18 +456,28 @@ class _WideFit:
         return _WideFit(fitted, nominal, factors, ModelComparison(regression, wide, wide.members[KEPT]))
 
     def linearised(self, labels: Sequence[Label]) -> list[Label]:
-        """Those effects of the log that are linear about the nominal model alone."""
-        found = [(label, self.comparison.wide.proposal(label)) for label in labels]
-        return [label for label, one in found if one.role is Role.LOG and one.variants[0].traits.linearised]
+        """Select the faults of the log that are linearised about the nominal model."""
+        with_proposals = [(label, self.comparison.wide.proposal(label)) for label in labels]
+        return [
+            label
+            for label, proposal in with_proposals
+            if proposal.role is Role.LOG and proposal.variants[0].traits.linearised
+        ]
 
 
 def _friction_beside_faults(
     comparison: ModelComparison, base: tuple[Label, ...], search: Search
 ) -> tuple[tuple[Label, ...], dict[int, Option]]:
-    """Forms of friction chosen beside the faults of the log, and these; beside no delay where that predicts more.
+    """Choose friction forms together with the faults of the log, or without the common delay if that predicts better.
 
-    A delay of all joints is one effect, which gains more at once than a form of friction on one of them does: it may
-    have joined first and kept out what it imitates. It stays among the options that are then combined.
+    A common delay gains on all joints at once, so it may enter before the friction forms that it imitates. It remains
+    an option in the final comparison.
+
+    Returns
+    -------
+    tuple
+        Plain friction and faults of the better alternative, and its friction forms per joint.
+
     """
     beside = _friction_by_joint(comparison, base, search)
     in_step = tuple(label for label in base if not comparison.wide.proposal(label).alike)
@@ -440,44 +495,44 @@ def _friction_beside_faults(
 def _friction_by_joint(
     comparison: ModelComparison, base: Sequence[Label], search: Search
 ) -> dict[int, Option]:
-    """By joint, the form of friction that earned its place there; joints that plain friction suits are left out.
+    """Choose friction forms per joint; joints with plain friction are omitted.
 
-    base: plain friction and the faults of the log, which a form of friction would imitate otherwise.
+    `base` contains plain friction and the faults of the log, because friction forms can imitate faults.
     """
-    found: dict[int, Option] = {}
+    forms_by_joint: dict[int, Option] = {}
     for j in np.flatnonzero(search.moved).tolist():
         forms = _forms_of_joint(comparison, base, j)
         if forms.labels:
-            found[j] = forms
-    found = _shared(comparison, base, found, search)
-    found = _worthwhile(comparison, base, found)
-    # Many forms were tried, of which some gain a standard error by chance: together they have to gain more.
-    together = _with_form(comparison.wide, base, *found.values())
-    return found if comparison.earns(comparison.friction_squares([base])[0], together) else {}
+            forms_by_joint[j] = forms
+    forms_by_joint = _shared(comparison, base, forms_by_joint, search)
+    forms_by_joint = _worthwhile(comparison, base, forms_by_joint)
+    # With many trials, some forms gain one standard error by chance, so together they must gain more.
+    together = _with_form(comparison.wide, base, *forms_by_joint.values())
+    return forms_by_joint if comparison.earns(comparison.friction_squares([base])[0], together) else {}
 
 
 def _shared(
     comparison: ModelComparison, base: Sequence[Label], forms: dict[int, Option], search: Search
 ) -> dict[int, Option]:
-    """Forms of friction with those that most joints have earned on the others, too, where these gain by them.
+    """Extend friction forms that most joints need to the other joints, if the error there decreases noticeably.
 
-    Gears of one make have one kind of friction. What most joints have shown to be there beyond chance need not be
-    proven on each: there its gain has to be worth having, and may be chance.
+    Gears of the same make have the same kind of friction. So a form that is significant on most joints need not be
+    significant on each.
     """
     wide, moving = comparison.wide, np.flatnonzero(search.moved).tolist()
-    own = {j: [wide.proposal(label).label for label in form.labels] for j, form in forms.items()}
-    counts = Counter(name for names in own.values() for name in names)
-    for name in sorted(counts, key=lambda one: (-counts[one], one)):
+    names_by_joint = {j: [wide.proposal(label).label for label in form.labels] for j, form in forms.items()}
+    counts = Counter(name for names in names_by_joint.values() for name in names)
+    for name in sorted(counts, key=lambda each: (-counts[each], each)):
         if not counts[name] > MOST_JOINTS * len(moving):
             continue
-        for j in (j for j in moving if name not in own.get(j, ())):
-            held = forms.get(j, Option("plain"))
+        for j in (j for j in moving if name not in names_by_joint.get(j, ())):
+            present = forms.get(j, Option("plain"))
             rest = [form for k, form in forms.items() if k != j]
-            offered = next((one for one in _forms(wide, held, j) if one.label == name), None)
-            if offered is None or len(held.labels) >= FORMS_A_JOINT:
+            offered = next((each for each in _forms(wide, present, j) if each.label == name), None)
+            if offered is None or len(present.labels) >= FORMS_A_JOINT:
                 continue
-            tried = (held, *_tried(comparison, held, offered, j))
-            models = [_with_form(wide, base, *rest, one) for one in tried]
+            tried = (present, *_tried(comparison, present, offered, j))
+            models = [_with_form(wide, base, *rest, each) for each in tried]
             missed = comparison.friction_squares(models).sum(axis=1)
             best = int(np.argmin(missed))
             if (1.0 + NEGLIGIBLE) * missed[best] < missed[0]:
@@ -488,13 +543,14 @@ def _shared(
 def _worthwhile(
     comparison: ModelComparison, base: Sequence[Label], forms: dict[int, Option]
 ) -> dict[int, Option]:
-    """Forms of friction without those whose gains together are negligible, the least first.
+    """Remove friction forms, smallest gain first, while the total loss is negligible.
 
-    One of several on a joint is left out, too. A longer log is surer of a small gain, and no reason for another model.
+    On a joint with several forms, single forms can be removed, too. In a long log a negligible gain is significant, so
+    significance alone does not justify a form.
     """
 
     def missed(options: Sequence[dict[int, Option]]) -> Float:
-        models = [_with_form(comparison.wide, base, *own.values()) for own in options]
+        models = [_with_form(comparison.wide, base, *forms_by_joint.values()) for forms_by_joint in options]
         return np.asarray(comparison.friction_squares(models).sum(axis=1))
 
     enough = (1.0 + NEGLIGIBLE) * float(missed([forms])[0])
@@ -513,57 +569,60 @@ def _worthwhile(
 
 
 def _without_one(wide: WideModel, form: Option, joint: int) -> list[Option]:
-    """A joint's forms of friction without one of them each."""
+    """All options that remove one friction form of a joint."""
     return [_option(wide, [label for label in form.labels if label != gone], joint) for gone in form.labels]
 
 
 def _option(wide: WideModel, labels: Sequence[Label], joint: int) -> Option:
-    """Option that combines forms of friction of a joint; plain friction if there are none."""
-    held = [wide.proposal(label) for label in labels]
-    name = " + ".join(form.label for form in held) if held else "plain"
-    return Option(name, tuple(labels), sum(wide.shape(form, 0, joint).size for form in held))
+    """Option that combines friction forms of a joint; plain friction if there are none."""
+    proposals = [wide.proposal(label) for label in labels]
+    name = " + ".join(form.label for form in proposals) if proposals else "plain"
+    return Option(name, tuple(labels), sum(wide.shape(form, 0, joint).size for form in proposals))
 
 
 def _forms_of_joint(comparison: ModelComparison, base: Sequence[Label], joint: int) -> Option:
-    """The form that earned its place on a joint, and those beside it; plain friction where none did.
+    """Select the friction forms of a joint by forward selection; plain friction if no form gains.
 
-    What turns round at a reversal, what bends with speed and what grows with the load are three effects, so that a form
-    may join others that do not stand in the same place. It then has to gain as surely as any effect that is added.
+    Behaviour at reversals, dependence on speed and dependence on load are separate effects, so forms of different kinds
+    can be combined. Each additional form must gain more than SCREEN standard errors.
     """
-    wide, counts, held = comparison.wide, comparison.regression.counts, Option("plain")
+    wide, counts, chosen_option = comparison.wide, comparison.regression.counts, Option("plain")
     for _ in range(FORMS_A_JOINT):
-        options = [(held,), *(_tried(comparison, held, one, joint) for one in _forms(wide, held, joint))]
+        options = [
+            (chosen_option,),
+            *(_tried(comparison, chosen_option, each, joint) for each in _forms(wide, chosen_option, joint)),
+        ]
         forms = [
             Form(
-                one.name,
-                len(wide.names(one.labels)) + one.shapes - len(wide.names(wide.replaced(one.labels))),
+                each.name,
+                len(wide.names(each.labels)) + each.shapes - len(wide.names(wide.replaced(each.labels))),
                 tuple(tuple(_with_form(wide, base, shaped)) for shaped in tried),
             )
             for tried in options
-            for one in tried[:1]
+            for each in tried[:1]
         ]
         judged, shape = chosen_form(comparison, forms)
         share, std = gain(judged.candidates[0].squares, judged.winner.squares, counts)
-        if judged.chosen == 0 or (held.labels and share <= SCREEN * std):
+        if judged.chosen == 0 or (chosen_option.labels and share <= SCREEN * std):
             break
-        held = options[judged.chosen][shape]
-    return held
+        chosen_option = options[judged.chosen][shape]
+    return chosen_option
 
 
-def _forms(wide: WideModel, held: Option, joint: int) -> list[Proposal]:
-    """Forms of friction of a joint that can stand beside those held, one of which may bend with speed at most."""
-    own = [wide.proposal(label) for label in held.labels]
-    taken = {name for one in own for name in one.replaces}
-    bent = any(_bends(one) for one in own)
+def _forms(wide: WideModel, option: Option, joint: int) -> list[Proposal]:
+    """Friction forms that can be combined with the forms of a joint; only one form may be nonlinear in speed."""
+    present = [wide.proposal(label) for label in option.labels]
+    taken = {name for proposal in present for name in proposal.replaces}
+    bent = any(_bends(proposal) for proposal in present)
     return [
-        one
-        for one in wide.proposals
-        if one.role is Role.FRICTION
-        and joint in one.places
-        and (effect_name(one, 0), joint) in wide.members
-        and one not in own
-        and not taken & set(one.replaces)
-        and not (bent and _bends(one))
+        proposal
+        for proposal in wide.proposals
+        if proposal.role is Role.FRICTION
+        and joint in proposal.places
+        and (effect_name(proposal, 0), joint) in wide.members
+        and proposal not in present
+        and not taken & set(proposal.replaces)
+        and not (bent and _bends(proposal))
     ]
 
 
@@ -573,7 +632,7 @@ def _bends(form: Proposal) -> bool:
 
 
 def _with_form(wide: WideModel, labels: Sequence[Label], *forms: Option) -> list[Label]:
-    """Effects with forms of friction among them, in place of the plain friction that these replace."""
+    """Add friction forms to the effects, in place of the plain friction that they replace."""
     added = [label for form in forms for label in form.labels]
     gone = set(wide.replaced(added))
     return [*(label for label in labels if label not in gone), *added]
@@ -591,40 +650,44 @@ def _joint_forms(
     )
 
 
-def _tried(comparison: ModelComparison, held: Option, form: Proposal, joint: int) -> tuple[Option, ...]:
-    """A form of friction beside those held, at the shapes that were written down."""
-    shapes = held.shapes + comparison.wide.shape(form, 0, joint).size
-    name = f"{held.name} + {form.label}" if held.labels else form.label
+def _tried(comparison: ModelComparison, option: Option, form: Proposal, joint: int) -> tuple[Option, ...]:
+    """Options that add a friction form, one for each of its tried shapes."""
+    shapes = option.shapes + comparison.wide.shape(form, 0, joint).size
+    name = f"{option.name} + {form.label}" if option.labels else form.label
     return tuple(
-        Option(name, (*held.labels, (effect_name(form, k), joint)), shapes) for k in range(len(form.variants))
+        Option(name, (*option.labels, (effect_name(form, k), joint)), shapes)
+        for k in range(len(form.variants))
     )
 
 
 def _axes(wide: WideModel, forms: dict[int, Option], shown: Sequence[Label]) -> list[Axis]:
-    """What is combined, friction first: each answer of a question holds the effects of those before it and one more.
+    """Axes of the final comparison, friction first; an option contains the effects of the options before it.
 
-    shown: plain effects, and those that the log shows; options that nothing speaks for are left out.
+    Only options with plain effects, or with effects that the log shows (`shown`), are included.
     """
-    found: dict[str, list[Option]] = {}
-    effects = {one.label: one for one in wide.proposals}
-    for effect in sorted(effects.values(), key=lambda one: one.question.name != FRICTION.name):
+    by_question: dict[str, list[Option]] = {}
+    effects = {each.label: each for each in wide.proposals}
+    for effect in sorted(effects.values(), key=lambda each: each.question.name != FRICTION.name):
         if effect.role in (Role.FRICTION, Role.SHIELD):
             continue
-        answers = found.setdefault(effect.question.name, [Option(effect.question.without)])
+        answers = by_question.setdefault(effect.question.name, [Option(effect.question.without)])
         labels = tuple(sorted(label for label in shown if label[0] == effect.label))
         if labels:
             name = effect.option_at(wide.robot, [place for _, place in labels])
             before = f"{answers[-1].name} + " if len(answers) > 1 else ""
             answers.append(Option(before + name, answers[-1].labels + labels))
-    # Every drive has dry and viscous friction. A motion too poor to show them is no reason to leave them out, which
-    # would be paid for on any other motion.
-    own, whole = found[FRICTION.name], len(found[FRICTION.name][-1].labels)
-    own[:-1] = [replace(one, without=whole - len(one.labels) + 1) for one in own[:-1]]
+    # Every drive has dry and viscous friction. If the motion does not show them, leaving them out would still cause
+    # errors on other motions.
+    friction_options, whole = by_question[FRICTION.name], len(by_question[FRICTION.name][-1].labels)
+    friction_options[:-1] = [
+        replace(each, without=whole - len(each.labels) + 1) for each in friction_options[:-1]
+    ]
     if forms:
-        by_joint = tuple(_with_form(wide, own[-1].labels, *forms.values()))
-        own.append(Option("by joint", by_joint, sum(form.shapes for form in forms.values())))
-    # Of models that are the same to the last digit the first is taken: a rotor that turns with a carriage weighs as it
-    # does, and without it the carriage would be as heavy as both.
-    for question in {one.question for one in effects.values() if one.question.certain}:
-        found[question.name].reverse()
-    return [Axis(name, tuple(options)) for name, options in found.items() if len(options) > 1]
+        by_joint = tuple(_with_form(wide, friction_options[-1].labels, *forms.values()))
+        friction_options.append(Option("by joint", by_joint, sum(form.shapes for form in forms.values())))
+    # The comparison takes the first of equivalent models. Put options that every robot has first: the inertia of a
+    # rotor on a carriage, for example, is equivalent to mass of the carriage, which would be too large without the
+    # rotor.
+    for question in {each.question for each in effects.values() if each.question.certain}:
+        by_question[question.name].reverse()
+    return [Axis(name, tuple(options)) for name, options in by_question.items() if len(options) > 1]

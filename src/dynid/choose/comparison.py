@@ -15,21 +15,30 @@ from dynid.choose.wide_model import KEPT, Label, WideModel
 from dynid.factor.folds import Candidate, Comparison, compare, gain
 from dynid.terms.exports import Role
 
-# Screening many effects one by one: what passes by chance is judged again together with everything else.
+# Least gain in standard errors for screening; effects that pass by chance are tested again in the final comparison.
 SCREEN = 2.0
-# A model whose squared error is within this of the best one's is as good for any use.
+# A model whose squared error exceeds the best one by less than this share is equally good.
 NEGLIGIBLE = 0.01
-# A model whose squared error exceeds the best one's by more is worse for some use, be that chance or not: a few unlike
-# blocks leave standard errors of a quarter, within which plain friction or offsets would be given up.
+# A model whose squared error exceeds the best one by more than this share is rejected even within one standard error. A
+# few dissimilar blocks cause standard errors of 25 %, within which plain friction or offsets would be dropped.
 NOTICEABLE = 0.05
 
 
 @dataclass(frozen=True)
 class Option:
-    """One choice on an axis.    labels: effects that it adds.    shapes: nonlinear parameters among them.
+    """Option of an axis.
 
-    without: parameters of effects that every robot has and this choice denies; they count as if they were there, and
-    one more, so that held-out blocks have to speak against them.
+    Attributes
+    ----------
+    name : str
+    labels : tuple of Label
+        Effects that the option adds.
+    shapes : int
+        Number of their nonlinear parameters.
+    without : int
+        Penalty for leaving out effects that every robot has: number of their parameters plus one, so that the held-out
+        error must favour leaving them out.
+
     """
 
     name: str
@@ -55,36 +64,36 @@ class Trial(Candidate):
 
 @dataclass(frozen=True, eq=False)
 class ModelComparison:
-    """Regressions on subsets of a wide model's columns; `fixed`: those of every candidate."""
+    """Regressions on subsets of a wide model's columns; all candidates contain the `fixed` columns."""
 
     regression: SubsetRegression
     wide: WideModel
     fixed: tuple[str, ...]
 
     def squares(self, labels: Sequence[Label]) -> Float:
-        """Held-out squared error by block of the fixed columns and some effects."""
+        """Held-out squared error per block of the model with the fixed columns and some effects."""
         return np.asarray(self.squares_of([labels])[0])
 
     def squares_of(self, models: Sequence[Sequence[Label]], within_bounds: bool = False) -> Float:
-        """Those of several models, (K, M).    within_bounds: see SubsetRegression.squares_of."""
+        """Held-out squared errors of several models, (K, M); see `SubsetRegression.squares_of`."""
         names = [(*self.fixed, *self.wide.names(labels)) for labels in models]
         return self.regression.squares_of(names, within_bounds)
 
     def friction_squares(self, models: Sequence[Sequence[Label]]) -> Float:
-        """Those of models that differ in forms of friction, (K, M), within the bounds of a physically consistent fit.
+        """Held-out squared errors of models with different friction forms, (K, M), with nonnegative coefficients.
 
-        Friction and rotors below zero stand for something that a model lacks, and the form that has it gains nothing
-        beside them; in the fit that is reported it does.
+        Without bounds, negative friction or rotor inertia could compensate for a missing friction form, which then
+        would not gain, although it gains in the final, physically consistent fit.
         """
         return self.squares_of(models, within_bounds=True)
 
     def earns(self, without: Float, labels: Sequence[Label], errors: float = SCREEN) -> bool:
-        """Whether forms of friction gain more than so many standard errors over a model with errors `without`, (M,)."""
+        """Whether friction forms gain more than `errors` standard errors over a model with errors `without`, (M,)."""
         share, std = self.gain(without, labels)
         return share > errors * std
 
     def gain(self, without: Float, labels: Sequence[Label]) -> tuple[float, float]:
-        """Share of the errors `without` that forms of friction take away, and its standard error."""
+        """Relative reduction of the errors `without` by friction forms, and its standard error."""
         return gain(without, self.friction_squares([labels])[0], self.regression.counts)
 
     def _trials(self, combinations: Sequence[tuple[Option, ...]]) -> list[Trial]:
@@ -95,32 +104,32 @@ class ModelComparison:
         return [
             Trial(
                 "; ".join(option.name for option in options),
-                self.regression.rank(own) + sum(option.shapes + option.without for option in options),
+                self.regression.rank(columns) + sum(option.shapes + option.without for option in options),
                 squares,
                 options,
             )
-            for options, own, squares in zip(
+            for options, columns, squares in zip(
                 combinations, names, self.regression.squares_of(names), strict=True
             )
         ]
 
     def best(self, axes: Sequence[Axis]) -> tuple[Trial, Selection]:
-        """All combinations; the simplest one within one standard error of the best is chosen.
+        """Compare all combinations, and choose the simplest within one standard error of the best.
 
-        NEGLIGIBLE is within it, and what is NOTICEABLE is not.
+        An excess below NEGLIGIBLE always counts as within, an excess above NOTICEABLE never does.
         """
         trials = self._trials(list(product(*(axis.options for axis in axes))))
-        found = compare(trials, self.regression.counts, negligible=NEGLIGIBLE, noticeable=NOTICEABLE)
-        models = [self._model(trial, found, i) for i, trial in enumerate(trials)]
+        comparison = compare(trials, self.regression.counts, negligible=NEGLIGIBLE, noticeable=NOTICEABLE)
+        models = [self._model(trial, comparison, i) for i, trial in enumerate(trials)]
         order = sorted(range(len(trials)), key=lambda i: float(trials[i].squares.sum()))
-        rest = [models[i] for i in order if i != found.chosen]
-        return trials[found.chosen], Selection(
+        rest = [models[i] for i in order if i != comparison.chosen]
+        return trials[comparison.chosen], Selection(
             axes=tuple(axis.name for axis in axes),
-            models=tuple([models[found.chosen], *rest][:MOST]),
+            models=tuple([models[comparison.chosen], *rest][:MOST]),
             compared=len(trials),
             folds=len(self.regression.folds),
             friction=(),
-            ablations=self._ablations(axes, trials, trials[found.chosen]),
+            ablations=self._ablations(axes, trials, trials[comparison.chosen]),
             measurement_effects=(),
         )
 
@@ -139,8 +148,8 @@ class ModelComparison:
     def _ablations(
         self, axes: Sequence[Axis], trials: Sequence[Trial], chosen: Trial
     ) -> tuple[Ablation, ...]:
-        """Every other option in place of the chosen one, all else alike."""
-        found = []
+        """Compare the chosen model with each model that differs in a single option."""
+        ablations = []
         for k, axis in enumerate(axes):
             for trial in trials:
                 same = all(
@@ -151,18 +160,21 @@ class ModelComparison:
                 if not same or trial.options[k] is chosen.options[k]:
                     continue
                 share, std = gain(trial.squares, chosen.squares, self.regression.counts)
-                found.append(Ablation(axis.name, chosen.options[k].name, trial.options[k].name, share, std))
-        return tuple(found)
+                ablations.append(
+                    Ablation(axis.name, chosen.options[k].name, trial.options[k].name, share, std)
+                )
+        return tuple(ablations)
 
 
-# Which effects a log shows: the one that gains most on held-out blocks joins the model, then the next, and
-# so on.
+# Forward selection of the effects that a log shows, largest gain on held-out blocks first.
 
-# Faults of the log are reported to its owner, so chance has to be ruled out more surely than for a choice.
+# Least gain of a fault in standard errors: faults are reported to the user, so the level is stricter than SCREEN.
 SURE = 3.0
-# Joints that are late together are so by about the same time; friction that is missing looks late by any time.
+# Range of a joint's delay relative to the common delay: missing friction looks like delays that differ more.
 LEAST_PART, MOST_PART = 0.3, 4.0
+# Most effects that are added.
 MOST_EFFECTS = 40
+# If the gain exceeds this share, the logarithms of the errors are also tested.
 MOST_SHARE = 0.5
 # Gains that differ by less than this share are equal: the difference is rounding.
 EQUAL = 1e-6
@@ -173,21 +185,20 @@ NEARLY = 0.95
 
 @dataclass(frozen=True, eq=False)
 class ForwardSelection:
-    """Effects that join a model one by one.
-
-    base: effects that are in it from the beginning.
-    """
+    """Forward selection of effects, starting from a model with the `base` effects."""
 
     comparison: ModelComparison
     base: tuple[Label, ...]
 
     def found(self) -> tuple[Label, ...]:
-        """Effects that earn their place beside each other, in the order in which they joined.
+        """Select effects by forward selection and backward elimination, in the order of selection.
 
-        All compete at every step, forms of friction, couplings, elasticity and faults of the log: one that merely
-        imitates another gains less than it and nothing once the other has joined. In the end those leave that the
-        others have made worthless. Forms of friction join only while something else still has a claim.
-        Source: orthogonal matching pursuit (Pati, Rezaiifar, Krishnaprasad 1993) with held-out errors for correlations.
+        Friction forms, couplings, elasticity and faults of the log compete at every step: an imitation gains less than
+        the true effect, and nothing after the true effect is in the model. Finally, effects that no longer gain are
+        removed. The selection stops when only friction forms still gain.
+
+        Source: orthogonal matching pursuit (Pati, Rezaiifar, Krishnaprasad 1993), with held-out errors instead of
+        correlations.
         """
         comparison, wide = self.comparison, self.comparison.wide
         rest = comparison.regression.residualised((*comparison.fixed, *wide.names(self.base)))
@@ -230,7 +241,7 @@ class ForwardSelection:
                 return label, self._least(label)
         if wide.role(first) is Role.SHIELD:
             # It has earned its place; what it contains gets that where nothing at all gains more.
-            best = next((one for one in order if one != first and self._is_sound(one, joined)), first)
+            best = next((other for other in order if other != first and self._is_sound(other, joined)), first)
             contained = (wide.proposal(best).shield, best[1]) == first
             if contained and gains[best][0] >= NEARLY * gains[first][0] and gains[best][1] > SCREEN:
                 return best, SCREEN
@@ -240,21 +251,21 @@ class ForwardSelection:
         return best, self._least(best)
 
     def _size(self, label: Label, joined: Sequence[Label]) -> float:
-        """How large an effect comes out at all its places, r.m.s., once it is at one more.
+        """Norm of an effect's sizes at all its places, including one more place.
 
-        Sizes relative to one another, as those of drive gains, leave open which place is right: one place less than
-        all predicts the same, whichever is left out. The smallest deviations are the likeliest.
+        Relative effects such as drive gains are identifiable only up to a reference joint, and every reference predicts
+        the same. The smallest deviations are the most likely.
         """
-        together = [one for one in (*joined, label) if one[0] == label[0]]
+        together = [other for other in (*joined, label) if other[0] == label[0]]
         values = self._values([*joined, label])
         sizes = [values[name] for name in self.comparison.wide.names(together) if name in values]
         # Rounding decides nothing: sizes count to six digits.
         return float(f"{np.linalg.norm(sizes):.6g}")
 
     def _thinned(self, bars: Mapping[Label, float]) -> tuple[Label, ...]:
-        """Without those that no longer earn their place, the least worthy first; shields do not count against them.
+        """Remove effects that gain less than their bar in standard errors, weakest first.
 
-        bars: standard errors that each has to gain.
+        The gain of an effect is measured without its shield.
         """
         comparison, joined = self.comparison, list(bars)
         while joined:
@@ -262,7 +273,7 @@ class ForwardSelection:
             strengths = []
             for label in joined:
                 shield = (comparison.wide.proposal(label).shield, label[1])
-                others = [one for one in joined if one not in (label, shield)]
+                others = [other for other in joined if other not in (label, shield)]
                 with_it = comparison.squares([*self.base, *others, label]) if shield in joined else full
                 strength = self._strength(comparison.squares([*self.base, *others]), with_it)
                 strengths.append(strength / bars[label] if self._is_sound(label, others) else -np.inf)
@@ -273,10 +284,10 @@ class ForwardSelection:
         return tuple(joined)
 
     def _strength(self, without: Float, squares: Float) -> float:
-        """Gain of held-out squares (M,) over those without an effect, in standard errors over blocks.
+        """Gain of held-out squares (M,) over the squares without an effect, in standard errors over blocks.
 
-        A few blocks may hold most of a large gain, so that it varies as much as it is large. One that takes away the
-        better part of all errors is judged by the logarithm of each block's errors, too.
+        If a few blocks contain most of a large gain, its standard error is large. So a gain above MOST_SHARE is also
+        tested with the logarithms of the blocks' errors, and the larger result counts.
         """
         tiny = np.finfo(np.float64).tiny
         share, std = gain(without, squares, self.comparison.regression.counts)
@@ -292,17 +303,17 @@ class ForwardSelection:
         return SURE if effect.role is Role.LOG or effect.shield else SCREEN
 
     def _is_sound(self, label: Label, others: Sequence[Label]) -> bool:
-        """Whether an effect comes out beside others as only it can: of its sign, and alike on every joint."""
+        """Whether the estimate of an effect is plausible: the right sign, and similar on every joint if required."""
         effect = self.comparison.wide.proposal(label)
         if effect.alike:
-            return self._alike(label, effect.alike, [one for one in others if one[0] != effect.alike])
+            return self._alike(label, effect.alike, [other for other in others if other[0] != effect.alike])
         if not effect.positive:
             return True
         values = self._values([*others, label])
         return all(values.get(name, 0.0) > 0 for name in self.comparison.wide.bounded(label))
 
     def _alike(self, label: Label, by_joint: str, others: Sequence[Label]) -> bool:
-        """Whether every joint by itself says about the same as all together."""
+        """Whether the estimates per joint are similar to the common estimate."""
         wide = self.comparison.wide
         together = self._values([*others, label]).get(wide.members[label][0], 0.0)
         alone = wide.named(by_joint)

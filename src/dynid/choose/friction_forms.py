@@ -1,4 +1,4 @@
-"""Forms of friction compared joint by joint on held-out blocks; the simplest that is as good as the best wins."""
+"""Comparison of friction forms per joint on held-out blocks, by the one-standard-error rule."""
 
 from __future__ import annotations
 
@@ -33,48 +33,55 @@ from dynid.terms.friction_shapes import MOST_WAVES
 from dynid.terms.term import Term, Terms, joint_indices, joints_of, narrowed
 from dynid.terms.transmission import OnMotor
 
-# Waves of dry friction over a joint's position, found in what a fit of plain friction leaves, without trial
-# fits.
+# Position-dependent dry friction, found in the residual of a fit with plain friction, without trial fits.
 
-# Waves within the range of a joint's motion: fewer look like friction that is the same everywhere.
+# Least number of periods within the range of motion: fewer look like constant friction.
 FEWEST = 1.0
-# Numbers of waves that are tried, in steps of so much of a wave within the range; bins of position a wave.
+# Step of the search, in periods within the range; position bins per period.
 STEP, BINS = 0.25, 8
-# A wave whose frequency, at a joint's slow speed, exceeds this share of the cut-off is lost in the filter: half of its
-# usual one, which about a quarter of the samples are below.
+# The filter removes friction whose frequency at slow speed exceeds WITHIN of the cutoff. Slow speed is SLOW times the
+# median; about a quarter of the samples are slower.
 WITHIN, SLOW = 0.7, 0.5
-# Size of the smoothed sign from which on a joint slides one way.
+# A joint slides in one direction if the magnitude of its smoothed sign is at least this.
 SLIDING = 0.9
-# Parts of the time, each predicted by the others, their search for the number of waves included.
+# Folds of the cross-validation, which includes the search for the period.
 PARTS = 5
-# Worth a trial beside other friction is what explains such a share of what is left in these parts, and so many standard
-# errors of it: whether it is taken is a matter of that comparison.
+# Position-dependent friction is tried if it explains at least this share of the held-out squares, and gains at least
+# this many standard errors. The comparison with other friction forms then decides.
 LEAST, SURE = 0.01, 2.0
 
 
 def joint_motions(search: Search, fitted: Fitted) -> tuple[JointMotion, ...]:
-    """How every joint, or the motor behind its linkage, moved, with the waves of friction that a fit leaves."""
+    """Motion of every joint (or of its motor behind a linkage), and position-dependent friction in the residual."""
     separable = search.separable(fitted)
     linked = search.robot.drive.linked
     cutoff = fitted.assembly.parallel.cutoff
-    found = []
+    motions = []
     for joint, left in enumerate(_left(fitted, separable.batches, search)):
         if linked[joint]:
-            # Forms of friction act at the motor there; waves are searched along the joint's positions only.
-            found.append(replace(separable.motion(joint, OnMotor(Coulomb())), waves=()))
+            # Friction acts at the motor of a linkage, but the search covers only joint positions.
+            motions.append(replace(separable.motion(joint, OnMotor(Coulomb())), waves=()))
             continue
         motion = separable.motion(joint)
         fastest = np.inf if cutoff is None else WITHIN * 2.0 * np.pi * cutoff / max(SLOW * left.speed, STANDS)
         wave = left.wave(fastest) if search.moved[joint] else None
-        found.append(replace(motion, waves=() if wave is None else (wave,)))
-    return tuple(found)
+        motions.append(replace(motion, waves=() if wave is None else (wave,)))
+    return tuple(motions)
 
 
 @dataclass(frozen=True, eq=False)
 class Left:
-    """What a fit leaves of a joint's torque along its motion, where it slides: q (N,) and error times sign (N,).
+    """Residual of a joint along its motion, for sliding samples.
 
-    speed: |dq| of half of these samples at most.
+    Attributes
+    ----------
+    q : ndarray, shape (N,)
+        Positions.
+    error : ndarray, shape (N,)
+        Residual times sign of velocity.
+    speed : float
+        Median of |dq|.
+
     """
 
     q: Float
@@ -82,7 +89,7 @@ class Left:
     speed: float = 0.0
 
     def wave(self, fastest: float) -> float | None:
-        """Waves a radian times 2 pi (rad/m of a slide), at most `fastest`, that predict parts left out; None = none."""
+        """Best spatial frequency up to `fastest`, rad per rad or m; None if none predicts the held-out parts."""
         span = float(np.ptp(self.q)) if len(self.q) else 0.0
         if span <= STANDS:
             return None
@@ -96,10 +103,19 @@ class Left:
 
 @dataclass(frozen=True, eq=False)
 class _Profile:
-    """Sums over bins of position (B,), by part of the time (P, B).
+    """Sums over position bins and parts of the time.
 
-    waves: (K,) that are tried.    lines: (K, 2, B) cosine and sine.
-    count, total: of samples and of their errors.    square: (P,) of errors.
+    Attributes
+    ----------
+    waves : ndarray, shape (K,)
+        Tried spatial frequencies.
+    lines : ndarray, shape (K, 2, B)
+        Cosine and sine in each bin.
+    count, total : ndarray, shape (P, B)
+        Number of samples and sum of their errors.
+    square : ndarray, shape (P,)
+        Sum of squared errors.
+
     """
 
     waves: Float
@@ -131,15 +147,12 @@ class _Profile:
 
     @property
     def best(self) -> float:
-        """The wave that fits all parts best."""
+        """Spatial frequency that fits all parts best."""
         return float(self.waves[self._best])
 
     @property
     def is_within(self) -> bool:
-        """Whether that is not the last that is tried, beside which a faster one would fit better still.
-
-        The slowest stands for what changes more slowly.
-        """
+        """Whether the best frequency is below the highest one, beyond which others could fit better."""
         return self._best < len(self.waves) - 1
 
     @cached_property
@@ -147,7 +160,7 @@ class _Profile:
         return self._fit(self.count.sum(axis=0), self.total.sum(axis=0))[0]
 
     def is_worth_a_trial(self) -> bool:
-        """Whether parts that are left out are predicted better with a wave, beyond chance."""
+        """Whether the best frequency predicts held-out parts significantly better."""
         gains = np.zeros(PARTS)
         for part in range(PARTS):
             others = np.arange(PARTS) != part
@@ -160,7 +173,7 @@ class _Profile:
         return float(self.square[part] + (self.count[part] * curve - 2.0 * self.total[part]) @ curve)
 
     def _fit(self, count: Float, total: Float) -> tuple[int, Float, Float]:
-        # Which wave fits some sums best beside a constant, and curves over the bins without and with it.
+        # Returns the index of the best frequency, and curves over the bins without and with it.
         samples = count.sum()
         mean = total.sum() / samples
         lines = self.lines - (self.lines @ count / samples)[..., None]
@@ -171,9 +184,9 @@ class _Profile:
 
 
 def _left(fitted: Fitted, batches: Iterable[Samples], search: Search) -> list[Left]:
-    """By joint, what a fit leaves of the torque, filtered as equations are."""
+    """Residual torque of a fit per joint, filtered like the equations."""
     assembly, n = fitted.assembly, search.robot.n
-    found: list[list[Float]] = [[] for _ in range(n)]
+    parts_by_joint: list[list[Float]] = [[] for _ in range(n)]
     for samples in batches:
         motion = samples.motor
         model = assembly.terms.torque(assembly.robot, samples, fitted.estimate.parameters)
@@ -186,17 +199,23 @@ def _left(fitted: Fitted, batches: Iterable[Samples], search: Search) -> list[Le
             if samples.gate is not None:
                 slides &= samples.gate[kept, j]
             speed = np.abs(motion.dq[kept, j])
-            found[j].append(np.stack([q, error[j] * np.sign(sign), speed])[:, slides])
-    joined = (np.concatenate(parts, axis=1) if parts else np.zeros((3, 0)) for parts in found)
+            parts_by_joint[j].append(np.stack([q, error[j] * np.sign(sign), speed])[:, slides])
+    joined = (np.concatenate(parts, axis=1) if parts else np.zeros((3, 0)) for parts in parts_by_joint)
     return [Left(q, wave, float(np.median(speed)) if len(speed) else 0.0) for q, wave, speed in joined]
 
 
 @dataclass(frozen=True)
 class Form:
-    """A form of one joint's friction.
+    """Friction form of a joint.
 
-    parameters: how many it has, shapes among them.
-    models: effects of the whole robot with it, one model for each value of its shapes that is tried.
+    Attributes
+    ----------
+    name : str
+    parameters : int
+        Number of parameters, including shapes.
+    models : tuple of tuple of Label
+        Models of the whole robot with this form, for each tried value of its shapes.
+
     """
 
     name: str
@@ -205,28 +224,32 @@ class Form:
 
 
 def chosen_form(comparison: ModelComparison, forms: Sequence[Form]) -> tuple[Comparison, int]:
-    """The comparison of a joint's forms, each at its best tried shape, and which that is of the winner.
+    """Compare a joint's forms at their best tried shapes; return the comparison and the shape index of the winner.
 
-    A shape is an option like any other: the one that predicts held-out blocks best stands for the form, and counts as
-    a parameter.
+    The best shape of a form is the one with the smallest held-out error; each shape counts as a parameter.
     """
     candidates, shapes = list[Candidate](), list[int]()
-    every = comparison.friction_squares([model for one in forms for model in one.models])
-    starts = np.cumsum([0, *(len(one.models) for one in forms)])
-    for one, first in zip(forms, starts[:-1], strict=True):
-        squares = every[first : first + len(one.models)]
+    every = comparison.friction_squares([model for form in forms for model in form.models])
+    starts = np.cumsum([0, *(len(form.models) for form in forms)])
+    for form, first in zip(forms, starts[:-1], strict=True):
+        squares = every[first : first + len(form.models)]
         shapes.append(int(np.argmin(squares.sum(axis=1))))
-        candidates.append(Candidate(one.name, one.parameters, squares[shapes[-1]]))
-    # Of what is negligible for the robot each joint has its part.
+        candidates.append(Candidate(form.name, form.parameters, squares[shapes[-1]]))
+    # Divide the negligible error of the robot among the joints.
     part = NEGLIGIBLE / comparison.wide.robot.n
-    found = compare(candidates, comparison.regression.counts, negligible=part)
-    return found, shapes[found.chosen]
+    comparison_of_forms = compare(candidates, comparison.regression.counts, negligible=part)
+    return comparison_of_forms, shapes[comparison_of_forms.chosen]
 
 
 def choose_forms(terms: Terms, search: Search) -> tuple[Terms, Terms | None, tuple[Choice, ...]]:
-    """Terms in which every term with alternatives has given way to one of them joint by joint, and the choices made.
+    """Replace every term with alternatives by the best alternative per joint.
 
-    The second terms are the same at the best shapes tried; None where others are open, or where nothing was chosen.
+    Returns
+    -------
+    tuple
+        The chosen terms; the same terms at their best tried shapes, or None if other terms still have a choice or
+        nothing was chosen; and the choices.
+
     """
     robot = search.robot
     asked = [term for term in terms if alternatives(term, ())]
@@ -270,7 +293,7 @@ def choose_forms(terms: Terms, search: Search) -> tuple[Terms, Terms | None, tup
             k, _, open_forms[i] = offered[found.chosen]
             started[i] = tried[i, k][shape]
             picked[i] = shelf.labels(started[i])
-        # Many forms were tried, of which some gain a standard error by chance: together they have to gain more.
+        # With many trials, some forms gain one standard error by chance, so together they must gain more.
         before, together = (tuple(x for own in one for x in own) for one in (plain, picked))
         if before != together and not comparison.earns(comparison.friction_squares([before])[0], together):
             open_forms = started = [one[0][1] for one in rivals]
@@ -284,7 +307,7 @@ def _slowed(terms: Terms, search: Search) -> Terms:
 
 
 def worth_of_shapes(terms: Terms, found: NonlinearFit, search: Search) -> tuple[Choice, ...]:
-    """What each term of the model with an estimated shape gains on held-out blocks, joint by joint."""
+    """Gain of each term with an estimated shape on held-out blocks, per joint."""
     robot = search.robot
     asked = {type(term) for term in terms if isinstance(term, ShapedTerm) and shapes_of(term)}
     mine: dict[int, Bool] = {
@@ -342,7 +365,7 @@ def worth_of_shapes(terms: Terms, found: NonlinearFit, search: Search) -> tuple[
 
 @dataclass(frozen=True, eq=False)
 class _Shelf:
-    """A wide model of terms that are tried beside others, each of them once however many models have it."""
+    """Wide model of tried terms, in which each term occurs once even if several models contain it."""
 
     wide: WideModel
     label: Mapping[Term, Label]
@@ -368,7 +391,7 @@ class _Shelf:
 
 
 def _tried(terms: Terms, motion: JointMotion, search: Search) -> Iterator[Terms]:
-    """Terms of one joint with their open shapes at every value that is tried."""
+    """Yield the terms of a joint at every tried value of their unknown shapes."""
     options: list[list[Term]] = []
     for term in terms:
         table = shape_table(term, search.robot) if isinstance(term, ShapedTerm) else np.zeros(0)
@@ -392,7 +415,7 @@ def _count(terms: Terms, search: Search) -> int:
 
 
 def _choice(comparison: ModelComparison, found: Comparison, joint: str, subject: str) -> Choice:
-    """The choice among forms; the first one is what the gains are counted from."""
+    """Choice among forms, with gains relative to the first form."""
     first, torque = found.candidates[0], comparison.regression.target_square
     candidates = []
     for one in found.candidates:

@@ -1,4 +1,4 @@
-"""Filtered equations in memory: a trial value of a shape changes one joint's lines, all else is projected out."""
+"""Variable projection with filtered equations in memory: each trial shape recomputes only one joint's columns."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from dynid.terms.exports import JointMotion, mean_warmth
 from dynid.terms.forms import inner_term
 from dynid.terms.term import Terms
 
-# Share of a joint's squared velocities below which it did not move that way.
+# A joint moved in one direction only if the other direction has less than this share of its squared velocity.
 ONE_WAY = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Filtered columns of some terms by group of equations: names and values (w, T) of each."""
+    """Filtered columns of some terms: names and values (w, T) per group of equations."""
 
     names: tuple[tuple[str, ...], ...]
     values: tuple[Float, ...]
@@ -38,9 +38,20 @@ class Lines:
 
 @dataclass(frozen=True, eq=False)
 class SeparableProblem:
-    """A model at some shapes with its factors and weights, and the samples to try others on.
+    """A model with given shapes, its factors and weights, and samples for trial shapes.
 
-    names: of the columns that count (base columns).    batches: all of the factors' samples, or a share of each block.
+    Attributes
+    ----------
+    assembly : Assembly
+    factors : Factors
+    weights : ndarray, shape (g,)
+        Weights of the groups of equations.
+    names : tuple of str
+        Base columns.
+    batches : tuple of Samples
+        All samples of the factors, or a share of each block.
+    threads : int
+
     """
 
     assembly: Assembly
@@ -56,12 +67,12 @@ class SeparableProblem:
         return tuple(c.name for c in self.assembly.terms.columns(self.assembly.robot))
 
     def total(self, blocks: Sequence[int]) -> tuple[Factor, ...]:
-        """Factor of every group over some blocks."""
+        """Factors of all groups over some blocks."""
         if len(blocks) == len(self.factors.blocks):
             return self.factors.total
         key = tuple(blocks)
         if key not in self._totals:
-            self._totals.clear()  # one fold after the other
+            self._totals.clear()  # keep only the latest fold
             self._totals[key] = self.factors.subset(blocks).total
         return self._totals[key]
 
@@ -70,29 +81,41 @@ class SeparableProblem:
         return {}
 
     def lines(self, terms: Terms, target: bool = False, names: Sequence[str] = ()) -> Lines:
-        """Filtered columns of terms (with the target as a last line called "" when asked for).
+        """Compute the filtered columns of terms.
 
-        names: of the terms' parameters, where they are known already.
+        Only whole equations use several threads, because the overhead is too large for a few columns. If the equations
+        are torques, columns without target are computed and filtered for all batches at once.
 
-        A few lines are sooner written than handed to threads, so only whole equations go to several; where the rows are
-        torques these lines are written and filtered for all batches at once.
+        Parameters
+        ----------
+        terms : Terms
+            Terms with fixed shapes.
+        target : bool
+            Whether to append the target as a last column named "".
+        names : sequence of str
+            Names of the terms' parameters, if already known.
+
+        Returns
+        -------
+        Lines
+
         """
         regressor = getattr(self.assembly.rows, "regressor", None)
         if regressor is not None and not target:
             return self._at_once(terms, regressor, names)
         robot, rows = self.assembly.robot, self.assembly.rows
-        own = np.array(names or [c.name for c in terms.columns(robot)])
-        wanted = np.isin(own, self.names) | (not target)
+        parameter_names = np.array(names or [c.name for c in terms.columns(robot)])
+        wanted = np.isin(parameter_names, self.names) | (not target)
 
-        def one(batch: int) -> tuple[tuple[Int, ...], list[Float]]:
+        def batch_lines(batch: int) -> tuple[tuple[Int, ...], list[Float]]:
             equations = rows.equations(robot, terms, self.batches[batch], wanted)
             panels = [panel if target else panel[:-1] for panel in equations.panels]
             return equations.columns, [self._filtered(p, batch, g) for g, p in enumerate(panels)]
 
-        parts = list(ordered_map(one, range(len(self.batches)), self.threads if target else 1))
+        parts = list(ordered_map(batch_lines, range(len(self.batches)), self.threads if target else 1))
         columns = parts[0][0]
         return Lines(
-            names=tuple(tuple(own[c].tolist()) + (("",) if target else ()) for c in columns),
+            names=tuple(tuple(parameter_names[c].tolist()) + (("",) if target else ()) for c in columns),
             values=tuple(np.concatenate([p[g] for _, p in parts], axis=1) for g in range(len(columns))),
         )
 
@@ -102,15 +125,15 @@ class SeparableProblem:
         every = np.ones(len(names), dtype=np.bool_)
         whole = regressor(robot, terms, self._side_by_side.samples, every, self.batches)
         columns, panels = whole.columns, whole.values
-        found = []
+        values = []
         for panel, gates in zip(panels, zip(*self._opened, strict=True), strict=True):
             if not len(panel):
-                found.append(np.zeros((0, sum(count for _, count in gates))))
+                values.append(np.zeros((0, sum(count for _, count in gates))))
                 continue
             lines = self._side_by_side.filtered(panel)
             open_ones = [gate for gate, _ in gates if gate is not None]
-            found.append(lines[:, np.concatenate(open_ones)] if open_ones else lines)
-        return Lines(tuple(tuple(names[i] for i in c.tolist()) for c in columns), tuple(found))
+            values.append(lines[:, np.concatenate(open_ones)] if open_ones else lines)
+        return Lines(tuple(tuple(names[i] for i in c.tolist()) for c in columns), tuple(values))
 
     @cached_property
     def _side_by_side(self) -> SideBySide:
@@ -125,36 +148,38 @@ class SeparableProblem:
 
     @cached_property
     def _opened(self) -> tuple[tuple[tuple[Bool | None, int], ...], ...]:
-        # By batch and group, which of the samples that stay count, None = all, and how many.
-        found = []
+        # Per batch and group: mask of the kept samples that count (None for all), and their number.
+        opened = []
         for samples in self.batches:
             kept = self.assembly.parallel.kept(samples)
             groups = range(len(self.factors.group_names))
             if samples.gate is None:
-                found.append(tuple((None, len(kept)) for _ in groups))
+                opened.append(tuple((None, len(kept)) for _ in groups))
             else:
                 gates = [samples.gate[kept, group] for group in groups]
-                found.append(tuple((gate, int(gate.sum())) for gate in gates))
-        return tuple(found)
+                opened.append(tuple((gate, int(gate.sum())) for gate in gates))
+        return tuple(opened)
 
     @cached_property
     def block_of(self) -> tuple[Int, ...]:
-        """By group, the number of each equation's block."""
+        """Index of each equation's block, per group."""
         starts = np.array([block.start for block in self.factors.blocks])
         segments = np.array([block.segment for block in self.factors.blocks])
-        found: list[list[Int]] = [[] for _ in self.factors.group_names]
+        blocks: list[list[Int]] = [[] for _ in self.factors.group_names]
         for samples, opened in zip(self.batches, self._opened, strict=True):
             kept = self.assembly.parallel.kept(samples)
-            own = np.flatnonzero(segments == samples.segment)
-            place = np.searchsorted(starts[own], samples.t[kept] + 0.25 / samples.rate, side="right") - 1
-            number = own[np.maximum(place, 0)] if len(own) else np.zeros(0, dtype=np.int64)
-            for group, numbers in enumerate(found):
+            in_segment = np.flatnonzero(segments == samples.segment)
+            place = (
+                np.searchsorted(starts[in_segment], samples.t[kept] + 0.25 / samples.rate, side="right") - 1
+            )
+            number = in_segment[np.maximum(place, 0)] if len(in_segment) else np.zeros(0, dtype=np.int64)
+            for group, numbers in enumerate(blocks):
                 gate = opened[group][0]
                 numbers.append(number if gate is None else number[gate])
-        return tuple(np.concatenate(numbers) for numbers in found)
+        return tuple(np.concatenate(numbers) for numbers in blocks)
 
     def motion(self, joint: int, term: ShapedTerm | None = None) -> JointMotion:
-        """How a joint moved in the samples that are kept, or what the shapes of a term on it are about."""
+        """Summary of a joint's motion in the kept samples, or of the quantity that the shapes of a term depend on."""
         robot, q, velocity, unit = self.assembly.robot, list[Float](), list[Float](), 1.0
         warm = list[Float]()
         for samples in self.batches:
@@ -180,12 +205,21 @@ class SeparableProblem:
 
 @dataclass(frozen=True, eq=False)
 class ReducedProblem:
-    """Least squares over some blocks with every coefficient but those of a few trial lines eliminated.
+    """Least squares over some blocks, with all coefficients eliminated except those of the trial columns.
 
-    A: (b, rows) columns that stay, a line each.    basis: (b, r), A' basis is orthonormal but for rounding.
-    y_left: (rows,) what of the target they do not reach.
-    own: indices of the own equations, which are the last rows.
-    scale: square root of the weight of every own equation, kept here or not.
+    Attributes
+    ----------
+    A : ndarray, shape (b, rows)
+        Static columns, as rows.
+    basis : ndarray, shape (b, r)
+        A' basis is orthonormal up to rounding.
+    y_left : ndarray, shape (rows,)
+        Target, orthogonal to the static columns.
+    own : ndarray of int
+        Indices of the joint's equations that the blocks contain; these are the last rows.
+    scale : ndarray
+        Square root of the weight of every equation of the joint.
+
     """
 
     A: Float
@@ -196,21 +230,21 @@ class ReducedProblem:
 
     @staticmethod
     def of(A: Float, y: Float, own: Int, scale: Float) -> ReducedProblem:
-        """Of the columns that stay and the target."""
+        """Build from the static columns and the target."""
         basis = orthonormal(A)
         return ReducedProblem(A, basis, beyond(A, basis, y), own, scale)
 
     def left(self, C: Float) -> Float:
-        """What of trial lines C (c, own rows) the columns that stay do not reach, (c, rows)."""
+        """Make trial columns C (c, rows of the joint) orthogonal to the static columns, (c, rows)."""
         rows = len(self.y_left)
         full = np.zeros((len(C), rows))
         full[:, rows - len(self.own) :] = (C * self.scale)[:, self.own]
         return beyond(self.A, self.basis, full)
 
     def project(self, left: Float, bounded: Bool) -> tuple[Float, Float]:
-        """Coefficients of trial lines by their `left` (c, rows), and the residual of the whole problem, (rows,).
+        """Coefficients of trial columns from `left` (c, rows), and residual of the whole problem, (rows,).
 
-        bounded: (c,) which coefficients are at least zero.
+        `bounded` (c,) marks nonnegative coefficients.
         """
         norm = np.linalg.norm(left, axis=1)
         size = np.where(norm > 1e-12 * max(float(norm.max(initial=0.0)), 1e-300), norm, np.inf)
@@ -223,9 +257,16 @@ class ReducedProblem:
 
 @dataclass(frozen=True, eq=False)
 class JointProblem:
-    """The equations that a joint's trial terms act on, with all other terms' columns.
+    """Equations that a joint's trial terms act on, with the columns of all other terms.
 
-    groups: those the trial terms act on.    names, values: the other terms' columns there, the target last.
+    Attributes
+    ----------
+    separable : SeparableProblem
+    groups : tuple of int
+        Groups of equations that the trial terms act on.
+    names, values : tuple
+        Columns of the other terms in these groups; the last is the target.
+
     """
 
     separable: SeparableProblem
@@ -235,36 +276,36 @@ class JointProblem:
 
     @property
     def blocks(self) -> Int:
-        """Block of each own equation, groups one after the other."""
+        """Block of each of the joint's equations, group after group."""
         return np.concatenate([self.separable.block_of[g] for g in self.groups])
 
     @property
     def target(self) -> Float:
-        """Target of each own equation."""
+        """Target of each of the joint's equations."""
         return np.concatenate([values[-1] for values in self.values])
 
     def trial(self, terms: Terms, names: Sequence[str]) -> Float:
-        """Lines of trial terms with parameters of these names over the own equations, (c, rows)."""
-        found = self.separable.lines(terms, names=names)
+        """Columns of trial terms over the joint's equations, (c, rows), in the order of their parameter names."""
+        columns = self.separable.lines(terms, names=names)
         width = sum(len(self.separable.block_of[g]) for g in self.groups)
         C = np.zeros((len(names), width))
         first = 0
         for g in self.groups:
             last = first + len(self.separable.block_of[g])
-            for name, line in zip(found.names[g], found.values[g], strict=True):
+            for name, line in zip(columns.names[g], columns.values[g], strict=True):
                 C[names.index(name), first:last] = line
             first = last
         return C
 
     @cached_property
     def shared(self) -> tuple[str, ...]:
-        """Columns that stay, in the model's order."""
+        """Static columns in the order of the model."""
         every = set().union(*(set(names) for names in self.names)) - {""}
         total = self.separable.factors.total
         used = np.zeros((len(total), len(self.separable.column_names)), dtype=np.bool_)
         for row, factor in zip(used, total, strict=True):
             row[factor.columns] = True
-        # Equations of other branches of the robot say nothing about these columns.
+        # Equations of other branches of the robot do not contain these columns.
         here = used[list(self.groups)].any(axis=0)
         coupled = np.logical_or.reduce([columns for columns in branches(used) if (columns & here).any()])
         outside = np.delete(used, self.groups, axis=0).any(axis=0) & coupled
@@ -273,31 +314,33 @@ class JointProblem:
 
     @cached_property
     def scale(self) -> Float:
-        """Square root of the weight of each own equation, which stands for those that are not kept as well."""
-        own = self.separable
+        """Square root of the weight of each of the joint's equations, including the share of equations not kept."""
+        separable = self.separable
         parts = []
         for g in self.groups:
-            kept = len(own.block_of[g])
-            parts.append(np.full(kept, np.sqrt(own.weights[g] * own.factors.total[g].count / max(kept, 1))))
+            kept = len(separable.block_of[g])
+            parts.append(
+                np.full(kept, np.sqrt(separable.weights[g] * separable.factors.total[g].count / max(kept, 1)))
+            )
         return np.concatenate(parts)
 
     def reduced(self, training: Sequence[int]) -> ReducedProblem:
-        """The least-squares problem over some blocks."""
+        """Least-squares problem over some blocks."""
         other = self._others(training)
-        own = np.isin(self.blocks, np.asarray(training))
-        inside = slice(None) if own.all() else own
+        in_training = np.isin(self.blocks, np.asarray(training))
+        inside = slice(None) if in_training.all() else in_training
         scale = self.scale[inside]
         A = np.zeros((len(self.shared), len(other) + len(scale)))
         A[:, : len(other)] = other[:, :-1].T
         for name, line in self._own_lines.items():
             A[self.shared.index(name), len(other) :] = line[inside] * scale
         y = np.concatenate([other[:, -1], self.target[inside] * scale])
-        return ReducedProblem.of(A, y, np.flatnonzero(own), self.scale)
+        return ReducedProblem.of(A, y, np.flatnonzero(in_training), self.scale)
 
     def without(self, names: Collection[str]) -> tuple[JointProblem, dict[str, Float]]:
-        """The problem without some of the columns that stay, and their lines (rows,) in it, in the model's order."""
-        own = self._own_lines
-        lines = {name: own[name] for name in self.shared if name in names}
+        """Remove some static columns; return the problem and the removed columns (rows,) in the order of the model."""
+        own_lines = self._own_lines
+        lines = {name: own_lines[name] for name in self.shared if name in names}
         kept = [[name not in names for name in group] for group in self.names]
         rest = replace(
             self,
@@ -307,25 +350,25 @@ class JointProblem:
         return rest, lines
 
     def alone_here(self, names: Collection[str]) -> frozenset[str]:
-        """Those of some columns that stay and count in no other equations."""
+        """Static columns among some that occur in no other equations."""
         others = (f for g, f in enumerate(self.separable.factors.total) if g not in self.groups)
         elsewhere = {self.separable.column_names[i] for f in others for i in f.columns}
         return frozenset(names).intersection(self.shared) - elsewhere
 
     @property
     def _own_lines(self) -> dict[str, Float]:
-        """The staying columns in the own equations, (rows,) each."""
+        """Static columns in the joint's equations, (rows,) each."""
         kept = set(self.shared)
         width = [len(values[-1]) for values in self.values]
-        found: dict[str, Float] = {}
+        lines: dict[str, Float] = {}
         for g, (names, values) in enumerate(zip(self.names, self.values, strict=True)):
             first = sum(width[:g])
             for name, line in zip(names, values, strict=True):
                 if name in kept and len(width) == 1:
-                    found[name] = line
+                    lines[name] = line
                 elif name in kept:
-                    found.setdefault(name, np.zeros(sum(width)))[first : first + width[g]] = line
-        return found
+                    lines.setdefault(name, np.zeros(sum(width)))[first : first + width[g]] = line
+        return lines
 
     def _others(self, training: Sequence[int]) -> Float:
         separable = self.separable
@@ -340,11 +383,11 @@ class JointProblem:
 
 
 def orthonormal(A: Float) -> Float:
-    """W (b, r) such that A' W is an orthonormal basis of the lines of A (b, rows), but for rounding.
+    """Compute W (b, r) such that A' W is an orthonormal basis of the rows of A (b, rows), up to rounding.
 
-    Directions below 1e-9 of the largest are left out.
+    Directions with singular values below 1e-9 of the largest are dropped.
     """
-    if not len(A):  # the branch of a joint has no other columns
+    if not len(A):  # the joint's branch has no other columns
         return np.zeros((0, 0))
     R = qr_panel(A)
     norm = np.linalg.norm(R, axis=0)
@@ -355,9 +398,9 @@ def orthonormal(A: Float) -> Float:
 
 
 def beyond(A: Float, basis: Float, values: Float) -> Float:
-    """What of some values (rows,) or (c, rows) the lines of A do not reach.    basis: (b, r) of `orthonormal`.
+    """Make values (rows,) or (c, rows) orthogonal to the rows of A, with the basis (b, r) of `orthonormal`.
 
-    Projected twice: what rounding of the basis, up to 1e-7, leaves the first time is gone after the second.
+    The second projection removes the rounding error of the first, up to 1e-7.
     """
     for _ in range(2):
         values = values - (((values @ A.T) @ basis) @ basis.T) @ A
@@ -365,9 +408,23 @@ def beyond(A: Float, basis: Float, values: Float) -> Float:
 
 
 def joint_problem(separable: SeparableProblem, static: Lines, extra: Terms, probe: Lines) -> JointProblem:
-    """A joint's problem.    static: columns and target of the terms that stay, `extra`: further terms that stay.
+    """Build the problem of a joint.
 
-    probe: lines of the trial terms, which say where they act.
+    Parameters
+    ----------
+    separable : SeparableProblem
+        The whole problem.
+    static : Lines
+        Columns and target of the terms without estimated shapes.
+    extra : Terms
+        Other terms with fixed shapes during the trial.
+    probe : Lines
+        Columns of the trial terms, which show the groups that they act on.
+
+    Returns
+    -------
+    JointProblem
+
     """
     groups = tuple(g for g, names in enumerate(probe.names) if names)
     more = separable.lines(extra) if extra.terms else None
@@ -380,8 +437,9 @@ def joint_problem(separable: SeparableProblem, static: Lines, extra: Terms, prob
     return JointProblem(separable, groups, tuple(names), tuple(values))
 
 
-# Variable projection: shapes are estimated, coefficients are eliminated exactly at every trial value.
+# Variable projection: the search varies only the shapes, and eliminates the coefficients exactly at each trial value.
 
+# Step of the differences in the unit cube; number of random starts; number of starts that are refined.
 STEP = 1e-4
 RANDOM_STARTS = 2
 REFINED = 2
@@ -389,9 +447,17 @@ REFINED = 2
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Those of a joint's shapes (s,) that are estimated, f of them, on a scale from 0 to 1 each.
+    """Scaling of the f estimated shapes of a joint to the unit cube.
 
-    low, high: bounds (f,).    positive: which are on a logarithmic scale, (f,).    free: which of all these are, (s,).
+    Attributes
+    ----------
+    low, high : ndarray, shape (f,)
+        Bounds.
+    positive : ndarray of bool, shape (f,)
+        Shapes with a logarithmic scale.
+    free : ndarray of bool, shape (s,)
+        Estimated shapes among all s shapes.
+
     """
 
     low: Float
@@ -401,7 +467,7 @@ class Scale:
 
     @staticmethod
     def of(term: ShapedTerm, motion: JointMotion, free: Bool) -> Scale:
-        """From the term's bounds for a motion."""
+        """Build from the term's bounds for a motion."""
         low, high = range_of(inner_term(term), motion)[free].T
         return Scale(low, high, np.array([shape.positive for shape in shapes_of(term)])[free], free)
 
@@ -412,10 +478,10 @@ class Scale:
         return np.where(self.positive, np.exp(np.where(self.positive, x, 0.0)), x)
 
     def unit(self, shape: Float) -> Float:
-        """The point in the unit cube of shapes (s,), clipped to it."""
+        """Point of shapes (s,) in the unit cube, clipped to the cube."""
         a, b = self._ends()
-        own = shape[self.free]
-        x = np.where(self.positive, np.log(np.where(self.positive, own, 1.0)), own)
+        free_shape = shape[self.free]
+        x = np.where(self.positive, np.log(np.where(self.positive, free_shape, 1.0)), free_shape)
         return np.clip((x - a) / (b - a), 0.0, 1.0)
 
     def _ends(self) -> tuple[Float, Float]:
@@ -427,11 +493,19 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where a search for a joint's shapes begins.
+    """Start of a search for a joint's shapes.
 
-    shape: (s,) present values, which those stay at that are given.    free: (s,) which are estimated.
-    fresh: whether to begin with several starts, those of the term, the present ones and seeded random ones, of which
-    the best two are refined; else with the present ones alone.
+    Attributes
+    ----------
+    joint : int
+    shape : ndarray, shape (s,)
+        Present values; fixed shapes stay at these.
+    free : ndarray of bool, shape (s,)
+        Estimated shapes.
+    fresh : bool
+        Whether to use several starts (from the term, and seeded random values) and refine the best two; otherwise the
+        search starts only at the present values.
+
     """
 
     joint: int
@@ -442,7 +516,7 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The best shapes of a search: values (s,) and cost."""
+    """Best shapes of a search: values (s,) and cost."""
 
     shape: Float
     cost: float
@@ -458,10 +532,10 @@ def variable_projection(
     seed: int,
     bounded: Collection[str] = (),
 ) -> Found:
-    """Shapes of a term on one joint with the least residual, every coefficient eliminated.
+    """Estimate the shapes of a term on a joint by variable projection.
 
-    fixed: lines (rows,) by name of columns that are solved for beside the trial's.
-    bounded: names of columns, of `fixed` and of the term, whose coefficients are not negative.
+    `fixed` contains columns (rows,) by name that are fitted together with the trial columns. `bounded` contains the
+    names of columns, of `fixed` and of the term, with nonnegative coefficients.
     """
     joint, robot = start.joint, own.separable.assembly.robot
     scale = Scale.of(term, motion, start.free)
@@ -470,7 +544,7 @@ def variable_projection(
     own_names = tuple(column.name for column in alone.columns(robot))
     signed = np.array([name in bounded for name in (*fixed, *own_names)], dtype=np.bool_)
     latest: dict[bytes, Float] = {}
-    held = problem.left(np.reshape([*fixed.values()], (len(fixed), len(problem.scale))))
+    fixed_lines = problem.left(np.reshape([*fixed.values()], (len(fixed), len(problem.scale))))
 
     def shape_at(u: Float) -> Float:
         shape = start.shape.copy()
@@ -482,7 +556,7 @@ def variable_projection(
         if key not in latest:
             lines = own.trial(Terms((with_shape_table(alone, shape_at(u)[None, :]),)), own_names)
             latest.clear()
-            latest[key] = problem.project(np.vstack([held, problem.left(lines)]), signed)[1]
+            latest[key] = problem.project(np.vstack([fixed_lines, problem.left(lines)]), signed)[1]
         return latest[key]
 
     def jacobian(u: Float) -> Float:
@@ -496,15 +570,15 @@ def variable_projection(
         points = [points[i] for i in np.argsort(costs, kind="stable")[:REFINED]]
     else:
         points = [scale.unit(start.shape)]
-    found: list[Found] = []
+    results: list[Found] = []
     for point in points:
         u, cost = least_squares_in_box(residual, jacobian, point)
-        found.append(Found(shape_at(u), cost))
-    return min(found, key=lambda one: one.cost)
+        results.append(Found(shape_at(u), cost))
+    return min(results, key=lambda result: result.cost)
 
 
 def forward_difference(residual: Callable[[Float], Float], u: Float) -> Float:
-    """Derivative of a residual (rows,) in the unit cube, (rows, s), by one-sided differences that stay inside."""
+    """Derivative (rows, s) of a residual (rows,) by one-sided differences that stay inside the unit cube."""
     here = residual(u)
     columns = []
     for k in range(len(u)):

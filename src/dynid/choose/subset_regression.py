@@ -1,4 +1,4 @@
-"""Held-out errors of any choice of columns from factors that hold all of them: nothing is read again."""
+"""Held-out errors of models with any subset of columns, from factors of a wide model, without another pass."""
 
 from __future__ import annotations
 
@@ -16,17 +16,24 @@ from dynid.kernel import qr_panel, solve_triangular
 from dynid.terms.exports import Column, MotionBasis, Of
 from dynid.terms.term import CATALOGUE, Term
 
-# What every block of a log says of a wide model's columns, group by group: each joint's equations hold few
-# of them.
+# Equations of a wide model per block and group; the equations of a joint contain only few of the columns.
 
 
 @dataclass(frozen=True, eq=False)
 class BlockRows:
-    """Rows whose squares are those of the blocks' equations: of each group a triangle a block, at the group's weight.
+    """Weighted triangular factors of all blocks and groups.
 
-    width: number of columns and target, c + 1.    places: by group those that its rows hold, (w,), the target's c last.
-    lines: by group its rows of every block, (w, M, r): a line a column.
-    used: columns (g, c) of each group, and (k, c) of further equations, which couple columns as well.
+    Attributes
+    ----------
+    width : int
+        Number of columns and target, c + 1.
+    places : tuple of ndarray of int, each of shape (w,)
+        Columns of each group; the last is the target, c.
+    lines : tuple of ndarray, each of shape (w, M, r)
+        Rows of each group: columns, blocks, rows of the factor.
+    used : ndarray of bool, shape (g + k, c)
+        Columns of each group and of each additional equation, which also couples columns.
+
     """
 
     width: int
@@ -36,9 +43,9 @@ class BlockRows:
 
     @staticmethod
     def of(factors: Factors, columns: Int, weights: Float, known: Float | None = None) -> BlockRows:
-        """From factors whose columns are all among some, (c,), and the weights (g,) of their groups.
+        """Build from factors with given columns (c,) and weights (g,) of the groups.
 
-        known: (k, c + 1) equations beside those of the log, which may couple columns as well.
+        `known` (k, c + 1) are additional equations, which can also couple columns.
         """
         position = {int(c): i for i, c in enumerate(columns)}
         places, lines = [], []
@@ -47,8 +54,10 @@ class BlockRows:
             rows = np.zeros((len(filled), max(map(len, filled)), len(filled[0].T)))
             for padded, block_rows in zip(rows, filled, strict=True):
                 padded[: len(block_rows)] = block_rows
-            own = factors.blocks[0].groups[g].columns
-            places.append(np.array([*(position[int(c)] for c in own), len(columns)], dtype=np.int64))
+            group_columns = factors.blocks[0].groups[g].columns
+            places.append(
+                np.array([*(position[int(c)] for c in group_columns), len(columns)], dtype=np.int64)
+            )
             lines.append(np.sqrt(weight) * np.ascontiguousarray(rows.transpose(2, 0, 1)))
         used = np.zeros((len(places), len(columns) + 1), dtype=np.bool_)
         for row, place in zip(used, places, strict=True):
@@ -59,7 +68,7 @@ class BlockRows:
 
     @staticmethod
     def of_triangles(triangles: Float) -> BlockRows:
-        """From triangles (M, c + 1, c + 1) over all columns."""
+        """Build from triangular factors (M, c + 1, c + 1) over all columns."""
         width = triangles.shape[-1]
         lines = np.ascontiguousarray(triangles.transpose(2, 0, 1))
         return BlockRows(width, (np.arange(width),), (lines,), np.ones((1, width - 1), dtype=np.bool_))
@@ -68,27 +77,43 @@ class BlockRows:
         return int(self.lines[0].shape[1])
 
     def squares(self, blocks: Int, used: Int, x: Float) -> Float:
-        """Squared errors (K, m) of some blocks for values x (u, K) of some columns and the target."""
+        """Squared errors (K, m) of some blocks (m,) for coefficients x (u, K) of the used columns and target (u,)."""
         value = np.zeros((self.width, x.shape[1]))
         value[used] = x
         among = np.zeros(self.width, dtype=np.bool_)
         among[used] = True
-        found = np.zeros((x.shape[1], len(blocks)))
+        squared = np.zeros((x.shape[1], len(blocks)))
         part = _part(blocks)
         for place, lines in zip(self.places, self.lines, strict=True):
-            own = np.flatnonzero(among[place])
-            rows = lines[own][:, part] if isinstance(part, slice) else lines[np.ix_(own, part)]
-            errors = value[place[own]].T @ rows.reshape(len(own), -1)
-            found += np.square(errors, out=errors).reshape(x.shape[1], len(blocks), -1).sum(axis=2)
-        return found
+            present = np.flatnonzero(among[place])
+            rows = lines[present][:, part] if isinstance(part, slice) else lines[np.ix_(present, part)]
+            errors = value[place[present]].T @ rows.reshape(len(present), -1)
+            squared += np.square(errors, out=errors).reshape(x.shape[1], len(blocks), -1).sum(axis=2)
+        return squared
 
     def residualised(
         self, blocks: Int, kept: Int, behind: Int, solved: Float
     ) -> tuple[tuple[Int, Float], ...]:
-        """Columns `behind` (e,), the target last, of some blocks less what others (k,) explain of them, solved (k, e).
+        """Residual columns of some blocks after regression on the kept columns.
 
-        Groups of equations that share no column of the model are branches. By branch the places (e_b,) in `behind` of
-        its columns and of the target, and their lines (e_b, m, R).
+        Groups of equations that share no column of the model are separate branches.
+
+        Parameters
+        ----------
+        blocks : ndarray of int, shape (m,)
+            Numbers of the blocks.
+        kept : ndarray of int, shape (k,)
+            Columns of the model.
+        behind : ndarray of int, shape (e,)
+            Other columns; the last is the target.
+        solved : ndarray, shape (k, e)
+            Regression coefficients of the other columns on the kept columns.
+
+        Returns
+        -------
+        tuple
+            For each branch the indices (e_b,) of its columns in `behind`, and their residual rows (e_b, m, R).
+
         """
         of_kept = np.full(self.width, -1)
         of_kept[kept] = np.arange(len(kept))
@@ -98,45 +123,45 @@ class BlockRows:
             number = np.full(self.width, -1)
             number[behind[mine]] = np.arange(len(mine))
             groups = [(self.places[g], self.lines[g]) for g in members if g < len(self.places)]
-            found = np.zeros((len(mine), len(blocks), sum(lines.shape[2] for _, lines in groups)))
+            residual_rows = np.zeros((len(mine), len(blocks), sum(lines.shape[2] for _, lines in groups)))
             first = 0
             for place, lines in groups:
-                own, r = lines[:, part], lines.shape[2]
+                group_lines, r = lines[:, part], lines.shape[2]
                 known = of_kept[place] >= 0
-                there = found[:, :, first : first + r]
-                there[number[place[number[place] >= 0]]] = own[number[place] >= 0]
-                there -= np.tensordot(solved[np.ix_(of_kept[place[known]], mine)].T, own[known], 1)
+                there = residual_rows[:, :, first : first + r]
+                there[number[place[number[place] >= 0]]] = group_lines[number[place] >= 0]
+                there -= np.tensordot(solved[np.ix_(of_kept[place[known]], mine)].T, group_lines[known], 1)
                 first += r
-            of_branches.append((mine, found))
+            of_branches.append((mine, residual_rows))
         return tuple(of_branches)
 
 
 def _part(blocks: Int) -> slice | Int:
-    # Blocks in a row are no copy.
+    # A slice of consecutive blocks avoids a copy.
     whole = len(blocks) > 0 and bool((np.diff(blocks) == 1).all())
     return slice(int(blocks[0]), int(blocks[-1]) + 1) if whole else np.asarray(blocks)
 
 
 def fold_triangles(factors: Factors, blocks: Sequence[Int], columns: Int, weights: Float) -> list[Float]:
-    """Triangles (c + 1, c + 1) of several sets of blocks, each merged group by group first."""
-    return [stack(factors.subset(own.tolist()).total, columns, weights) for own in blocks]
+    """Triangular factors (c + 1, c + 1) of several sets of blocks."""
+    return [stack(factors.subset(members.tolist()).total, columns, weights) for members in blocks]
 
 
-# Columns that are not negative by nature, and least squares within these bounds from a triangle that holds
-# them.
+# Bounded least squares from a triangular factor, for coefficients that are physically nonnegative.
 
+# Columns below this relative distance from the others are dependent.
 DEPENDENT = 1e-6
-# Of a gradient, relative to what it is the product of; and steps of an active set a coefficient.
+# Relative rounding error of a gradient; most active-set steps per coefficient.
 BOUNDS_ROUNDING, MOST_STEPS = 1e-12, 3
-# Standard errors below zero at which dry friction is taken to drive a joint: the other sign by chance once in 700.
+# Dry friction more than this many standard errors below zero drives the joint (by chance once in 700).
 DRIVEN = 3.0
 
 
 def bounded_columns(columns: Sequence[Column], estimate: Estimate) -> frozenset[str]:
-    """Names of columns of friction, rotors and springs that are not negative by nature.
+    """Names of the columns of friction, rotors and springs with physically nonnegative coefficients.
 
-    Coefficients of a body's columns are those of base parameters, sums of several. Dry friction that drives a joint
-    beyond chance is a sign of the log, which every model of it shows: that joint is without bounds.
+    Columns of links are not bounded, because their coefficients are base parameters, which combine several parameters.
+    If dry friction drives a joint significantly, the log probably has a wrong sign there; this joint has no bounds.
     """
     driven = {
         estimate.columns[i].owner
@@ -151,9 +176,9 @@ def bounded_columns(columns: Sequence[Column], estimate: Estimate) -> frozenset[
 
 
 def least_squares(triangle: Float, index: Int) -> Float:
-    """(c,) coefficients of some columns, zero elsewhere; one that depends on others is left out.
+    """Least-squares coefficients (c,) of some columns; other and dependent columns get zero.
 
-    triangle: of c columns and the target, the last.
+    `triangle` is the triangular factor of c columns and the target, which is the last.
     """
     kept, R = independent(triangle, index)
     k = len(kept)
@@ -163,9 +188,11 @@ def least_squares(triangle: Float, index: Int) -> Float:
 
 
 def least_squares_within_bounds(triangle: Float, index: Int, bounded: Bool) -> Float:
-    """(c,) as `least_squares`, the coefficients of the bounded columns among those of the index at least zero.
+    """Least-squares coefficients (c,) as in `least_squares`, but nonnegative for the bounded columns.
 
-    With the free columns eliminated first, [R11 R12 z1; 0 R22 z2], the bounded ones are min ||R22 x - z2||, x >= 0.
+    The free columns are eliminated first, [R11 R12 z1; 0 R22 z2]; the bounded coefficients are then
+    min ||R22 x - z2||, x >= 0.
+
     Source: Lawson and Hanson 1974, chapter 23.
     """
     kept, R = independent(triangle, np.concatenate([index[~bounded], index[bounded]]))
@@ -183,7 +210,7 @@ def least_squares_within_bounds(triangle: Float, index: Int, bounded: Bool) -> F
 
 
 def independent(triangle: Float, index: Int) -> tuple[Int, Float]:
-    """Some columns less those that depend on others among them, and the triangle of what is left with the target."""
+    """Remove dependent columns; return the remaining columns and their triangular factor with the target."""
     kept = index
     while True:
         R = triangle_of(triangle, np.append(kept, triangle.shape[1] - 1))
@@ -195,12 +222,26 @@ def independent(triangle: Float, index: Int) -> tuple[Int, Float]:
 
 
 def nonnegative(R: Float, z: Float, positive: Bool) -> Float:
-    """The x >= 0 with the least ||R x - z|| for columns R (m, k) that are independent.
+    """Nonnegative least squares, min ||R x - z|| with x >= 0, for independent columns R (m, k).
 
-    positive: (k,) the coefficients to begin with, those that are positive without bounds.
+    The active-set method frees the coefficient with the steepest gradient, and fixes a coefficient at the first bound
+    on the way to the next solution.
 
-    Active set: one leaves at the first bound that is met on the way to the next solution, and the one enters whose
-    gradient is steepest. Source: Lawson and Hanson 1974, chapter 23.
+    Source: Lawson and Hanson 1974, chapter 23.
+
+    Parameters
+    ----------
+    R : ndarray, shape (m, k)
+        Independent columns.
+    z : ndarray, shape (m,)
+        Target.
+    positive : ndarray of bool, shape (k,)
+        Initially free coefficients: those that are positive without bounds.
+
+    Returns
+    -------
+    ndarray, shape (k,)
+
     """
     k = R.shape[1]
     square, along = R.T @ R, R.T @ z
@@ -228,7 +269,7 @@ def nonnegative(R: Float, z: Float, positive: Bool) -> Float:
 
 
 def _least_squares(A: Float, b: Float) -> Float:
-    """The x with the least ||A x - b|| for independent columns."""
+    """Least-squares solution of A x = b for independent columns."""
     R = qr_panel(np.vstack([A.T, b]))
     return solve_triangular(R[:-1, :-1], R[:-1, -1], check_finite=False)
 
@@ -237,18 +278,26 @@ def _is_dry(column: Column) -> bool:
     return CATALOGUE.get(column.term, Term).traits.basis is MotionBasis.SIGN
 
 
-# A column that a model explains down to this share of itself offers it nothing.
+# A column whose remaining norm is below this share of its norm adds nothing to the model.
 FAINT = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """What a model leaves of a fold.
+    """Residual columns of a fold after regression on the model's columns.
 
-    training: of the other columns and the target, (r, e + 1), freed from the model's columns.
-    size: (e + 1,) of them before.    held_out: the same of the blocks left out, by branch the places (e_b,) of its
-    columns and of the target, which is the last, and their lines (e_b, m, r).
-    blocks: (m,) their numbers.
+    Attributes
+    ----------
+    training : ndarray, shape (r, e + 1)
+        Other columns and target in training, orthogonal to the model's columns.
+    size : ndarray, shape (e + 1,)
+        Their norms before the regression.
+    held_out : tuple
+        Residual columns of the held-out blocks: for each branch the indices (e_b,) of its columns and the target,
+        which is the last, and their rows (e_b, m, r).
+    blocks : ndarray of int, shape (m,)
+        Numbers of the held-out blocks.
+
     """
 
     training: Float
@@ -258,55 +307,55 @@ class Share:
 
     @cached_property
     def left(self) -> Float:
-        """(e + 1,) sizes of the columns and the target in training."""
+        """Norms (e + 1,) of the residual columns and the target in training."""
         return np.asarray(np.linalg.norm(self.training, axis=0))
 
     @cached_property
     def offers(self) -> Bool:
-        """(e + 1,) columns that the model does not explain."""
+        """Mask (e + 1,) of the columns that the model's columns do not explain."""
         return np.asarray(self.left > FAINT * self.size)
 
     def squares_of(self, models: Sequence[Int]) -> Float:
-        """Squared errors of the blocks left out, (K, m), of the model with some more columns, by their places."""
+        """Held-out squared errors (K, m) of the model with additional columns, given by their indices."""
         offered = [places[self.offers[places]] for places in models]
-        one = [k for k, places in enumerate(offered) if len(places) == 1]
-        found = np.empty((len(models), len(self.blocks)))
-        found[one] = self._squares_with_each(np.array([offered[k][0] for k in one], dtype=np.int64))
+        single = [k for k, places in enumerate(offered) if len(places) == 1]
+        squared = np.empty((len(models), len(self.blocks)))
+        squared[single] = self._squares_with_each(np.array([offered[k][0] for k in single], dtype=np.int64))
         for k, places in enumerate(offered):
             if len(places) != 1:
-                found[k] = self._squares_with_all(places)
-        return found
+                squared[k] = self._squares_with_all(places)
+        return squared
 
     def _squares_with_each(self, columns: Int) -> Float:
-        """(K, m) of models with one more column each."""
+        """Held-out squared errors (K, m) of models with one additional column each."""
         x = self.training[:, -1] @ self.training[:, columns] / self.left[columns] ** 2
-        found = np.zeros((len(columns), len(self.blocks)))
+        squared = np.zeros((len(columns), len(self.blocks)))
         for places, lines in self.held_out:
             number = {int(place): i for i, place in enumerate(places)}
             untouched = np.square(lines[-1]).sum(axis=1)
             for k, column in enumerate(columns.tolist()):
                 if column in number:
                     errors = lines[-1] - x[k] * lines[number[column]]
-                    found[k] += np.einsum("mr,mr->m", errors, errors)
+                    squared[k] += np.einsum("mr,mr->m", errors, errors)
                 else:
-                    found[k] += untouched
-        return found
+                    squared[k] += untouched
+        return squared
 
     def _squares_with_all(self, columns: Int) -> Float:
-        """(m,) of the model with all of some columns."""
+        """Held-out squared errors (m,) of the model with several additional columns together."""
         x: Float = np.zeros(len(columns))
         if len(columns):
             scale = self.left[columns]
             solved, *_ = np.linalg.lstsq(self.training[:, columns] / scale, self.training[:, -1], rcond=FAINT)
             x = np.asarray(solved / scale)
-        found = np.zeros(len(self.blocks))
+        squared = np.zeros(len(self.blocks))
         for places, lines in self.held_out:
             _, number, among = np.intersect1d(places, columns, return_indices=True)
-            found += np.square(lines[-1] - np.tensordot(x[among], lines[number], 1)).sum(axis=1)
-        return found
+            squared += np.square(lines[-1] - np.tensordot(x[among], lines[number], 1)).sum(axis=1)
+        return squared
 
     def beside(self, more: Int, rest: Int) -> Share:
-        """What is left with some more columns in the model.    rest: places of the others and of the target."""
+        """Residual columns with additional columns in the model; `rest` are indices of the others and the target."""
         while True:
             Q, R = np.linalg.qr(self.training[:, more])
             weak = np.abs(np.diag(R)) <= DEPENDENT * self.size[more]
@@ -326,7 +375,7 @@ class Share:
 
 
 def _coupled(of_branches: Sequence[tuple[Int, Float]], columns: Int) -> list[tuple[Int, Float]]:
-    """Branches, places (e_b,) and lines (e_b, m, r) each, with those as one that have one of some columns in common."""
+    """Merge the branches, indices (e_b,) and rows (e_b, m, r), that share any of some columns."""
     used = np.array([np.isin(columns, places) for places, _ in of_branches])
     coupled = list[tuple[Int, Float]]()
     for members in _sets(used):
@@ -343,7 +392,7 @@ def _coupled(of_branches: Sequence[tuple[Int, Float]], columns: Int) -> list[tup
 
 
 def _sets(used: Bool) -> list[Int]:
-    """Numbers of the groups that share columns, directly or through others; used: (g, c) columns of each group."""
+    """Sets of groups that share columns directly or indirectly; `used` (g, c) are the columns of each group."""
     alone = [np.array([g]) for g in np.flatnonzero(~used.any(axis=1))]
     sets = [np.flatnonzero(used[:, columns].any(axis=1)) for columns in branches(used)]
     return [members for members in (*alone, *sets) if len(members)]
@@ -351,9 +400,17 @@ def _sets(used: Bool) -> list[Int]:
 
 @dataclass(frozen=True, eq=False)
 class Residualised:
-    """What columns outside a model could add to it, worked out for all of them at once.
+    """Residual columns outside a model in all folds, for the held-out errors of larger models.
 
-    place: by column of the regression its place in the shares, one a fold.    count: number of blocks.
+    Attributes
+    ----------
+    place : dict of int to int
+        Index in the shares of each column of the regression.
+    shares : tuple of Share
+        Residual columns of each fold.
+    count : int
+        Number of blocks.
+
     """
 
     place: dict[int, int]
@@ -361,15 +418,15 @@ class Residualised:
     count: int
 
     def squares_of(self, models: Sequence[Int]) -> Float:
-        """Held-out squared errors by block, (K, M), of the model with some more columns of the regression each."""
+        """Held-out squared errors per block, (K, M), of the model with additional columns of the regression."""
         places = [self._places(columns) for columns in models]
-        found = np.zeros((len(models), self.count))
+        squared = np.zeros((len(models), self.count))
         for share in self.shares:
-            found[:, share.blocks] = share.squares_of(places)
-        return found
+            squared[:, share.blocks] = share.squares_of(places)
+        return squared
 
     def beside(self, columns: Int) -> Residualised:
-        """What the others could add to the model with some more columns of the regression."""
+        """Residual columns of the model with additional columns of the regression."""
         more = self._places(columns)
         others = [column for column, place in self.place.items() if place not in more]
         rest = np.array([*(self.place[column] for column in others), -1])
@@ -382,10 +439,15 @@ class Residualised:
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """What is known of a wide model's columns before the log.
+    """Prior of a wide model's coefficients.
 
-    weights: (g,) of the groups in training, 1 / variance of an equation and number of samples that count as one.
-    equations: (k, c + 1) of standard deviation one, of the columns and the target.
+    Attributes
+    ----------
+    weights : ndarray, shape (g,)
+        Weights of the groups in training: 1 / (variance of an equation times samples per independent sample).
+    equations : ndarray, shape (k, c + 1)
+        Equations of the columns and the target with unit standard deviation.
+
     """
 
     weights: Float
@@ -394,12 +456,23 @@ class Prior:
 
 @dataclass(frozen=True, eq=False)
 class SubsetRegression:
-    """A wide model's equations, all groups at their weights: rows by block, a triangle a training fold.
+    """Weighted equations of a wide model, for regressions on subsets of its columns.
 
-    names: (c,) of the columns, the wide model's order.    blocks: M of them.
-    folds: per fold its training triangle and the numbers of the blocks it leaves out.
-    data, total: triangles of all blocks without and with what is known beforehand.
-    bounded: names of columns whose coefficients are not negative by nature.
+    Attributes
+    ----------
+    names : tuple of str, c of them
+        Columns in the order of the wide model.
+    blocks : BlockRows
+        Equations of the M blocks.
+    folds : tuple
+        For each fold the triangular factor of its training data and the numbers of the held-out blocks.
+    data, total : ndarray, shape (c + 1, c + 1)
+        Triangular factors of all blocks without and with the prior.
+    counts : ndarray, shape (M,)
+        Number of equations of each block.
+    bounded : frozenset of str
+        Columns with physically nonnegative coefficients.
+
     """
 
     names: tuple[str, ...]
@@ -420,54 +493,72 @@ class SubsetRegression:
         bounded: Iterable[str] = (),
         prior: Prior | None = None,
     ) -> SubsetRegression:
-        """From factors of the wide model.
+        """Build from factors of the wide model.
 
-        names: (p,) of all its columns.    columns: (c,) those that the factors hold.    weights: (g,).
-        folds: at least LEAST_FOLDS of them.    prior: which every training has beside its blocks; None = none.
+        Parameters
+        ----------
+        factors : Factors
+            Factors of the wide model.
+        names : sequence of str, p of them
+            All columns of the wide model.
+        columns : ndarray of int, shape (c,)
+            Columns that the factors contain.
+        weights : ndarray, shape (g,)
+            Weights of the groups.
+        folds : sequence of Fold
+            At least LEAST_FOLDS.
+        bounded : iterable of str
+            Columns with physically nonnegative coefficients.
+        prior : Prior or None
+            Prior in every training; None for none.
+
         """
         c, seen = len(columns), judged_equations(factors, folds)
         in_training = weights if prior is None else prior.weights
-        own = fold_triangles(factors, [fold.held_out for fold in folds], columns, in_training)
+        triangles = fold_triangles(factors, [fold.held_out for fold in folds], columns, in_training)
         known = np.zeros((0, c + 1)) if prior is None else prior.equations
-        training = [_merged(np.concatenate([*own[:f], *own[f + 1 :], known]), c) for f in range(len(folds))]
+        training = [
+            _merged(np.concatenate([*triangles[:f], *triangles[f + 1 :], known]), c)
+            for f in range(len(folds))
+        ]
         return SubsetRegression(
             names=tuple(names[i] for i in columns),
             blocks=BlockRows.of(seen, columns, weights, known),
             folds=tuple((R, fold.held_out) for R, fold in zip(training, folds, strict=True)),
-            data=_merged(np.concatenate(own), c),
-            total=_merged(np.concatenate([training[0], own[0]]), c),
+            data=_merged(np.concatenate(triangles), c),
+            total=_merged(np.concatenate([training[0], triangles[0]]), c),
             counts=block_counts(seen),
             bounded=frozenset(bounded),
         )
 
     @property
     def target_square(self) -> float:
-        """Sum of squared, weighted targets of the blocks."""
+        """Sum of the squared weighted targets of all blocks."""
         target = np.array([len(self.names)])
         return float(self.blocks.squares(np.arange(len(self.blocks)), target, np.ones((1, 1))).sum())
 
     def index(self, names: Iterable[str]) -> Int:
-        """Places of some columns; those that the data do not hold are left out."""
+        """Indices of some columns, without columns that the data do not contain."""
         wanted = set(names)
         return np.array([i for i, name in enumerate(self.names) if name in wanted], dtype=np.int64)
 
     def squares(self, names: Iterable[str]) -> Float:
-        """Held-out squared error by block, (M,), of the model with these columns."""
+        """Held-out squared error per block, (M,), of the model with these columns."""
         return np.asarray(self.squares_of([names])[0])
 
     def squares_of(self, models: Sequence[Iterable[str]], within_bounds: bool = False) -> Float:
-        """Held-out squared errors by model and block, (K, M); the blocks are gone through once for all models.
+        """Held-out squared errors per model and block, (K, M), in a single pass over the blocks.
 
-        within_bounds: whether coefficients of `bounded` columns are at least zero.
+        If `within_bounds` is True, coefficients of `bounded` columns are nonnegative.
         """
         indices = [self.index(names) for names in models]
         bounded = np.array([within_bounds and name in self.bounded for name in self.names], dtype=np.bool_)
         common, others = _shared(indices)
-        common = common[np.argsort(bounded[common], kind="stable")]  # the free ones are eliminated first
-        found = np.zeros((len(models), len(self.blocks)))
+        common = common[np.argsort(bounded[common], kind="stable")]  # eliminate the free columns first
+        squared = np.zeros((len(models), len(self.blocks)))
         for training, left_out in self.folds:
-            # What the models share is triangular once for all of them, and less what depends on it: a bounded column
-            # is left out whether the free ones stand before it or not.
+            # Eliminate the common columns once for all models. Bounded common columns that depend on others are
+            # removed first, so that the result does not depend on the order of columns.
             gone = bounded[common] & ~np.isin(common, independent(training, common)[0])
             order = np.concatenate([common[~gone], others])
             places = [np.flatnonzero(np.isin(order, index)) for index in indices]
@@ -476,8 +567,8 @@ class SubsetRegression:
             x = np.full((len(used), len(models)), -1.0)
             for m, place in enumerate(places):
                 x[:-1, m] = least_squares_within_bounds(triangle, place, bounded[order[place]])
-            found[:, left_out] = self.blocks.squares(left_out, used, x)
-        return found
+            squared[:, left_out] = self.blocks.squares(left_out, used, x)
+        return squared
 
     def values(self, names: Iterable[str]) -> dict[str, float]:
         """Coefficients of the model with these columns, fitted on all blocks."""
@@ -486,11 +577,11 @@ class SubsetRegression:
         return {self.names[i]: float(x[i]) for i in index}
 
     def rank(self, names: Iterable[str]) -> int:
-        """Number of columns among some that the data tell apart."""
+        """Number of independent columns among some, according to the data."""
         return int(np.count_nonzero(least_squares(self.data, self.index(names))))
 
     def residualised(self, names: Iterable[str]) -> Residualised:
-        """What all other columns could add to the model with these."""
+        """Residuals of all other columns after regression on these columns."""
         index = self.index(names)
         rest = np.setdiff1d(np.arange(len(self.names)), index)
         parts = []
@@ -507,7 +598,7 @@ class SubsetRegression:
 
 
 def _shared(indices: Sequence[Int]) -> tuple[Int, Int]:
-    """The columns that all of several models have, and those that some of them have."""
+    """Columns in all models, and columns in only some of the models."""
     columns, count = np.unique(np.concatenate(indices), return_counts=True)
     return columns[count == len(indices)], columns[count < len(indices)]
 

@@ -1,4 +1,4 @@
-"""What residuals say about the cause: each diagnosis looks for one effect and names it, with its evidence."""
+"""Diagnosis of residuals: each test searches for one effect and reports it with its evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seam for diagnoses, and those that there are."""
+"""Protocol and list of the diagnoses of residuals, and the report of effects that terms find."""
 
 from __future__ import annotations
 
@@ -19,29 +19,27 @@ from dynid.terms.term import CATALOGUE
 
 
 class Diagnosis(Protocol):
-    """One test of residuals: to add one write a class with these members in a small file and list it in DIAGNOSES.
+    """Protocol of a residual test: write a class with these members in a small file and list it in DIAGNOSES.
 
-    What the lack of a term leaves needs no diagnosis of its own: the term says it in `features`.
-
-    identifier: of its findings.    looks_at: what it tests, in a few words, for the report.
+    A missing term needs no diagnosis, because the term defines its residual in `features`.
     """
 
     @property
     def identifier(self) -> str:
-        """Names its findings in run folders and documentation."""
+        """Code of its findings in run folders and documentation."""
         ...
 
     @property
     def looks_at(self) -> str:
-        """What it tests."""
+        """Tested effect in a few words, for the report."""
         ...
 
     def look(self, analysis: ResidualAnalysis) -> list[Finding]:
-        """Findings that were found, none in a log without the effect."""
+        """Return the findings; the list is empty for a log without the effect."""
         ...
 
 
-# Of what no term stands for.
+# Tests of effects that no term models.
 DIAGNOSES: tuple[Diagnosis, ...] = (
     GearRipple(),
     Saturation(),
@@ -51,32 +49,31 @@ DIAGNOSES: tuple[Diagnosis, ...] = (
 
 
 def every_diagnosis() -> tuple[Diagnosis, ...]:
-    """Those of the terms that are known now, those of plug-ins among them, and DIAGNOSES."""
+    """Tests of all registered terms, including plug-ins, and DIAGNOSES."""
     return (*(EffectTest(group) for group in feature_groups()), *DIAGNOSES)
 
 
 def diagnose(analysis: ResidualAnalysis, diagnoses: Sequence[Diagnosis] | None = None) -> tuple[Finding, ...]:
-    """What diagnoses find, that which matters most to the torque first.    diagnoses: None = every one."""
+    """Run diagnoses (all by default) and return the findings: warnings first, then by share of the residual."""
     if not analysis.enough:
         return ()
     tried = every_diagnosis() if diagnoses is None else diagnoses
-    found = [finding for diagnosis in tried for finding in diagnosis.look(analysis)]
-    return tuple(sorted(found, key=lambda one: (one.level != Level.WARNING, -one.evidence.share)))
+    findings = [finding for diagnosis in tried for finding in diagnosis.look(analysis)]
+    return tuple(sorted(findings, key=lambda result: (result.level != Level.WARNING, -result.evidence.share)))
 
 
-# What every term of the catalogue says of a fit: that the model lacks it, or holds it and all the same it
-# matters.
+# Findings of the terms of the catalogue about a fit: effects that the model lacks, and effects that it contains.
 
 
 def report_missing_effects(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
-    """Reports what the residuals say of effects on the whole robot.    Claims: the terms'."""
+    """Report effects on the whole robot that the model lacks, according to the residuals."""
     for kind in CATALOGUE.values():
         for finding in kind.words.lacking(analysis):
             report(analysis, finding, diagnostics)
 
 
 def compare_with_description(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
-    """Reports the effects that would explain how a fit differs from the description.    Claims: the terms'."""
+    """Report effects that would explain the difference between the fit and the prior."""
     words = [kind.words for kind in CATALOGUE.values()]
     hypotheses = [_hypothesis(finding) for each in words for finding in each.against_description(analysis)]
     explained = {code for hypothesis in hypotheses for code in hypothesis.instead_of}
@@ -86,7 +83,7 @@ def compare_with_description(analysis: ResidualAnalysis, diagnostics: Diagnostic
 
 
 def report_held_effects(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
-    """Reports what every term of the model says of its sizes.    Claims: the terms'."""
+    """Report the notices of the model's terms about the sizes of their effects."""
     estimate = analysis.estimate
     sizes = {
         estimate.columns[i].name: (float(value), float(half))
@@ -95,13 +92,13 @@ def report_held_effects(analysis: ResidualAnalysis, diagnostics: Diagnostics) ->
         )
     }
     seconds = _seconds(analysis.residuals.t)
-    held = FittedEffect(
+    fitted = FittedEffect(
         analysis.robot, sizes, analysis.source_rate, seconds, analysis.torque_rms, analysis.shows_later
     )
-    # What the residuals gave away already is not reported a second time.
+    # Do not report an effect again that the residuals already showed.
     known = {(doubt.code, doubt.joint) for doubt in diagnostics.doubts}
     for term in analysis.terms:
-        for hypothesis in map(_hypothesis, term.words.notices(term, held)):
+        for hypothesis in map(_hypothesis, term.words.notices(term, fitted)):
             if (hypothesis.finding.code, hypothesis.finding.joint) not in known:
                 report(analysis, hypothesis, diagnostics)
 
@@ -124,8 +121,8 @@ def report(analysis: ResidualAnalysis, reported: Finding | Hypothesis, diagnosti
         words = proof.words(analysis.robot.joint_names)
         _report(hypothesis, level, f"{text}: {words}{hypothesis.held}", diagnostics)
     else:
-        why = "this model cannot be fitted anew to prove it" if proof is None else proof.doubts()
-        # The choice took it in beside other effects; the proof is of the plain model, with nothing that could hide it.
+        why = "this model cannot be refitted for a proof" if proof is None else proof.doubts()
+        # The model contains the effect together with others; the proof uses the plain model without these.
         alone = "without the model's other effects it is not proven: " if hypothesis.held else ""
         _report(hypothesis, hypothesis.lesser, f"{text}{hypothesis.held}; {alone}{why}", diagnostics)
 
@@ -138,7 +135,7 @@ def _proof(analysis: ResidualAnalysis, declared: Declared, rivals: Sequence[Riva
     if declared.load is not None:
         return prove_load(analysis, declared.load)
     mirror = reading(analysis, declared.mirror(analysis.robot))
-    columns = {str(one): RIVALS[one](analysis) for one in rivals}
+    columns = {str(rival): RIVALS[rival](analysis) for rival in rivals}
     return prove(analysis, reading(analysis, declared), mirror, columns)
 
 
@@ -156,7 +153,7 @@ def _report(hypothesis: Hypothesis, level: Level, text: str, diagnostics: Diagno
 
 
 def _turned(analysis: ResidualAnalysis, declared: Declared) -> bool:
-    """Whether the plain model fits efforts better with the other sign, and better than with their gain."""
+    """Whether the plain model fits efforts better with flipped signs than as logged or with the estimated gains."""
     turned = prove(analysis, reading(analysis, Declared(factors=dict.fromkeys(declared.factors, -1.0))))
     if turned is None or turned.gain <= 0:
         return False

@@ -1,4 +1,4 @@
-"""Wrong inputs of a floating base: an IMU that is turned or late, and contacts that are wrong."""
+"""Checks of the inputs of a floating base: misaligned or delayed IMU, and wrong contact flags."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from dynid.rows.floating import CONTACT, FIRST, UP, Contact, contact_jacobian
 from dynid.rows.wrench import virtual_motion
 from dynid.signals.samples import Samples
 
-# Rotation of an IMU that no mounting explains, and delay that spoils accelerations at 10 Hz by a tenth.
+# Misalignment of an IMU above mounting tolerances, rad, and delay that causes 10 % error of accelerations at 10 Hz, s.
 TURNED, LATE = np.radians(10.0), 0.0015
-# s: greatest delay that is looked for.
+# Largest delay of the search, s.
 LATEST = 0.1
 # Three points on the ground determine the motion of the base. The angular velocities of IMU and legs are compared if
-# they have this many samples and at least this correlation.
+# there are at least FEWEST samples with correlation ALIKE.
 POINTS, FEWEST, ALIKE = 3, 200, 0.8
-# Share of the samples in which a flag may contradict the force: touch-down takes some per cent of a step.
+# Share of the samples in which a flag may contradict the force: touch-down takes a few percent of a step.
 DISAGREE = 0.1
 
 
 def angular_velocity_of_feet(
     robot: RobotModel, contacts: tuple[Contact, ...], samples: Samples
 ) -> tuple[Int, Float]:
-    """Angular velocity of the base link from joints alone, while enough feet stand.
+    """Angular velocity of the base link from the joints, while enough feet are on the ground.
 
     Points on the ground do not move: J_base (v, w) + J_joints dq = 0.
 
@@ -45,7 +45,7 @@ def angular_velocity_of_feet(
     Returns
     -------
     tuple of ndarray, shape (K,) and (K, 3), rad/s
-        Numbers of samples, and angular velocities in the axes of the base link.
+        Indices of samples, and angular velocities in the axes of the base link.
 
     """
     contact = np.asarray(samples.extra[CONTACT]) > 0.5
@@ -62,11 +62,21 @@ def angular_velocity_of_feet(
 
 @dataclass(frozen=True, eq=False)
 class _Agreement:
-    """Angular velocities of IMU and legs on the ground, at the delay at which they agree best.
+    """Agreement of the angular velocities of IMU and legs at the best delay.
 
-    count: samples.    late: delay of the IMU, s, nan without a peak.    rest: delay that would have as much effect as
-    what remains without a delay, s.
-    turn: rotation from the axes of the IMU to those of the legs.    straight, turned: correlations without and with it.
+    Attributes
+    ----------
+    count : int
+        Number of samples.
+    late : float
+        Delay of the IMU, s; nan if the correlation has no peak.
+    rest : float
+        Delay that would cause the same error as the remaining difference, s.
+    turn : ndarray, shape (3, 3)
+        Rotation from the axes of the IMU to the axes of the legs.
+    straight, turned : float
+        Correlation without and with this rotation.
+
     """
 
     count: int
@@ -106,7 +116,7 @@ def _agreement(robot: RobotModel, contacts: tuple[Contact, ...], batches: Iterab
     if count < FEWEST or not (energy > 0).all() or not change > 0:
         return _UNKNOWN
     lags = np.array(sorted(products))
-    # The sum of singular values does not depend on how the IMU is turned.
+    # The sum of singular values does not depend on the orientation of the IMU.
     sums = np.array([np.linalg.svd(products[lag], compute_uv=False).sum() for lag in lags])
     best, late = int(np.argmax(sums)), np.nan
     if 0 < best < len(lags) - 1:
@@ -122,12 +132,12 @@ def _agreement(robot: RobotModel, contacts: tuple[Contact, ...], batches: Iterab
 
 
 def _angular(values: Float) -> Float:
-    # About x, y and z from the last three joints of the base, which turn about z, y and x.
+    # Order the last three joints of the base, which rotate about z, y and x, as x, y and z.
     return np.asarray(values[:, [5, 4, 3]])
 
 
 def turned_samples(robot: RobotModel, samples: Samples, turn: Float, place: Float) -> Samples:
-    """Samples with the axes of the IMU turned: x' turn for each of its vectors x.
+    """Rotate the axes of the IMU: each of its vectors x becomes x' turn.
 
     Parameters
     ----------
@@ -136,7 +146,7 @@ def turned_samples(robot: RobotModel, samples: Samples, turn: Float, place: Floa
     samples : Samples
         Its samples.
     turn : ndarray, shape (3, 3)
-        Rotation from the right axes to those that were taken.
+        Rotation from the correct axes to the assumed axes.
     place : ndarray, shape (3,), m
         Place of the IMU in the frame of the base link.
 
@@ -148,7 +158,7 @@ def turned_samples(robot: RobotModel, samples: Samples, turn: Float, place: Floa
     gravity = robot.gravity @ robot.T_parent_joint[0, :3, :3]
     omega = _angular(samples.dq)
     still = np.zeros_like(omega)
-    # Accelerations of the joints of the base contain what their rates add to the angular acceleration.
+    # Subtract the part of the angular acceleration that depends only on the rates of the base joints.
     alpha = _angular(samples.ddq) - _angular(virtual_motion(omega, still, still)[1])
     felt = samples.ddq[:, :3] - gravity + _of_arm(omega, alpha, place)
     omega, alpha = omega @ turn, alpha @ turn
@@ -175,10 +185,10 @@ def check_floating(
     pressed: Callable[[Samples], Bool] | None,
     diagnostics: Diagnostics,
 ) -> None:
-    """Warn of an IMU that is turned or late, and of contacts that are swapped or missed.
+    """Warn of a misaligned or delayed IMU, and of swapped or missing contact flags.
 
-    One wrong input makes others look wrong. So the cause is named whose correction makes the angular velocities of IMU
-    and legs agree best, and others only if they remain in the corrected samples.
+    A wrong input makes other inputs look wrong. So the check first reports the cause whose correction gives the best
+    agreement between the angular velocities of IMU and legs, and others only if they remain in the corrected samples.
 
     Parameters
     ----------
@@ -191,14 +201,15 @@ def check_floating(
     place : ndarray, shape (3,), m
         Place of the IMU in the frame of the base link.
     pressed : callable, optional
-        Feet (T, feet) of samples that torques and accelerations need to carry a load; None = contacts are not logged.
+        Returns which feet (T, feet) carry a load according to torques and accelerations; None if contacts are not
+        logged.
     diagnostics : Diagnostics
         Collects the warnings.
 
     """
     angle = 0.0
     agreement = _agreement(robot, contacts, batches)
-    # Each round removes one cause: a turned IMU, and wrong flags.
+    # Each round removes one cause: a misaligned IMU or wrong flags.
     for _ in range(2):
         flags = Diagnostics()
         corrected = batches if pressed is None else _check_flags(contacts, batches, pressed, flags)
@@ -210,8 +221,8 @@ def check_floating(
             agreement = _agreement(robot, contacts, batches)
             diagnostics.warn(
                 "imu-turned",
-                f"the IMU is turned by {np.degrees(angle):.3g} deg against its link: legs on the ground show another "
-                "direction of the angular velocity; correct the link or the columns under [log.imu]",
+                f"the IMU is misaligned by {np.degrees(angle):.3g} deg with its link, according to the angular "
+                "velocity from legs on the ground; correct the link or the columns under [log.imu]",
             )
             continue
         diagnostics.extend(flags)
@@ -222,18 +233,18 @@ def check_floating(
         break
     if not agreement.known:
         return
-    # Feet that slip look like a small delay, which then explains little of the disagreement.
+    # Slipping feet look like a small delay, but this delay explains little of the difference.
     if abs(agreement.late) > max(LATE, agreement.rest):
         diagnostics.warn(
             "imu-late",
-            f"the IMU is {1e3 * agreement.late:.2g} ms late against the legs on the ground, which spoils the base's "
-            "acceleration; correct its clock, or shift its columns",
+            f"the IMU is {1e3 * agreement.late:.2g} ms late relative to the legs on the ground, so the base "
+            "acceleration is wrong; correct its clock, or shift its columns",
         )
     if agreement.turned < ALIKE:
         diagnostics.warn(
             "contact-moves",
-            f"feet that should stand move: the angular velocities of legs and IMU agree to "
-            f"{100 * agreement.turned:.2g} % only; check the order of the feet, flags of contact and the IMU",
+            f"feet move during contact: the correlation of the angular velocities of legs and IMU is only "
+            f"{100 * agreement.turned:.2g} %; check the order of the feet, the contact flags and the IMU",
         )
 
 
@@ -243,7 +254,7 @@ def _check_flags(
     pressed: Callable[[Samples], Bool],
     diagnostics: Diagnostics,
 ) -> list[Samples]:
-    # Warns of wrong flags, and returns the samples with the feet that carry a load as their contacts.
+    # Warns of wrong flags, and returns the samples with flags set for the feet that carry a load.
     loads = [pressed(samples).astype(np.float64) for samples in batches]
     feet = loads[0].shape[1] if loads else 0
     logged = [np.asarray(samples.extra[CONTACT])[samples.keep, :feet] for samples in batches]
@@ -259,7 +270,7 @@ def _check_flags(
 
 
 def check_contacts(feet: tuple[str, ...], logged: Float, pressed: Float, diagnostics: Diagnostics) -> None:
-    """Warn of flags of contact that contradict the forces that torques and accelerations need.
+    """Warn of contact flags that contradict the contact forces from torques and accelerations.
 
     Parameters
     ----------
@@ -281,7 +292,7 @@ def check_contacts(feet: tuple[str, ...], logged: Float, pressed: Float, diagnos
         pairs = [f"{feet[a]} is {feet[b]}" for a, b in zip(row, column, strict=True) if a != b]
         diagnostics.warn(
             "feet-swapped",
-            f"flags of contact fit other feet ({', '.join(pairs)}): exchange their columns under [log.contact]",
+            f"contact flags fit other feet ({', '.join(pairs)}): swap their columns under [log.contact]",
         )
         return
     for k, foot in enumerate(feet):
@@ -289,6 +300,6 @@ def check_contacts(feet: tuple[str, ...], logged: Float, pressed: Float, diagnos
         if missed > DISAGREE:
             diagnostics.warn(
                 "contact-missed",
-                f"'{foot}' carries a load in {100 * missed:.2g} % of the log in which its flag says that it does not: "
+                f"'{foot}' carries a load in {100 * missed:.2g} % of the log although its contact flag is off: "
                 'check its sensor, or set columns = "found" under [log.contact]',
             )

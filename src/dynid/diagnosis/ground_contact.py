@@ -1,4 +1,4 @@
-"""Feet that stand on the ground: legs whose ends keep their distances from one another while the joints move."""
+"""Detection of feet on the ground: legs whose ends keep constant distances from each other while the joints move."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dynid.robot.model import RobotModel, path_to_base
 from dynid.signals.samples import Samples
 
 CODE: Claim = "feet-on-ground"
-# Fewest feet whose distances say something: a plane has three points.
+# Least number of feet: three points define a plane.
 FEET = 3
-# Poses that are compared: distances change slowly.
+# Number of poses of the comparison; distances change slowly.
 POSES = 100
-# Change of the distances over the travel of the feet below which they stand. A foot that is not a point rolls over a
-# few per cent of its travel; feet in the air change their distances by as much as they travel.
+# The feet are on the ground if their distances change by less than this share of their travel. A foot with finite size
+# rolls by a few percent of its travel; the distances of feet in the air change by as much as the feet travel.
 STANDS = 0.05
 
 
@@ -38,8 +38,7 @@ class Stance:
     points : ndarray, shape (k, 3), m
         The feet in the joint frames of these links.
     travel, change : float, m
-        Least root mean square of the travel of a foot relative to the base, and that of the distances between feet
-        about their means.
+        Smallest rms travel of a foot relative to the base, and rms deviation of the distances from their means.
 
     """
 
@@ -50,10 +49,10 @@ class Stance:
 
 
 def stance(robot: RobotModel, q: Float) -> Stance | None:
-    """Points of the legs' last links whose distances from one another do not change.
+    """Find points on the legs' last links with constant distances from each other.
 
-    Minimises the changes of all distances ||x_i - x_j||, x_i = R_i p_i + o_i, over the points p_i of the links.
-    Legs are chains of their own from the base; if one of more than FEET moves freely, the others may stand.
+    The search minimises the changes of all distances ||x_i - x_j||, x_i = R_i p_i + o_i, over the points p_i of the
+    links. Legs are separate chains from the base. With more than FEET legs, one leg may move freely.
 
     Parameters
     ----------
@@ -65,7 +64,7 @@ def stance(robot: RobotModel, q: Float) -> Stance | None:
     Returns
     -------
     Stance or None
-        None: there are fewer than FEET legs, or their ends move relative to one another.
+        None if there are fewer than FEET legs, or if their ends move relative to each other.
 
     """
     ends = _ends_of_chains(robot)
@@ -83,12 +82,12 @@ def stance(robot: RobotModel, q: Float) -> Stance | None:
 
 
 def _described(robot: RobotModel) -> Dynamics:
-    """Dynamics of the described robot; links of unknown inertia weigh nothing."""
+    """Dynamics of the robot from the URDF, with zero mass for links of unknown inertia."""
     return Dynamics.of_description(replace(robot, inertia_prior=np.nan_to_num(robot.inertia_prior)))
 
 
 def _ends_of_chains(robot: RobotModel) -> list[int]:
-    """Last bodies of branches of the base that branch no further."""
+    """Last links of the unbranched chains that start at the base."""
     roots: dict[int, list[int]] = {}
     for body in range(robot.n_bodies):
         if body not in robot.parent:
@@ -97,7 +96,7 @@ def _ends_of_chains(robot: RobotModel) -> list[int]:
 
 
 def _stance_of(robot: RobotModel, poses: Float, ends: Sequence[int]) -> Stance | None:
-    """The feet on some links, from their poses (T, k, 4, 4)."""
+    """Find the feet on some links from the poses (T, k, 4, 4) of the links."""
     from scipy.optimize import least_squares
 
     bodies = list(ends)
@@ -128,7 +127,7 @@ def _stance_of(robot: RobotModel, poses: Float, ends: Sequence[int]) -> Stance |
 
 
 def pressing(robot: RobotModel, standing: Stance, q: Float, tau: Float) -> Float:
-    """Force with which the efforts press the feet along gravity, sum of f in tau = J' f over the feet.
+    """Total force of the feet along gravity, from the efforts: sum over the feet of f in tau = J' f.
 
     Parameters
     ----------
@@ -155,7 +154,7 @@ def pressing(robot: RobotModel, standing: Stance, q: Float, tau: Float) -> Float
 
 
 def require_free_legs(robot: RobotModel, batches: Iterable[Samples], diagnostics: Diagnostics) -> None:
-    """Refuse a log of a robot that stands on its feet, unless the user accepts it.
+    """Reject a log of a robot that stands on its feet, unless the user accepts it.
 
     Parameters
     ----------
@@ -169,7 +168,7 @@ def require_free_legs(robot: RobotModel, batches: Iterable[Samples], diagnostics
     Raises
     ------
     UnfitDataError
-        If the feet keep their distances, and the efforts press them down steadily.
+        If the feet keep constant distances and the efforts press them down steadily.
 
     """
     if len(_ends_of_chains(robot)) < FEET:
@@ -185,17 +184,17 @@ def require_free_legs(robot: RobotModel, batches: Iterable[Samples], diagnostics
     if standing is None:
         return
     pressure = pressing(robot, standing, q, tau)
-    # Legs in the air that move alike keep the distances as well, but their efforts lift them or swing about zero.
+    # Legs that move alike in the air also keep their distances, but their efforts lift them or oscillate about zero.
     if pressure.mean() <= pressure.std():
         return
-    found = (
-        f"'{listed(standing.links)}' keep their distances to {1e3 * standing.change:.2g} mm while they travel "
-        f"{1e3 * standing.travel:.2g} mm relative to the base, and the efforts press them down with "
+    evidence = (
+        f"the distances between '{listed(standing.links)}' are constant to {1e3 * standing.change:.2g} mm while the "
+        f"feet travel {1e3 * standing.travel:.2g} mm relative to the base, and the efforts press them down with "
         f"{pressure.mean():.3g} N"
     )
-    expected = "legs that move freely, on a base that is fixed: forces of the ground are torque from outside"
-    do = "log an IMU of the trunk and map it under [log.imu], or hang the robot up and move its legs in the air"
+    expected = "legs that move freely on a fixed base, because ground forces add external torque"
+    do = "log an IMU of the trunk and map it under [log.imu], or suspend the robot and move its legs in the air"
     if CODE in diagnostics.accepting:
-        diagnostics.claim(CODE, found=found, expected=expected, do=do)
+        diagnostics.claim(CODE, found=evidence, expected=expected, do=do)
         return
-    raise UnfitDataError(CODE, found=found, expected=expected, do=f"{do}; or accept it: --accept {CODE}")
+    raise UnfitDataError(CODE, found=evidence, expected=expected, do=f"{do}; or accept it: --accept {CODE}")

@@ -1,4 +1,4 @@
-"""Whether the effort is a measurement, moves the robot, and fits the described links."""
+"""Checks that the effort is measured, that it moves the robot, and that it fits the link lengths of the URDF."""
 
 from __future__ import annotations
 
@@ -25,33 +25,30 @@ from dynid.terms.exports import Kind
 from dynid.terms.residual_tests import ALARM, Rival
 from dynid.terms.term import Terms
 
-# Is the effort a measurement? A controller's or simulator's model has neither friction nor noise.
+# Is the effort measured? The torque of a controller's or simulator's model has neither friction nor noise.
 
-# Friction of geared joints takes 5 to 50 % of their torque, and that behind joint torque sensors some percent at light
-# joints: less than this on every joint is no robot's.
+# Friction is 5 to 50 % of the torque of geared joints, and some percent at light joints behind joint torque sensors. No
+# robot has less than this share on every joint.
 LEAST_FRICTION = 0.01
-# Noise of currents and torque sensors lies between 0.1 and 5 % of the torque; files hold five digits or more.
+# The noise of currents and torque sensors is 0.1 to 5 % of the torque; files contain five digits or more.
 LEAST_NOISE = 1e-3
-# A model of torque follows the model that is fitted to it at most joints; simpler ones, such as those without coupling
-# of the joints, do less well at some. Friction fitted to such a misfit is about as large as the misfit.
+# The fitted model reproduces modelled torque within MOST_MISSED at most joints. Spurious friction from the fit error is
+# at most about FITTED_TO_MISFIT times this error.
 MOST_MISSED, FITTED_TO_MISFIT = 0.1, 2.0
-# Fourth differences: motion below a fiftieth of the sample rate leaves less than 1e-4 of itself, white noise all of it.
+# Fourth differences attenuate motion below 1/50 of the sample rate to less than 1e-4, but not white noise.
 DIFFERENCE = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 
 
 def check_measured(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
-    """Looks for efforts that are no measurement.
-
-    Claims: modelled-effort, where the torque of two joints and more has no friction, and no noise of its own.
-    """
+    """Claim modelled-effort if the torque of at least two joints contains neither friction nor sensor noise."""
     if not analysis.enough or analysis.raw is None or len(analysis.joints) < 2:
         return
     joints = list(analysis.joints)
     noise = noise_shares(analysis)
-    # A model of measured motion has the motion's noise: then friction alone shows it, where little else is missed.
+    # Torque computed from measured motion contains the noise of the motion. Then only the missing friction shows it.
     noisy = noise[joints].max() > LEAST_NOISE
     if np.median(analysis.missed[joints]) > (LEAST_FRICTION if noisy else MOST_MISSED):
-        return  # measured: friction, which takes much longer, is not asked
+        return  # the effort is measured; skip the slow estimate of friction
     friction = friction_shares(analysis)
     most = LEAST_FRICTION + (0.0 if noisy else FITTED_TO_MISFIT) * analysis.missed
     if friction is None or (friction > most)[joints].any():
@@ -59,18 +56,19 @@ def check_measured(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None
     usual = float(np.median(friction[joints]))
     diagnostics.claim(
         "modelled-effort",
-        found=f"efforts without friction (at most {100 * usual:.2g} % of the torque of half of the joints) and "
-        f"no noise (at most {100 * noise[joints].max():.1g} %) of its own: a controller's or a simulator's model, "
-        "not a measurement",
+        found=f"efforts without friction (at most {100 * usual:.2g} % of the torque on half of the joints) and "
+        f"without sensor noise (at most {100 * noise[joints].max():.1g} %): the efforts come from the model of a "
+        "controller or simulator, not from a measurement",
         expected="measured torque or current",
         do="map the measured effort under [log] (actual current or torque, not the target)",
     )
 
 
 def friction_shares(analysis: ResidualAnalysis) -> Float | None:
-    """Torque (n,) of viscous and Coulomb friction by joint over its torque, at the end of the 95 % interval.
+    """Upper 95 % limit of the friction torque over the joint torque, per joint (n,).
 
-    Both are fitted beside the plain model, which may leave them out. None where the model reads more than motion.
+    Viscous and Coulomb friction are added to the plain model for this estimate. The result is None if the model needs
+    other inputs than motion.
     """
     terms, wanted = analysis.plain_model
     Y, complete = regressor(analysis.robot, terms, analysis.motion, wanted)
@@ -81,7 +79,7 @@ def friction_shares(analysis: ResidualAnalysis) -> Float | None:
     shares = np.zeros(n)
     y = (analysis.motion.tau.T * weight).reshape(-1)
     rigid = (Y * weight[:, :, None]).reshape(n * N, b)
-    # Friction of the model is estimated anew, joint by joint.
+    # Remove the model's own friction columns, because friction is estimated here per joint.
     Q = basis(rigid[:, ~terms.friction_columns(analysis.robot)[wanted]])
     residual = y - Q @ (Q.T @ y)
     for j in analysis.joints:
@@ -94,57 +92,63 @@ def friction_shares(analysis: ResidualAnalysis) -> Float | None:
 
 
 def _share(X: Float, e: Float, analysis: ResidualAnalysis, joint: int, shape: Float) -> float:
-    # X and e: friction's forms and the torque, without what the rest of the model explains.
+    # X and e are the friction features and the torque, orthogonal to the rest of the model.
     coefficient, *_ = np.linalg.lstsq(X, e, rcond=1e-9)
     torque = shape @ coefficient
     sigma = float(np.sqrt(np.mean((e - X @ coefficient) ** 2)))
     spread = np.linalg.pinv(X.T @ X) * sigma**2
     half = 2.0 * np.sqrt(max(float(np.mean(np.einsum("ni,ij,nj->n", shape, spread, shape))), 0.0))
-    # Over the same samples, in motion: a robot that stands long has less torque.
+    # Use the same moving samples: the mean square torque including rest is smaller.
     whole = np.sqrt(np.mean(analysis.motion.tau[:, joint] ** 2))
     return float((np.sqrt(np.mean(torque**2)) + half) / max(whole, 1e-300))
 
 
 def noise_shares(analysis: ResidualAnalysis) -> Float:
-    """White noise (n,) of the raw torque beyond its rounding, over its root mean square, by fourth differences."""
+    """White noise of the raw torque over its rms, per joint (n,), from fourth differences; 0 if it is only rounding."""
     if analysis.raw is None:
         return np.zeros(analysis.robot.n)
     parts = [np.apply_along_axis(np.convolve, 0, part, DIFFERENCE, "valid") for part in analysis.raw.parts]
     everything = np.concatenate(analysis.raw.parts)
     size = np.sqrt(np.mean((everything - everything.mean(axis=0)) ** 2, axis=0))
-    # The median: steps of friction and contact are rare and large.
+    # The median ignores steps of friction and contact, which are rare and large.
     noise = np.median(np.abs(np.concatenate(parts)), axis=0) / 0.6745 / np.linalg.norm(DIFFERENCE)
     rounded = noise <= lattice_step(everything)
     return np.where(rounded, 0.0, noise / np.maximum(size, 1e-300))
 
 
-# Whether the torque moves the robot: a hand that leads an arm accelerates it, and leaves gravity and
-# friction.
+# Does the logged torque move the robot? In hand guiding the hand accelerates the arm, and the drives carry only gravity
+# and friction.
 
-# Share of the described bodies' inertial torque that may be in the log, three standard deviations included: a hand that
-# leads an arm takes all of it, and descriptions are right to a factor of two.
+# Upper limit of the share of the prior's inertial torque in a hand-guided log, including SURE standard deviations. The
+# hand provides all inertial torque, and priors are right within a factor of two.
 MOST_INERTIA = 0.3
 SURE = 3.0
 
 
 @dataclass(frozen=True)
 class Inertia:
-    """What a log holds of the described bodies' inertial torque, 1 = all of it.    std: its standard deviation."""
+    """Share of the prior's inertial torque in the logged torque.
+
+    Attributes
+    ----------
+    share : float
+        1 means all of it.
+    std : float
+        Standard deviation.
+
+    """
 
     share: float
     std: float
 
     @property
     def missing(self) -> bool:
-        """Whether next to nothing of it is in the log, beyond chance."""
+        """Whether the share is significantly below MOST_INERTIA."""
         return abs(self.share) + SURE * self.std < MOST_INERTIA
 
 
 def check_guidance(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
-    """Doubts a log whose torque does not move the robot; returns whether it is doubted.
-
-    Claims: hand-guided.
-    """
+    """Claim hand-guided if the torque does not accelerate the robot; return True unless the user accepts the claim."""
     samples = analysis.gated
     terms, wanted = analysis.plain_model
     if (
@@ -157,30 +161,30 @@ def check_guidance(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool
     if not complete or len(np.unique(analysis.block)) < FOLDS:
         return False
     still = standing(analysis.robot, terms, samples, wanted)
-    moving, held = (HeldOut.weighted(analysis, columns, samples.tau) for columns in (Y, still))
-    before, after = moving.error(), held.error()
-    found = decisive(analysis, before, after, 1)
-    if found is None:
+    moving, resting = (HeldOut.weighted(analysis, columns, samples.tau) for columns in (Y, still))
+    before, after = moving.error(), resting.error()
+    gains = decisive(analysis, before, after, 1)
+    if gains is None:
         return False
     inertia = _inertia(analysis, still, samples)
     if inertia is None or not inertia.missing:
         return False
-    gain, by_joint = found
+    gain, by_joint = gains
     worst = analysis.robot.joint_names[int(np.nanargmax(by_joint))]
     diagnostics.claim(
         "hand-guided",
-        found=f"torque that follows gravity and friction, with {100 * inertia.share:.2g} +- {200 * inertia.std:.2g} % "
-        "of what the described bodies' accelerations take: without these the model predicts held-out blocks with "
-        f"{100 * gain:.3g} % less mean square error, and '{worst}' with {100 * np.nanmax(by_joint):.3g} % less",
+        found=f"torque of gravity and friction with only {100 * inertia.share:.2g} +- {200 * inertia.std:.2g} % of "
+        "the prior's inertial torque: a model without inertia lowers the held-out mean square error by "
+        f"{100 * gain:.3g} % ({100 * np.nanmax(by_joint):.3g} % for '{worst}')",
         expected="torque that moves the robot",
-        do="record a motion that the drives make, not one in which the robot is led by hand, and map the measured "
-        "torque, not a computed gravity torque",
+        do="record a motion driven by the motors, not by hand guiding, and map the measured torque, not a computed "
+        "gravity torque",
     )
     return "hand-guided" not in diagnostics.accepting
 
 
 def standing(robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> Float:
-    """Columns (n, N, w) of the model whose bodies and rotors stand at each position; all else moves as it did."""
+    """Columns (n, N, w) of the model with links and rotors at rest at each position and all other terms in motion."""
     Y, _ = regressor(robot, terms, samples, wanted)
     rest = np.zeros_like(samples.dq)
     at_rest, _ = regressor(robot, terms, replace(samples, dq=rest, ddq=rest), wanted)
@@ -192,10 +196,9 @@ def standing(robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) ->
 
 
 def _inertia(analysis: ResidualAnalysis, still: Float, samples: Samples) -> Inertia | None:
-    """How much of the described bodies' inertial torque is in the log, beside gravity and friction of any size.
+    """Estimate the share of the prior's inertial torque in the log, with free gravity and friction parameters.
 
-    The standard deviation is that of estimates which leave out one block of time each. None where the description has
-    no inertias.
+    The standard deviation comes from a jackknife over blocks of time. The result is None if the prior has no inertias.
     """
     robot = analysis.robot
     if not np.isfinite(robot.inertia_prior).all():
@@ -227,16 +230,25 @@ def _inertia(analysis: ResidualAnalysis, still: Float, samples: Samples) -> Iner
     return Inertia(shares[0] / size[0], float(std))
 
 
-# Friction that drives the motion: a sign that is turned, or a model that lacks something else.
+# Friction that drives the motion shows a wrong sign or an incomplete model.
 
+# Least negative power, in standard deviations.
 SIGNIFICANCE = 4.0
-# Of a joint's mean mechanical power; less than that is rounding of other effects.
+# Least share of a joint's mean mechanical power; other effects can cause smaller shares.
 LEAST_POWER = 0.05
 
 
 @dataclass(frozen=True)
 class DrivenJoint:
-    """A joint whose friction feeds power into the motion.    power, std: W, negative = fed in."""
+    """A joint whose friction adds power to the motion.
+
+    Attributes
+    ----------
+    joint : int
+    power, std : float
+        Mean friction power and its standard deviation, W; negative power drives the motion.
+
+    """
 
     joint: int
     power: float
@@ -244,10 +256,10 @@ class DrivenJoint:
 
 
 def driven_joints(estimate: Estimate, residuals: Residuals, power: Float) -> Iterator[DrivenJoint]:
-    """Joints whose friction feeds power into the motion beyond doubt.
+    """Yield joints whose friction significantly adds power to the motion.
 
-    power: (n, b) W, mean power that one unit of each base parameter's column takes as friction of a joint.
-    It is compared with its own standard deviation and with the joint's mean |tau dq|.
+    The friction power is compared with its standard deviation and with the joint's mean |tau dq|. `power` (n, b) is the
+    mean friction power of each joint per unit of each base parameter, W.
     """
     throughput = np.mean(np.abs(residuals.measured * residuals.dq), axis=0)
     for joint, gradient in enumerate(power):
@@ -258,7 +270,7 @@ def driven_joints(estimate: Estimate, residuals: Residuals, power: Float) -> Ite
 
 
 def friction_power(robot: RobotModel, terms: Terms, motion: Samples, mask: Bool) -> Float:
-    """(n, b) W, see `driven_joints`; of all forms of friction among some columns, mask (p,), over a motion."""
+    """Mean friction power (n, b) per unit of each base parameter, W; see `driven_joints`. The mask is (p,)."""
     Y, _ = regressor(robot, terms, motion, mask)
     power = np.einsum("jnb,nj->jb", Y, motion.dq) / max(len(motion), 1)
     return np.asarray(power * terms.friction_columns(robot)[mask])
@@ -267,84 +279,101 @@ def friction_power(robot: RobotModel, terms: Terms, motion: Samples, mask: Bool)
 def check_negative_friction(
     analysis: ResidualAnalysis, diagnostics: Diagnostics, commanded: bool = False
 ) -> None:
-    """Reports joints whose friction drives the motion.
+    """Report joints whose friction drives the motion.
 
-    commanded: whether torque is made of commands, which has no sign of its own: a warning then.
-    Claims: negative-friction, where an effort or a position of the other sign would explain the log as well. Where the
-    other joints contradict both signs, or neither explains most of the torque, the model lacks something, which is a
-    warning.
+    The function claims negative-friction if a flipped sign of effort or position explains the log as well. If the other
+    joints contradict both flipped signs, or neither sign explains most of the torque, the model is incomplete, and the
+    function warns.
+
+    Parameters
+    ----------
+    analysis : ResidualAnalysis
+        Residuals of the finished fit.
+    diagnostics : Diagnostics
+        Receives the claims and warnings.
+    commanded : bool
+        Whether the torque is computed from commands. Its sign cannot be wrong, so the function only warns.
+
     """
     if not analysis.enough:
         return
     mask = analysis.estimate.base.mask
     power = friction_power(analysis.robot, analysis.terms, analysis.motion, mask)
-    for one in driven_joints(analysis.estimate, analysis.residuals, power):
-        place = Place(joint=analysis.robot.joint_names[one.joint])
-        found = f"friction that drives the motion ({one.power:.3g} W on average, standard deviation {one.std:.2g} W)"
+    for driven in driven_joints(analysis.estimate, analysis.residuals, power):
+        place = Place(joint=analysis.robot.joint_names[driven.joint])
+        text = f"friction that drives the motion ({driven.power:.3g} W on average, std {driven.std:.2g} W)"
         if commanded:
             diagnostics.warn(
                 "negative-friction",
-                f"{found}: torque is made of commands, and a delay that is off turns viscous friction round; declare "
-                "when commands arrive and how long they hold (delay and hold under [drive]), and where the loop is "
-                "closed (--loop drive or --loop computer)",
+                f"{text}: the torque is computed from commands, and a wrong delay can flip the sign of viscous "
+                "friction; declare the delay and hold time of commands (delay and hold under [drive]), and where the "
+                "loop is closed (--loop drive or --loop computer)",
                 place,
             )
             continue
         proofs = [
             prove(analysis, Reading(turned.robot, turned.samples))
-            for turned in sign_readings(analysis.robot, analysis.gated, one.joint)
+            for turned in sign_readings(analysis.robot, analysis.gated, driven.joint)
         ]
         if all(proof is not None and proof.contradicted for proof in proofs):
             diagnostics.warn(
                 "negative-friction",
-                f"{found}; neither effort nor position of the other sign would fit: the model lacks an effect that "
-                "gives the joint power (a spring, a cable, another form of friction), or the log is short",
+                f"{text}; flipping the sign of effort or position does not fit: the model lacks an effect that adds "
+                "power to the joint (a spring, a cable, another form of friction), or the log is too short",
                 place,
             )
-        elif _lacks_most(analysis, one.joint):
+        elif _lacks_most(analysis, driven.joint):
             diagnostics.warn(
                 "negative-friction",
-                f"{found}; with either sign the model misses more than {100 * LARGE:g} % of this joint's torque: it "
-                "lacks what makes it up, and friction stands in for that",
+                f"{text}; with either sign the torque error of this joint exceeds {100 * LARGE:g} %: the model "
+                "lacks a main part of the torque, and friction compensates for it",
                 place,
             )
         else:
             diagnostics.claim(
                 "negative-friction",
-                found=f"{found}, and the log fits as well with the other sign",
-                expected="friction that takes power out of the motion",
+                found=f"{text}, and the log fits as well with the opposite sign",
+                expected="friction that takes power from the motion",
                 do="check the sign of this joint's effort and position ([log] effort.sign)",
                 place=place,
             )
 
 
 def _lacks_most(analysis: ResidualAnalysis, joint: int) -> bool:
-    """Whether a plain fit misses most of a joint's torque as declared and with either sign."""
+    """Whether the plain model fails to fit most of a joint's torque, as declared and with flipped signs."""
     samples = thinned(analysis)
     readings = [
         (analysis.robot, samples),
-        *((one.robot, one.samples) for one in sign_readings(analysis.robot, samples, joint)),
+        *((reading.robot, reading.samples) for reading in sign_readings(analysis.robot, samples, joint)),
     ]
     missed = [misfits(analysis, robot, motion) for robot, motion in readings]
-    return all(one is not None and one[joint] > LARGE**2 for one in missed)
+    return all(reading is not None and reading[joint] > LARGE**2 for reading in missed)
 
 
-# Links that are longer or shorter than described, and links whose length a log does not show.
+# Links whose length differs from the URDF, and links whose length is not identifiable from the log.
 
 # Relative step of the differences.
 STEP = 1e-3
-# Drawings and tapes give lengths to 2 %; a twentieth is what an exchanged link or a wrong variant makes.
+# Least relative change for a warning (drawings and tape measures give 2 %), and the change that matters (5 %, as from a
+# replaced link or a wrong variant).
 WARN, MATTERS = 0.02, 0.05
-# m, and share of the longest: shorter distances between joints carry no lever.
+# Least length of a link that is checked, m and as a share of the longest link: shorter links have no lever arm.
 LEAST_LENGTH, LEAST_PART = 0.05, 0.2
 
 
 @dataclass(frozen=True)
 class LinkLength:
-    """What a log says of the distance from a joint to the one before it.
+    """Estimated distance from a joint to the joint before it.
 
-    joint: index of the tree joint.    change, std: relative to the description.
-    least: change from which on it is beyond chance.
+    Attributes
+    ----------
+    joint : int
+        Index of the tree joint.
+    change, std : float
+        Change relative to the URDF and its standard deviation.
+    least : float
+        Least significant change.
+
     """
 
     joint: int
@@ -354,23 +383,23 @@ class LinkLength:
 
     @property
     def differs(self) -> bool:
-        """Whether it is another length than described, beyond chance and 95 % interval."""
+        """Whether the change is significant and its 95 % interval exceeds WARN."""
         return abs(self.change) > self.least and abs(self.change) - 2.0 * self.std > WARN
 
     @property
     def excluded(self) -> bool:
-        """Whether a change that matters is ruled out, even if what the model lacks hid half of it."""
+        """Whether the log excludes a change that matters, even if modelling errors hide half of it."""
         return self.least < 0.5 * MATTERS and abs(self.change) + 2.0 * self.std < MATTERS
 
 
 def check_link_lengths(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None:
-    """Warns of a link of another length than described, and notes those whose length the log does not show."""
-    found, named = find_link_lengths(analysis), -1
+    """Warn of a link whose length differs from the URDF, and note the links whose length is not identifiable."""
+    lengths, named = find_link_lengths(analysis), -1
     names = analysis.robot.tree_joint_names
-    for one in sorted((one for one in found if one.differs), key=lambda one: -abs(one.change) / one.least)[
-        :1
-    ]:
-        longer, shorter = (_stretched(analysis.robot, one.joint, sign * one.change) for sign in (1.0, -1.0))
+    for link in sorted(
+        (link for link in lengths if link.differs), key=lambda link: -abs(link.change) / link.least
+    )[:1]:
+        longer, shorter = (_stretched(analysis.robot, link.joint, sign * link.change) for sign in (1.0, -1.0))
         samples = analysis.gated
         rivals = {
             str(rival): RIVALS[rival](analysis) for rival in (Rival.POSITION, Rival.FRICTION, Rival.ZERO)
@@ -379,47 +408,46 @@ def check_link_lengths(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> 
         if proof is not None and proof.holds:
             diagnostics.warn(
                 "link-length",
-                f"the distance of joint '{names[one.joint]}' from the joint before it is "
-                f"{100 * abs(one.change):.2g} +- {200 * one.std:.1g} % "
-                f"{'longer' if one.change > 0 else 'shorter'} than described: "
+                f"the distance of joint '{names[link.joint]}' from the joint before it is "
+                f"{100 * abs(link.change):.2g} +- {200 * link.std:.1g} % "
+                f"{'longer' if link.change > 0 else 'shorter'} than in the URDF: "
                 f"{proof.words(analysis.robot.joint_names)}; check the link against its drawing",
             )
-            named = one.joint
-    unseen = [names[one.joint] for one in found if one.joint != named and not one.excluded]
-    if unseen:
+            named = link.joint
+    not_identified = [names[link.joint] for link in lengths if link.joint != named and not link.excluded]
+    if not_identified:
         diagnostics.note(
             "link-length-unseen",
-            f"lengths of links are taken from the description: an error of {100 * MATTERS:.0f} % before "
-            f"{', '.join(unseen)} cannot be distinguished from other effects in this log",
+            f"link lengths are taken from the URDF: this log cannot show an error of {100 * MATTERS:.0f} % before "
+            f"{', '.join(not_identified)}",
         )
 
 
 def find_link_lengths(analysis: ResidualAnalysis) -> list[LinkLength]:
-    """By link, the relative change of its length that explains most of the residuals, to first order.
+    """Estimate for each link the relative change of length that explains the residuals best, to first order.
 
-    Of the torque of the identified bodies that a longer link changes most is taken up by the other parameters, all of
-    its gravity by the first moments of the link itself; only what these leave depends on the length. Empty for a model
-    without rigid bodies.
+    The other parameters absorb most of the effect of a longer link, and the first moments of the link absorb its whole
+    gravity torque. Only the rest shows the length. The list is empty for a model without rigid bodies.
     """
     bodies = analysis.bodies
     if bodies is None or not analysis.enough:
         return []
-    # What the log leaves open of the identified bodies may be far from any body; the described ones are not.
+    # Link parameters that the log does not identify can be far from any physical link, so use the prior instead.
     prior = analysis.robot.inertia_prior
     bodies = np.where(np.isfinite(prior), prior, bodies)
     robot = replace(analysis.robot, gravity=np.zeros(3))
     lengths = np.linalg.norm(robot.T_parent_joint[1:, :3, 3], axis=1)
     least = max(LEAST_LENGTH, LEAST_PART * float(lengths.max(initial=0.0)))
     joints = np.flatnonzero(lengths >= least) + 1
-    # Student's quantile of so many blocks, all links counted.
+    # Student's quantile for the number of blocks, with Bonferroni correction for the number of links.
     sure = float(student_quantile(int(analysis.block.max()), 1.0 - 0.5 * ALARM / max(len(joints), 1)))
-    found = []
+    estimates = []
     for joint in joints.tolist():
         ahead, behind = (_torque(analysis, _stretched(robot, joint, step), bodies) for step in (STEP, -STEP))
         test = analysis.test_features(((ahead - behind) / (2.0 * STEP)).T[:, :, None])
         change, std = (0.0, np.inf) if test is None else (float(test.coefficient[0]), float(test.std[0]))
-        found.append(LinkLength(joint, change, std, sure * std))
-    return found
+        estimates.append(LinkLength(joint, change, std, sure * std))
+    return estimates
 
 
 def _torque(analysis: ResidualAnalysis, robot: RobotModel, bodies: Float) -> Float:
@@ -429,7 +457,7 @@ def _torque(analysis: ResidualAnalysis, robot: RobotModel, bodies: Float) -> Flo
 
 
 def _stretched(robot: RobotModel, joint: int, share: float) -> RobotModel:
-    """The robot with one link longer by a share."""
+    """Copy of the robot with a link that is longer by a relative change."""
     T = robot.T_parent_joint.copy()
     T[joint, :3, 3] *= 1.0 + share
     return replace(robot, T_parent_joint=T)

@@ -1,4 +1,4 @@
-"""A load that is held part of the time: as of picking and placing, or of logs with and without a tool put into one."""
+"""A load that is present part of the time, as in pick and place, or in joined logs with and without a tool."""
 
 from __future__ import annotations
 
@@ -35,20 +35,26 @@ if TYPE_CHECKING:
     from dynid.log.summary import Switch
 
 
-# Proof of a load: the description with it predicts held-out blocks better, and no other error of it does.
+# Proof of a load: the prior model plus the load predicts held-out blocks better, and no other error of the prior does.
 
+# Inertial parameters of a link.
 TEN = 10
-# What else could make the described bodies miss, beside another body and one scale of all: see RIVALS.
+# Other causes of errors of the prior model, in addition to other links and a common scale; see RIVALS.
 IMITATIONS = (Rival.ZERO,)
 
 
 def prove_load(analysis: ResidualAnalysis, body: int) -> Proof | None:
-    """Holds bodies at their description, fits drives beside them to folds of whole blocks and scores blocks left out.
+    """Test a load on a link by cross-validation, with all links fixed at their prior and only the drives estimated.
 
-    Free bodies take up any load, so that only the described ones can miss it. Declared is a load of ten free parameters
-    on a body; its opposite is the load of all blocks taken off; rivals are ten free parameters on any other body, one
-    scale of the described torque, and zeros of the joints.
-    None without a description of every body, where the model reads more than motion, or where there are too few blocks.
+    Free link parameters would absorb any load. The claim is a load with ten free parameters on the link. The opposite
+    is the load estimated from all blocks with the opposite sign. Rivals are ten free parameters on any other link, a
+    common scale of the prior torque, and zero offsets of the joints.
+
+    Returns
+    -------
+    Proof or None
+        None if a link has no prior, if the model needs other inputs than motion, or if there are too few blocks.
+
     """
     robot, samples = analysis.robot, analysis.gated
     described = robot.inertia_prior
@@ -73,30 +79,30 @@ def prove_load(analysis: ResidualAnalysis, body: int) -> Proof | None:
         target = left if less is None else left - less
         return HeldOut.weighted(analysis, Y, target, further).error()
 
-    own = bodies[:, :, TEN * body : TEN * (body + 1)]
-    before, after = error(), error(own)
+    load = bodies[:, :, TEN * body : TEN * (body + 1)]
+    before, after = error(), error(load)
     rivals = {
-        f"another weight of body '{robot.body_names[i]}'": error(bodies[:, :, TEN * i : TEN * (i + 1)])
+        f"another weight of link '{robot.body_names[i]}'": error(bodies[:, :, TEN * i : TEN * (i + 1)])
         for i in range(robot.n_bodies)
         if i != body
     }
-    rivals["one scale of all torque"] = error(known.T[:, :, None])
-    for one in IMITATIONS:
-        rivals[str(one)] = error(RIVALS[one](analysis))
+    rivals["a common scale of all torques"] = error(known.T[:, :, None])
+    for imitation in IMITATIONS:
+        rivals[str(imitation)] = error(RIVALS[imitation](analysis))
     gains = {name: gain_of(before, after_it) for name, after_it in rivals.items()}
     rival = max(gains, key=lambda name: gains[name])
     return Proof(
         gain=gain_of(before, after),
         by_joint=gain_by_joint(before, after),
         p_value=chance_of_gain(before.sum(axis=0), after.sum(axis=0)),
-        mirror=gain_of(before, error(less=-_torque(own, Y, left, analysis))),
+        mirror=gain_of(before, error(less=-_torque(load, Y, left, analysis))),
         rival=rival,
         rival_gain=gains[rival],
     )
 
 
 def body_columns(robot: RobotModel, samples: Samples) -> Float:
-    """Columns (n, N, 10 nb) of all bodies."""
+    """Regressor (n, N, 10 nb) of the inertial parameters of all links."""
     tree = torque_regressor(robot.tree, *robot.tree_motion(samples.q, samples.dq, samples.ddq))
     dense = np.zeros((len(tree.columns), len(samples), TEN * robot.n_bodies))
     for i, (columns, values) in enumerate(zip(tree.columns, tree.values, strict=True)):
@@ -104,42 +110,58 @@ def body_columns(robot: RobotModel, samples: Samples) -> Float:
     return np.asarray(np.einsum("ij,itk->jtk", robot.projection, dense))
 
 
-def _torque(own: Float, Y: Float, left: Float, analysis: ResidualAnalysis) -> Float:
-    """Torque (N, n) of the load that all blocks show, beside the drives."""
+def _torque(load: Float, Y: Float, left: Float, analysis: ResidualAnalysis) -> Float:
+    """Torque (N, n) of the load, estimated together with the drives from all blocks."""
     weight = analysis.weights
-    both = (np.concatenate([own, Y], axis=2) * weight[:, None, None]).reshape(-1, own.shape[2] + Y.shape[2])
+    both = (np.concatenate([load, Y], axis=2) * weight[:, None, None]).reshape(-1, load.shape[2] + Y.shape[2])
     size = np.sqrt((both**2).sum(axis=0))
     size = np.where(size > 0, size, 1.0)
-    found, *_ = np.linalg.lstsq(both / size, (left * weight).T.reshape(-1), rcond=1e-9)
-    return np.asarray((own @ (found / size)[: own.shape[2]]).T)
+    theta, *_ = np.linalg.lstsq(both / size, (left * weight).T.reshape(-1), rcond=1e-9)
+    return np.asarray((load @ (theta / size)[: load.shape[2]]).T)
 
 
-# Cycles of the residuals' bandwidth within which a joint's errors say the same: none of these votes on its own state.
+# Correlation time of the residuals, in periods of the bandwidth. Errors within this time of a held-out sample are not
+# used to estimate its state.
 OWN_CYCLES = 0.5
-# m and m c: what gravity and slow motion show of a load.
+# Number of load parameters (m and m c) that gravity and slow motion identify.
 FIRST_MOMENTS = 4
+# Most iterations of an alternating fit.
 MOST_ROUNDS = 30
-# Shares of the log from which on a load is held, where the search starts.
+# Starts of the search: the load is present from this share of the log on.
 STARTS = (0.25, 0.5, 0.75)
-# Samples of one state, as another start has it.
+# Another start assumes a constant state in windows of this many samples.
 WINDOW = 6
-# Of the windows' loads, beyond which they say little.
+# Quantiles at which the loads of the windows are clipped as outliers.
 TAILS = (0.05, 0.95)
-# With and without the load the log lasts this share of it, at least.
+# Least share of the log with the load, and without it.
 LEAST_PART = 0.05
-# Standard deviations of the mass that are chance.
+# Least mass, in standard deviations.
 SURE = 3.0
-# Constant torques of the joints at such times may gain this share of what the load does, at most.
+# The rival, constant torques at the same times, may achieve at most this share of the gain.
 MOST_RIVAL = 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class LoadTimes:
-    """A load that is held part of the time.
+    """A load that is present part of the time.
 
-    body: that carries it.    mass, std: kg.    held: (N,) whether it is, at the thinned samples.
-    gain: share of the held-out mean square error that it takes away, joints weighted alike.    by_joint: (n,).
-    switch: unused column of the log that says so, None = none does.    when: its value with the load, and without it.
+    Attributes
+    ----------
+    body : int
+        Index of the link with the load.
+    mass, std : float
+        Mass and its standard deviation, kg.
+    held : ndarray of bool, shape (N,)
+        Whether the load is present at the thinned samples.
+    gain : float
+        Relative reduction of the held-out mean square error, with equal joint weights.
+    by_joint : ndarray, shape (n,)
+        Relative reduction per joint.
+    switch : Switch or None
+        Unused column of the log that shows the load; None if there is none.
+    when : tuple of float
+        Values of this column with the load and without it.
+
     """
 
     body: int
@@ -153,12 +175,12 @@ class LoadTimes:
 
 
 def find_load_times(analysis: ResidualAnalysis) -> LoadTimes | None:
-    """The load, held part of the time, that predicts held-out samples decisively better; None without one.
+    """Find a load that is present part of the time and predicts held-out samples decisively better; None otherwise.
 
-    Samples are with or without further mass and first moments of an outermost body; in turns the model is fitted to
-    such states, and the course of states is taken that misses least, a change of state having its price. On held-out
-    folds the samples before and after one, but not those whose errors are its own, say its state; where they
-    contradict each other it is half. The rival is a constant torque on every joint at times of its own.
+    Each sample has one of two states, with or without additional mass and first moments on an outermost link. The fit
+    alternates between the parameters and a two-state segmentation with a switching penalty. In held-out folds, the
+    samples before and after a sample determine its state, except samples with correlated errors; if they disagree, the
+    state is one half. The rival is a constant torque on every joint, with its best times.
     """
     robot, samples = analysis.robot, analysis.gated
     if not analysis.enough or int(analysis.block.max(initial=-1)) + 1 < FOLDS:
@@ -183,8 +205,12 @@ def find_load_times(analysis: ResidualAnalysis) -> LoadTimes | None:
 def _as_logged(
     analysis: ResidualAnalysis, loads: dict[int, _Course], before: Float, constant: _Course
 ) -> LoadTimes | None:
-    """The load that is held while an unused column of two values has one of them."""
-    switches = [(one, share) for one in analysis.switches() if (share := _share(analysis, one)) is not None]
+    """Find a load that is present while an unused two-valued column of the log has one of its values."""
+    switches = [
+        (candidate, share)
+        for candidate in analysis.switches()
+        if (share := _share(analysis, candidate)) is not None
+    ]
     tried = [
         (course.error(share), body, switch, share)
         for body, course in loads.items()
@@ -192,56 +218,70 @@ def _as_logged(
     ]
     if not tried:
         return None
-    after, body, switch, share = min(tried, key=lambda one: float(one[0].sum()))
-    found = decisive(analysis, before, after, len(tried))
-    if found is None or gain_of(before, constant.error(share)) > MOST_RIVAL * found[0]:
+    after, body, switch, share = min(tried, key=lambda candidate: float(candidate[0].sum()))
+    gains = decisive(analysis, before, after, len(tried))
+    if gains is None or gain_of(before, constant.error(share)) > MOST_RIVAL * gains[0]:
         return None
     mass, std = loads[body].mass(share)
-    held, when = share > 0.5, (switch.high, switch.low)
+    with_load, when = share > 0.5, (switch.high, switch.low)
     if mass < 0:
-        mass, held, when = -mass, ~held, (switch.low, switch.high)
-    return LoadTimes(body, mass, std, held, *found, switch, when) if mass > SURE * std else None
+        mass, with_load, when = -mass, ~with_load, (switch.low, switch.high)
+    return LoadTimes(body, mass, std, with_load, *gains, switch, when) if mass > SURE * std else None
 
 
 def _share(analysis: ResidualAnalysis, switch: Switch) -> Float | None:
-    """Share (N,) of the higher value at the thinned samples, as the filters see it; None where one hardly occurs."""
+    """Share (N,) of the higher value within the filter window of each thinned sample; None if a value is too rare."""
     r, index = analysis.residuals, analysis.index
     share = np.zeros(len(index))
     for k, name in enumerate(r.trajectories):
-        own = r.trajectory[index] == k
-        if own.any():
-            share[own] = switch.share(name, r.t[index][own], OWN_CYCLES / analysis.bandwidth)
+        in_trajectory = r.trajectory[index] == k
+        if in_trajectory.any():
+            share[in_trajectory] = switch.share(
+                name, r.t[index][in_trajectory], OWN_CYCLES / analysis.bandwidth
+            )
     return share if LEAST_PART <= share.mean() <= 1.0 - LEAST_PART else None
 
 
 def _as_found(
     analysis: ResidualAnalysis, loads: dict[int, _Course], before: Float, constant: _Course
 ) -> LoadTimes | None:
-    """The load that is held at times that the residuals tell."""
+    """Find a load whose times are estimated from the residuals."""
     carried = {body: course.error() for body, course in loads.items() if course.gain() >= LEAST_GAIN}
     if not carried:
         return None
-    body = min(carried, key=lambda one: float(carried[one].sum()))
-    found = decisive(analysis, before, carried[body], len(carried))
-    if found is None or gain_of(before, constant.error()) > MOST_RIVAL * found[0]:
+    body = min(carried, key=lambda candidate: float(carried[candidate].sum()))
+    gains = decisive(analysis, before, carried[body], len(carried))
+    if gains is None or gain_of(before, constant.error()) > MOST_RIVAL * gains[0]:
         return None
     course = loads[body]
     mass, std = course.mass(course.best)
-    held = course.at_any_time(course.best) > 0
-    if mass < 0:  # what was taken for the load is its absence
-        mass, held = -mass, ~held
-    if mass < SURE * std or not LEAST_PART <= held.mean() <= 1.0 - LEAST_PART:
+    with_load = course.at_any_time(course.best) > 0
+    if mass < 0:  # the state "with load" is the one without it
+        mass, with_load = -mass, ~with_load
+    if mass < SURE * std or not LEAST_PART <= with_load.mean() <= 1.0 - LEAST_PART:
         return None
-    return LoadTimes(body, mass, std, held, *found)
+    return LoadTimes(body, mass, std, with_load, *gains)
 
 
 @dataclass(frozen=True, eq=False)
 class _Course:
-    """Weighted equations [Y, load, torque] (N, n, c) of samples that are with the load or without it.
+    """Two-state model of samples with and without a load.
 
-    begins: (N,) whether time breaks before a sample.    fold, block: (N,) that each lies in.
-    own: samples on either side whose errors are a sample's own.    alike: samples that weigh as one independent.
-    load: number of its columns.
+    Attributes
+    ----------
+    rows : ndarray, shape (N, n, c)
+        Weighted equations [Y, load, torque].
+    begins : ndarray of bool, shape (N,)
+        Whether there is a gap in time before the sample.
+    fold, block : ndarray of int, shape (N,)
+        Fold and block of each sample.
+    own : int
+        Number of samples on either side with errors correlated to the sample's error.
+    alike : float
+        Number of samples per independent sample.
+    load : int
+        Number of columns of the load.
+
     """
 
     rows: Float
@@ -254,15 +294,15 @@ class _Course:
 
     @staticmethod
     def of(analysis: ResidualAnalysis, Y: Float, load: Float) -> _Course:
-        """Of columns Y (n, N, w) and those of a load (n, N, k), joints weighted by their residuals."""
+        """Build from columns Y (n, N, w) and load columns (n, N, k); joints are weighted by their inverse residuals."""
         block, r, index = analysis.block, analysis.residuals, analysis.index
         usable = np.isin(np.arange(len(Y)), analysis.joints)
         weight = np.where(usable, 1.0 / np.where(usable, analysis.rms, 1.0), 0.0)
         tau = analysis.motion.tau.T[:, :, None]
         rows = np.concatenate([Y, load, tau], axis=2) * (~analysis.reverses * weight).T[:, :, None]
         fold = np.zeros(int(block.max()) + 1, dtype=np.int64)
-        for k, one in enumerate(folds_of_samples(block, analysis.motion.dq, FOLDS)):
-            fold[one.held_out] = k
+        for k, held_out_fold in enumerate(folds_of_samples(block, analysis.motion.dq, FOLDS)):
+            fold[held_out_fold.held_out] = k
         begins = np.ones(len(block), dtype=np.bool_)
         begins[1:] = (np.diff(r.trajectory[index]) != 0) | (np.diff(r.segment[index]) != 0)
         step = float(np.median(np.diff(index))) / analysis.rate
@@ -279,32 +319,38 @@ class _Course:
 
     @property
     def felt(self) -> bool:
-        """Whether any joint that counts carries the load: those of another chain, or unmeasured ones, do not."""
+        """Whether the load acts on an analysed joint; joints of another chain and unmeasured joints do not count."""
         return bool(self.rows[:, :, self._own].any())
 
     @cached_property
     def best(self) -> Float:
-        """State (N,) of each sample in a fit of them all."""
+        """State (N,) of each sample in the fit to all samples."""
         return self.states(None)
 
     def fit(self, fold: int | None, state: Float) -> Float:
-        """Parameters (c - 1,) of samples, without those of a fold, that hold a share of the load (N,), 0 to 1."""
+        """Fit parameters (c - 1,) without a fold, for given states (N,) between 0 and 1."""
         gram, right, length = self._normal(fold, state)
         factor = cho_factor(gram + RIDGE * np.eye(len(gram)))
-        found = cho_solve(factor, right)
-        # One refinement makes up for the ridge.
-        return (found + cho_solve(factor, right - gram @ found)) / length
+        theta = cho_solve(factor, right)
+        # One step of iterative refinement removes the effect of the ridge.
+        return (theta + cho_solve(factor, right - gram @ theta)) / length
 
     def missed(self, theta: Float) -> Float:
-        """Errors (2, N, n) of the samples without the load and with it."""
-        own = self._own
-        without = self.rows[:, :, -1] - self.rows[:, :, : own.start] @ theta[: own.start]
-        return np.array([without, without - self.rows[:, :, own] @ theta[own]])
+        """Errors (2, N, n) of all samples without the load and with it."""
+        load_columns = self._own
+        without = self.rows[:, :, -1] - self.rows[:, :, : load_columns.start] @ theta[: load_columns.start]
+        return np.array([without, without - self.rows[:, :, load_columns] @ theta[load_columns]])
 
     def states(self, fold: int | None, starts: tuple[Float, ...] = ()) -> Float:
-        """State (N,) of each sample, 0 or 1: the best that taking turns finds from several starts.
+        """State (N,) of each sample, 0 or 1: the best result of the alternating fit from several starts.
 
-        fold: that is left out of the fits; None = none.
+        Parameters
+        ----------
+        fold : int or None
+            Fold that the fits leave out; None for none.
+        starts : tuple of ndarray, shape (N,)
+            Initial states; by default several shares of the log and windows.
+
         """
         N = len(self.rows)
         if self.load == 0:
@@ -313,11 +359,11 @@ class _Course:
             *((np.arange(N) >= cut * N).astype(float) for cut in STARTS),
             self._of_windows(),
         )
-        found = [self._in_turns(fold, start) for start in tried]
-        return min(found, key=lambda one: one[0])[1]
+        results = [self._in_turns(fold, start) for start in tried]
+        return min(results, key=lambda result: result[0])[1]
 
     def _in_turns(self, fold: int | None, state: Float) -> tuple[float, Float]:
-        """Squared error and states once no sample changes its state any more."""
+        """Squared error and states at the end of the alternating fit."""
         for _ in range(MOST_ROUNDS):
             squared = (self.missed(self.fit(fold, state)) ** 2).sum(axis=2)
             evidence, price = squared[0] - squared[1], self._price(squared, state)
@@ -328,26 +374,29 @@ class _Course:
         return float(np.where(state > 0, squared[1], squared[0]).sum()), state
 
     def _price(self, squared: Float, state: Float) -> float:
-        """Squared error that a change of state has to save: 2 ln N of independent errors, as BIC has it."""
+        """Switching penalty in units of squared error: 2 ln N per independent error variance, as in BIC."""
         left = np.where(state > 0, squared[1], squared[0])
         counted = max(int(np.count_nonzero(self.rows[:, :, -1])), 1)
         return 2.0 * float(np.log(len(left))) * self.alike * float(left.sum()) / counted
 
     def _heard(self, evidence: Float, price: float, back: bool = False) -> Float:
-        """What each sample (N,) and all before it, or after it, say for the load, a change of state having its price.
+        """Cumulative evidence (N,) for the load from each sample and all samples before it, or after it if `back`.
 
-        V_i = e_i + clip(V_{i-1}, -p, p) is the difference of the two states' least squared errors (Viterbi 1967).
+        V_i = e_i + clip(V_{i-1}, -p, p) is the difference between the least squared errors of the two states, with
+        switching penalty p.
+
+        Source: Viterbi 1967.
         """
         order = slice(None, None, -1) if back else slice(None)
         breaks = np.append(self.begins[1:], True) if back else self.begins
-        found, last = [], 0.0
-        for one, breaks_off in zip(evidence[order].tolist(), breaks[order].tolist(), strict=True):
-            last = one + (0.0 if breaks_off else min(max(last, -price), price))
-            found.append(last)
-        return np.array(found)[order]
+        cumulative, last = [], 0.0
+        for sample_evidence, breaks_off in zip(evidence[order].tolist(), breaks[order].tolist(), strict=True):
+            last = sample_evidence + (0.0 if breaks_off else min(max(last, -price), price))
+            cumulative.append(last)
+        return np.array(cumulative)[order]
 
     def _said_by_others(self, theta: Float, state: Float) -> Float:
-        """Share of the load (N, n) by sample and joint as others say: other joints, and the joint at other times."""
+        """Predict the state (N, n) per sample and joint from other joints and from the same joint at other times."""
         errors = self.missed(theta) ** 2
         evidence, price = errors[0] - errors[1], self._price(errors.sum(axis=2), state)
         whole, (N, n) = evidence.sum(axis=1), evidence.shape
@@ -355,7 +404,7 @@ class _Course:
         run = np.cumsum(self.begins)
 
         def side(back: bool) -> Float:
-            # From where errors are no longer its own to the sample, which itself is left to the caller.
+            # Starts where errors are no longer correlated and runs up to the sample; the caller adds the sample.
             heard, toward = self._heard(whole, price, back), 1 if back else -1
             value = np.zeros((N, n))
             for k in range(self.own, 0, -1):
@@ -370,7 +419,7 @@ class _Course:
         return np.asarray(0.5 + 0.5 * np.clip(total / max(price, 1e-300), -1.0, 1.0))
 
     def at_any_time(self, state: Float) -> Float:
-        """The state (N,), at samples without equations, as near reversals, that of the nearest which has some."""
+        """State (N,) in which samples without equations (near reversals) take the state of the nearest other sample."""
         counted = np.flatnonzero(self.rows[:, :, -1].any(axis=1))
         every = np.arange(len(state))
         right = np.clip(np.searchsorted(counted, every), 1, len(counted) - 1)
@@ -378,16 +427,20 @@ class _Course:
         return np.asarray(state[counted[np.where(nearer, right - 1, right)]])
 
     def gain(self) -> float:
-        """Share of the squared error that the load takes away in training."""
+        """Relative reduction of the squared training error by the load."""
         none = np.zeros(len(self.rows))
         before = self.missed(self.fit(None, none))[0]
         after = self.missed(self.fit(None, self.best))
         return gain_of(before**2, np.where(self.best[:, None] > 0, after[1], after[0]) ** 2)
 
     def error(self, known: Float | None = None) -> Float:
-        """Squared error (n, M) by joint and block: parameters from other folds, states from other samples.
+        """Held-out squared error (n, M) per joint and block: parameters from other folds, states from other samples.
 
-        known: states (N,), 0 to 1, that are known instead.
+        Parameters
+        ----------
+        known : ndarray, shape (N,), optional
+            Known states between 0 and 1, which replace the predicted states.
+
         """
         left = np.zeros(self.rows.shape[:2])
         for fold in range(int(self.fold.max()) + 1):
@@ -401,16 +454,16 @@ class _Course:
         return np.array([np.bincount(self.block, row**2, minlength=count) for row in left.T])
 
     def mass(self, state: Float) -> tuple[float, float]:
-        """The load's mass and its standard deviation, kg, from scores summed over blocks of time."""
-        theta, own = self.fit(None, state), self._own
+        """Mass of the load and its standard deviation from block scores, kg."""
+        theta, load_columns = self.fit(None, state), self._own
         gram, _, length = self._normal(None, state)
         without, holding = self.missed(theta)
         left = without + state[:, None] * (holding - without)
         scores = np.einsum("tjc,tj->tc", self.rows[:, :, :-1], left) / length
-        scores[:, own] *= state[:, None]
+        scores[:, load_columns] *= state[:, None]
         by_block = np.stack([np.bincount(self.block, column) for column in scores.T], axis=1)
-        row = np.linalg.pinv(gram, rcond=RIDGE)[own.start] / length[own.start]
-        return float(theta[own.start]), float(np.linalg.norm(by_block @ row))
+        row = np.linalg.pinv(gram, rcond=RIDGE)[load_columns.start] / length[load_columns.start]
+        return float(theta[load_columns.start]), float(np.linalg.norm(by_block @ row))
 
     @property
     def _own(self) -> slice:
@@ -419,38 +472,40 @@ class _Course:
 
     @cached_property
     def _products(self) -> Float:
-        """Products (folds, c, c) of the rows of each fold."""
+        """Products (folds, c, c) of the rows of each fold with themselves."""
         parts = [
             self.rows[self.fold == k].reshape(-1, self.rows.shape[2]) for k in range(int(self.fold.max()) + 1)
         ]
         return np.array([part.T @ part for part in parts])
 
     def _normal(self, fold: int | None, state: Float) -> tuple[Float, Float, Float]:
-        """Normal equations with columns of length one: gram (c - 1, c - 1), right (c - 1,) and the lengths."""
-        own, products = self._own, self._products
+        """Normal equations with unit-length columns: matrix (c - 1, c - 1), right-hand side (c - 1,) and lengths."""
+        load_columns, products = self._own, self._products
         total = products.sum(axis=0) if fold is None else np.delete(products, fold, axis=0).sum(axis=0)
         at = (state > 0) if fold is None else (state > 0) & (self.fold != fold)
         rows, share = self.rows[at], state[at][:, None, None]
-        load = (rows[:, :, own] * share).reshape(rows.shape[0] * rows.shape[1], self.load)
-        held = load.T @ rows.reshape(-1, self.rows.shape[2])
-        held[:, own] = load.T @ load
-        total[own], total[:, own] = held, held.T
+        load = (rows[:, :, load_columns] * share).reshape(rows.shape[0] * rows.shape[1], self.load)
+        load_products = load.T @ rows.reshape(-1, self.rows.shape[2])
+        load_products[:, load_columns] = load.T @ load
+        total[load_columns], total[:, load_columns] = load_products, load_products.T
         length = np.sqrt(np.diag(total)[:-1])
         length = np.where(length > 0, length, 1.0)
         return total[:-1, :-1] / np.outer(length, length), total[:-1, -1] / length, length
 
     def _of_windows(self) -> Float:
-        """A start: which windows of samples hold more than half of the load of which each may hold what it likes."""
-        own = self._own
+        """Initial states (N,): fit a load with its own scale in every window, and threshold the scales halfway."""
+        load_columns = self._own
         left = self.missed(self.fit(None, np.zeros(len(self.rows))))[0]
         edges = np.arange(0, len(left), WINDOW)
-        right = np.add.reduceat(np.einsum("tjk,tj->tk", self.rows[:, :, own], left), edges)
-        gram = np.add.reduceat(np.einsum("tjk,tjl->tkl", self.rows[:, :, own], self.rows[:, :, own]), edges)
+        right = np.add.reduceat(np.einsum("tjk,tj->tk", self.rows[:, :, load_columns], left), edges)
+        gram = np.add.reduceat(
+            np.einsum("tjk,tjl->tkl", self.rows[:, :, load_columns], self.rows[:, :, load_columns]), edges
+        )
         load = np.eye(self.load)[0]
         least = 1e-12 * np.trace(gram.sum(axis=0)) * np.eye(self.load)
         for _ in range(MOST_ROUNDS):
             size = np.maximum(np.einsum("i,wij,j->w", load, gram, load), 1e-300)
-            held = np.clip(right @ load / size, *np.quantile(right @ load / size, TAILS))
-            load = np.linalg.solve(np.einsum("w,wij->ij", held**2, gram) + least, held @ right)
-        middle = 0.5 * (held.min() + held.max())
-        return np.where(held > middle, 1.0, 0.0)[np.arange(len(left)) // WINDOW]
+            scales = np.clip(right @ load / size, *np.quantile(right @ load / size, TAILS))
+            load = np.linalg.solve(np.einsum("w,wij->ij", scales**2, gram) + least, scales @ right)
+        middle = 0.5 * (scales.min() + scales.max())
+        return np.where(scales > middle, 1.0, 0.0)[np.arange(len(left)) // WINDOW]

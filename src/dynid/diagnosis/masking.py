@@ -1,4 +1,4 @@
-"""Times that neither the fit nor the scores count: torque cut off at its peak, contact."""
+"""Times that are excluded from the fit and the scores: saturated torque and contact."""
 
 from __future__ import annotations
 
@@ -17,34 +17,37 @@ from dynid.diagnosis.wording import binned_curve, counts, figures, joint_finding
 from dynid.signals.samples import Samples
 from dynid.terms.residual_tests import ALARM, FeatureTest
 
-# Short bursts of residual on several joints at once: the robot touched something.
+# Short bursts of residual on several joints at once show contact.
 
-# Times the middle half's width that a sample has to lie off, at least; and the share of time that bursts may fill.
+# Least peak of a burst in robust standard deviations, and most share of time that bursts may take.
 LEAST_HEIGHT, MOST_TIME = 8.0, 0.1
-# A burst reaches from where its joints leave this size to where they are back, reversals or not.
+# A burst extends to where its joints fall below this many robust standard deviations, also near reversals.
 USUAL = 4.0
+# Excluded time around a reversal, s, and excluded speed as a share of the top speed.
 REVERSAL_SECONDS, REVERSAL_SPEED = 0.25, 0.1
-# Share of its top speed from which a joint moves; and samples of which a size is known to a quarter.
+# Share of its top speed above which a joint moves; least number of samples for a robust standard deviation (to 25 %).
 MOVES, FEW = 0.05, 20
-# Of a normal distribution, half the width of the middle half over the standard deviation.
+# Ratio of half the interquartile range to the standard deviation of a normal distribution.
 MIDDLE = 0.6745
+# Excluded time at the ends of a run, in periods of the bandwidth.
 END_CYCLES = 2.0
+# Most intervals that a message lists, and most points of the plotted curve.
 MOST_NAMED = 5
 POINTS = 400
 
 
 @dataclass(frozen=True)
 class Bursts:
-    """Looks for stretches in which the residual leaves its usual size far behind, away from reversals of the joint."""
+    """Search for intervals with an unusually large residual away from reversals of the joint."""
 
     identifier: str = "bursts"
     looks_at: str = "short bursts of residual"
 
     def look(self, analysis: ResidualAnalysis) -> list[Finding]:
-        """At most one finding: all bursts of the log with their times and joints."""
+        """Report all bursts of the log with their times and joints, in at most one finding."""
         height = heights(analysis)
         rate, T = analysis.residuals.rate, len(analysis.residuals.t)
-        # Independent looks: two a period of the bandwidth and a joint.
+        # Number of independent values: two per period of the bandwidth and joint.
         looks = max(2.0 * analysis.bandwidth * T / rate * len(analysis.joints), 1.0)
         threshold = max(LEAST_HEIGHT, float(-normal_quantile(0.5 * ALARM / looks)))
         beyond = (height > threshold) & ~analysis.near_reversal(REVERSAL_SECONDS, REVERSAL_SPEED)
@@ -53,10 +56,10 @@ class Bursts:
         if not high.any() or high.mean() > MOST_TIME:
             return []
         joints = np.flatnonzero(beyond.any(axis=0))
-        own = height[:, joints]
-        whole = _reaching(high, np.asarray((own > USUAL).any(axis=1)))
+        active = height[:, joints]
+        whole = _reaching(high, np.asarray((active > USUAL).any(axis=1)))
         spans = stretches(analysis, whole)
-        share = float((own[whole] ** 2).sum() / (own**2).sum())
+        share = float((active[whole] ** 2).sum() / (active**2).sum())
         worst = int(joints[np.argmax(height[:, joints].max(axis=0))])
         return [self._finding(analysis, height, spans, joints.tolist(), worst, share, threshold)]
 
@@ -75,7 +78,7 @@ class Bursts:
         more = f" and {len(spans) - MOST_NAMED} more" if len(spans) > MOST_NAMED else ""
         size = height.max(axis=1)
         step = max(1, len(size) // POINTS)
-        # The highest of each bucket, so that no burst falls between the points.
+        # Plot the maximum of each interval, so that no burst falls between the points.
         edge = np.arange(0, len(size), step)
         curve = Curve(
             "time, s",
@@ -88,26 +91,27 @@ class Bursts:
         return Finding(
             level(analysis, worst, share),
             self.identifier,
-            f"On {names}, up to {height[:, joints].max():.3g} times the usual size (noise would stay below "
+            f"On {names}, the residual reaches {height[:, joints].max():.3g} times its usual size (noise stays below "
             f"{threshold:.2g}), at {when}{more}.",
             title="A burst of residual" if len(spans) == 1 else f"{len(spans)} bursts of residual",
-            advice="Contact, a cable that catches, or a stop of the controller: look at these times and leave them out "
-            "(window under [data]).",
+            advice="Possible causes are contact, a caught cable, or a stop of the controller: inspect these times and "
+            "exclude them (window under [data]).",
             evidence=Evidence(share, ALARM, times=tuple(spans), curve=curve),
         )
 
 
 def _reaching(high: Bool, unusual: Bool) -> Bool:
-    """Runs of unusual samples (T,) that hold a high one."""
+    """Runs of unusual samples (T,) that contain a high sample."""
     unusual = unusual | high
     run = np.cumsum(np.diff(unusual, prepend=False))
     return np.asarray(unusual & np.isin(run, run[high]))
 
 
 def heights(analysis: ResidualAnalysis) -> Float:
-    """Size of the residual over its usual size by joint, (T, n): the standard deviation of its middle half.
+    """Residual over its robust standard deviation, per joint, (T, n).
 
-    Of all samples, or of those in motion where that is more: a joint that stands for most of the time shows noise then.
+    The standard deviation follows from the middle half of all samples or of the moving samples, whichever is larger: if
+    a joint is mostly at rest, the middle half of all samples shows only noise.
     """
     e, speed = analysis.residuals.error_counted, np.abs(analysis.residuals.dq)
     low, middle, high = np.quantile(e, [0.25, 0.5, 0.75], axis=0)
@@ -118,15 +122,15 @@ def heights(analysis: ResidualAnalysis) -> Float:
         if len(moving) >= FEW:
             width[j] = max(width[j], float(np.median(moving)))
     usual = np.where(width > 0, width / MIDDLE, np.inf)
-    found = off / usual
+    height = off / usual
     silent = np.ones(analysis.robot.n, dtype=np.bool_)
     silent[list(analysis.joints)] = False
-    found[:, silent] = 0.0
-    return np.asarray(found)
+    height[:, silent] = 0.0
+    return np.asarray(height)
 
 
 def near_ends(analysis: ResidualAnalysis) -> Bool:
-    """Samples (T,) within two periods of the bandwidth of a run's ends, where filters have less to go by."""
+    """Samples (T,) within two periods of the bandwidth of a run's ends, where the filters are less accurate."""
     reach = max(1, round(END_CYCLES * analysis.residuals.rate / analysis.bandwidth))
     near = np.zeros(len(analysis.residuals.t), dtype=np.bool_)
     for run in analysis.runs:
@@ -136,7 +140,7 @@ def near_ends(analysis: ResidualAnalysis) -> Bool:
 
 
 def stretches(analysis: ResidualAnalysis, high: Bool) -> list[Interval]:
-    """Times during which samples (T,) are high, those less than a quarter of a second apart as one."""
+    """Intervals of high samples (T,); intervals less than 0.25 s apart are merged."""
     r = analysis.residuals
     index = np.flatnonzero(high)
     apart = (np.diff(r.t[index]) > REVERSAL_SECONDS) | (np.diff(r.t[index]) < 0)
@@ -148,22 +152,28 @@ def stretches(analysis: ResidualAnalysis, high: Bool) -> list[Interval]:
     ]
 
 
-# Torque that stays below what the model asks for at its peaks: a limit was reached, or the log cuts it off.
+# Saturation: measured torque stays below predicted torque at the peaks, because of a limit of the drive or the log.
 
+# Quantiles of predicted torque at which a limit is tested.
 LEVELS = (0.8, 0.85, 0.9, 0.93, 0.96, 0.98)
-# The part of the torque beyond the level that is missing: all of it, but for what the fit has bent towards the log.
+# Range of the missing share of the torque beyond the limit. It is 1 without bias of the fit towards the limited torque.
 MISSING = (0.45, 2.0)
+# Least number of samples beyond a limit.
 LEAST_SAMPLES = 10
-# A limit is flat: beyond it, this share of the measured torque's variance at most goes with the torque that the motion
-# takes. Friction or a lag that the model lacks leaves torque that goes on rising, and less of it than predicted.
+# Beyond a limit the measured torque is flat: predicted torque explains at most this share of its variance. If the model
+# lacks friction or a lag instead, the measured torque continues to rise, but less than predicted.
 RISES = 0.5
 
 
 @dataclass(frozen=True)
 class Saturation:
-    """Tries on either side whether torque beyond a level is missing from what was measured.
+    """Test for a limit of the measured torque, for positive and negative torque.
 
-    least: share of a joint's mean square residual that must lie beyond the lowest level for the others to be tried.
+    Attributes
+    ----------
+    least : float
+        Share of a joint's mean square residual that must lie beyond the lowest level for the test to continue.
+
     """
 
     identifier: str = "saturation"
@@ -171,8 +181,8 @@ class Saturation:
     least: float = 0.0
 
     def look(self, analysis: ResidualAnalysis) -> list[Finding]:
-        """At most one finding a joint and side, with the times at which the torque is beyond the level."""
-        found = []
+        """Report at most one finding per joint and sign, with the times at which the torque is beyond the limit."""
+        findings = []
         for joint in analysis.joints:
             for side in (1.0, -1.0):
                 predicted = side * analysis.residuals.predicted[analysis.index, joint]
@@ -190,8 +200,8 @@ class Saturation:
                 p_value = min(effect.p_value * 2 * len(LEVELS) * len(analysis.joints), 1.0)
                 measured = side * analysis.residuals.measured[analysis.index, joint]
                 if counts(share, p_value) and _flat(measured[predicted > cap], predicted[predicted > cap]):
-                    found.append(self._finding(analysis, joint, side, cap, effect, p_value))
-        return found
+                    findings.append(self._finding(analysis, joint, side, cap, effect, p_value))
+        return findings
 
     @staticmethod
     def _effect(
@@ -214,8 +224,8 @@ class Saturation:
         share = float(effect.share[joint])
         missing = 100 * min(-side * float(effect.coefficient[0]), 1.0)
         predicted = analysis.residuals.predicted[analysis.index, joint]
-        lower = [one for one in _caps(side * predicted) if one < cap]
-        # The level lies between two that were tried.
+        lower = [level_below for level_below in _caps(side * predicted) if level_below < cap]
+        # The limit lies between two of the tested levels.
         beyond = side * analysis.residuals.predicted[:, joint] > max(lower, default=cap)
         curve = binned_curve(
             predicted,
@@ -230,9 +240,9 @@ class Saturation:
             self.identifier,
             joint,
             "torque is missing at its peaks",
-            f"Beyond {side * cap:.4g} {unit(analysis, joint)} {missing:.0f} % of the torque that the motion takes was "
-            f"not measured: {figures(analysis, joint, share, p_value)}.",
-            "The log or the drive cuts it off. Record with less load or speed, or leave these stretches out ([data]).",
+            f"Beyond {side * cap:.4g} {unit(analysis, joint)}, {missing:.0f} % of the torque required by the motion is "
+            f"missing in the log: {figures(analysis, joint, share, p_value)}.",
+            "The log or the drive limits the torque. Record with less load or speed, or exclude these times ([data]).",
             Evidence(share, p_value, times=tuple(stretches(analysis, beyond)), curve=curve),
         )
 
@@ -242,7 +252,7 @@ def _missing(side: float, effect: FeatureTest) -> bool:
 
 
 def _flat(measured: Float, predicted: Float) -> bool:
-    """Whether measured torque does not rise with the predicted one, of samples beyond a level."""
+    """Whether measured torque does not rise with predicted torque, for samples beyond a limit."""
     a, b = measured - measured.mean(), predicted - predicted.mean()
     return bool(max(float(a @ b), 0.0) ** 2 < RISES * float(a @ a) * float(b @ b))
 
@@ -251,17 +261,17 @@ def _caps(predicted: Float) -> list[float]:
     return [float(cap) for cap in np.quantile(predicted, LEVELS)]
 
 
-# More than this share of a log is never left out: what remains would say too little.
+# Most share of a log that may be excluded, so that enough data remain.
 MOST = 1.0 / 3.0
-# Evidence is sure where so much of the residual's mean square lies in the times that would be left out.
+# Least share of the mean square residual within the excluded times for sure evidence.
 SURE = 0.5
-# The filtered peak lies within this share of the greatest effort about the peak that was logged.
+# Largest difference between filtered and logged peak, as a share of the largest effort.
 NEAR = 0.01
-ADVICE = "These times are left out of the fit and of the scores; look at what happened there."
+ADVICE = "These times are excluded from the fit and from the scores; check what happened there."
 
 
 class Spoilt(Protocol):
-    """Says which samples (T,) of a batch are not to be counted, neighbours that filters reach included."""
+    """Selects the samples (T,) of a batch to exclude, including neighbours within reach of the filters."""
 
     def among(self, samples: Samples) -> Bool:
         """Mask (T,), True = left out."""
@@ -270,9 +280,17 @@ class Spoilt(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class AtPeak:
-    """Samples whose effort lies at a joint's upper or lower end.
+    """Samples whose effort is at the upper or lower limit of a joint.
 
-    ends: (2, n) effort there, nan = not cut off.    size: (n,) greatest effort.    seconds: to either side.
+    Attributes
+    ----------
+    ends : ndarray, shape (2, n)
+        Upper and lower limit; nan without limit.
+    size : ndarray, shape (n,)
+        Largest effort.
+    seconds : float
+        Time on either side that is also excluded, s.
+
     """
 
     ends: Float
@@ -289,7 +307,7 @@ class AtPeak:
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """Samples within stretches of time.    seconds: to either side."""
+    """Samples within intervals, which are extended by `seconds` on either side."""
 
     spans: tuple[Interval, ...]
     seconds: float
@@ -305,7 +323,7 @@ class Within:
 
 @dataclass(frozen=True, eq=False)
 class _Anew:
-    """Batches that are made anew each time, less what is spoilt."""
+    """Batches without the spoilt samples, generated again in each iteration."""
 
     batches: Iterable[Samples]
     spoilt: Spoilt
@@ -316,7 +334,7 @@ class _Anew:
 
 
 def widened(mask: Bool, reach: int) -> Bool:
-    """A mask (T,) that is True within so many samples of where it was."""
+    """Extend the True runs of a mask (T,) by a number of samples on either side."""
     counts = np.concatenate([[0], np.cumsum(mask)])
     T = len(mask)
     low, high = np.maximum(np.arange(T) - reach, 0), np.minimum(np.arange(T) + reach + 1, T)
@@ -326,9 +344,9 @@ def widened(mask: Bool, reach: int) -> Bool:
 def left_out(
     batches: Iterable[Samples], spoilt: Spoilt, why: str, diagnostics: Diagnostics
 ) -> Iterable[Samples] | None:
-    """Batches less what is spoilt, with a warning of how much it is; None if it is nothing or over a third of the log.
+    """Exclude spoilt samples from batches and warn of their amount; `why` is the reason in words.
 
-    why: what is left out, in words.
+    Returns None if there is nothing to exclude, or if it is more than a third of the log.
     """
     before = after = 0.0
     for samples in batches:
@@ -339,10 +357,12 @@ def left_out(
         return None
     amount = f"{lost:.3g} s of {before:.3g} s ({100 * lost / before:.3g} %)"
     if lost > MOST * before:
-        diagnostics.warn("not-masked", f"{why}: too much to be left out, {amount}; record anew")
+        diagnostics.warn(
+            "not-masked", f"{why}: the affected time is too long to exclude, {amount}; record again"
+        )
         return None
     diagnostics.warn(
-        "masked", f"{why}: {amount} are left out of the fit and of the scores, neighbours included"
+        "masked", f"{why}: {amount}, including neighbours, are excluded from the fit and from the scores"
     )
     if isinstance(batches, list):
         return [_less(samples, spoilt, why) for samples in batches]
@@ -351,19 +371,21 @@ def left_out(
 
 def _less(samples: Samples, spoilt: Spoilt, why: str) -> Samples:
     among = spoilt.among(samples)
-    # What is left out for another reason may count after all, as stands do: not where it is spoilt.
+    # Samples excluded for another reason, such as rest, may still be used later; spoilt samples may not.
     left_out = {reason: mask & ~among for reason, mask in samples.left_out.items()}
     left_out[why] = samples.with_left_out.keep & among
     return replace(samples, keep=samples.keep & ~among, left_out=left_out)
 
 
 def spoilt_times(analysis: ResidualAnalysis) -> tuple[Finding, ...]:
-    """Contact and missing torque that matter, with evidence sure enough to leave their times out."""
+    """Findings of contact and saturation with sufficient evidence to exclude their times."""
     if not analysis.enough:
         return ()
-    found = [*Bursts().look(analysis), *Saturation(least=0.5 * SURE).look(analysis)]
-    sure = [one for one in found if one.level is Level.WARNING and one.evidence.share >= SURE]
-    return tuple(one for one in sure if one.evidence.times)
+    findings = [*Bursts().look(analysis), *Saturation(least=0.5 * SURE).look(analysis)]
+    sure = [
+        finding for finding in findings if finding.level is Level.WARNING and finding.evidence.share >= SURE
+    ]
+    return tuple(finding for finding in sure if finding.evidence.times)
 
 
 def without_times(
@@ -372,17 +394,19 @@ def without_times(
     bandwidth: float,
     diagnostics: Diagnostics,
 ) -> tuple[Iterable[Samples], tuple[Finding, ...]] | None:
-    """Batches less the times of findings, and these marked as masked; None if nothing or too much would go.
+    """Exclude the times of findings from batches, and mark the findings as masked.
 
-    bandwidth: Hz of the filters; a period to either side is left out as well.
+    One period of `bandwidth` (the cutoff frequency of the filters, Hz) on either side is excluded, too. The result is
+    None if nothing, or too much, would be excluded.
     """
-    spans = tuple(span for one in residual_findings for span in one.evidence.times)
+    spans = tuple(span for finding in residual_findings for span in finding.evidence.times)
     if not spans:
         return None
-    why = "; ".join(one.title for one in residual_findings)
+    why = "; ".join(finding.title for finding in residual_findings)
     sound = left_out(batches, Within(spans, 1.0 / bandwidth), why, diagnostics)
     if sound is None:
         return None
     return sound, tuple(
-        replace(one, advice=ADVICE, evidence=replace(one.evidence, masked=True)) for one in residual_findings
+        replace(finding, advice=ADVICE, evidence=replace(finding.evidence, masked=True))
+        for finding in residual_findings
     )

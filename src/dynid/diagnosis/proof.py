@@ -1,4 +1,4 @@
-"""Proof of a claim: the log, read as the claim says, predicts held-out blocks better, and nothing else does so."""
+"""Proof of a claim: its reading of the log predicts held-out blocks better, and no rival effect does as well."""
 
 from __future__ import annotations
 
@@ -31,41 +31,41 @@ from dynid.terms.residual_tests import (
 )
 from dynid.terms.term import CATALOGUE, Terms, joint_indices
 
-# Effects that the model lacks: features of every term of the catalogue, tested on the residuals.
+# Effects that the model lacks: features of all terms of the catalogue, tested on the residuals.
 
-# Share of its evidence that a feature has to keep beside those that imitate it.
+# A feature must explain at least this share of its evidence in addition to the features that imitate it.
 MAINLY = 0.5
 
 
 @dataclass(frozen=True)
 class EffectTest:
-    """Tries the features of one group on every joint."""
+    """Test of the features of a group on every joint."""
 
     group: FeatureGroup
 
     @property
     def identifier(self) -> str:
-        """That of the group."""
+        """Code of the group's findings."""
         return self.group.identifier
 
     @property
     def looks_at(self) -> str:
-        """That of the group."""
+        """Effect that the group tests."""
         return self.group.looks_at
 
     def look(self, analysis: ResidualAnalysis) -> list[Finding]:
-        """At most one finding a joint: the feature that explains most; one in all of features of the whole robot.
+        """Report the feature that explains most: one per joint, or one in total for features of the whole robot.
 
-        None for what all joints have alike, which is reported of the whole robot.
+        There is no finding if all joints share the effect, because another check reports it for the whole robot.
         """
         if self.group.alike and _alike(self.group, analysis):
             return []
-        found: list[tuple[float, Finding]] = []
+        findings: list[tuple[float, Finding]] = []
         whole = False
         for joint in analysis.joints:
             features = features_of(self.group, analysis.remains, joint)
-            tried = [(one, _tested(analysis, joint, one.columns)) for one in features]
-            known = [(one, effect) for one, effect in tried if effect is not None]
+            tried = [(candidate, _tested(analysis, joint, candidate.columns)) for candidate in features]
+            known = [(candidate, effect) for candidate, effect in tried if effect is not None]
             if not known:
                 continue
             feature, effect = max(known, key=lambda pair: float(pair[1].share[joint]))
@@ -79,11 +79,11 @@ class EffectTest:
                 if analysis.partial_share(joint, feature.columns, others) <= MAINLY * share:
                     continue
             finding = self._finding(analysis, joint, feature, effect, p_value)
-            found.append((float(effect.share.sum()), finding))
-        if whole and found:
-            # They act on the same joints, so that all but one merely imitate it.
-            found = [max(found, key=lambda pair: pair[0])]
-        return [finding for _, finding in found]
+            findings.append((float(effect.share.sum()), finding))
+        if whole and findings:
+            # The features act on the same joints, so all but the strongest are imitations.
+            findings = [max(findings, key=lambda pair: pair[0])]
+        return [finding for _, finding in findings]
 
     def _finding(
         self, analysis: ResidualAnalysis, joint: int, feature: Feature, effect: FeatureTest, p_value: float
@@ -91,11 +91,11 @@ class EffectTest:
         share = float(effect.share[joint])
         words = _clearest(analysis, joint, feature).words(effect.coefficient, effect.std)
         advice = words.advice
-        if own := _own_form(analysis, joint):
+        if form_name := _own_form(analysis, joint):
             if self.group.friction:
-                advice = f"{own} leaves this: record more of such motion, or compare it with further forms."
+                advice = f"{form_name} does not explain this: record more such motion, or compare other friction forms."
             elif words.beside_form:
-                advice = f"{own} leaves this: {words.beside_form}"
+                advice = f"{form_name} does not explain this: {words.beside_form}"
         along = np.ones(len(feature.x)) if feature.along is None else feature.along
         fitted = effect.fitted[joint if len(effect.fitted) > 1 else 0]
         curve = binned_curve(
@@ -103,7 +103,7 @@ class EffectTest:
             analysis.error[:, joint] * along,
             fitted * along,
             feature.x_title,
-            f"residual{'' if feature.along is None else ' along it'}, {unit(analysis, joint)}",
+            f"residual{'' if feature.along is None else ' along the feature'}, {unit(analysis, joint)}",
             words.curve,
         )
         return joint_finding(
@@ -118,7 +118,7 @@ class EffectTest:
 
 
 def feature_groups() -> tuple[FeatureGroup, ...]:
-    """The groups of the catalogue's terms, each once."""
+    """Distinct feature groups of the catalogue's terms."""
     return tuple(
         dict.fromkeys(kind.words.group for kind in CATALOGUE.values() if kind.words.group is not None)
     )
@@ -131,7 +131,7 @@ def features_of(group: FeatureGroup, remains: Remains, joint: int) -> list[Featu
 
 
 def columns_of(group: FeatureGroup, remains: Remains, joint: int) -> Float:
-    """Features (N, k) of one joint of all terms of a group, side by side."""
+    """Features (N, k) of a joint from all terms of a group, as columns."""
     return np.column_stack([feature.columns for feature in features_of(group, remains, joint)])
 
 
@@ -143,7 +143,7 @@ def _alike(group: FeatureGroup, analysis: ResidualAnalysis) -> bool:
 
 
 def _clearest(analysis: ResidualAnalysis, joint: int, feature: Feature) -> Feature:
-    """The feature, or itself where nothing else looks alike, where it explains something there, too."""
+    """Return the unambiguous variant of a feature if it is significant, else the feature."""
     if feature.clear is None:
         return feature
     effect = analysis.test_joint(joint, feature.clear.columns)
@@ -156,45 +156,55 @@ def _tested(analysis: ResidualAnalysis, joint: int, columns: Float) -> FeatureTe
 
 
 def _everywhere(effect: FeatureTest, feature: Feature) -> bool:
-    # What acts on several joints has to show on more than one: alone it could be any error of that joint.
+    # An effect on several joints must appear on at least two: on a single joint, other errors can imitate it.
     return feature.columns.ndim == 2 or int(np.count_nonzero(effect.share >= LEAST_SHARE)) > 1
 
 
 def _own_form(analysis: ResidualAnalysis, joint: int) -> str | None:
-    """Name of the form with a shape of its own that the model gives this joint's friction, None for plain friction."""
+    """Name of the friction form with estimated shape on this joint; None for plain friction."""
     for term in analysis.terms:
         if isinstance(term, CurveTerm) and joint in joint_indices(analysis.robot, term.joints):
             return term.name
     return None
 
 
+# Number of folds of the cross-validation.
 FOLDS = 8
-# Joints on either side whose torque a sensor may feel: through bearings and flanges, of a wrist both others.
+# Number of adjacent joints on either side whose torque a sensor may pick up through bearings and flanges.
 NEIGHBOURS = 2
-# Chance that blocks without the effect gain as much.
+# Significance level of a gain on held-out blocks.
 CHANCE = 1e-3
-# Share of a joint's held-out mean square that a claim has to explain before it may overturn a model.
+# Least share of a joint's held-out mean square error that a claim must explain.
 PROOF_LEAST_SHARE = 0.2
-# Share of the held-out mean square error that another robot or load has to take away, and of the torque that it is.
+# A change of robot or load must explain this share of the held-out mean square error, and this share of the rms torque
+# of at least one joint.
 LEAST_GAIN, LEAST_TORQUE = 0.5, 0.03
-# The opposite of the claim may gain at most this share of what the claim does.
+# The gain of the opposite claim must stay below this share of the gain of the claim.
 MOST_MIRROR = 0.5
+# Relative ridge of the normal equations.
 RIDGE = 1e-9
-# Of a column's square over the log, what the folds beside the one left out have to hold for the column to be used: with
-# less, a coefficient has ten times the standard deviation that the log gives it, and what it says there is noise.
+# Least share of a column's square that the training folds must contain for the column to be used: with less, the
+# standard deviation of its coefficient is at least ten times that of the whole log.
 LEAST_HELD = 0.01
-# Of the blocks' mean: an error below this share of it is nothing that two readings can differ in.
+# Squared errors of a block below this share of the mean over blocks are treated as equal.
 BLOCK_FLOOR = 1e-3
-# rad or m, of central differences.
+# Step of the central differences, rad or m.
 OFFSET_STEP = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A log as it may be declared.
+    """A log under a possible declaration.
 
-    robot: its description.    samples: motion and torque at the thinned samples.
-    weightless: joints whose torque lacks gravity.
+    Attributes
+    ----------
+    robot : RobotModel
+        The declared robot.
+    samples : Samples
+        Motion and torque at the thinned samples.
+    weightless : tuple of int
+        Joints whose torque does not include gravity.
+
     """
 
     robot: RobotModel
@@ -202,7 +212,7 @@ class Reading:
     weightless: tuple[int, ...] = ()
 
     def columns(self, terms: Terms, wanted: Bool) -> tuple[Float, bool]:
-        """Columns (n, N, w) of the torque, and whether all terms read motion only."""
+        """Columns (n, N, w) of the torque, and whether motion is the only input that the terms need."""
         Y, complete = regressor(self.robot, terms, self.samples, wanted)
         if self.weightless and complete:
             floating, _ = regressor(replace(self.robot, gravity=np.zeros(3)), terms, self.samples, wanted)
@@ -212,10 +222,23 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """What a claim gains on held-out blocks, as shares of the mean square error there, joints weighted alike.
+    """Gain of a claim on held-out blocks, as a share of the held-out mean square error with equal joint weights.
 
-    by_joint: (n,) of each joint.    p_value: of no gain, blocks being independent.    mirror: gain of the opposite.
-    rival, rival_gain: the best of the effects that imitate it, "" = none.
+    Attributes
+    ----------
+    gain : float
+        Gain over all joints.
+    by_joint : ndarray, shape (n,)
+        Gain per joint.
+    p_value : float
+        p-value of no gain, for independent blocks.
+    mirror : float
+        Gain of the opposite claim; -inf if there is none.
+    rival : str
+        Name of the best rival effect; empty if there is none.
+    rival_gain : float
+        Gain of the best rival effect.
+
     """
 
     gain: float
@@ -227,7 +250,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether it is beyond chance, matters to a joint, and neither its opposite nor a rival does about as well."""
+        """Whether the gain is significant, large on some joint, and not matched by the opposite claim or a rival."""
         return (
             self.p_value < CHANCE
             and self.share >= PROOF_LEAST_SHARE
@@ -237,29 +260,29 @@ class Proof:
 
     @property
     def contradicted(self) -> bool:
-        """Whether the log speaks against the claim beyond chance."""
+        """Whether the log significantly contradicts the claim."""
         return self.p_value > 1.0 - CHANCE
 
     @property
     def share(self) -> float:
-        """The greatest share of a joint's held-out mean square error that the claim takes away."""
+        """Largest gain of a joint."""
         return float(np.nanmax(self.by_joint, initial=0.0))
 
     def words(self, names: tuple[str, ...]) -> str:
         """The evidence for a claim that holds."""
         worst = names[int(np.nanargmax(self.by_joint))]
-        text = f"declaring it takes {100 * self.share:.3g} % off the held-out mean square error of '{worst}'"
-        return f"{text}, and its opposite none" if np.isfinite(self.mirror) else text
+        text = f"declaring it lowers the held-out mean square error of '{worst}' by {100 * self.share:.3g} %"
+        return f"{text}, and the opposite does not" if np.isfinite(self.mirror) else text
 
     def doubts(self) -> str:
-        """Why a claim that does not hold is none."""
+        """Why the claim is not proven."""
         if self.p_value >= CHANCE or self.gain <= 0:
-            return "declaring it does not predict held-out blocks better beyond chance"
+            return "declaring it does not predict held-out blocks significantly better"
         if self.mirror >= MOST_MIRROR * self.gain:
-            return "its opposite predicts held-out blocks about as well"
+            return "the opposite predicts held-out blocks about as well"
         if self.rival_gain >= self.gain:
             return f"{self.rival} predicts held-out blocks as well"
-        return f"declaring it explains {100 * self.share:.2g} % of the held-out error at most"
+        return f"declaring it explains at most {100 * self.share:.2g} % of the held-out error"
 
 
 def prove(
@@ -268,12 +291,27 @@ def prove(
     mirror: Reading | None = None,
     rivals: Mapping[str, Float] | None = None,
 ) -> Proof | None:
-    """Fits the plain model to folds of whole blocks, read as declared and otherwise, and scores the blocks left out.
+    """Compare the log as it is with a claimed reading by cross-validation over blocks.
 
-    The plain model is the fitted one without the terms that would take up what is claimed.
-    mirror: the opposite of the claim.    rivals: columns (n, N, k) of effects that imitate it, by name and joint; each
-    takes the joints' columns that gain on held-out blocks, so that it does not pay for those that do not.
-    None where the model reads more than motion, or where there are too few blocks.
+    The plain model is the fitted model without the terms that could absorb the claimed effect.
+
+    Parameters
+    ----------
+    analysis : ResidualAnalysis
+        Residuals of the finished fit.
+    declared : Reading
+        The log under the claim.
+    mirror : Reading, optional
+        The log under the opposite claim.
+    rivals : mapping of str to ndarray, shape (n, N, k), optional
+        Columns of effects that imitate the claim, in equal numbers per joint. Each rival uses only the columns of
+        joints that gain on held-out blocks, so useless columns do not weaken it.
+
+    Returns
+    -------
+    Proof or None
+        None if the model needs other inputs than motion, or if there are too few blocks.
+
     """
     plain = Reading(analysis.robot, analysis.gated)
     fit = HeldOut.of(analysis, plain)
@@ -300,12 +338,12 @@ def prove(
 
 
 def gain_of(before: Float, after: Float) -> float:
-    """Share of the squared errors before that is gone after."""
+    """Relative reduction of the sum of squared errors."""
     return 1.0 - float(after.sum()) / max(float(before.sum()), 1e-300)
 
 
 def gain_by_joint(before: Float, after: Float) -> Float:
-    """That share by joint (n,), of squared errors (n, M); nan where there were none."""
+    """Relative reduction per joint (n,) of squared errors (n, M); nan for joints without error before."""
     total = before.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(total > 0, 1.0 - after.sum(axis=1) / total, np.nan)
@@ -314,9 +352,10 @@ def gain_by_joint(before: Float, after: Float) -> Float:
 def decisive(
     analysis: ResidualAnalysis, before: Float, after: Float, tried: int
 ) -> tuple[float, Float] | None:
-    """What a claim about the whole log gains, in all and by joint (n,); None where that is not decisive.
+    """Gain of a claim about the whole log, in total and per joint (n,); None if the gain is not decisive.
 
-    It takes LEAST_GAIN of the error away, beyond chance in as many as were tried, and LEAST_TORQUE of some joint.
+    A decisive gain is at least LEAST_GAIN, significant after Bonferroni correction for the number of claims tried, and
+    corresponds to at least LEAST_TORQUE of the rms torque of some joint.
     """
     gain, by_joint = gain_of(before, after), gain_by_joint(before, after)
     if gain < LEAST_GAIN or chance_of_gain(before.sum(axis=0), after.sum(axis=0)) * tried > CHANCE:
@@ -328,14 +367,14 @@ def decisive(
 
 
 def chance_of_gain(before: Float, after: Float) -> float:
-    """p-value of no gain: one-sided t-test over blocks of the logarithms' difference of the errors (M,).
+    """Compute the p-value of no gain by a one-sided t-test of the log ratio of the errors (M,) over blocks.
 
-    Of logarithms, since a few blocks may hold most of the error. Blocks without any say nothing.
+    The test uses logarithms because a few blocks may contain most of the error. Blocks without error are ignored.
     """
-    told = (before > 0) | (after > 0)
-    if np.count_nonzero(told) < 2:
+    informative = (before > 0) | (after > 0)
+    if np.count_nonzero(informative) < 2:
         return 1.0
-    before, after = before[told], after[told]
+    before, after = before[informative], after[informative]
     least = BLOCK_FLOOR * float(before.mean()) + 1e-300
     gains = np.log((before + least) / (after + least))
     M, spread = len(gains), float(gains.std(ddof=1))
@@ -344,10 +383,23 @@ def chance_of_gain(before: Float, after: Float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Weighted equations of the plain model and further columns, by fold.
+    """Weighted equations of the plain model and of additional columns, per fold.
 
-    parts: (rows of fold, columns), targets: (rows of fold,), grams, sides: their products.    fold: (N,).
-    further: number of the further columns.    judged: (n, M) joints whose motion the other folds know, by block.
+    Attributes
+    ----------
+    parts : list of ndarray, each of shape (rows, columns)
+        Equations of each fold.
+    targets : list of ndarray, each of shape (rows,)
+        Right-hand sides of each fold.
+    fold, block : ndarray of int, shape (N,)
+        Fold and block of each thinned sample.
+    joints : int
+        Number of joints.
+    further : int
+        Number of additional columns.
+    judged : ndarray of bool, shape (n, M)
+        Whether the other folds contain enough motion of the joint to predict the block.
+
     """
 
     parts: list[Float]
@@ -360,7 +412,7 @@ class HeldOut:
 
     @staticmethod
     def of(analysis: ResidualAnalysis, reading: Reading, further: Float | None = None) -> HeldOut | None:
-        """Equations of a reading, each column of length one; None where the model reads more than motion."""
+        """Equations of a reading with unit-length columns; None if the model needs other inputs than motion."""
         if int(analysis.part.max(initial=-1)) + 1 < FOLDS or not analysis.enough:
             return None
         robot, samples = reading.robot, reading.samples
@@ -373,12 +425,12 @@ class HeldOut:
 
     @staticmethod
     def weighted(analysis: ResidualAnalysis, Y: Float, tau: Float, further: Float | None = None) -> HeldOut:
-        """Columns (n, N, w) and torque (N, n) at the thinned samples, joints weighted by their residuals."""
+        """Equations of columns (n, N, w) and torque (N, n), with joints weighted by their inverse rms residuals."""
         block = analysis.part
         count = int(block.max(initial=-1)) + 1
         Y = Y if further is None else np.concatenate([Y, further], axis=2)
         n = len(Y)
-        # A joint whose torque is declared another size is judged by its own size.
+        # If a reading scales the torque of a joint, its error is scaled alike.
         size = tau.std(axis=0) / np.maximum(analysis.motion.tau.std(axis=0), 1e-300)
         usable = np.isin(np.arange(n), analysis.joints) & (size > 0)
         weight = np.where(usable, 1.0 / np.where(usable, analysis.rms * size, 1.0), 0.0)
@@ -388,8 +440,8 @@ class HeldOut:
         Y = Y / np.where(length > 0, length, 1.0)
         number = np.zeros(count, dtype=np.int64)
         made = folds_of_samples(block, analysis.motion.dq, FOLDS)
-        for k, one in enumerate(made):
-            number[one.held_out] = k
+        for k, held_out_fold in enumerate(made):
+            number[held_out_fold.held_out] = k
         fold = number[block]
         judged = ~not_judged(made, motion_of_samples(block, analysis.motion.dq)).T
         parts = [Y[:, fold == k].reshape(-1, Y.shape[2]) for k in range(int(number[-1]) + 1)]
@@ -407,10 +459,19 @@ class HeldOut:
         return grams, np.stack([part.T @ y for part, y in zip(self.parts, self.targets, strict=True)])
 
     def error(self, columns: Int | None = None, part: Int | None = None, other: float = 1.0) -> Float:
-        """Squared error (n, M) by joint and block, each predicted by a fit to the folds that do not hold it.
+        """Held-out squared error (n, M) per joint and block.
 
-        Zero where these hold too little of the joint's motion to know its friction.
-        part: (folds,) part of the log that a fold belongs to, None = one part.    other: weight of the other parts.
+        The error is zero if the training folds contain too little of the joint's motion to estimate its friction.
+
+        Parameters
+        ----------
+        columns : ndarray of int, optional
+            Columns of the model; all by default.
+        part : ndarray of int, shape (folds,), optional
+            Part of the log that contains each fold; a single part by default.
+        other : float
+            Weight of the other parts in training.
+
         """
         index = np.arange(self.width) if columns is None else columns
         grams, sides = self._products
@@ -420,24 +481,30 @@ class HeldOut:
             weight = np.ones(len(self.parts)) if part is None else np.where(part == part[k], 1.0, other)
             weight[k] = 0.0
             gram, right = np.tensordot(weight, grams, 1), np.tensordot(weight, sides, 1)
-            # Columns have length one. Friction of the lowest speeds may stand in one block alone, before the motion.
+            # Columns have unit length. Friction at the lowest speeds may occur in a single block, before the motion.
             unknown = np.diagonal(grams[k]) > 1.0 - LEAST_HELD
             gram[unknown], gram[:, unknown], right[unknown] = 0.0, 0.0, 0.0
             factor = cho_factor(gram + RIDGE * np.eye(len(index)))
             theta = cho_solve(factor, right)
-            # One refinement makes up for the ridge.
+            # One step of iterative refinement removes the effect of the ridge.
             theta = theta + cho_solve(factor, right - gram @ theta)
             left[:, self.fold == k] = (self.targets[k] - self.parts[k][:, index] @ theta).reshape(
                 self.joints, -1
             )
         count = int(self.block.max()) + 1
-        found = np.array([np.bincount(self.block, row**2, minlength=count) for row in left])
-        return np.where(self.judged, found, 0.0)
+        squared = np.array([np.bincount(self.block, row**2, minlength=count) for row in left])
+        return np.where(self.judged, squared, 0.0)
 
     def joined(self, before: Float, joints: int) -> Float:
-        """Squared error (n, M) with the further columns of those joints that gain, on top of those before them.
+        """Held-out squared error (n, M) after forward selection of the additional columns, joint by joint.
 
-        before: (n, M) without any.    joints: number of groups, as wide as each other, of the further columns.
+        Parameters
+        ----------
+        before : ndarray, shape (n, M)
+            Squared error without additional columns.
+        joints : int
+            Number of groups of additional columns, all of the same width.
+
         """
         each = self.further // joints
         first = self.width - self.further
@@ -451,22 +518,22 @@ class HeldOut:
 
 
 def position_waves(analysis: ResidualAnalysis) -> Float:
-    """Columns (n, N, 2 n): cosine and sine of each joint's own position, as of a cable, a spring or a zero offset."""
+    """Columns (n, N, 2 n): cosine and sine of each joint's position, for cables, springs and zero offsets."""
     n, N = analysis.robot.n, len(analysis.index)
-    found = np.zeros((n, N, 2 * n))
+    columns = np.zeros((n, N, 2 * n))
     for j in range(n):
         if not analysis.robot.prismatic[j]:
-            found[j, :, 2 * j] = np.cos(analysis.motion.q[:, j])
-            found[j, :, 2 * j + 1] = np.sin(analysis.motion.q[:, j])
-    return found
+            columns[j, :, 2 * j] = np.cos(analysis.motion.q[:, j])
+            columns[j, :, 2 * j + 1] = np.sin(analysis.motion.q[:, j])
+    return columns
 
 
 def shifted_positions(analysis: ResidualAnalysis) -> Float:
-    """Columns (n, N, n): change of the identified bodies' torque with each joint's zero, to first order."""
+    """Columns (n, N, n): derivative of the identified rigid-body torque with respect to each joint's zero offset."""
     n, N = analysis.robot.n, len(analysis.index)
-    found, bodies, motion = np.zeros((n, N, n)), analysis.bodies, analysis.motion
+    columns, bodies, motion = np.zeros((n, N, n)), analysis.bodies, analysis.motion
     if bodies is None:
-        return found
+        return columns
     for j in range(n):
         turn = OFFSET_STEP * (np.arange(n) == j)
         ahead, behind = (
@@ -475,36 +542,36 @@ def shifted_positions(analysis: ResidualAnalysis) -> Float:
             )
             for q in (motion.q + turn, motion.q - turn)
         )
-        found[:, :, j] = ((ahead - behind) @ analysis.robot.projection).T / (2.0 * OFFSET_STEP)
-    return found
+        columns[:, :, j] = ((ahead - behind) @ analysis.robot.projection).T / (2.0 * OFFSET_STEP)
+    return columns
 
 
 def friction_forms(analysis: ResidualAnalysis) -> Float:
-    """Columns (n, N, k): what forms of friction that the model lacks leave, of every joint; as many for each."""
+    """Columns (n, N, k): features of friction forms that the model lacks, in equal numbers per joint."""
     n, N, remains = analysis.robot.n, len(analysis.index), analysis.remains
-    by_joint = [[one.columns for one in features_of(FRICTION_FORM, remains, j)] for j in range(n)]
-    found = np.zeros((n, N, sum(columns.shape[1] for forms in by_joint for columns in forms)))
+    by_joint = [[feature.columns for feature in features_of(FRICTION_FORM, remains, j)] for j in range(n)]
+    features = np.zeros((n, N, sum(columns.shape[1] for forms in by_joint for columns in forms)))
     first = 0
     for j, forms in enumerate(by_joint):
         for columns in forms:
-            found[j, :, first : first + columns.shape[1]] = columns
+            features[j, :, first : first + columns.shape[1]] = columns
             first += columns.shape[1]
-    return found
+    return features
 
 
 def crosstalk(analysis: ResidualAnalysis) -> Float:
-    """Columns (n, N, 2 NEIGHBOURS n): the measured torques of the joints next to each, as its sensor may feel them."""
+    """Columns (n, N, 2 NEIGHBOURS n): measured torque of the adjacent joints, which a sensor may pick up."""
     n, N, tau = analysis.robot.n, len(analysis.index), analysis.motion.tau
     steps = [step for step in range(-NEIGHBOURS, NEIGHBOURS + 1) if step]
-    found = np.zeros((n, N, len(steps) * n))
+    columns = np.zeros((n, N, len(steps) * n))
     for j in range(n):
         for k, other in enumerate(j + step for step in steps):
             if 0 <= other < n:
-                found[j, :, len(steps) * j + k] = tau[:, other]
-    return found
+                columns[j, :, len(steps) * j + k] = tau[:, other]
+    return columns
 
 
-# What imitates an effect, as columns (n, N, k) in as many for each joint.
+# Columns (n, N, k) of effects that imitate others, in equal numbers per joint.
 RIVALS: dict[Rival, Callable[[ResidualAnalysis], Float]] = {
     Rival.POSITION: position_waves,
     Rival.FRICTION: friction_forms,
@@ -514,7 +581,7 @@ RIVALS: dict[Rival, Callable[[ResidualAnalysis], Float]] = {
 
 
 def reading(analysis: ResidualAnalysis, declared: Declared) -> Reading:
-    """The log as it is declared."""
+    """The log under a declaration: gravity, torque factors, zero offsets or a time shift."""
     robot, samples = analysis.robot, analysis.gated
     if declared.gravity is not None:
         robot = replace(robot, gravity=declared.gravity)

@@ -1,4 +1,4 @@
-"""What diagnoses work on: residuals, thinned, freed from everything that the fitted model could still take up."""
+"""Thinned residuals for the diagnoses, orthogonal to the columns of the fitted model."""
 
 from __future__ import annotations
 
@@ -28,22 +28,32 @@ if TYPE_CHECKING:
     from dynid.log.summary import Switch
 
 
-# The beginning of a log's torque as it was measured, for what filters take away.
+# Unfiltered torque from the beginning of a log, for effects above the cutoff frequency of the filters.
 
+# Length of the unfiltered torque, s, and the least number of samples of a uniform stretch.
 SECONDS = 30.0
 SHORTEST = 256
 
 
 @dataclass(frozen=True, eq=False)
 class RawTorque:
-    """Measured torque before any filter.    rate: Hz.    parts: uniform stretches, each (T_i, n)."""
+    """Measured torque before any filter.
+
+    Attributes
+    ----------
+    rate : float
+        Sample rate, Hz.
+    parts : tuple of ndarray, each of shape (T_i, n)
+        Uniformly sampled stretches.
+
+    """
 
     rate: float
     parts: tuple[Float, ...]
 
 
 def first_torque(log: Log, seconds: float = SECONDS) -> RawTorque | None:
-    """About the first seconds of a log's torque; None for a log without torque or without a uniform stretch."""
+    """Return about the first 30 s of measured torque; None if the log has no torque or no uniform stretch."""
     parts: list[Float] = []
     steps: list[float] = []
     left = seconds
@@ -52,10 +62,10 @@ def first_torque(log: Log, seconds: float = SECONDS) -> RawTorque | None:
             if chunk.tau is None:
                 return None
             inside = chunk.t <= chunk.t[0] + left
-            found = _uniform(chunk.t[inside], chunk.tau[inside])
-            parts += [part for _, part in found]
-            steps += [step for step, _ in found]
-            left -= sum(step * len(part) for step, part in found)
+            stretches = _uniform(chunk.t[inside], chunk.tau[inside])
+            parts += [part for _, part in stretches]
+            steps += [step for step, _ in stretches]
+            left -= sum(step * len(part) for step, part in stretches)
             if left <= 0:
                 break
         if left <= 0:
@@ -63,12 +73,12 @@ def first_torque(log: Log, seconds: float = SECONDS) -> RawTorque | None:
     if not parts:
         return None
     step = steps[int(np.argmax([len(part) for part in parts]))]
-    alike = [part for part, one in zip(parts, steps, strict=True) if abs(one / step - 1.0) < 0.05]
+    alike = [part for part, part_step in zip(parts, steps, strict=True) if abs(part_step / step - 1.0) < 0.05]
     return RawTorque(1.0 / step, tuple(alike))
 
 
 def _uniform(t: Float, tau: Float) -> list[tuple[float, Float]]:
-    # Stretches of (time step, torque) without gaps, repeated rows and missing values.
+    # Returns (time step, torque) of each stretch without gaps, repeated rows or missing values.
     dt = np.diff(t)
     step = float(np.median(dt)) if len(dt) else 0.0
     if step <= 0:
@@ -80,32 +90,52 @@ def _uniform(t: Float, tau: Float) -> list[tuple[float, Float]]:
     return [(step, part) for part in parts if len(part) >= SHORTEST]
 
 
+# Most thinned samples of the tests, and about how many samples the quantile of speed is computed from.
 MOST_SAMPLES = 1200
 FEW = 20_000
+# Limits on the number of blocks of time, and their length in periods of the bandwidth.
 MOST_BLOCKS, LEAST_BLOCKS = 40, 8
 BLOCK_CYCLES = 4.0
-# Below this share of its own torque a residual is rounding, not evidence.
+# A residual below this share of the joint's torque is rounding error.
 SILENT = 1e-6
-# Of the greatest residual, what rounding leaves of one.
+# A residual below this share of the largest residual is rounding error.
 ROUNDING = 1e-12
-# rad or m, less than which is noise of a joint at rest.
+# A range of positions below this, rad or m, is sensor noise of a joint at rest.
 MOVED = 1e-4
-# Measured torque is filtered and a step of friction in the model is not, so that the two differ near reversals.
+# Excluded time around a reversal, in periods of the bandwidth, and excluded speed as a share of the top speed: measured
+# torque is filtered, but the step of friction in the model is not.
 REVERSAL_CYCLES, REVERSAL_SPEED = 1.0, 0.02
-# A feature that the model explains down to this share of itself cannot be distinguished from the model.
+# A feature with less than this share of its square outside the model's columns cannot be distinguished from the model.
 FREE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualAnalysis:
-    """A finished fit and what it left over.
+    """A finished fit and its residuals.
 
-    bandwidth: Hz, up to which residuals were kept.    raw: torque before the filters, None = not at hand.
-    source_rate: of the log, Hz; nan = that of the residuals.    accelerations: whether they can be trusted.
-    measured: (n,) joints whose effort was measured, None = all; nothing is left over of the others.
-    switches: reads the log's unused columns of two values.
-    repeated: trajectories whose motion is gone through more than once, by name.
-    rest: speed of every joint, rad/s (m/s), below which the robot stands.
+    Attributes
+    ----------
+    robot : RobotModel
+    terms : Terms
+    estimate : Estimate
+    residuals : Residuals
+    bandwidth : float
+        Cutoff frequency of the residuals, Hz.
+    raw : RawTorque or None
+        Torque before the filters; None if not available.
+    source_rate : float
+        Sample rate of the log, Hz; nan means the rate of the residuals.
+    accelerations : bool
+        Whether the accelerations can be trusted.
+    measured : ndarray of bool, shape (n,), or None
+        Joints with measured effort, None for all joints. The other joints have no residual.
+    switches : callable
+        Reads the unused columns of the log that have two values.
+    repeated : mapping of str to Repetition
+        Repeated motion, by the name of the trajectory.
+    rest : float
+        The robot is at rest if every joint is slower than this, rad/s or m/s.
+
     """
 
     robot: RobotModel
@@ -127,43 +157,43 @@ class ResidualAnalysis:
 
     @property
     def rate(self) -> float:
-        """Of the residuals, Hz."""
+        """Sample rate of the residuals, Hz."""
         return self.residuals.rate
 
     @cached_property
     def rms(self) -> Float:
-        """Root mean square residual by joint, (n,)."""
+        """Root mean square residual per joint, (n,)."""
         return np.asarray(np.sqrt(self.residuals.mean_square(self.residuals.error)))
 
     @property
     def weights(self) -> Float:
-        """1 / rms by joint, (n,); zero for one that the model does not miss at all."""
+        """1 / rms per joint, (n,); zero for a joint whose residual is only rounding error."""
         usable = self.rms > ROUNDING * self.rms.max(initial=0.0)
         return np.where(usable, 1.0 / np.where(usable, self.rms, 1.0), 0.0)
 
     @cached_property
     def torque_rms(self) -> Float:
-        """Root mean square of measured torque by joint, (n,)."""
+        """Root mean square of measured torque per joint, (n,)."""
         return np.asarray(np.sqrt(self.residuals.mean_square(self.residuals.measured)))
 
     @cached_property
     def missed(self) -> Float:
-        """(n,) r.m.s. residual over r.m.s. torque."""
+        """Ratio of rms residual to rms torque per joint, (n,)."""
         return np.asarray(self.rms / np.maximum(self.torque_rms, 1e-300))
 
     @cached_property
     def joints(self) -> tuple[int, ...]:
-        """Joints whose residual is more than rounding and that moved."""
+        """Joints that moved and whose residual exceeds rounding error."""
         moved = np.ptp(self.residuals.q, axis=0) > MOVED
         return tuple(int(j) for j in np.flatnonzero(moved & (self.rms > SILENT * self.torque_rms)))
 
     def relevance(self, joint: int, share: float) -> float:
-        """Torque behind a share of a joint's residual, as a part of the joint's torque."""
+        """Convert a share of a joint's squared residual to a share of its rms torque."""
         return float(np.sqrt(max(share, 0.0)) * self.rms[joint] / max(self.torque_rms[joint], 1e-300))
 
     @cached_property
     def runs(self) -> tuple[slice, ...]:
-        """Contiguous runs in which time is uniform."""
+        """Contiguous runs of uniformly spaced samples."""
         r = self.residuals
         if not len(r.t):
             return ()
@@ -174,10 +204,10 @@ class ResidualAnalysis:
 
     @cached_property
     def index(self) -> Int:
-        """Indices (N,) of the samples that tests look at: evenly spread, each with a neighbour on either side."""
+        """Indices (N,) of the thinned samples: evenly spread, each with a neighbour on either side."""
         inner = np.concatenate([np.arange(run.start + 1, run.stop - 1) for run in self.runs] or [np.zeros(0)])
         inner = inner.astype(np.int64)
-        # Of stands that count effects of a motion show nothing, and there are so many samples in all.
+        # Samples at rest show no effects of motion, and the number of samples is limited.
         moving = (np.abs(self.residuals.dq[inner]) >= self.rest).any(axis=1)
         inner = inner[moving] if moving.any() else inner
         step = max(1, -(-len(inner) // MOST_SAMPLES))
@@ -185,7 +215,7 @@ class ResidualAnalysis:
 
     @cached_property
     def motion(self) -> Samples:
-        """The thinned samples at their times: measured torque, and acceleration by differences."""
+        """The thinned samples with measured torque, and acceleration by central differences."""
         r, i = self.residuals, self.index
         ddq = (r.dq[i + 1] - r.dq[i - 1]) * (0.5 * r.rate)
         return replace(Samples.from_motion(r.q[i], r.dq[i], ddq, r.measured[i], r.rate), t=r.t[i])
@@ -197,22 +227,22 @@ class ResidualAnalysis:
 
     @cached_property
     def error_left(self) -> Float:
-        """Residuals (N, n) at the thinned samples less what a refit would take up; zero where no equation counts."""
+        """Residuals (N, n) at the thinned samples, orthogonal to the model's columns; zero where no equation counts."""
         weight = self._weight
         left = self._left.reshape(weight.shape)
         return np.asarray((left / np.where(weight > 0, weight, np.inf)).T)
 
     @cached_property
     def slope(self) -> Float:
-        """Predicted torque's change in time (N, n), N m/s, at the thinned samples: what late torque leaves."""
+        """Rate of change of predicted torque (N, n), N m/s, at the thinned samples: the residual of late torque."""
         r, i = self.residuals, self.index
         return np.asarray((r.predicted[i + 1] - r.predicted[i - 1]) * (0.5 * r.rate))
 
     @cached_property
     def elapsed(self) -> Float:
-        """Recorded seconds (N,) of the thinned samples, segments one behind the other.
+        """Recorded time (N,), s, at the thinned samples, without the pauses between segments.
 
-        A drive that rests between segments may cool, but what happens in a long pause is not in the log.
+        Drives may cool during a pause, but the log does not show how much.
         """
         t = np.array(self.residuals.t[self.index], dtype=np.float64)
         step, segment = np.diff(t, prepend=t[:1]), self.residuals.segment[self.index]
@@ -221,25 +251,29 @@ class ResidualAnalysis:
 
     @cached_property
     def reverses(self) -> Bool:
-        """(N, n) whether a joint is near a reversal at the thinned samples; always where its equation is left out."""
+        """Whether a joint is near a reversal, or its equation does not count, at the thinned samples (N, n)."""
         near = self.near_reversal(REVERSAL_CYCLES / self.bandwidth, REVERSAL_SPEED)[self.index]
         near = near if self.counted is None else near | ~self.counted
         return near if self.measured is None else near | ~self.measured
 
     @cached_property
     def counted(self) -> Bool | None:
-        """(N, n) where a joint's equation counts at the thinned samples; None = everywhere."""
+        """Whether a joint's equation counts at the thinned samples (N, n); None means everywhere."""
         return None if self.residuals.counted is None else self.residuals.counted[self.index]
 
     @cached_property
     def bodies(self) -> Float | None:
-        """Ten parameters (nb, 10) of each body as chosen by the estimate; None for a model without rigid bodies."""
-        own = self._of_bodies
-        return None if own is None else np.asarray(self.estimate.parameters[own].reshape(-1, 10))
+        """Estimated inertial parameters (nb, 10) of the links; None for a model without rigid bodies."""
+        body_columns = self._of_bodies
+        return (
+            None
+            if body_columns is None
+            else np.asarray(self.estimate.parameters[body_columns].reshape(-1, 10))
+        )
 
     @cached_property
     def remains(self) -> Remains:
-        """The thinned samples, with seconds since the start and logged temperature."""
+        """Input of the residual tests: the thinned samples with recorded time and logged temperature."""
         logged = self.residuals.temperature
         warmth = None if logged is None else logged[self.index]
         motion = replace(self.motion, t=self.elapsed, temperature=warmth)
@@ -248,29 +282,29 @@ class ResidualAnalysis:
 
     @property
     def balanced(self) -> Bool:
-        """Joints (n,) whose gravity a term of the model may carry."""
+        """Joints (n,) with a term that can balance gravity, for example a spring."""
         return self.terms.balances(self.robot)
 
     @cached_property
     def body_parameters(self) -> BodyParameters | None:
-        """Base parameters that bodies alone make up: rotors and friction share in none of them."""
-        own, base = self._of_bodies, self.estimate.base
-        if own is None:
+        """Base parameters that combine only link parameters, without rotors and friction."""
+        body_columns, base = self._of_bodies, self.estimate.base
+        if body_columns is None:
             return None
-        pure = ~np.any(base.B[:, ~own], axis=1)
+        pure = ~np.any(base.B[:, ~body_columns], axis=1)
         if not pure.any():
             return None
         covariance = self.estimate.covariance[np.ix_(pure, pure)]
-        return BodyParameters(base.B[:, own][pure], self.estimate.value[pure], covariance)
+        return BodyParameters(base.B[:, body_columns][pure], self.estimate.value[pure], covariance)
 
     @cached_property
     def _of_bodies(self) -> Bool | None:
-        found = np.array([column.of is Of.BODY for column in self.estimate.columns], dtype=np.bool_)
-        return found if np.count_nonzero(found) == 10 * self.robot.n_bodies else None
+        of_bodies = np.array([column.of is Of.BODY for column in self.estimate.columns], dtype=np.bool_)
+        return of_bodies if np.count_nonzero(of_bodies) == 10 * self.robot.n_bodies else None
 
     @cached_property
     def block(self) -> Int:
-        """(N,) number of the block of time that each thinned sample lies in."""
+        """Index (N,) of the block of time that contains each thinned sample."""
         N = len(self.index)
         seconds = len(self.residuals.t) / self.residuals.rate
         count = int(np.clip(seconds * self.bandwidth / BLOCK_CYCLES, LEAST_BLOCKS, MOST_BLOCKS))
@@ -278,31 +312,43 @@ class ResidualAnalysis:
 
     @cached_property
     def part(self) -> Int:
-        """(N,) number of the part of the log that each thinned sample lies in: a block of time, or of a repetition.
+        """Index (N,) of the part of the log that contains each thinned sample.
 
-        Of a motion that repeats, in a trajectory or in others, the same part of every repetition is one: what the model
-        lacks is the same there.
+        A part is a block of time or, in repeated motion, the same phase of all repetitions, because the modelling error
+        is the same in every repetition.
         """
-        r, found = self.residuals, self.block.copy()
+        r, part = self.residuals, self.block.copy()
         for k, name in enumerate(r.trajectories):
-            own = np.flatnonzero(r.trajectory[self.index] == k)
-            if name in self.repeated and len(own):
-                one = self.repeated[name]
-                count = int(np.clip(one.seconds * self.bandwidth / BLOCK_CYCLES, LEAST_BLOCKS, MOST_BLOCKS))
-                place = (one.phase(r.t[self.index[own]]) / one.seconds * count).astype(np.int64)
-                # Behind the blocks of time, a stretch of numbers for every motion.
-                found[own] = (1 + one.motion) * len(found) + np.minimum(place, count - 1)
-        return np.unique(found, return_inverse=True)[1].reshape(found.shape).astype(np.int64)
+            in_trajectory = np.flatnonzero(r.trajectory[self.index] == k)
+            if name in self.repeated and len(in_trajectory):
+                repetition = self.repeated[name]
+                count = int(
+                    np.clip(repetition.seconds * self.bandwidth / BLOCK_CYCLES, LEAST_BLOCKS, MOST_BLOCKS)
+                )
+                place = (
+                    repetition.phase(r.t[self.index[in_trajectory]]) / repetition.seconds * count
+                ).astype(np.int64)
+                # Each motion gets a range of numbers after the numbers of the blocks of time.
+                part[in_trajectory] = (1 + repetition.motion) * len(part) + np.minimum(place, count - 1)
+        return np.unique(part, return_inverse=True)[1].reshape(part.shape).astype(np.int64)
 
     @property
     def enough(self) -> bool:
-        """Whether there are samples enough for any test."""
+        """Whether the log has enough samples for a test."""
         return len(self.index) >= 10 * LEAST_BLOCKS and bool(self.joints)
 
     def near_reversal(self, seconds: float, speed: float) -> Bool:
-        """Samples (T, n) of the residuals near a reversal of the joint or a speed below a share of its top one.
+        """Find residual samples (T, n) near a reversal of the joint, or near a speed below a share of its top speed.
 
-        There friction that the model draws a little otherwise than the robot leaves errors of its own.
+        There a small error in the friction model causes large residuals.
+
+        Parameters
+        ----------
+        seconds : float
+            Time on either side of a reversal, s.
+        speed : float
+            Share of the joint's 95 % quantile of speed.
+
         """
         dq = self.residuals.dq
         some = np.abs(dq[:: max(1, len(dq) // FEW)])
@@ -317,81 +363,105 @@ class ResidualAnalysis:
         return np.asarray(counts[high] > counts[low])
 
     def test_features(self, features: Float) -> FeatureTest | None:
-        """Tests features (n, N, k), torque by joint at the thinned samples, on what the model leaves of the residuals.
+        """Test whether features explain the residuals.
 
-        Both are freed from the fitted model's columns, so that what a refit would take up does not count. Scores are
-        summed over blocks of time, which are independent where single samples are not.
-        Returns None where the model leaves next to nothing of a feature.
+        Features and residuals are made orthogonal to the fitted model's columns, so effects that a refit could absorb
+        do not count. Scores are summed over blocks of time, because single samples are not independent.
+
+        Parameters
+        ----------
+        features : ndarray, shape (n, N, k)
+            Torque of each feature, per joint, at the thinned samples.
+
+        Returns
+        -------
+        FeatureTest or None
+            None if the model's columns already explain a feature.
+
         """
         n, N, k = features.shape
         X = (features * self._weight[:, :, None]).reshape(n * N, k)
         return self._tested(X, self._model, self._left, self._weight)
 
     def test_joint(self, joint: int, columns: Float) -> FeatureTest | None:
-        """`test_features` of features (N, k) that act on one joint only, tested on that joint's residual.
+        """Test features (N, k) of a single joint on the residual of this joint; see `test_features`.
 
-        A few blocks may carry most of a large effect, which a test over blocks cannot distinguish from chance; the
-        share that is explained of so many independent values is a second test. The smaller p-value counts, doubled.
+        If a few blocks contain most of a large effect, the test over blocks cannot distinguish it from chance. So there
+        is a second test, an F-test of the explained share. The result is twice the smaller p-value.
         """
         N = len(self.index)
         rows = slice(joint * N, (joint + 1) * N)
-        found = self._tested(
+        effect = self._tested(
             columns * self._weight[joint][:, None],
             self._model[rows],
             self._left[rows],
             self._weight[joint : joint + 1],
         )
-        if found is None:
+        if effect is None:
             return None
         share = np.zeros(self.robot.n)
-        share[joint] = found.share[0]
-        second = self.chance_of_share(joint, float(found.share[0]), columns.shape[1])
-        return replace(found, share=share, p_value=min(1.0, 2.0 * min(found.p_value, second)))
+        share[joint] = effect.share[0]
+        second = self.chance_of_share(joint, float(effect.share[0]), columns.shape[1])
+        return replace(effect, share=share, p_value=min(1.0, 2.0 * min(effect.p_value, second)))
 
     def test_alike(self, columns: Float) -> AlikeTest | None:
-        """Tests a feature (n, N) with one factor on all joints, and joint by joint; None as for `test_features`."""
+        """Test a feature (n, N) with a common coefficient on all joints, and with a coefficient per joint.
+
+        Returns None under the same condition as `test_features`.
+        """
         effect = self.test_features(columns[:, :, None]) if self.enough else None
         if effect is None:
             return None
         alone = [self.test_joint(joint, columns[joint][:, None]) for joint in self.joints]
-        by_joint = np.array([one.coefficient[0] for one in alone if one is not None])
+        by_joint = np.array(
+            [joint_effect.coefficient[0] for joint_effect in alone if joint_effect is not None]
+        )
         share = effect.share[list(self.joints)]
         return AlikeTest(float(effect.coefficient[0]), float(effect.std[0]), by_joint, share, effect.p_value)
 
     def misfit_by_shift(self, shifts: Float) -> Float | None:
-        """Squared errors (k, n) of the plain model by joint over all torque's, torque later by each of (k,) seconds.
+        """Squared error per joint of the plain model for shifted torque, over the squared torque of all joints.
 
-        None where the model reads more than motion.
+        Parameters
+        ----------
+        shifts : ndarray, shape (k,)
+            Time shifts of the torque, s; positive values read the torque later.
+
+        Returns
+        -------
+        ndarray, shape (k, n), or None
+            None if the model needs other inputs than motion.
+
         """
         if self._between is None:
             return None
-        found = [self._missed_of(*self._between, self.torque_later(float(seconds))) for seconds in shifts]
-        return np.array([missed / max(whole, 1e-300) for missed, whole in found])
+        errors = [self._missed_of(*self._between, self.torque_later(float(seconds))) for seconds in shifts]
+        return np.array([missed / max(whole, 1e-300) for missed, whole in errors])
 
     def shows_later(self, seconds: float, joints: Sequence[int]) -> bool:
-        """Whether the plain model misses less between reversals where the torque of some joints is read later.
+        """Whether the plain model fits better away from reversals if the torque of some joints is read later.
 
-        True where the model reads more than motion, or no joint among these is looked at.
+        The result is also True if the model needs other inputs than motion, or if none of the joints is analysed.
         """
-        own = [j for j in joints if j in self.joints]
-        if not own or self._between is None:
+        analysed = [j for j in joints if j in self.joints]
+        if not analysed or self._between is None:
             return True
         read = self.motion.tau.copy()
-        read[:, own] = self.torque_later(seconds)[:, own]
+        read[:, analysed] = self.torque_later(seconds)[:, analysed]
         before, after = (self._missed_of(*self._between, tau)[0].sum() for tau in (self.motion.tau, read))
         return bool(after < before)
 
     @staticmethod
     def _missed_of(Q: Float, weights: Float, tau: Float) -> tuple[Float, float]:
-        # Squared errors (n,) of the plain model in torque (N, n), and the squares of all of it.
+        # Returns the squared errors (n,) of the plain model for torque (N, n), and the sum of squared torque.
         y = (tau.T * weights).reshape(-1)
         left = y - Q @ (Q.T @ y)
         return (left.reshape(weights.shape) ** 2).sum(axis=1), float(y @ y)
 
     @cached_property
     def _between(self) -> tuple[Float, Float] | None:
-        # Orthonormal basis (n N, b) of the plain model's columns and the weights (n, N) of samples between reversals;
-        # None where the model reads more than motion.
+        # Orthonormal basis (n N, b) of the plain model's columns, and weights (n, N) that are zero near reversals. None
+        # if the model needs other inputs than motion.
         terms, wanted = self.plain_model
         Y, complete = regressor(self.robot, terms, self.motion, wanted)
         if not complete:
@@ -402,14 +472,14 @@ class ResidualAnalysis:
         return basis((Y * weights[:, :, None]).reshape(-1, Y.shape[2])), weights
 
     def torque_later(self, seconds: float) -> Float:
-        """Measured torque (N, n) so many seconds after the thinned samples, by linear interpolation within its run."""
+        """Measured torque (N, n) a given time after the thinned samples, by linear interpolation within each run."""
         r = self.residuals
-        found = np.zeros((len(self.index), self.robot.n))
-        for run, own in self._runs_of():
-            at = self.index[own] - run.start + seconds * r.rate
+        torque = np.zeros((len(self.index), self.robot.n))
+        for run, in_run in self._runs_of():
+            at = self.index[in_run] - run.start + seconds * r.rate
             place = np.arange(run.stop - run.start)
-            found[own] = np.stack([np.interp(at, place, column) for column in r.measured[run].T], axis=1)
-        return found
+            torque[in_run] = np.stack([np.interp(at, place, column) for column in r.measured[run].T], axis=1)
+        return torque
 
     def _runs_of(self) -> Iterator[tuple[slice, Bool]]:
         for run in self.runs:
@@ -417,7 +487,7 @@ class ResidualAnalysis:
 
     @cached_property
     def plain_model(self) -> tuple[Terms, Bool]:
-        """The terms less those that could take up a claim, and the mask of their base parameters' columns."""
+        """The terms that cannot absorb a wiring error, and the mask of the columns of their base parameters."""
         kept, masks, first = [], [], 0
         for term in self.terms:
             count = len(term.columns(self.robot))
@@ -429,17 +499,20 @@ class ResidualAnalysis:
 
     @cached_property
     def gated(self) -> Samples:
-        """The thinned samples, without those in which a joint reverses."""
+        """The thinned samples with a gate that excludes each joint near its reversals."""
         return replace(self.motion, gate=~self.reverses)
 
     @cached_property
     def plain_columns(self) -> tuple[Float, bool]:
-        """The plain model's columns (n, N, w) at these, for claims that are tried beside it; see `regressor`."""
+        """Columns (n, N, w) of the plain model at the gated samples; see `regressor`."""
         terms, wanted = self.plain_model
         return regressor(self.robot, terms, self.gated, wanted)
 
     def partial_share(self, joint: int, columns: Float, known: Float) -> float:
-        """Share of a joint's residual that features (N, k) explain on top of others (N, l); 0 where none are free."""
+        """Share of a joint's squared residual that features (N, k) explain in addition to known features (N, l).
+
+        The share is 0 if the features cannot be distinguished from the model and the known features.
+        """
         free = [column for column in known.T if self.test_joint(joint, column[:, None]) is not None]
         both = self.test_joint(joint, np.column_stack([*free, columns]))
         if both is None:
@@ -448,9 +521,10 @@ class ResidualAnalysis:
         return float(both.share[joint]) - (0.0 if before is None else float(before.share[joint]))
 
     def chance_of_share(self, joint: int, share: float, features: int) -> float:
-        """p-value of so many features that explain a share of a joint's residual, by its independent values.
+        """Compute the p-value of an F-test for features that explain a share of a joint's squared residual.
 
-        Half as many are counted as the correlation time gives, for residuals whose colour changes.
+        The degrees of freedom are half the number of independent values from the correlation time, because the spectrum
+        of the residual may vary with time.
         """
         freedom = 0.5 * float(self.independent[joint]) - self.estimate.base.rank / self.robot.n - features
         if freedom < 2.0:
@@ -480,38 +554,38 @@ class ResidualAnalysis:
 
     @cached_property
     def independent(self) -> Float:
-        """About how many independent values a joint's residual holds, (n,): samples in motion by correlation time."""
+        """Approximate number of independent residual values per joint, (n,): moving samples over correlation time."""
         best = max(self.runs, key=lambda run: run.stop - run.start)
         e = self.residuals.error_counted[best]
         size = 2 ** int(np.ceil(np.log2(2 * len(e))))
         power = np.abs(np.fft.rfft(e - e.mean(axis=0), size, axis=0)) ** 2
         correlation = np.fft.irfft(power, size, axis=0)[: len(e) // 2 + 1]
         correlation = correlation / np.maximum(correlation[0], 1e-300)
-        # Up to the first lag without correlation; what follows is noise of the estimate.
+        # Sum up to the first lag without positive correlation; later lags are noise of the estimate.
         positive = np.cumprod(correlation > 0, axis=0)
         seconds = 1.0 + 2.0 * (correlation * positive)[1:].sum(axis=0)
-        # A joint that stands says nothing of what depends on its own motion, however long it does.
+        # Samples of a joint at rest do not show effects of its motion.
         speed, counted = np.abs(self.residuals.dq), self.residuals.counted
         moves = speed > REVERSAL_SPEED * speed.max(axis=0, initial=0.0)
         return np.asarray((moves if counted is None else moves & counted).sum(axis=0) / seconds)
 
     def shares(self, joint: int, pairs: Float) -> Float:
-        """About the share of a joint's residual that each pair of columns (N, m, 2) explains: quick, for scans."""
+        """Approximate share of a joint's squared residual that each pair of columns (N, m, 2) explains; for scans."""
         N, m, _ = pairs.shape
         rows = slice(joint * N, (joint + 1) * N)
         Q, e = self._model[rows], self._left[rows]
         X = pairs.reshape(N, 2 * m) * self._weight[joint][:, None]
         score = (X.T @ e).reshape(m, 2)
-        held = (Q.T @ X).reshape(-1, m, 2)
+        projected = (Q.T @ X).reshape(-1, m, 2)
         X = X.reshape(N, m, 2)
-        gram = np.einsum("nmi,nmj->mij", X, X) - np.einsum("bmi,bmj->mij", held, held)
+        gram = np.einsum("nmi,nmj->mij", X, X) - np.einsum("bmi,bmj->mij", projected, projected)
         gram += 1e-9 * np.trace(gram, axis1=1, axis2=2)[:, None, None] * np.eye(2) + 1e-300 * np.eye(2)
         solved = np.linalg.solve(gram, score[:, :, None])[:, :, 0]
         return np.asarray((score * solved).sum(axis=1) / max(float(e @ e), 1e-300))
 
     @cached_property
     def _weight(self) -> Float:
-        # (n, N) of the thinned samples: zero where a joint is not looked at or its equation does not count.
+        # (n, N) at the thinned samples: zero where a joint is not analysed or its equation does not count.
         usable = np.zeros(self.robot.n, dtype=np.bool_)
         usable[list(self.joints)] = True
         weight = np.where(usable, 1.0 / np.where(self.rms > 0, self.rms, 1.0), 0.0)
@@ -520,7 +594,7 @@ class ResidualAnalysis:
 
     @cached_property
     def _model(self) -> Float:
-        # Orthonormal basis of the fitted columns, (n N, b). Terms that read channels of the log are not at hand here.
+        # Orthonormal basis of the fitted columns, (n N, b), without terms that need other channels of the log.
         Y, _ = regressor(self.robot, self.terms, self.motion, self.estimate.base.mask)
         rows = (Y * self._weight[:, :, None]).reshape(-1, Y.shape[2])
         return basis(rows)
@@ -537,14 +611,14 @@ class ResidualAnalysis:
 
 
 def regressor(robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -> tuple[Float, bool]:
-    """Columns (n, N, w) of the wanted parameters, and whether all terms could be written down from motion alone."""
+    """Columns (n, N, w) of the wanted parameters, and whether motion is the only input that the terms need."""
     n, complete, first = robot.n, True, 0
     dense = np.zeros((n, len(samples), len(wanted)))
     for term in terms:
         count = len(term.columns(robot))
         try:
             panels = term.torque_regressor(robot, seen_by(term, samples), wanted[first : first + count])
-            known_torque(term, robot, seen_by(term, samples))  # may read more than motion, too
+            known_torque(term, robot, seen_by(term, samples))  # can also need other inputs than motion
         except DynidError:
             complete = False
         else:
@@ -555,16 +629,17 @@ def regressor(robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool) -
 
 
 def basis(rows: Float) -> Float:
-    """Orthonormal basis (T, r) of the columns of a matrix (T, w), each scaled to unit length before."""
+    """Orthonormal basis (T, r) of the columns of a matrix (T, w), after scaling each column to unit length."""
     size = np.linalg.norm(rows, axis=0)
     U, s, _ = np.linalg.svd(rows[:, size > 0] / size[size > 0], full_matrices=False)
     return np.asarray(U[:, s > 1e-7 * s.max(initial=0.0)])
 
 
 def hotelling(scores: Float) -> float:
-    """p-value of Hotelling's test that the blocks' scores (M, k) have mean zero; 1 for too few blocks.
+    """Compute the p-value of Hotelling's test that scores (M, k) have mean zero; 1 with too few blocks.
 
-    The covariance is taken about zero, which keeps a large effect from hiding in its own scatter.
+    The covariance is first taken about zero and then converted to the covariance about the mean, which stays accurate
+    for a large effect.
     """
     M, k = scores.shape
     if k + 2 > M:

@@ -1,4 +1,4 @@
-"""A peak in the residual's spectrum where the motion has none: the joint's elasticity rings."""
+"""Resonance of elastic joints (spectral peaks of the residual above the motion's frequencies), and gear ripple."""
 
 from __future__ import annotations
 
@@ -21,20 +21,37 @@ from dynid.terms.torque_delay import LATE_TORQUE
 
 # Spectra of residuals over contiguous runs.
 
+# Longest window in samples, and most windows.
 LONGEST_WINDOW = 1024
 MOST_WINDOWS = 64
 
 
 def spectrum(parts: Sequence[Float], rate: float, shortest: int = 8) -> tuple[Float, Float, float]:
-    """Frequencies, power spectral density by Welch's method averaged over runs by their length, and windows averaged.
+    """Estimate a power spectral density by Welch's method.
 
-    parts: contiguous runs, each (T_i,).    rate: Hz.    shortest: samples of the least window.
-    Of runs that hold more than 64 windows, stretches are taken that are spread evenly over them.
+    Long runs with more than 64 windows are represented by evenly spread pieces.
+
+    Parameters
+    ----------
+    parts : sequence of ndarray, each of shape (T_i,)
+        Contiguous runs.
+    rate : float
+        Sample rate, Hz.
+    shortest : int
+        Shortest window in samples.
+
+    Returns
+    -------
+    frequency, density : ndarray, shape (F,)
+        Frequencies, Hz, and power spectral density averaged over the runs, weighted by length.
+    count : float
+        Number of independent windows.
+
     """
     longest = max(len(part) for part in parts)
     window = min(longest, max(2 ** int(np.log2(max(longest / 4, 8))), shortest), LONGEST_WINDOW)
     usable = _spread([part for part in parts if len(part) >= window], window)
-    # Hann windows that overlap by half share a 36th of their variance with each neighbour: 18 of 19 count.
+    # Half-overlapping Hann windows have a squared correlation of 1/36 with each neighbour, so 18 of 19 are independent.
     count = float(sum(max(1.0, (2 * len(part) / window - 1) * 18 / 19) for part in usable))
     return *averaged_density(usable, rate, window), count
 
@@ -49,31 +66,37 @@ def _spread(parts: Sequence[Float], window: int) -> list[Float]:
     return [piece for piece in pieces[::step] if len(piece) >= window]
 
 
-# Share of the velocities' power below: beyond it residuals are not errors at the motion's own harmonics.
+# Share of the velocities' power below the highest frequency of the motion: above it, residuals contain no errors at
+# harmonics of the motion.
 MOTION = 0.999
+# Highest frequency of the search, as a share of the bandwidth.
 HIGHEST = 0.85
+# Least samples of a window, and least ratio of a peak to its neighbourhood.
 LEAST_WINDOW = 32
 LEAST_RATIO = 6.0
+# Range of the search in raw torque: lowest frequency as a share of the bandwidth, highest as a share of the sample
+# rate.
 BEYOND, HIGHEST_RAW = 0.85, 0.45
-# The neighbourhood of a peak, as a factor of its frequency to either side.
+# Neighbourhood of a peak, as a factor of its frequency on either side.
 REACH = 1.6
+# Excluded time around a reversal, in periods of the bandwidth, and excluded speed as a share of the top speed.
 REVERSAL_CYCLES, REVERSAL_SPEED = 1.0, 0.02
 
 
 @dataclass(frozen=True)
 class Resonance:
-    """Looks above the motion's own frequencies for a line that stands out of its neighbourhood."""
+    """Search for a narrow spectral peak of the residual above the frequencies of the motion."""
 
     identifier: str = "resonance"
     looks_at: str = "peaks in the residual's spectrum"
 
     def look(self, analysis: ResidualAnalysis) -> list[Finding]:
-        """At most one finding a joint."""
+        """Report at most one finding per joint."""
         rate = analysis.residuals.rate
         runs = [run for run in analysis.runs if run.stop - run.start >= LEAST_WINDOW]
-        found = []
+        findings = []
         motion = highest_motion(analysis, runs) if runs else 0.0
-        # Steps of friction that the model draws otherwise are impulses; two of them make a comb of peaks.
+        # Errors of the friction model at reversals are impulses, and two of them produce a comb of peaks.
         near = analysis.near_reversal(REVERSAL_CYCLES / analysis.bandwidth, REVERSAL_SPEED)
         ringing = np.where(near, 0.0, analysis.residuals.error_counted)
         for joint in analysis.joints if runs else ():
@@ -86,16 +109,16 @@ class Resonance:
             power = np.sum(density[width]) / max(float(np.sum(density)), 1e-300)
             share = float(power * (1.0 - 1.0 / ratio))
             if ratio >= LEAST_RATIO and counts(share, p_value):
-                found.append(self._finding(analysis, joint, at, ratio, share, p_value, frequency, density))
-        seen = {finding.joint for finding in found}
-        return found + [one for one in self._beyond(analysis) if one.joint not in seen]
+                findings.append(self._finding(analysis, joint, at, ratio, share, p_value, frequency, density))
+        seen = {finding.joint for finding in findings}
+        return findings + [candidate for candidate in self._beyond(analysis) if candidate.joint not in seen]
 
     def _beyond(self, analysis: ResidualAnalysis) -> list[Finding]:
-        # Above the cut-off the torque itself is all that there is; the model has no part in it.
+        # Above the cutoff frequency there are no residuals, so the measured torque itself is searched.
         raw = analysis.raw
         if raw is None:
             return []
-        found = []
+        findings = []
         for joint in analysis.joints:
             frequency, density, windows = spectrum(
                 [part[:, joint] for part in raw.parts], raw.rate, LEAST_WINDOW
@@ -110,10 +133,10 @@ class Resonance:
             power = float(density[width].sum() * frequency[1]) * (1.0 - 1.0 / ratio)
             share = power / max(float(density[inside].sum() * frequency[1]), 1e-300)
             if ratio >= LEAST_RATIO and counts(share, p_value):
-                found.append(
+                findings.append(
                     _above(analysis, joint, at, ratio, power, share, p_value, frequency, density, inside)
                 )
-        return found
+        return findings
 
     def _finding(
         self,
@@ -140,18 +163,18 @@ class Resonance:
             self.identifier,
             joint,
             f"rings at {at:.3g} Hz",
-            f"The residual's spectrum stands {ratio:.3g} times above its neighbourhood there, where the motion has no "
-            f"torque: {figures(analysis, joint, share, p_value)}.",
-            f"Elastic joint or base: keep the cut-off below {0.7 * at:.2g} Hz, or log both encoders and identify with "
+            f"At this frequency the motion has no torque, but the residual's spectrum is {ratio:.3g} times that of "
+            f"neighbouring frequencies: {figures(analysis, joint, share, p_value)}.",
+            f"Elastic joint or base: keep the cutoff below {0.7 * at:.2g} Hz, or log both encoders and identify with "
             'rows = "elastic".',
             Evidence(share, p_value, curve=curve),
         )
 
 
 def chance(windows: float, ratio: float, looks: int) -> float:
-    """Chance that a mean of K windows of noise exceeds x times its expectation in any of so many looks.
+    """Compute the p-value of a peak: Bonferroni bound for noise averaged over K windows and several frequencies.
 
-    Gamma(K, K x) / Gamma(K) for one look.
+    For a single frequency, the probability that noise exceeds x times its expectation is Gamma(K, K x) / Gamma(K).
     """
     return min(float(gamma_tail(windows, windows * ratio)) * looks, 1.0)
 
@@ -181,18 +204,18 @@ def _above(
     return Finding(
         Level.NOTE,
         Resonance.identifier,
-        f"Measured torque stands {ratio:.3g} times above its neighbourhood there: {100 * share:.2g} % of what lies "
-        f"above the cut-off, {part:.2g} % of the torque.",
+        f"At this frequency the spectrum of measured torque is {ratio:.3g} times that of neighbouring frequencies: "
+        f"{100 * share:.2g} % of the power above the cutoff, {part:.2g} % of the torque.",
         Place(joint=name),
-        title=f"{name}: rings at {at:.3g} Hz, above the cut-off",
-        advice="Elastic joint, base, or a control loop: the filter keeps it out of the model. Who works at such "
-        'frequencies needs it: log both encoders and identify with rows = "elastic".',
+        title=f"{name}: rings at {at:.3g} Hz, above the cutoff",
+        advice="Elastic joint, base, or a control loop: the filter keeps it out of the model. If your application uses "
+        'these frequencies, log both encoders and identify with rows = "elastic".',
         evidence=Evidence(share, p_value, curve=curve),
     )
 
 
 def highest_motion(analysis: ResidualAnalysis, runs: Sequence[slice]) -> float:
-    """Frequency, Hz, below which all but a thousandth of the fastest joint's velocity lies."""
+    """Highest frequency of the motion, Hz: 99.9 % of each joint's velocity power lies below it."""
     highest = 0.0
     for joint in analysis.joints:
         frequency, density, _ = spectrum(
@@ -206,9 +229,21 @@ def highest_motion(analysis: ResidualAnalysis, runs: Sequence[slice]) -> float:
 def highest_peak(
     frequency: Float, density: Float, low: float, high: float
 ) -> tuple[float, float, Bool, int] | None:
-    """Frequency, height over the neighbourhood, bins that belong to it and bins searched; None = nothing to search.
+    """Find the highest peak relative to its neighbourhood.
 
-    frequency, density: (F,) of the residual, searched between low and high, Hz.
+    Parameters
+    ----------
+    frequency, density : ndarray, shape (F,)
+        Frequencies, Hz, and power spectral density.
+    low, high : float
+        Range of the search, Hz.
+
+    Returns
+    -------
+    tuple or None
+        Frequency of the peak, ratio to the neighbourhood, mask (F,) of its bins, and number of bins searched. None if
+        there is no peak or too little to search.
+
     """
     searched = np.flatnonzero((frequency > low) & (frequency < high))
     if len(searched) < 8:
@@ -218,7 +253,7 @@ def highest_peak(
     summit = density >= np.lib.stride_tricks.sliding_window_view(padded, 5).max(axis=1)
     for i in np.flatnonzero(summit[searched]).tolist():
         k = searched[i]
-        # Where density falls steeply one side alone would flatter: the greater of both sides' medians is taken.
+        # Use the larger median of the two sides: on a steep slope, one side alone would exaggerate the peak.
         low_side = density[max(1, int(k / REACH)) : k - 2]
         high_side = density[k + 3 : int(k * REACH) + 1]
         if min(len(low_side), len(high_side)) >= 3:
@@ -231,7 +266,7 @@ def highest_peak(
 
 
 def _median(values: Float) -> float:
-    # That of NumPy, which takes ten times as long on so few: it asks for nan and for axes first.
+    # np.median takes ten times as long for a few values, because it checks for nan and axes first.
     half = len(values) // 2
     if len(values) % 2:
         return float(np.partition(values, half)[half])
@@ -239,29 +274,32 @@ def _median(values: Float) -> float:
     return float(0.5 * (low + high))
 
 
-# Residual that is periodic in position: teeth, wave generators, cogging.
+# Gear ripple: residual that is periodic in position, from teeth, wave generators or cogging.
 
-# A wave whose frequency, while the joint passes, exceeds this share of the bandwidth has been filtered away.
+# The filters remove ripple whose frequency in time exceeds this share of the bandwidth.
 WITHIN = 0.7
+# Least share of time in which the ripple passes the filters.
 LEAST_TIME = 0.3
+# Most spatial frequencies of the scan.
 MOST_WAVES = 250
+# Relative tolerance of a spatial frequency at a multiple of the gear ratio.
 NEAR = 0.03
-# Of a joint's top speed, below which nothing moves.
+# Share of its top speed below which a joint is at rest.
 STANDS = 1e-9
-# Share of the residual that a wave has to explain on top of a delay.
+# Least share of the residual that ripple must explain in addition to a delay.
 LEAST = 0.5 * LEAST_SHARE
 
 
 @dataclass(frozen=True)
 class GearRipple:
-    """Scans waves in position, as many a turn as the filter lets through, and tests the strongest."""
+    """Scan all spatial frequencies that pass the filters, and test the strongest."""
 
     identifier: str = "gear-ripple"
     looks_at: str = "residual that is periodic in position"
 
     def look(self, analysis: ResidualAnalysis) -> list[Finding]:
-        """At most one finding a joint."""
-        found = []
+        """Report at most one finding per joint."""
+        findings = []
         for joint in analysis.joints:
             waves = wave_numbers(analysis, joint)
             if not len(waves):
@@ -274,11 +312,11 @@ class GearRipple:
             )
             best = float(waves[int(np.argmax(shares))])
             effect = analysis.test_joint(joint, _pair(analysis, joint, best))
-            # Late torque repeats with the motion and so looks like a wave as well, if a poor one.
+            # In repeated motion, late torque also looks like a function of position.
             late = columns_of(LATE_TORQUE, analysis.remains, joint)
             if effect is None or analysis.partial_share(joint, _pair(analysis, joint, best), late) < LEAST:
                 continue
-            # Waves that differ by less than a period over the whole range are one and the same.
+            # Waves that differ by less than one period over the whole range are not independent.
             tried = max(
                 1.0, (waves[-1] - waves[0]) * float(np.ptp(analysis.motion.q[:, joint])) / (2 * np.pi)
             )
@@ -286,8 +324,8 @@ class GearRipple:
             share = float(effect.share[joint])
             if counts(share, p_value):
                 size = float(np.hypot(*effect.coefficient))
-                found.append(self._finding(analysis, joint, best, size, share, p_value, waves, shares))
-        return found
+                findings.append(self._finding(analysis, joint, best, size, share, p_value, waves, shares))
+        return findings
 
     def _finding(
         self,
@@ -317,26 +355,26 @@ class GearRipple:
             self.identifier,
             joint,
             "torque ripple of the gear",
-            f"A wave of {size:.3g} {unit(analysis, joint)} {where}{cause} explains "
+            f"A ripple with amplitude {size:.3g} {unit(analysis, joint)} {where}{cause} explains "
             f"{figures(analysis, joint, share, p_value)}.",
-            "It averages out in the parameters over fast motion. Lower the cut-off, move faster, or give it as a "
-            "function of position (position_friction, channel) if the torque at low speed matters.",
+            "In fast motion the ripple averages out and does not bias the parameters. If torque at low speed matters, "
+            "lower the cutoff, move faster, or model it as a function of position (position_friction, channel).",
             Evidence(share, p_value, curve=curve),
         )
 
 
 def wave_numbers(analysis: ResidualAnalysis, joint: int) -> Float:
-    """Wave numbers k, rad of wave a rad (m) of position, that the motion and the filter can show; () = none."""
+    """Spatial frequencies that the motion and the filters can show, rad per rad (m) of position; empty if none."""
     q, dq = analysis.motion.q[:, joint], np.abs(analysis.motion.dq[:, joint])
     reach = float(np.ptp(q))
     moves = dq if analysis.counted is None else dq[analysis.counted[:, joint]]
     if not len(moves):
         return np.zeros(0)
     slow = np.quantile(moves, LEAST_TIME)
-    # A joint that stands for nearly all of the time keeps what a filter leaves of its motion.
+    # The filtered velocity of a joint that is nearly always at rest is only rounding error.
     if reach <= 0 or slow <= STANDS * dq.max():
         return np.zeros(0)
-    # Four waves within the range at least, else a slow function of position says the same.
+    # Require at least four periods within the range: a smooth function of position can fit fewer.
     lowest = max(8 * np.pi / reach, 0.0 if analysis.robot.prismatic[joint] else HARMONICS + 1.0)
     highest = WITHIN * 2 * np.pi * analysis.bandwidth / slow
     count = int(np.clip((highest - lowest) * reach / np.pi, 0, MOST_WAVES))

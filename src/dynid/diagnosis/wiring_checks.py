@@ -1,4 +1,4 @@
-"""Other readings of a log: joints exchanged, signs turned, gravity taken off or from elsewhere."""
+"""Alternative readings of a log: swapped joints, flipped signs, torque without gravity, another mounting."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ from dynid.spatial.algebra import rotation_about
 from dynid.terms.exports import Kind, Scale, Side
 from dynid.terms.term import JointTerm, Terms
 
-# Another mount as a reading of the log: on a wall, hanging or inclined, without the masses of the
-# description.
+# Another mounting of the base (wall, ceiling or inclined), found without the link masses of the URDF.
 
-# Degrees by which the best of the base's axes is turned first, and how often that step is halved: to two degrees.
+# First rotation of gravity away from the best base axis, degrees, and number of steps, each half the one before.
 STEP, HALVED = 30.0, 4
 
 
 def mountings(robot: RobotModel) -> Iterator[Float]:
-    """Gravity (3,) along each axis of the base that is not the declared one, m/s^2."""
+    """Yield gravity (3,), m/s^2, along each base axis that differs from the declared direction."""
     size = float(np.linalg.norm(robot.gravity))
     if size == 0:
         return
@@ -43,24 +42,35 @@ def mountings(robot: RobotModel) -> Iterator[Float]:
 
 
 def best_mounting(robot: RobotModel, gain: Callable[[Float], float]) -> Float | None:
-    """Gravity (3,) that gains most, more than TURNED degrees off the declared one; None where none of the axes gains.
+    """Search for the direction of gravity with the largest gain.
 
-    gain: of a direction of gravity (3,) over the declared one, more is better.
+    Parameters
+    ----------
+    robot : RobotModel
+        Robot with the declared gravity.
+    gain : callable
+        Maps gravity (3,) to its gain over the declared gravity; larger is better.
+
+    Returns
+    -------
+    ndarray, shape (3,), or None
+        Gravity, m/s^2. None if no base axis gains, or if the result is within TURNED degrees of the declared gravity.
+
     """
-    gravity, found = None, 0.0
-    for one in mountings(robot):
-        value = gain(one)
-        if value > found:
-            gravity, found = one, value
+    gravity, best_gain = None, 0.0
+    for candidate in mountings(robot):
+        value = gain(candidate)
+        if value > best_gain:
+            gravity, best_gain = candidate, value
     if gravity is None:
         return None
     step = STEP
     for _ in range(HALVED):
         turned = [rotation_about(axis, np.deg2rad(a)) @ gravity for axis in np.eye(3) for a in (step, -step)]
-        values = [gain(one) for one in turned]
+        values = [gain(candidate) for candidate in turned]
         best = int(np.argmax(values))
-        if values[best] > found:
-            gravity, found = turned[best], values[best]
+        if values[best] > best_gain:
+            gravity, best_gain = turned[best], values[best]
         step *= 0.5
     if degrees_between(gravity, robot.gravity) < TURNED:
         return None
@@ -69,38 +79,39 @@ def best_mounting(robot: RobotModel, gain: Callable[[Float], float]) -> Float | 
 
 
 def degrees_between(a: Float, b: Float) -> float:
-    """The angle of two vectors (3,)."""
+    """Angle between two vectors (3,), degrees."""
     cosine = float(a @ b) / float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
 
 
-# Motors that share gears, and angles that count other joints', as readings of the log.
+# Alternative readings with coupled transmissions: motors that share gears, and angles that include other joint angles.
 
-# Usual factors by which motors turn with other joints, from which the search starts beside the first order's.
+# Usual coupling factors of a motor with another joint. The search starts from these and from the first-order estimate.
 GEARS = (1.0, -1.0)
-# By which the motors of a differential turn with the second of its joints, over the first: powers of this, from half to
-# twice, of which the best is refined by steps of the exponent from 1, halved so often: to 1 %, and up to four times.
+# Ratio of the second to the first joint's factor in a differential. The search tries the powers STEPS of the first
+# constant (1/2, 1 and 2), then refines the best exponent with steps that start at 1 and are halved (to 1 %).
 SHARED_GEARS_STEP, STEPS, SHARED_GEARS_HALVED = 2.0**0.5, (-2.0, 0.0, 2.0), 7
-# Step of a factor for derivatives; pairs of motor and joint that are looked at beyond first order; rounds of steps.
+# Step of a factor for derivatives; number of motor-joint pairs that are refitted after the first-order screening;
+# rounds of coordinate steps.
 FACTOR_STEP, TRIED, POLISHED = 1e-4, 2, 3
-# Factors this close are the same.
+# Factors that differ by less than this count as equal.
 SAME_FACTOR = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class SharedGears:
-    """Motors that turn by theta = M q, relative to the declared gears, with torque u = M^-T tau.
+    """Coupled transmission: motor angles theta = M q, relative to the declared gears, and motor torque u = M^-T tau.
 
     Attributes
     ----------
     M : ndarray, shape (n, n)
-        Identity on the rows of motors with gears of their own.
+        Coupling matrix; rows of uncoupled motors are rows of the identity.
     motors : tuple of int
         Motors that share gears.
     counted : bool
-        Whether the log has theta instead of q.
+        Whether the log contains motor angles theta instead of joint angles q.
     driven : bool
-        Whether the log has u instead of tau.
+        Whether the log contains motor torque u instead of joint torque tau.
 
     """
 
@@ -113,19 +124,19 @@ class SharedGears:
     def differential(
         n: int, first: int, second: int, factor: float, sign: float, counted: bool, driven: bool
     ) -> SharedGears:
-        """Two motors, both turned by both joints: theta = (q_1 + f q_2, s (q_1 - f q_2))."""
+        """Differential of two motors and two joints: theta = (q_1 + f q_2, s (q_1 - f q_2))."""
         M, pair = np.eye(n), [first, second]
         M[np.ix_(pair, pair)] = [[1.0, factor], [sign, -sign * factor]]
         return SharedGears(M, (first, second), counted, driven)
 
     def with_factor(self, motor: int, joint: int, factor: float) -> SharedGears:
-        """These gears with another factor by which a motor turns with a joint."""
+        """Copy with another coupling factor between a motor and a joint."""
         M = np.array(self.M)
         M[motor, joint] = factor
         return replace(self, M=M, motors=tuple(sorted({*self.motors, motor})))
 
     def moved(self, changes: Mapping[tuple[int, int], float]) -> SharedGears:
-        """These gears with changed factors of motors with joints."""
+        """Copy with the changes added to the coupling factors; factors close to zero become zero."""
         gears = self
         for (motor, joint), change in changes.items():
             gears = gears.with_factor(motor, joint, float(self.M[motor, joint] + change))
@@ -135,26 +146,43 @@ class SharedGears:
 
     @property
     def whole(self) -> list[tuple[int, int]]:
-        """Couplings by whole turns, and all of a differential."""
+        """Couplings with factor 1 or -1, and both couplings of every differential."""
         both = [pair for pair in self.couplings if self.M[pair[::-1]] != 0]
         return [pair for pair in self.couplings if pair in both or self.M[pair] in GEARS]
 
     @property
     def couplings(self) -> list[tuple[int, int]]:
-        """Motors with the other joints that they turn with."""
+        """Pairs (motor, other joint) whose coupling factor is not zero."""
         return [(int(i), int(j)) for i, j in np.argwhere(self.M != 0) if i != j]
 
     def regressor(
         self, robot: RobotModel, terms: Terms, samples: Samples, wanted: Bool, at_motors: bool
     ) -> Float | None:
-        """Columns (n, N, w) of the logged torque; None if a term reads more than motion.
+        """Regressor of the logged torque for this transmission.
 
-        at_motors: whether friction is that of the motors and not of the joints. Rotors always turn with the motors.
+        Parameters
+        ----------
+        robot : RobotModel
+            Robot with the declared gears.
+        terms : Terms
+            Terms of the model.
+        samples : Samples
+            N samples as logged.
+        wanted : ndarray of bool, shape (p,)
+            Parameters with a column.
+        at_motors : bool
+            Whether friction acts at the motors instead of at the joints. Rotors always turn with the motors.
+
+        Returns
+        -------
+        ndarray, shape (n, N, w), or None
+            None if a term needs other inputs than motion.
+
         """
         N, inverse = robot.drive.transmission, np.linalg.inv(self.M)
-        relative = N / robot.drive.own_ratio[:, None]  # motions of the motors over their own gear ratios
+        relative = N / robot.drive.own_ratio[:, None]  # motor motion divided by the motor's own gear ratio
         real = robot
-        if robot.drive.coupled:  # terms of its motors read the transmission
+        if robot.drive.coupled:  # motor-side terms use the transmission
             real = replace(robot, drive=replace(robot.drive, transmission=N @ self.M))
         moved = _mapped(samples, inverse) if self.counted else samples
         columns, complete = regressor(real, terms, moved, wanted)
@@ -166,21 +194,21 @@ class SharedGears:
         motors = _mapped(samples, relative if self.counted else relative @ self.M)
         first, place = 0, np.cumsum(wanted) - 1
         for term in terms:
-            own = slice(first, first := first + len(term.columns(robot)))
+            term_columns = slice(first, first := first + len(term.columns(robot)))
             of_motor = isinstance(term, JointTerm) and term.traits.side is Side.MOTOR
-            if of_motor and (at_motors or term.traits.kind is Kind.ROTORS) and wanted[own].any():
-                values, _ = regressor(robot, Terms((term,)), motors, wanted[own])
-                columns[:, :, place[own][wanted[own]]] = np.tensordot(relative.T, values, 1)
+            if of_motor and (at_motors or term.traits.kind is Kind.ROTORS) and wanted[term_columns].any():
+                values, _ = regressor(robot, Terms((term,)), motors, wanted[term_columns])
+                columns[:, :, place[term_columns][wanted[term_columns]]] = np.tensordot(relative.T, values, 1)
         return np.asarray(columns)
 
     def words(self, robot: RobotModel) -> tuple[str, str]:
-        """What the motors do, and how it is declared."""
+        """Describe the couplings, and say how to declare them."""
         names = robot.joint_names
         motors = " and ".join(f"'{names[motor]}'" for motor in self.motors)
         N = robot.drive.transmission @ self.M
-        # Remains of factors that cancel, which no log tells from zero.
+        # Factors that nearly cancel leave small values that no log can distinguish from zero.
         slides = np.array(robot.prismatic)
-        alike = slides[:, None] == slides  # rad a metre and turns a turn have no common size
+        alike = slides[:, None] == slides  # rad/m and rad/rad cannot be compared
         N = np.where(alike & (np.abs(N) < SAME_FACTOR * np.abs(robot.drive.own_ratio[:, None])), 0.0, N)
         rows = ", ".join(f"[{', '.join(f'{value:.4g}' for value in row)}]" for row in N)
         matrix = f"transmission = [{rows}] under [drive]"
@@ -189,33 +217,33 @@ class SharedGears:
             and self.M[self.motors[1], self.motors[0]] != 0 != self.M[self.motors[0], self.motors[1]]
         )
         turns = ", ".join(
-            f"that of '{names[motor]}' with {self.M[motor, joint]:.3g} times '{names[joint]}'"
+            f"'{names[motor]}' with {self.M[motor, joint]:.3g} times '{names[joint]}'"
             for motor, joint in self.couplings
         )
         if self.counted and self.driven:
-            what = (
-                f"angles and torque of the two motors of a differential that moves {motors} together"
+            description = (
+                f"the log contains angles and torque of the two motors of a differential that moves {motors}"
                 if differential
-                else f"angles and torque of motors that turn with other joints, too: {turns}"
+                else f"the log contains angles and torque of motors that are coupled to other joints: {turns}"
             )
             return (
-                what,
-                f'declare {matrix}, with position.side = "motor" and the effort of the motors under [log]',
+                description,
+                f'declare {matrix}, with position.side = "motor" and effort.side = "motor" under [log]',
             )
         if self.counted:
             if not differential and len(self.couplings) == 1:
                 ((motor, joint),) = self.couplings
                 return self._words_of_angles(names[motor], names[joint], float(self.M[motor, joint]))
             return (
-                f"angles of motors that turn with several joints, {turns}, and torque of the joints",
+                f"the log contains angles of motors that are coupled to other joints ({turns}) and torque of joints",
                 f'correct the log, or declare {matrix}, with position.side = "motor" and effort.side = "link" under '
                 "[log]",
             )
         if differential:
             return (
-                f"torque of the two motors of a differential that moves {motors} together",
-                f"declare it ({matrix}, each row times the gear ratio where torque is that of a shaft, and "
-                'torque_side = "motor") in a TOML file of the robot',
+                f"the log contains torque of the two motors of a differential that moves {motors}",
+                f"declare the differential ({matrix}; multiply each row by the gear ratio if the torque is that of "
+                'the motor shaft; torque_side = "motor") in a TOML file of the robot',
             )
         declared = " ".join(
             f'[[drive.coupling]] motor = "{names[motor]}", joint = "{names[joint]}", factor = '
@@ -223,18 +251,18 @@ class SharedGears:
             for motor, joint in self.couplings
         )
         return (
-            f"torque of motors that turn with other joints, too: {turns}",
-            f'declare what turns with what ({declared}) and torque_side = "motor" under [drive]',
+            f"the log contains torque of motors that are coupled to other joints: {turns}",
+            f'declare the couplings ({declared}) and torque_side = "motor" under [drive]',
         )
 
     def _words_of_angles(self, motor: str, joint: str, factor: float) -> tuple[str, str]:
         other = "minus" if factor > 0 else "plus"
         times = "" if abs(abs(factor) - 1) < SAME_FACTOR else f"{abs(factor):.3g} times "
         return (
-            f"an angle of '{motor}' that counts that of '{joint}', too, as one to the horizontal does: the joint's is "
-            f"the logged one {other} {times}that of '{joint}'",
-            f'correct the log, or declare it ([[drive.coupling]] motor = "{motor}", joint = "{joint}", factor = '
-            f'{factor:.3g}) with position.side = "motor" and effort.side = "link" under [log]',
+            f"the logged angle of '{motor}' includes the angle of '{joint}', like an angle to the horizontal: the "
+            f"joint angle is the logged angle {other} {times}the angle of '{joint}'",
+            f'correct the log, or declare the coupling ([[drive.coupling]] motor = "{motor}", joint = "{joint}", '
+            f'factor = {factor:.3g}) with position.side = "motor" and effort.side = "link" under [log]',
         )
 
 
@@ -243,23 +271,40 @@ def _mapped(samples: Samples, matrix: npt.NDArray[np.floating[Any]]) -> Samples:
     return replace(samples, **motion)
 
 
+# Approximate number of samples for the comparison of readings.
 SAMPLES = 250
-# A joint that misses more than this share of its torque's variance makes other wirings worth a try.
+# Other wirings are tried if the mean square error of a joint exceeds this share of its torque variance.
 POOR = 0.01
+# Relative ridge of the normal equations.
 RIDGE = 1e-10
-# The product of the joints' mean square errors has to fall by this factor.
+# A reading is decisively better if it divides the product of the joints' mean square errors by at least this factor.
 DECISIVE = 6.0
-# A reading that is right leaves the joints that it changes at most this share of their torque, and of what they missed.
+# Under a correct reading, the rms error of each changed joint is at most FITS of its torque; the rms error of the joint
+# that improves most is at most MENDS of its error before.
 FITS, MENDS = 0.25, 0.5
-# A joint that misses more than this share of its torque is far from any use.
+# Above this ratio of rms error to rms torque, the model does not describe the joint.
 LARGE = 0.5
 WIRING = ("joint-order", "torque-sign", "position-sign")
+# Least number of samples away from reversals for a fit of a joint.
 LEAST_SAMPLES = 30
 
 
 @dataclass(frozen=True, eq=False)
 class Interpretation:
-    """A reading of the log.    identifier, what, do: of the claim.    joints: whose channels it changes."""
+    """An alternative reading of the log.
+
+    Attributes
+    ----------
+    identifier : Claim
+        Code of the claim.
+    what, do : str
+        What the log contains under this reading, and how to declare it.
+    joints : tuple of int
+        Joints with changed channels.
+    robot : RobotModel
+    samples : Samples
+
+    """
 
     identifier: Claim
     what: str
@@ -270,26 +315,37 @@ class Interpretation:
 
     @property
     def reading(self) -> Reading:
-        """The log so read."""
+        """Robot, samples and joints without gravity under this interpretation."""
         weightless = self.joints if self.identifier == "gravity-compensated" else ()
         return Reading(self.robot, self.samples, weightless)
 
 
 def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
-    """Fits the plain model to other readings of the log, and doubts it if one of them fits well and decisively better.
+    """Compare alternative readings of the log, and report a reading that fits well and decisively better.
 
-    Each reading is fitted by least squares to some hundred samples, without the terms that could take up a wrong
-    reading; readings are compared by the sum over joints of the logarithm of the mean square error.
-    Warns of joints that miss most of their torque in every reading, and of a motor that turns with a second joint,
-    where that mends as much as what it would be taken for.
-    Returns whether a reading is doubted: what else residuals show of joints rests on their columns.
-    Claims: joint-order, torque-sign, position-sign, gravity-compensated or tilted-base.
+    Each reading is fitted by least squares to about 250 samples, without the terms that could absorb a wrong reading.
+    The score is the sum over joints of the logarithm of the mean square error. The function also warns of an undeclared
+    coupling that gains more than any other reading, and of joints with a large error under every reading. Its claims
+    are joint-order, torque-sign, position-sign, gravity-compensated and tilted-base.
+
+    Parameters
+    ----------
+    analysis : ResidualAnalysis
+        Residuals of the finished fit.
+    diagnostics : Diagnostics
+        Receives claims and warnings.
+
+    Returns
+    -------
+    bool
+        Whether a claim was made that the user has not accepted. Other checks of the residuals need correct columns.
+
     """
     if not analysis.enough or len(analysis.joints) < analysis.robot.n:
-        # The torque of motion that was not logged makes any reading look better than another.
+        # Unlogged motion causes torque that can make any wrong reading look better.
         return False
     if any(term.traits.scale is Scale.FREES for term in analysis.terms):
-        # With free gains every reading of the torque is right.
+        # Free torque gains can fit every reading of the torque.
         return False
     samples = thinned(analysis)
     declared = misfits(analysis, analysis.robot, samples)
@@ -299,19 +355,19 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
     readings = [without_gravity(analysis.robot, samples, every)]
     if (declared > POOR).any():
         readings += [*wirings(analysis.robot, samples), *mounted(analysis, samples, declared)]
-    found = _better(analysis, samples, declared, readings)
+    better = _better(analysis, samples, declared, readings)
     coupled = _coupled(analysis, samples)
-    if coupled is not None and (found is None or coupled.gain > _gain(found[1] ** 2, found[2] ** 2)):
+    if coupled is not None and (better is None or coupled.gain > _gain(better[1] ** 2, better[2] ** 2)):
         diagnostics.warn("undeclared-coupling", coupled.text(analysis.robot))
         return False
-    if found is not None and _predicts(analysis, found[0]):
-        best, before, after = found
+    if better is not None and _predicts(analysis, better[0]):
+        best, before, after = better
         worst = int(np.nanargmax(before - after))
         diagnostics.claim(
             best.identifier,
-            found=f"{best.what}: the fit misses {100 * before[worst]:.3g} % of the torque of "
-            f"'{analysis.robot.joint_names[worst]}' as declared, and {100 * after[worst]:.3g} % when read so",
-            expected="a log that fits best as it is declared",
+            found=f"{best.what}: this reading lowers the torque error of "
+            f"'{analysis.robot.joint_names[worst]}' from {100 * before[worst]:.3g} % to {100 * after[worst]:.3g} %",
+            expected="a log that fits best as declared",
             do=best.do,
             place=Place(
                 joint=analysis.robot.joint_names[best.joints[0]] if best.identifier in WIRING else None
@@ -325,32 +381,47 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
 def _better(
     analysis: ResidualAnalysis, samples: Samples, declared: Float, readings: Sequence[Interpretation]
 ) -> tuple[Interpretation, Float, Float] | None:
-    """The reading that fits best, if it fits well and decisively better, and what both leave of each torque, (n,).
+    """Select the reading with the largest gain, if it fits well and decisively better than the declared reading.
 
-    declared: mean square errors (n,) of the log as it is declared.
+    Parameters
+    ----------
+    analysis : ResidualAnalysis
+        Residuals of the finished fit.
+    samples : Samples
+        Samples as declared.
+    declared : ndarray, shape (n,)
+        Mean square error over torque variance as declared.
+    readings : sequence of Interpretation
+        Candidates.
+
+    Returns
+    -------
+    tuple or None
+        The reading, and the rms error over rms torque (n,) as declared and under the reading.
+
     """
-    values = [misfit_of(analysis, one.reading) for one in readings]
-    gains = [-np.inf if one is None else _gain(declared, one) for one in values]
+    values = [misfit_of(analysis, reading.reading) for reading in readings]
+    gains = [-np.inf if reading is None else _gain(declared, reading) for reading in values]
     for k in np.argsort(-np.array(gains), kind="stable").tolist():
-        one, value = readings[k], values[k]
+        reading, value = readings[k], values[k]
         if value is None or gains[k] <= np.log(DECISIVE):
             return None
         before = declared
-        if samples.gate is not None and one.identifier == "joint-order":
-            # Joints are judged while they move. Where one stands while the other moves, exchanged columns were judged
-            # at other times, and torque at rest is soon explained: both readings have to explain the times of both.
-            gate, pair = np.array(samples.gate), list(one.joints)
+        if samples.gate is not None and reading.identifier == "joint-order":
+            # Each joint is scored only while it moves, so swapped columns would be scored at other times, and torque at
+            # rest is easy to fit. Score both readings at the times when either joint moves.
+            gate, pair = np.array(samples.gate), list(reading.joints)
             gate[:, pair] = gate[:, pair].max(axis=1, keepdims=True)
             errors = [
                 misfits(analysis, robot, replace(motion, gate=gate))
-                for robot, motion in ((analysis.robot, samples), (one.robot, one.samples))
+                for robot, motion in ((analysis.robot, samples), (reading.robot, reading.samples))
             ]
             if errors[0] is None or errors[1] is None:
                 continue
             before, value = errors[0], errors[1]
         before_after = np.sqrt(before), np.sqrt(value)
-        if _gain(before, value) > np.log(DECISIVE) and _mends(one, *before_after):
-            return one, *before_after
+        if _gain(before, value) > np.log(DECISIVE) and _mends(reading, *before_after):
+            return reading, *before_after
         if before is declared:
             return None
     return None
@@ -358,7 +429,17 @@ def _better(
 
 @dataclass(frozen=True, eq=False)
 class _Shared:
-    """A reading of shared gears and its gain, see `_gain`.    before, after: (n,) shares of torque that are missed."""
+    """A reading with coupled transmission.
+
+    Attributes
+    ----------
+    gears : SharedGears
+    gain : float
+        See `_gain`.
+    before, after : ndarray, shape (n,)
+        rms error over rms torque as declared and with these gears.
+
+    """
 
     gears: SharedGears
     gain: float
@@ -366,25 +447,27 @@ class _Shared:
     after: Float
 
     def text(self, robot: RobotModel) -> str:
-        """What was found, and what to declare."""
+        """Message with the coupling, its effect on the error and the declaration."""
         worst, names = int(np.nanargmax(self.before - self.after)), robot.joint_names
-        what, declare = self.gears.words(robot)
+        description, declare = self.gears.words(robot)
         if not self.gears.counted and np.isfinite(robot.drive.drive_gain).any():
-            # A gain is N m at the joint, whatever turns with it.
-            declare += ", with torque_constant, N m of a motor per ampere, in place of drive_gain for a log of currents"
+            # drive_gain is torque at the joint and does not account for couplings.
+            declare += (
+                "; for a log of currents, use torque_constant (N m per ampere at the motor), not drive_gain"
+            )
         return (
-            f"{what}: so read, the fit misses {100 * self.after[worst]:.3g} % of the torque of '{names[worst]}', and "
-            f"{100 * self.before[worst]:.3g} % as declared; {declare}, in a TOML file of the robot, which takes the "
-            "rest from the one at hand (urdf = its name)"
-            + ("" if self.gears.counted else ", or log the joints' torque")
+            f"{description}: this reading lowers the torque error of '{names[worst]}' from "
+            f"{100 * self.before[worst]:.3g} % to {100 * self.after[worst]:.3g} %; "
+            f"{declare}, in a TOML file of the robot that names the present file "
+            "(urdf = its name)" + ("" if self.gears.counted else ", or log the torque of the joints")
         )
 
 
 def _predicts(analysis: ResidualAnalysis, reading: Interpretation) -> bool:
-    """Whether a reading predicts held-out blocks better beyond chance, and than plain friction does.
+    """Whether a reading predicts held-out blocks significantly better than the declared one, and better than friction.
 
-    What it fits it may have merely bent to; a sign that is turned, or another joint's torque, looks like friction where
-    joints move once or twice.
+    A better fit alone can be overfitting. If joints move only once or twice, friction can look like a flipped sign or
+    the torque of another joint.
     """
     samples = analysis.gated
     readings = (
@@ -392,7 +475,11 @@ def _predicts(analysis: ResidualAnalysis, reading: Interpretation) -> bool:
         *wirings(analysis.robot, samples),
         replace(reading, samples=samples),
     )
-    same = next(one for one in readings if (one.identifier, one.what, one.joints) == _key(reading))
+    same = next(
+        candidate
+        for candidate in readings
+        if (candidate.identifier, candidate.what, candidate.joints) == _key(reading)
+    )
     plain = Reading(analysis.robot, samples)
     fits = [
         HeldOut.of(analysis, plain),
@@ -407,29 +494,33 @@ def _predicts(analysis: ResidualAnalysis, reading: Interpretation) -> bool:
 
 
 def plain_friction(samples: Samples) -> Float:
-    """Columns (n, N, 2 n): every joint's velocity and its sign."""
+    """Columns (n, N, 2 n) of viscous and Coulomb friction: velocity and its sign, per joint."""
     N, n = samples.dq.shape
-    found = np.zeros((n, N, 2 * n))
+    columns = np.zeros((n, N, 2 * n))
     for j in range(n):
-        found[j, :, 2 * j], found[j, :, 2 * j + 1] = samples.dq[:, j], np.sign(samples.dq[:, j])
-    return found
+        columns[j, :, 2 * j], columns[j, :, 2 * j + 1] = samples.dq[:, j], np.sign(samples.dq[:, j])
+    return columns
 
 
 def _key(reading: Interpretation) -> tuple[str, str, tuple[int, ...]]:
     return reading.identifier, reading.what, reading.joints
 
 
-# What a log may have of motors with shared gears: their torque, their angles, or both.
+# Motor-side channels of the log, as (angles, torque): torque only, angles only, or both.
 _FORMS = ((False, True), (True, False), (True, True))
 
 
 def _coupled(analysis: ResidualAnalysis, samples: Samples) -> _Shared | None:
-    """The shared gears that mend most, if they do decisively."""
+    """Coupled transmission with the largest gain, if it is decisive."""
     if samples.theta is not None:
         return None
     searches = [_GearSearch(analysis, samples, counted, driven) for counted, driven in _FORMS]
     tried = [reading for search in searches for reading in (search.couplings(), search.differential())]
-    best = max((one for one in tried if one is not None), key=lambda reading: reading.gain, default=None)
+    best = max(
+        (candidate for candidate in tried if candidate is not None),
+        key=lambda reading: reading.gain,
+        default=None,
+    )
     if best is None:
         return None
     worst = int(np.nanargmax(best.before - best.after))
@@ -443,7 +534,7 @@ def _coupled(analysis: ResidualAnalysis, samples: Samples) -> _Shared | None:
 
 @dataclass(frozen=True, eq=False)
 class _GearSearch:
-    """Search of shared gears in one form of the log."""
+    """Search for a coupled transmission, given which channels of the log are motor-side."""
 
     analysis: ResidualAnalysis
     samples: Samples
@@ -453,19 +544,21 @@ class _GearSearch:
 
     @cached_property
     def declared(self) -> _Fitted | None:
-        """The fit of the gears as they are declared."""
+        """Fit with the declared gears."""
         n = self.analysis.robot.n
         return self.fit(SharedGears(np.eye(n), (), self.counted, self.driven))
 
     def fit(self, gears: SharedGears) -> _Fitted | None:
-        """Least squares with friction of the motors or joints, which is better; None for singular gears."""
+        """Least squares with friction at the motors or the joints, whichever fits better; None for singular gears."""
         if not np.linalg.cond(gears.M) < 1.0 / RIDGE**0.5:
             return None
         fits = [self.fit_with(gears, at_motors) for at_motors in ((True, False) if self.driven else (False,))]
-        return max((one for one in fits if one is not None), key=self.gain_over_variance, default=None)
+        return max(
+            (fitted for fitted in fits if fitted is not None), key=self.gain_over_variance, default=None
+        )
 
     def fit_with(self, gears: SharedGears, at_motors: bool) -> _Fitted | None:
-        """Least squares with friction of the motors, or of the joints; None if terms read more than motion."""
+        """Least squares with friction at the motors or at the joints; None if terms need other inputs than motion."""
         terms, wanted = self.analysis.plain_model
         Y = gears.regressor(self.analysis.robot, terms, self.samples, wanted, at_motors)
         return (
@@ -474,39 +567,39 @@ class _GearSearch:
 
     @staticmethod
     def gain_over_variance(fitted: _Fitted) -> float:
-        """Sum of the logarithms of variance over mean square error."""
+        """Sum over joints of log(torque variance / mean square error)."""
         return _gain(np.ones_like(fitted.misfit), fitted.misfit)
 
     def gain(self, fitted: _Fitted | None) -> float:
-        """Sum of the logarithms of mean square errors as declared over those of a fit."""
+        """Sum over joints of log(mean square error as declared / mean square error of the fit)."""
         return (
             -np.inf if fitted is None or self.declared is None else _gain(self.declared.misfit, fitted.misfit)
         )
 
     def reading(self, gears: SharedGears, fitted: _Fitted | None) -> _Shared | None:
-        """Gears that are decisively better than the declared ones."""
+        """The reading with these gears, or None if it is not decisively better than the declared gears."""
         if fitted is None or self.declared is None or self.gain(fitted) <= np.log(DECISIVE):
             return None
         return _Shared(gears, self.gain(fitted), np.sqrt(self.declared.misfit), np.sqrt(fitted.misfit))
 
     def change(self, gears: SharedGears, fitted: _Fitted, motor: int, joint: int) -> Float:
-        """Change (n, N) of the weighted torque with one factor, less what the model takes up."""
+        """Derivative (n, N) of the weighted torque with respect to one factor, orthogonal to the model's columns."""
         terms, wanted = self.analysis.plain_model
         nearby = gears.with_factor(motor, joint, gears.M[motor, joint] + FACTOR_STEP)
         Y = nearby.regressor(self.analysis.robot, terms, self.samples, wanted, fitted.at_motors)
         return np.zeros_like(fitted.residual) if Y is None else fitted.change(Y, FACTOR_STEP)
 
     def step(self, gears: SharedGears, fitted: _Fitted, motor: int, joint: int) -> tuple[float, float]:
-        """Change of one factor that mends most to first order, and the gain that it promises."""
+        """Best first-order change of one factor, and the predicted gain."""
         change = self.change(gears, fitted, motor, joint)
         length = float((change * fitted.residual).sum()) / max(float((change**2).sum()), 1e-300)
         return length, fitted.gain_of(fitted.residual - length * change)
 
     def couplings(self) -> _Shared | None:
-        """Factors of motors with other joints, that which mends most first, while each is decisive.
+        """Add coupling factors greedily, largest gain first, while each is decisive.
 
-        Joints before the motor's come first, others need to be decisively better: a motor sits before its joint, so
-        that belts and shafts to it pass the joints between.
+        Joints closer to the base than the motor's joint have priority, and other joints must be decisively better: a
+        motor sits on the base side of its joint, so belts and shafts to the joint pass the joints between.
         """
         n = self.analysis.robot.n
         gears, fitted = SharedGears(np.eye(n), (), self.counted, self.driven), self.declared
@@ -527,7 +620,7 @@ class _GearSearch:
             gears, fitted = self.jointly(*better)
         if not gears.motors or fitted is None:
             return None
-        # Whole turns, where the log does not tell them from the estimate.
+        # Round factors to 1 or -1 if the log cannot distinguish them from the estimate.
         near = [pair for pair in gears.couplings if abs(abs(gears.M[pair]) - 1.0) < SAME_FACTOR]
         whole = gears
         for pair in near:
@@ -538,9 +631,9 @@ class _GearSearch:
         return self.reading(gears, fitted)
 
     def jointly(self, gears: SharedGears, fitted: _Fitted | None) -> tuple[SharedGears, _Fitted | None]:
-        """Gears with all factors of joints before the motors that are decisive together.
+        """Fit all factors of joints on the base side of the motors together, then drop the factors that are not needed.
 
-        The motors of a wrist count several joints at once, so that one more factor alone may spoil what another mended.
+        Wrist motors can be coupled to several joints at once, so adding a single factor can undo the gain of another.
         """
         n = self.analysis.robot.n
         pairs = sorted({*gears.couplings, *((i, j) for i in range(n) for j in range(i))})
@@ -558,7 +651,7 @@ class _GearSearch:
             return gears, fitted
         kept = list(pairs)
         while len(kept) > 1:
-            # The least needed factor goes while the others, to first order, do nearly as well without it.
+            # Drop the least important factor while the others fit nearly as well without it, to first order.
             losses = {
                 pair: self.joint_step(whole, best, pairs, [other for other in kept if other != pair])[1]
                 for pair in kept
@@ -582,7 +675,7 @@ class _GearSearch:
         pairs: Sequence[tuple[int, int]],
         kept: Sequence[tuple[int, int]],
     ) -> tuple[Float, float]:
-        """First-order changes (p,) of all factors, those that are not kept to zero, and the gain they promise."""
+        """First-order changes (p,) of all factors, and the predicted gain; factors that are not kept go to zero."""
         changes = self.changes(gears, fitted, tuple(pairs))
         now = np.array([gears.M[pair] for pair in pairs])
         free = np.array([pair in kept for pair in pairs])
@@ -593,7 +686,7 @@ class _GearSearch:
         return steps, fitted.gain_of(fitted.residual - (changes @ steps).reshape(fitted.residual.shape))
 
     def changes(self, gears: SharedGears, fitted: _Fitted, pairs: tuple[tuple[int, int], ...]) -> Float:
-        """Changes (n N, p) of the weighted torque with each factor, less what the model takes up."""
+        """Derivatives (n N, p) of the weighted torque with respect to factors, orthogonal to the model's columns."""
         key = (gears.M.tobytes(), pairs)
         if self.cache.get("key") != key:
             self.cache["key"], self.cache["changes"] = (
@@ -605,7 +698,7 @@ class _GearSearch:
     def best_of(
         self, gears: SharedGears, steps: Mapping[tuple[int, int], tuple[float, float]]
     ) -> tuple[SharedGears, _Fitted | None]:
-        """Gears with one more factor: the best of those that promise most, improved."""
+        """Add one factor: refit the candidates with the largest predicted gain, and refine the best."""
         likely = sorted(steps, key=lambda pair: -steps[pair][1])[:TRIED]
         tried = [
             gears.with_factor(*pair, factor)
@@ -613,13 +706,13 @@ class _GearSearch:
             for factor in (steps[pair][0], *GEARS)
             if factor != 0.0
         ]
-        fits = [(one, self.fit(one)) for one in tried]
+        fits = [(candidate, self.fit(candidate)) for candidate in tried]
         return self.polished(*max(fits, key=lambda pair: self.gain(pair[1]), default=(gears, None)))
 
     def polished(
         self, gears: SharedGears, fitted: _Fitted | None, known: Sequence[tuple[int, int]] = ()
     ) -> tuple[SharedGears, _Fitted | None]:
-        """Gears whose factors, but for known ones, are improved one after the other, while that mends."""
+        """Improve the factors, except the known ones, one after the other, as long as the gain increases."""
         for _ in range(POLISHED):
             for motor, joint in gears.couplings:
                 if (motor, joint) in known:
@@ -634,7 +727,7 @@ class _GearSearch:
         return gears, fitted
 
     def differential(self) -> _Shared | None:
-        """The best differential of neighbours of which one misses much."""
+        """Best differential of two adjacent joints, at least one of which has a large error."""
         n = self.analysis.robot.n
         if self.declared is None:
             return None
@@ -665,11 +758,12 @@ class _GearSearch:
 
 
 def _gain(before: Float, after: Float) -> float:
+    """Sum over joints of log(before / after), for mean square errors (n,)."""
     return float(np.nansum(np.log(before / after)))
 
 
 def _mends(tried: Interpretation, before: Float, after: Float) -> bool:
-    # Where the model lacks most of the torque some reading is always a little less bad than another.
+    # If the model describes little of the torque, some wrong reading always fits slightly better than another.
     changed = list(tried.joints)
     worst = int(np.nanargmax(before - after))
     return bool(np.nanmax(after[changed]) <= FITS and after[worst] <= MENDS * before[worst])
@@ -683,16 +777,16 @@ def _add_large(analysis: ResidualAnalysis, missed: Float, diagnostics: Diagnosti
     model = ", ".join(term.name for term in analysis.plain_model[0])
     diagnostics.warn(
         "large-misfit",
-        f"{model}: misses {names}. No exchange of two joints, no sign and no missing gravity mends it: either the "
-        "model lacks what makes up this torque, friction for one, or it is that of motors that drive several joints "
-        "together (a differential, bars, belts), or more than one channel is wrong",
+        f"{model}: the torque error is {names}. Swapping joints, flipping signs or removing gravity does not fix it: "
+        "either the model lacks a main part of the torque (for example friction), or the log contains torque of "
+        "motors that drive several joints (a differential, bars, belts), or more than one channel is wrong",
     )
 
 
 def thinned(analysis: ResidualAnalysis) -> Samples:
-    """Some hundred samples whose gate shuts each joint near its reversals.
+    """About 250 samples, with a gate that excludes each joint near its reversals.
 
-    Measured torque is filtered and a step of friction in the model is not, so that the two differ there.
+    Near reversals the measured torque is filtered, but the step of friction in the model is not.
     """
     step = max(1, len(analysis.index) // SAMPLES)
     full = analysis.motion
@@ -703,15 +797,16 @@ def thinned(analysis: ResidualAnalysis) -> Samples:
 
 
 def misfits(analysis: ResidualAnalysis, robot: RobotModel, samples: Samples) -> Float | None:
-    """Mean square error over variance of a least-squares fit by joint, (n,), at least 1e-12; nan with few samples.
+    """Mean square error over torque variance per joint, (n,), of a least-squares fit of the plain model.
 
-    Returns None if a term of the model reads more than motion.
+    The values are at least 1e-12, and nan for joints with few samples. The result is None if a term of the model needs
+    other inputs than motion.
     """
     return misfit_of(analysis, Reading(robot, samples))
 
 
 def misfit_of(analysis: ResidualAnalysis, reading: Reading) -> Float | None:
-    """That of a reading."""
+    """Mean square error over torque variance per joint, (n,), of a reading; see `misfits`."""
     Y, complete = reading.columns(*analysis.plain_model)
     return _Fitted.of(analysis, reading.robot, reading.samples, Y).misfit if complete else None
 
@@ -727,11 +822,11 @@ class _Fitted:
     solver : _Solver
     theta : ndarray, shape (w,)
     residual : ndarray, shape (n, N)
-        Weighted.
+        Weighted residual.
     count : ndarray, shape (n,)
-        Samples of each joint; nan of joints with few.
+        Number of samples per joint; nan for joints with few samples.
     at_motors : bool
-        Whether friction is that of the motors.
+        Whether friction acts at the motors.
 
     """
 
@@ -747,7 +842,7 @@ class _Fitted:
     def of(
         analysis: ResidualAnalysis, robot: RobotModel, samples: Samples, Y: Float, at_motors: bool = False
     ) -> _Fitted:
-        """The fit of columns (n, N, w)."""
+        """Fit the torque with columns (n, N, w)."""
         y = samples.tau - analysis.plain_model[0].known_torque(robot, samples)
         gate = np.ones(y.shape) if samples.gate is None else samples.gate.astype(np.float64)
         count = gate.sum(axis=0)
@@ -768,27 +863,33 @@ class _Fitted:
 
     @cached_property
     def misfit(self) -> Float:
-        """Mean square error over variance by joint, (n,)."""
+        """Mean square error over torque variance per joint, (n,)."""
         return np.asarray(np.maximum((self.residual**2).sum(axis=1) / self.count, 1e-12))
 
     def change(self, nearby: Float, size: float) -> Float:
-        """Change (n, N) of the weighted torque along a direction, less what the model takes up.
+        """Derivative (n, N) of the weighted torque along a direction, orthogonal to the model's columns.
 
-        nearby: columns (n, N, w) a step of this size along it.
+        Parameters
+        ----------
+        nearby : ndarray, shape (n, N, w)
+            Columns after a step along the direction.
+        size : float
+            Length of the step.
+
         """
         change = self.weight * ((nearby - self.columns) @ self.theta) / size
         return np.asarray(change - self.weight * (self.columns @ self.solver.solved(change)))
 
     def gain_of(self, residual: Float) -> float:
-        """Sum of the logarithms of mean square errors over those of another residual (n, N)."""
+        """Sum over joints of log(mean square error / mean square of another weighted residual (n, N))."""
         return _gain(self.misfit, np.maximum((residual**2).sum(axis=1) / self.count, 1e-12))
 
 
 @dataclass(frozen=True, eq=False)
 class _Solver:
-    """Weighted least squares by normal equations with a trace of ridge and one refinement.
+    """Weighted least squares by normal equations with a small ridge and one step of iterative refinement.
 
-    They are as good as orthogonal ones at this depth, and quick.
+    This is faster than an orthogonal factorization, and accurate enough for the comparison of readings.
     """
 
     rows: Float
@@ -803,7 +904,7 @@ class _Solver:
         return _Solver(rows, size, cho_factor(rows.T @ rows + RIDGE * np.eye(rows.shape[1])))
 
     def solved(self, target: Float) -> Float:
-        """Parameters (w,) of a weighted target (n, N)."""
+        """Least-squares parameters (w,) for a weighted target (n, N)."""
         y = target.reshape(-1)
         theta = np.asarray(cho_solve(self.gram, self.rows.T @ y), dtype=np.float64)
         theta += cho_solve(self.gram, self.rows.T @ (y - self.rows @ theta))
@@ -811,13 +912,13 @@ class _Solver:
 
 
 def without_gravity(robot: RobotModel, samples: Samples, joints: tuple[int, ...]) -> Interpretation:
-    """Torque of some joints from which gravity has been taken off."""
+    """Reading in which the torque of some joints is gravity-compensated."""
     names = [f"'{robot.joint_names[joint]}'" for joint in joints]
     where = "" if len(joints) == robot.n else f" on {listed(names)}"
     return Interpretation(
         "gravity-compensated",
         f"torque without gravity{where}",
-        "log the measured torque, not the one that is left after gravity compensation",
+        "log the measured torque, not the torque after gravity compensation",
         joints,
         robot,
         samples,
@@ -825,7 +926,7 @@ def without_gravity(robot: RobotModel, samples: Samples, joints: tuple[int, ...]
 
 
 def mounted(analysis: ResidualAnalysis, samples: Samples, declared: Float) -> Iterator[Interpretation]:
-    """A robot that stands another way, where that makes misfits less than `declared` (n,)."""
+    """Yield the reading with another mounting of the base, if it fits better than `declared` (n,)."""
 
     def gain_of(gravity: Float) -> float:
         after = misfits(analysis, replace(analysis.robot, gravity=gravity), samples)
@@ -837,9 +938,9 @@ def mounted(analysis: ResidualAnalysis, samples: Samples, declared: Float) -> It
     direction = [f"{g:.4g}" for g in gravity.round(6) + 0.0]  # no -0
     yield Interpretation(
         "tilted-base",
-        "torque of a robot that is mounted another way, with gravity "
+        "torque of a robot with another mounting, with gravity "
         f"{degrees_between(gravity, analysis.robot.gravity):.0f} degrees off the declared direction",
-        f"declare how it stands, in the base frame: gravity = [{', '.join(direction)}] under [robot] in the "
+        f"declare gravity in the base frame: gravity = [{', '.join(direction)}] under [robot] in the "
         f"experiment file, or --gravity={','.join(direction)}",
         tuple(range(analysis.robot.n)),
         replace(analysis.robot, gravity=gravity),
@@ -848,16 +949,17 @@ def mounted(analysis: ResidualAnalysis, samples: Samples, declared: Float) -> It
 
 
 def wirings(robot: RobotModel, samples: Samples) -> Iterator[Interpretation]:
-    """Efforts, positions or both of two joints exchanged, efforts some columns off, and faults of single joints.
+    """Yield readings with wiring errors.
 
-    The effort or position of a single joint may have the other sign, its effort may lack gravity.
+    The readings are: efforts shifted by some columns; efforts, positions or both of two joints swapped; effort or
+    position of a single joint with the opposite sign; effort of a single joint without gravity.
     """
     names, every = robot.joint_names, tuple(range(robot.n))
     for places in range(1, robot.n if robot.n > 2 else 0):
         yield Interpretation(
             "joint-order",
-            f"efforts that stand {places} columns too far to the right, the last ones first",
-            "move their columns back under effort in [log]",
+            f"efforts shifted {places} columns to the right, with the last columns first",
+            "move the columns back under effort in [log]",
             every,
             robot,
             replace(samples, tau=np.roll(samples.tau, -places, axis=1)),
@@ -868,16 +970,16 @@ def wirings(robot: RobotModel, samples: Samples) -> Iterator[Interpretation]:
         pair = f"'{names[a]}' and '{names[b]}'"
         yield Interpretation(
             "joint-order",
-            f"efforts of {pair} that are exchanged",
-            "exchange their columns under effort in [log]",
+            f"swapped efforts of {pair}",
+            "swap their columns under effort in [log]",
             (a, b),
             robot,
             replace(samples, tau=samples.tau[:, order]),
         )
         yield Interpretation(
             "joint-order",
-            f"positions of {pair} that are exchanged",
-            "exchange their columns under position and velocity in [log]",
+            f"swapped positions of {pair}",
+            "swap their columns under position and velocity in [log]",
             (a, b),
             robot,
             _exchanged(samples, order),
@@ -885,8 +987,8 @@ def wirings(robot: RobotModel, samples: Samples) -> Iterator[Interpretation]:
         whole = _exchanged(samples, order)
         yield Interpretation(
             "joint-order",
-            f"columns of {pair} that are exchanged",
-            "exchange their columns under position, velocity and effort in [log]",
+            f"swapped columns of {pair}",
+            "swap their columns under position, velocity and effort in [log]",
             (a, b),
             robot,
             replace(whole, tau=samples.tau[:, order]),
@@ -898,11 +1000,11 @@ def wirings(robot: RobotModel, samples: Samples) -> Iterator[Interpretation]:
 
 
 def sign_readings(robot: RobotModel, samples: Samples, joint: int) -> Iterator[Interpretation]:
-    """One joint's effort, and its position, of the other sign."""
+    """Yield the readings in which the effort or the position of a joint has the opposite sign."""
     name, sign = robot.joint_names[joint], np.where(np.arange(robot.n) == joint, -1.0, 1.0)
     yield Interpretation(
         "torque-sign",
-        "effort of the other sign",
+        "effort with the opposite sign",
         f"set effort.sign = {{ {name} = -1 }} under [log]",
         (joint,),
         robot,
@@ -910,7 +1012,7 @@ def sign_readings(robot: RobotModel, samples: Samples, joint: int) -> Iterator[I
     )
     yield Interpretation(
         "position-sign",
-        "position of the other sign",
+        "position with the opposite sign",
         f"set position.sign = {{ {name} = -1 }} under [log]",
         (joint,),
         robot,

@@ -1,4 +1,4 @@
-"""When an effect counts, how much it matters, and how figures are put into words."""
+"""Thresholds for reporting an effect, and helpers for the texts of findings."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dynid.base.errors import Place
 from dynid.diagnosis.residual_analysis import ResidualAnalysis
 from dynid.terms.residual_tests import ALARM, LEAST_SHARE
 
-# From this share of a joint's torque on an effect is worth a warning.
+# An effect of at least this share of a joint's torque is a warning.
 MATTERS = 0.01
 
 
 def counts(share: float, p_value: float) -> bool:
-    """Whether an effect is both beyond chance and large enough to be reported."""
+    """Whether an effect is significant and large enough to report."""
     return p_value < ALARM and share >= LEAST_SHARE
 
 
 def level(analysis: ResidualAnalysis, joint: int, share: float) -> Level:
-    """Level of an effect on a joint: a warning from 1 % of the joint's torque on, else a note."""
+    """Level of an effect on a joint: a warning for at least 1 % of the joint's torque, else a note."""
     return Level.WARNING if analysis.relevance(joint, share) >= MATTERS else Level.NOTE
 
 
@@ -77,7 +77,7 @@ def angle(analysis: ResidualAnalysis, joint: int) -> str:
 def binned_curve(
     x: Float, y: Float, beside: Float, x_title: str, y_title: str, beside_title: str, bins: int = 40
 ) -> Curve:
-    """Means of y and of what explains it over equally filled bins of x, all (N,)."""
+    """Average y and its explanation `beside` over bins of x with equal numbers of samples; all inputs are (N,)."""
     order = np.argsort(x, kind="stable")
     parts = [part for part in np.array_split(order, bins) if len(part)]
     means = [np.array([values[part].mean() for part in parts]) for values in (x, y, beside)]
