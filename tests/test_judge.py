@@ -473,7 +473,7 @@ def stretch(seconds: float) -> Residuals:
     [
         (100.0, 50.0, 0.0, ""),
         (None, 500.0, 0.2, ""),
-        (100.0, 2.8e5, 0.0, "Hardly identifiable"),
+        (100.0, 2.8e5, 0.0, "Ill-conditioned"),
         (100.0, 50.0, 0.6, "base parameters are set mainly by the prior"),
         (4.8, 50.0, 0.0, "Little data"),
         (5.2, 50.0, 0.0, ""),
