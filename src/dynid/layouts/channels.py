@@ -210,9 +210,9 @@ def _one_of(
     if len(short) == 1:
         one = short[0]
         beside = [other.template for other in same if other is not one]
-        why = _said(one) + (f"; beside it: {', '.join(beside)}" if beside else "")
+        why = _said(one) + (f"; other candidates: {', '.join(beside)}" if beside else "")
         if not one.meaning.role and any(other.meaning.role == "commanded" for other in same):
-            why += "; those beside it say that they were commanded, these do not"
+            why += "; the names of other candidates say that they were commanded"
         elif one.meaning.role == "estimated":
             made_of = "their current" if kind == "effort" else "what their encoders count"
             why += f" and calls it estimated, as drives do that make it of {made_of}: taken as measured"

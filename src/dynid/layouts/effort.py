@@ -91,7 +91,7 @@ class Scale:
         return f" without link '{self.left_out}', which the torque contradicts" if self.left_out else ""
 
     def share(self, sizes: Float) -> float:
-        """The effort over the description's torque where one of the log is `sizes` (n,) N m at the joints."""
+        """The effort over the robot file's torque where one of the log is `sizes` (n,) N m at the joints."""
         return float(self.weights @ (np.abs(self.slopes) * sizes))
 
     def turned(self, by_answer: bool) -> Scale:
@@ -261,7 +261,9 @@ def _rated(
         said = AS_YOU_SAY
         if scale is not None:
             torques = np.array([answered.get(joint, 0.0) for joint in robot.joint_names])
-            said += f"; with it the effort is {scale.share(share * torques * ratios):.3g} times the description's "
+            said += (
+                f"; with it the effort is {scale.share(share * torques * ratios):.3g} times the robot file's "
+            )
             said += load_of(robot)
         return Decision(RATED_TORQUE, answers[RATED_TORQUE], (said,))
     why: tuple[str, ...] = (f"the log counts {unit.value}, and nothing says how many N m are 100 %",)
@@ -289,7 +291,7 @@ def _sign(robot: RobotModel, scale: Scale | None, asked: bool) -> Decision | Non
     if asked and not seen:
         return None
     negative = ", ".join(scale.negative) if scale is not None else ""
-    why = f"the effort of {negative} falls where the description's {load} rises, and no effort rises"
+    why = f"the effort of {negative} falls where the robot file's {load} rises, and no effort rises"
     return Decision(
         SIGN,
         None,
@@ -310,7 +312,7 @@ def _unit(
     if scale is not None and scale.negative and not stated:
         joints = ", ".join(scale.negative)
         why = (
-            f"the effort of {joints} falls where the description's {load_of(robot)} rises: a sign is turned, or it is "
+            f"the effort of {joints} falls where the robot file's {load_of(robot)} rises: a sign is turned, or it is "
             "no effort",
         )
         return Decision(UNIT, None, why, question, units)
@@ -318,7 +320,7 @@ def _unit(
     compared = (
         None
         if scale is None
-        else f"{scale.middle:.3g} times the description's {load_of(robot)} on {scale.joints} joint(s){scale.without}"
+        else f"{scale.middle:.3g} times the robot file's {load_of(robot)} on {scale.joints} joint(s){scale.without}"
     )
     if said.unit in torques and stated:
         share = None if scale is None else scale.middle * torques[said.unit]
@@ -360,7 +362,7 @@ def _torque_or_not(
         for unit in by_size:
             at_joints = scale.share(_torques(robot)[unit] * np.abs(robot.drive.own_ratio))
             if 1 / NEAR < at_joints < NEAR:
-                size = f"{at_joints:.3g} times the description's {load_of(robot)}"
+                size = f"{at_joints:.3g} times the robot file's {load_of(robot)}"
                 reason = f"{doubt}in {unit} of the motors it is {size}"
                 return Decision(UNIT, unit, (reason,), options=units, likely=True)
         if said.unit in CURRENTS and scale.middle * CURRENTS[said.unit] < 1 / NEAR:
@@ -381,7 +383,7 @@ def _torque_or_not(
         if LOWEST_USE < used.max() < HIGHEST_USE:
             share = f"{100 * used.max():.0f} %"
             reason = (
-                f"called torque, and takes up to {share} of the description's effort limits in {by_size[0]}"
+                f"called torque, and takes up to {share} of the robot file's effort limits in {by_size[0]}"
             )
             return Decision(UNIT, by_size[0], (reason,), options=units)
     why = f"{doubt}the description knows no masses that the effort could be compared with"
@@ -389,18 +391,18 @@ def _torque_or_not(
     if described is not None:
         most = int(np.argmax(described[1]))
         why = (
-            f"{doubt}the description's masses explain too little of it to compare sizes, "
+            f"{doubt}the robot file's masses explain too little of it to compare sizes, "
             f"{100 * described[1][most]:.0f} % of '{robot.joint_names[most]}' at most"
         )
     if motion is None:
-        why = f"{doubt}it may follow from the description's masses once time, positions and their order are known"
+        why = f"{doubt}it may follow from the robot file's masses once time, positions and their order are known"
     return Decision(UNIT, None, (why,), question, units)
 
 
 def _current(
     robot: RobotModel, scale: Scale | None, known: Sequence[Preset], compared: str | None, question: str
 ) -> Decision:
-    gains, whose = _known_gains(robot), "the description's drives"
+    gains, whose = _known_gains(robot), "the robot file's drives"
     if gains is None and (found := preset_gains(robot, known)) is not None:
         gains, whose = np.array(found[2]), f"the drives of {found[0].title}"
     if scale is not None and gains is not None:
@@ -408,7 +410,7 @@ def _current(
         for unit, size in CURRENTS.items():
             share = scale.middle * size * worth
             if 1 / NEAR < share < NEAR:
-                said = f"in {unit}, with {whose}, it is {share:.3g} times the description's {load_of(robot)}"
+                said = f"in {unit}, with {whose}, it is {share:.3g} times the robot file's {load_of(robot)}"
                 return Decision(UNIT, unit, (said,), options=_units(robot))
     why = "called a current; A, mA and percent of the greatest one are all usual"
     return Decision(UNIT, None, (why + (f"; it is {compared}" if compared else ""),), question, _units(robot))
@@ -461,7 +463,7 @@ def _side(robot: RobotModel, said: Meaning, unit: Decision, scale: Scale | None,
                 SIDE,
                 near[0],
                 (
-                    f"there it is {here if near[0] == 'link' else there:.3g} times the description's {load_of(robot)}",
+                    f"there it is {here if near[0] == 'link' else there:.3g} times the robot file's {load_of(robot)}",
                 ),
                 options=options,
                 optional=True,
@@ -477,7 +479,7 @@ def _side(robot: RobotModel, said: Meaning, unit: Decision, scale: Scale | None,
 
 
 def _actuator(robot: RobotModel, said: Meaning, scale: Scale | None) -> str | None:
-    """What an effort is of the description's actuators, "force" or "input", where their gears make it its torque.
+    """What an effort is of the robot file's actuators, "force" or "input", where their gears make it its torque.
 
     None where it is that torque already, or a gear does not make it so on every joint that says something.
     """
@@ -504,21 +506,21 @@ def _of_actuators(
     if said.actuator is not None:
         return Decision(UNIT, RAW, (said.said_by,), options=_units(robot))
     compared = (
-        "" if scale is None else f"it is {scale.middle:.3g} times the description's {load_of(robot)}, and "
+        "" if scale is None else f"it is {scale.middle:.3g} times the robot file's {load_of(robot)}, and "
     )
-    why = f"{compared}with the gears of the description's actuators about that {load_of(robot)}: {words}"
+    why = f"{compared}with the gears of the robot file's actuators about that {load_of(robot)}: {words}"
     return Decision(UNIT, RAW, (why,), options=_units(robot), likely=True)
 
 
 def _gains_of_actuators(
     robot: RobotModel, actuator: str, joints: Sequence[str]
 ) -> tuple[Decision, Mapping[str, float], str] | None:
-    """What inputs or forces of the description's actuators are worth, where each of the joints has one."""
+    """What inputs or forces of the robot file's actuators are worth, where each of the joints has one."""
     gains = actuator_gains(robot).get(actuator, np.full(robot.n, np.nan))
     values = {joint: float(gains[robot.joint_names.index(joint)]) for joint in joints}
     if not np.isfinite(list(values.values())).all():
         return None
-    why = f"gear{' times gain' if actuator == 'input' else ''} of the description's actuators"
+    why = f"gear{' times gain' if actuator == 'input' else ''} of the robot file's actuators"
     return Decision(GAINS, _listed(list(values.values())), (why,)), values, why
 
 
@@ -550,7 +552,7 @@ def _gains(
         if scale is not None:
             worth = np.array(gains) * sizes * np.abs(scale.slopes)
             share = float(np.median(worth[list(scale.informative)]))
-            said += f"; with them the effort is {share:.3g} times the description's {load_of(robot)}"
+            said += f"; with them the effort is {share:.3g} times the robot file's {load_of(robot)}"
         decision = Decision(GAINS, _listed(gains), (said,), likely=True)
         return decision, dict(zip(robot.joint_names, gains, strict=True)), said
     why: tuple[str, ...] = ("neither the description nor a preset knows what a unit of it is worth",)

@@ -172,7 +172,7 @@ def _found(
         why = f"{counted}, {WORDS[BASE_TO_TIP]}; the {load} does not contradict it"
         return Decision(KEY, BASE_TO_TIP, (why,), options=options, likely=True)
     other = "the alphabet's" if ALPHABETICAL in ways else "one with limbs exchanged"
-    why = f"{counted}; the {load} does not say whether the order is the description's or {other}"
+    why = f"{counted}; the {load} does not say whether the order is the robot file's or {other}"
     return Decision(KEY, None, (why,), question, options)
 
 

@@ -249,7 +249,7 @@ class _Equations:
 
 
 def description_scale(robot: RobotModel, motion: Motion) -> tuple[Float, Float, Float] | None:
-    """Logged effort over the torque of the description, share explained, and the description's torque, (n,) each.
+    """Logged effort over the torque of the description, share explained, and the robot file's torque, (n,) each.
 
     Friction and an offset of each joint are taken off both. The robot may stand another way than described: what is
     compared then is the torque under gravity as it acts.    None where the description lacks masses.
@@ -314,7 +314,7 @@ def evidence(robot: RobotModel, here: Motion, there: Motion) -> tuple[float, str
     advantage, words = gain(a, b), "a rigid arm fits the torque far better"
     seen, turned = description_scale(robot, here), description_scale(robot, there)
     if abs(advantage) <= DECISIVE and seen is not None and turned is not None:
-        # What the description's own masses explain is the stronger witness, where they are known.
+        # What the robot file's own masses explain is the stronger witness, where they are known.
         share = np.log((1 - np.minimum(turned[1], 1 - 1e-6)) / (1 - np.minimum(seen[1], 1 - 1e-6)))
         if max(seen[1].max(), turned[1].max()) > EXPLAINS:
             advantage, words = float(share.sum()), "the description explains the torque far better"
@@ -408,7 +408,7 @@ def answered_offsets(joints: Sequence[str], answers: Answers) -> dict[str, float
 
 
 def moved_by(recording: Recording, robot: RobotModel, offsets: dict[str, float]) -> Recording:
-    """The recording with positions that count from the description's zero."""
+    """The recording with positions that count from the robot file's zero."""
     if not offsets:
         return recording
     return replace(recording, q=recording.q + [offsets.get(joint, 0.0) for joint in robot.joint_names])
@@ -479,7 +479,7 @@ def decide_offset(
         f"with {least / scale:.6g} to {most / scale:.6g} added every joint lies within",
     )
     question = (
-        f"what is to be added to the positions, in {unit}, to count from the description's zero (one number for all "
+        f"what is to be added to the positions, in {unit}, to count from the robot file's zero (one number for all "
         "joints, or one each from base to tip, with commas)?"
     )
     as_logged = Option("0", "as logged, where the limits of the description are wrong")
@@ -496,7 +496,7 @@ def decide_counters_zero(
 ) -> Decision | None:
     """Zero of counts that never fall below 0, which a counter's range has in its middle; None = it is as logged.
 
-    A rigid arm, or the description's masses, tell it by the torque. scale: of the unit, rad.    motion: as logged.
+    A rigid arm, or the robot file's masses, tell it by the torque. scale: of the unit, rad.    motion: as logged.
     """
     places = [robot.joint_names.index(one) for one in joints]
     middle = _middle(recording.q[:, places])
@@ -509,7 +509,7 @@ def decide_counters_zero(
         return Decision(OFFSET, f"{-middle:g}", (why,), likely=True) if advantage[0] > 0 else None
     why = "the counts never fall below 0, and the torque does not decide about their zero"
     question = (
-        f"what is to be added to the positions, in {unit}, to count from the description's zero (one number for all "
+        f"what is to be added to the positions, in {unit}, to count from the robot file's zero (one number for all "
         "joints, or one each from base to tip, with commas)?"
     )
     options = (

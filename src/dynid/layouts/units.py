@@ -137,7 +137,7 @@ def widest(q: Float) -> float:
     return float(np.max(span, initial=0.0))
 
 
-# The unit of positions that the effort speaks for: a rigid arm, or the description's masses, fit it so
+# The unit of positions that the effort speaks for: a rigid arm, or the robot file's masses, fit it so
 # alone.
 
 # Positions that fit far better this many times as large are those of motors, or of another unit; the last are turns.
@@ -216,7 +216,7 @@ def by_torque(
 def by_force(
     robot: RobotModel, motion: Motion | None, left: Sequence[str], said: Meaning, effort: Meaning | None
 ) -> tuple[str | None, tuple[str, ...], str]:
-    """The unit of slides' positions in which the description's masses need the logged force.    As `by_torque`.
+    """The unit of slides' positions in which the robot file's masses need the logged force.    As `by_torque`.
 
     The force of slides is linear in their positions: in any unit a rigid robot fits it as well.
     """
@@ -235,7 +235,7 @@ def by_force(
         near = [unit for unit, share in shares.items() if 1 / NEAR < share < NEAR]
         words = ", ".join(f"{share:.3g} as {unit}" for unit, share in shares.items())
         if words:
-            words = f"the force over that of the description's masses is {words}"
+            words = f"the force over that of the robot file's masses is {words}"
         if len(near) == 1:
             return near[0], (words,), ""
         if words:
@@ -262,7 +262,7 @@ def _as_turns(robot: RobotModel, motion: Motion | None, unit: str, effort: Meani
     """What says that positions are in turns, and no other length than that of the unit; None = it is not beyond doubt.
 
     They stay within the limits, a fit or the description speaks for them as for one of the usual units, and as turns
-    alone the torque is as large as the description's: the angles of motors, and counts, would be as well by chance.
+    alone the torque is as large as the robot file's: the angles of motors, and counts, would be as well by chance.
     """
     if motion is None or effort is None or effort.quantity not in ("torque", "effort") or effort.doubt:
         return None
@@ -276,7 +276,7 @@ def _as_turns(robot: RobotModel, motion: Motion | None, unit: str, effort: Meani
     others = [] if there is None else [size * there.middle]
     if not 1 / NEAR < size * here.middle < NEAR or any(1 / NEAR < one < NEAR for one in others):
         return None
-    share = f"and is {size * here.middle:.2g} times the description's then"
+    share = f"and is {size * here.middle:.2g} times the robot file's then"
     return f"{seen[1]} as {TURN} than as {unit}, {share}" + "".join(f" ({one:.2g} times)" for one in others)
 
 
