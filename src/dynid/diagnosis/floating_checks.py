@@ -210,8 +210,9 @@ def check_floating(
             agreement = _agreement(robot, contacts, batches)
             diagnostics.warn(
                 "imu-turned",
-                f"the IMU is turned by {np.degrees(angle):.3g} deg against its link: legs on the ground show another "
-                "direction of the angular velocity; correct the link or the columns under [log.imu]",
+                f"the IMU is rotated by {np.degrees(angle):.3g} deg relative to its link: its angular velocity has "
+                "another direction than the one computed from the legs on the ground; correct the link or the columns "
+                "under [log.imu]",
             )
             continue
         diagnostics.extend(flags)
@@ -226,14 +227,15 @@ def check_floating(
     if abs(agreement.late) > max(LATE, agreement.rest):
         diagnostics.warn(
             "imu-late",
-            f"the IMU is {1e3 * agreement.late:.2g} ms late against the legs on the ground, which spoils the base's "
-            "acceleration; correct its clock, or shift its columns",
+            f"the IMU {'lags' if agreement.late > 0 else 'leads'} the motion of the legs on the ground by "
+            f"{1e3 * abs(agreement.late):.2g} ms, which makes the base's acceleration inaccurate; correct its clock, or "
+            "shift its columns",
         )
     if agreement.turned < ALIKE:
         diagnostics.warn(
             "contact-moves",
-            f"feet that should stand move: the angular velocities of legs and IMU agree to "
-            f"{100 * agreement.turned:.2g} % only; check the order of the feet, flags of contact and the IMU",
+            f"feet in contact with the ground move: the angular velocities of legs and IMU agree only to "
+            f"{100 * agreement.turned:.2g} %; check the order of the feet, flags of contact and the IMU",
         )
 
 
