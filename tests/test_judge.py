@@ -233,7 +233,7 @@ def test_errors_count_by_what_the_joint_can_give(size: float, limit: float, litt
     assert ("poor-joint" in codes) != little
     assert verdict.level == ("good" if little else "poor")
     (advice,) = [finding.advice for finding in verdict.findings if finding.code == "poor-joint"] or [""]
-    assert ("state the limit in the robot file" in advice) == (not little and np.isinf(limit))
+    assert ("add that limit to the robot file" in advice) == (not little and np.isinf(limit))
 
 
 @pytest.mark.parametrize(("share", "level"), [(0.05, "good"), (0.15, "usable"), (0.3, "poor")])

@@ -228,8 +228,8 @@ def check_floating(
         diagnostics.warn(
             "imu-late",
             f"the IMU {'lags' if agreement.late > 0 else 'leads'} the motion of the legs on the ground by "
-            f"{1e3 * abs(agreement.late):.2g} ms, which makes the base's acceleration inaccurate; correct its clock, or "
-            "shift its columns",
+            f"{1e3 * abs(agreement.late):.2g} ms, which makes the base's acceleration inaccurate; correct its clock, "
+            "or shift its columns",
         )
     if agreement.turned < ALIKE:
         diagnostics.warn(
