@@ -233,7 +233,7 @@ def test_errors_count_by_what_the_joint_can_give(size: float, limit: float, litt
     assert ("poor-joint" in codes) != little
     assert verdict.level == ("good" if little else "poor")
     (advice,) = [finding.advice for finding in verdict.findings if finding.code == "poor-joint"] or [""]
-    assert ("state the limit in the robot file" in advice) == (not little and np.isinf(limit))
+    assert ("add that limit to the robot file" in advice) == (not little and np.isinf(limit))
 
 
 @pytest.mark.parametrize(("share", "level"), [(0.05, "good"), (0.15, "usable"), (0.3, "poor")])
@@ -473,7 +473,7 @@ def stretch(seconds: float) -> Residuals:
     [
         (100.0, 50.0, 0.0, ""),
         (None, 500.0, 0.2, ""),
-        (100.0, 2.8e5, 0.0, "Hardly identifiable"),
+        (100.0, 2.8e5, 0.0, "Ill-conditioned"),
         (100.0, 50.0, 0.6, "base parameters are set mainly by the prior"),
         (4.8, 50.0, 0.0, "Little data"),
         (5.2, 50.0, 0.0, ""),

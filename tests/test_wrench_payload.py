@@ -229,7 +229,7 @@ def test_one_pose_determines_nothing_and_says_what_is_missing(robot: RobotModel)
     result, found = codes(log_of(robot, t, np.repeat(q[:1], len(t), axis=0), still))
     assert "wrench-poses" in found
     assert not result.determined.any()
-    assert "turn the sensor" in "\n".join(wrench_payload_lines(result, 1.0))
+    assert "rotate the sensor" in "\n".join(wrench_payload_lines(result, 1.0))
 
 
 def test_a_sensor_that_carries_joints_is_refused(robot: RobotModel) -> None:

@@ -135,7 +135,7 @@ def test_what_the_log_leaves_open_counts(wide: Identification) -> None:
 
 
 def test_the_headline_names_what_the_log_does_not_show(wide: Identification) -> None:
-    shown, others = wide.verdict.headline.split("not shown")
+    shown, others = wide.verdict.headline.split("not supported")
     for item in wide.verdict.expected:
         assert item.motion in (shown if item.served else others)
 
@@ -179,4 +179,4 @@ def test_a_validation_says_what_was_expected(wide: Identification, tmp_path: Pat
         assert scored.expected is not None
         assert (scored.scores.total_relative > HOLDS * scored.expected) == (name == "loaded")
         text = score_lines(scored.scores, scored.expected)[1]
-        assert ("what the model lacks" in text) == (name == "loaded")
+        assert ("the model lacks an effect" in text) == (name == "loaded")

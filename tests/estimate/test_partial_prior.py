@@ -260,7 +260,7 @@ def test_the_joint_that_links_cannot_explain_is_named(tmp_path: Path) -> None:
     assert warning.identifier == "consistency-costs"
     ratio = real.sigma / free.sigma
     assert case.factors.group_names[int(np.argmax(ratio))] == "j2"
-    assert f"{100 * (ratio.max() - 1):.2g} % more torque of 'j2'" in warning.text
+    assert f"error of 'j2' by {100 * (ratio.max() - 1):.2g} %" in warning.text
     assert least_eigenvalues(real.columns, real.parameters).min() > 0
 
 
@@ -283,4 +283,4 @@ def test_links_that_no_model_without_rotors_has_are_reported_with_their_cost(
         assert "active constraints: " in text["constraints-cost"]
         assert "Ia" in text["constraints-cost"]
     else:
-        assert "more torque of" in text["consistency-costs"]
+        assert "raises the torque error of" in text["consistency-costs"]

@@ -201,7 +201,7 @@ def test_the_command_writes_torque_that_the_simulator_follows(
     done = run("excite", arm_file, *planned(tmp_path, keys), "--out", out)
     assert done.code == 0, done.err
     assert (
-        "stays within bounds for the model and for 4 variants with masses and friction up to 10 % wrong"
+        "stays within bounds for the model and for 4 variants with errors of up to 10 % in masses and friction"
         in done.out
     )
     table = pq.read_table(out / "motion.parquet")

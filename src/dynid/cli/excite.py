@@ -129,12 +129,12 @@ def _torque_lines(plan: TorquePlan) -> list[str]:
 
     bounds = plan.task.bounds
     about = (
-        f"with masses and friction up to {100 * bounds.uncertainty:g} % wrong"
+        f"with errors of up to {100 * bounds.uncertainty:g} % in masses and friction"
         if bounds.spread is None
         else "drawn from the run's covariance"
     )
     return [
-        f"torque is commanded; its motion stays within bounds for the model and for {VARIANTS} variants {about}",
+        f"the plan commands torque; the motion stays within bounds for the model and for {VARIANTS} variants {about}",
         "the arm is not at rest at the end: switch to its position controller",
     ]
 

@@ -19,7 +19,7 @@ def command(
     codes: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Codes in brackets, for example tilted-base of doubt[tilted-base]. Without a code, all are listed.",
+            help="Codes, printed in brackets after a message, for example tilted-base. Without a code, all are listed.",
             metavar="[CODE...]",
             autocompletion=completes(_codes),
         ),

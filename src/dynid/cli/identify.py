@@ -109,7 +109,7 @@ def command(
             "friction-side-auto",
             found="--friction-side with --auto",
             expected="one of them",
-            do="leave one out: --auto would replace the terms for which the side is chosen",
+            do="remove one of them: --auto would replace the terms for which the side is chosen",
         )
     inputs = (robot, *logs, *held_out, *((config,) if config else ()))
     claim_output(out, lambda: check_output(out, inputs, force))

@@ -125,7 +125,7 @@ def command(
     if (reference is None) != (reference_mass is None):
         raise UsageError(
             "reference-mass",
-            found="one of --reference and --reference-mass",
+            found="only one of --reference and --reference-mass",
             expected="both: a log and the mass of the load in it",
         )
     try:
@@ -139,7 +139,7 @@ def command(
             expected="six numbers: x, y, z in m, roll, pitch, yaw in rad",
         )
     if frame is not None and wrench is None and poses is None:
-        raise UsageError("wrench-frame", found="--frame alone", expected="it with --wrench or --poses")
+        raise UsageError("wrench-frame", found="--frame alone", expected="--frame with --wrench or --poses")
     if poses is not None and (run is not None or log is not None or wrench is not None):
         raise UsageError("payload-poses", found="--poses with a robot or --wrench", expected="--poses alone")
     if poses is None and (run is None or log is None):
@@ -152,7 +152,9 @@ def command(
         given = {"--without": without, "--scale": scale, "--reference": reference}
         for name in (name for name, value in given.items() if value is not None):
             raise UsageError(
-                "payload-wrench", found=f"{name} with a force/torque sensor", expected="it with a run only"
+                "payload-wrench",
+                found=f"{name} with a force/torque sensor",
+                expected=f"{name} with a run only",
             )
     if out is not None:
         check_targets([out], [path for path in (log, poses) if path is not None], force=None)
@@ -168,9 +170,9 @@ def command(
     if robot_options:
         raise UsageError(
             "payload-robot",
-            found="options of a robot with a run",
-            expected="them with --wrench",
-            do="leave them out",
+            found="options of a robot file, and a run",
+            expected="these options with --wrench only",
+            do="remove them",
         )
     stored = load(run)
     refuse_floating(stored.robot, "a payload")

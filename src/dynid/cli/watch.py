@@ -163,7 +163,7 @@ def command(
             diagnostics.warn(
                 "expected-intervals",
                 f"the residuals of {', '.join(watcher.correlated)} depend on the motion, so they are not noise; "
-                "similar rows count only once, but intervals may still be too narrow",
+                "correlated rows count as one, but intervals may still be too narrow",
             )
         if following is not None and not precision_of(watcher, precision).enough:
             _next(watcher, following, plan, precision)

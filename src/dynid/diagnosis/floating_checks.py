@@ -221,8 +221,9 @@ def check_floating(
             agreement = _agreement(robot, contacts, batches)
             diagnostics.warn(
                 "imu-turned",
-                f"the IMU is misaligned by {np.degrees(angle):.3g} deg with its link, according to the angular "
-                "velocity from legs on the ground; correct the link or the columns under [log.imu]",
+                f"the IMU is rotated by {np.degrees(angle):.3g} deg relative to its link: its angular velocity has "
+                "another direction than the one computed from the legs on the ground; correct the link or the columns "
+                "under [log.imu]",
             )
             continue
         diagnostics.extend(flags)
@@ -237,14 +238,15 @@ def check_floating(
     if abs(agreement.late) > max(LATE, agreement.rest):
         diagnostics.warn(
             "imu-late",
-            f"the IMU is {1e3 * agreement.late:.2g} ms late relative to the legs on the ground, so the base "
-            "acceleration is wrong; correct its clock, or shift its columns",
+            f"the IMU {'lags' if agreement.late > 0 else 'leads'} the motion of the legs on the ground by "
+            f"{1e3 * abs(agreement.late):.2g} ms, which makes the base's acceleration inaccurate; correct its clock, "
+            "or shift its columns",
         )
     if agreement.turned < ALIKE:
         diagnostics.warn(
             "contact-moves",
-            f"feet move during contact: the correlation of the angular velocities of legs and IMU is only "
-            f"{100 * agreement.turned:.2g} %; check the order of the feet, the contact flags and the IMU",
+            f"feet in contact with the ground move: the angular velocities of legs and IMU agree only to "
+            f"{100 * agreement.turned:.2g} %; check the order of the feet, flags of contact and the IMU",
         )
 
 

@@ -89,8 +89,8 @@ def project_to_physical(
             ratio, group = _worst(estimate, free)
             diagnostics.warn(
                 "consistency-costs",
-                f"links that can exist miss {100 * (ratio - 1):.2g} % more torque of '{group}' than links that cannot; "
-                f"{_ADD}",
+                f"enforcing physically consistent links raises the torque error of '{group}' by "
+                f"{100 * (ratio - 1):.2g} %; {_ADD}",
             )
     else:
         return free, wanted

@@ -771,9 +771,8 @@ def smoothed(samples: Samples, cutoff: float) -> Samples:
 def lag_of(batches: Sequence[Samples]) -> Float:
     """Lag (n,) of the links' velocities behind their positions, s: <dq_j/dt - v_j, a_j> / <a_j, a_j>.
 
-    Controllers often log the backward difference of positions as velocity, which lags by half a sample or
-    more. Equations with this velocity and simulations compared with the positions would then differ by this
-    lag.
+    Controllers often log the backward difference of positions as velocity, which lags by half a sample or more. The
+    equations use that velocity, so a simulation that is compared with unshifted positions would be off by this lag.
     """
     across, along = np.zeros(batches[0].q.shape[1]), np.zeros(batches[0].q.shape[1])
     for samples in batches:

@@ -396,7 +396,8 @@ class LogSection(Strict):
     )
     temperature: TimedEntry | None = key(
         None,
-        "keys as `[log.velocity]`; used by the term `rotor_compensation` (`heat`) and to test friction for drift",
+        "keys as `[log.velocity]`; used by the terms `rotor_compensation` (`heat`) and `temperature_viscous`, which "
+        "the automatic choice tries where a drive warms up by over 1 K, and to test friction for drift",
     )
     wrench: dict[str, WrenchEntry] = key(
         doc="see `[log.wrench.NAME]`; force/torque sensors", kind="tables by name", default_factory=dict

@@ -114,8 +114,8 @@ def contacts_of(
     if without:
         diagnostics.warn(
             "foot-without-shape",
-            f"no shape of {listed(without)} in the robot file: the ground is taken to push at the link's origin; "
-            "give the foot a ball as collision shape",
+            f"no shape of {listed(without)} in the robot file: contact forces are assumed to act at the link's "
+            "origin; give the foot a ball as collision shape",
         )
     for support in base.supports:
         body, frame = floating.link_frame(support.link)
@@ -385,7 +385,7 @@ class FloatingData:
             raise UnfitDataError(
                 "no-contact",
                 found="contacts that are not logged as flags, and links of unknown mass in the robot file",
-                expected="flags, or the weight of the robot, by which a foot that stands is recognised",
+                expected="flags, or the weight of the robot, which shows when a foot is in contact",
                 do="map flags of contact under [log.contact], or give the links their masses",
             )
         return float(mass.sum() * np.linalg.norm(self.robot.gravity))

@@ -254,13 +254,13 @@ def masses_determined(estimate: Estimate, regression: Regression) -> tuple[int, 
 
 
 _FAR = (
-    "The robot file is that of another robot or load, or these masses stand for an effect that the model lacks, such "
-    "as a counterbalance or a wrong drive gain."
+    "The robot file may belong to another robot or load, or these masses absorb an effect that the model lacks, for "
+    "example a counterbalance or a wrong drive gain."
 )
 _SUMS = "The log determines only sums with other masses: it predicts torque, not the weight of single links."
 _BOUND = "Check the robot file; where it is right, bound the masses: `[[estimate.limits]]` with mass = [least, most]."
 _DESCRIBE = (
-    "If single masses matter, use a robot file that states them, or bound them: `[[estimate.limits]]`."
+    "If single masses matter, use a robot file that contains them, or bound them: `[[estimate.limits]]`."
 )
 
 

@@ -206,7 +206,7 @@ def judge(
         held_out = "a repetition of the training motion"
     held_out = "held-out blocks of strongly correlated joint motions" if in_step else held_out
     if any(item.code in REBUILT for item in diagnostics):
-        held_out += ", against the torque that is rebuilt from commands and not measured"
+        held_out += ", compared with torque computed from commands (not measured)"
     causes = [item for item in diagnostics.warnings if level == "poor" and item.code in CAUSES]
     headline = _headline(level, held_out_sets, held_out, headline_scores, diagnostics.doubts or causes)
     if level != "poor":
@@ -223,7 +223,7 @@ def _other_motions(expected: Sequence[ExpectedError]) -> str:
         for served in (True, False)
     )
     parts = [listed(shown)] if shown else []
-    parts += [f"not shown by the log: {listed(others)}"] if others else []
+    parts += [f"not supported by the log: {listed(others)}"] if others else []
     return f" Expected on other motions: {'; '.join(parts)}." if parts else ""
 
 
@@ -306,7 +306,7 @@ def _headline(
     reason += f" Further doubts: {', '.join(further)}." if further else ""
     if not held_out_sets:
         if level == "poor":
-            return f"Do not use this model yet. Its training data hardly determine it. {reason}".strip()
+            return f"Do not use this model yet. Its training data contain too little information. {reason}".strip()
         if doubts:
             return f"A doubt could invalidate this model. {reason} Its error on other motions is unknown."
         return "The model fits its training data. Its error on other motions is unknown."
@@ -345,7 +345,7 @@ def _score_findings(
     level = "good"
     unknown = [True] * len(scores.rms) if effort_limit is None else np.isinf(effort_limit)
     state_limit = [
-        f" If {rms:.2g} r.m.s. is little beside its effort limit, state the limit in the robot file."
+        f" If {rms:.2g} r.m.s. is small compared with its effort limit, add that limit to the robot file."
         if open_
         else ""
         for rms, open_ in zip(scores.rms, unknown, strict=True)
@@ -359,7 +359,7 @@ def _score_findings(
             Level.PROBLEM if poor else Level.WARNING,
             "large-error",
             f"Torque error of {100 * error:.2g} % on {scores.origin}",
-            f"Errors of fits to real logs are usually below {100 * USABLE_ERROR:.0f} %.",
+            f"Models of real robots usually have errors below {100 * USABLE_ERROR:.0f} %.",
             "Look for missing effects in the residual plots and among the other findings.",
         )
     for j, name in enumerate(scores.joint_names):
@@ -398,7 +398,7 @@ def _score_findings(
                     f" Its r.m.s. error of {scores.rms[j]:.2g} does not count: it is at most {100 * LITTLE:.0f} % of "
                     f"{reference}."
                 )
-                _add(findings, Level.NOTE, "small-error", f"{name}: an error of no account", text)
+                _add(findings, Level.NOTE, "small-error", f"{name}: negligible error", text)
         elif name in scores.useless:
             level = "poor"
             text += " Predicting a constant torque gives a significantly smaller error."
@@ -417,7 +417,7 @@ def _score_findings(
         elif r2 < GOOD_R2:
             level = _worse(level, "usable")
             advice = (
-                "See its residual plot for what is missing: friction at low speed, elasticity or a cable."
+                "Look for missing effects in its residual plot: friction at low speed, elasticity or a cable."
             )
             _add(findings, Level.WARNING, "weak-joint", f"{name}: weakly predicted", text, advice)
     if scores.beyond_text:
@@ -451,7 +451,7 @@ def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | 
     more = "Record a longer motion in which every joint moves through its range; dynid excite plans one."
     if base.condition > CONDITION_BAD:
         text = "Relative torque errors may be amplified by up to this factor in some parameters."
-        title = f"Hardly identifiable: condition number {base.condition:.2g}"
+        title = f"Ill-conditioned: condition number {base.condition:.2g}"
         _add(findings, Level.WARNING, "ill-conditioned", title, text, more)
     borrowed = _borrowed(estimate)
     if borrowed > PRIOR_MANY * base.rank:

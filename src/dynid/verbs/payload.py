@@ -328,7 +328,9 @@ def load_lines(result: RigidLoad, frame: str = "joint frame") -> list[str]:
     if not known[0] and (moments := [_line(row) for row in _moment_rows(result) if row[-1]]):
         lines += [f"moments about the {frame}, which do not require the mass:", *moments]
     if not known.all():
-        lines.append("exports and --tool use the values of a small body for whatever is not determined")
+        lines.append(
+            "exports and --tool use the values of a small link for parameters that are not determined"
+        )
     return lines
 
 
@@ -339,7 +341,7 @@ def payload_lines(result: Payload, expected: float | None = None) -> list[str]:
     if known[0]:
         scale, half_width = result.scale_half_width(), result.half_width()[0]
         lines.append(
-            f"mass {with_interval(result.mass, half_width)} kg, of which the torque scale +- {scale:.2g} kg; "
+            f"mass {with_interval(result.mass, half_width)} kg (+- {scale:.2g} kg from the torque scale); "
             f"scale from {scale_text(result.scale)}"
         )
         lines.append(

@@ -257,7 +257,9 @@ def _text(side: str, robot: RobotModel, relative: Float, difference: float, std:
     if side != "undecided":
         return f"friction acts at the {side}s ({abs(difference) / std:.3g} standard deviations); {figures}"
     if not robot.drive.coupled:
-        return "no motor moves several joints: friction at joints and motors is the same model"
+        return (
+            "no motor moves several joints, so friction at the joints and at the motors gives the same model"
+        )
     return f"this log does not separate joint-side from motor-side friction; {figures}"
 
 

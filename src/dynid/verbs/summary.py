@@ -69,7 +69,9 @@ def agreement_lines(result: Agreement) -> list[str]:
             f"(p = {result.together.p_value:.2g}; runs disagree if p < {ALPHA:g})"
         )
     if result.halves is not None:
-        lines.append(f"halves of each run: {result.halves.ratio:.2f} times (p = {result.halves.p_value:.2g})")
+        lines.append(
+            f"first and second half of each run: {result.halves.ratio:.2f} times (p = {result.halves.p_value:.2g})"
+        )
     lines.append(f"{str(result.cause).upper()}: {result.reason}")
     moved = [
         f"{name} {100 * share:.2g} %"
@@ -461,8 +463,8 @@ def _beside_expected(error: float, expected: float) -> str:
     if error <= HOLDS * expected:
         return text
     return (
-        f"{text}; {error / expected:.2g} times as much was found, so this log shows what the model lacks: "
-        "a load, another friction or contact"
+        f"{text}; the error is {error / expected:.2g} times as large, so the model lacks an effect of this log: "
+        "a load, changed friction or contact"
     )
 
 

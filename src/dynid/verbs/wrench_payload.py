@@ -134,13 +134,13 @@ class WrenchPayload(RigidLoad):
         known, advice = self.determined, []
         if not known[:4].all():
             advice.append(
-                f"gravity has {self.directions} of 3 directions in the sensor's axes: turn the sensor about two "
-                "horizontal axes, to six poses or more"
+                f"gravity covers {self.directions} of 3 directions in the sensor frame: record six or more poses, "
+                "rotated about two horizontal axes"
             )
         axes = [axis for axis, k in zip("xyz", (4, 6, 9), strict=True) if not known[k]]
         if axes:
             advice.append(
-                f"turn the sensor to and fro about {', '.join(axes)}, at 1 rad/s or more, for the inertia"
+                f"for the inertia, rotate the sensor back and forth about {', '.join(axes)} at 1 rad/s or more"
             )
         return advice
 
@@ -160,7 +160,7 @@ def wrench_payload_lines(result: WrenchPayload, expected: float | None = None) -
         lines.append(f"bias of the {name}: {values} {unit}; it {'is constant' if steady else drifts}")
     turn = float(np.degrees(np.linalg.norm(_vector(rotation_of(fit.turn) @ fit.mounted))))
     lines.append(
-        f"sensor turned by {turn:.2g} deg against its link, gains "
+        f"sensor rotated by {turn:.2g} deg relative to its link, gains "
         + ", ".join(f"{100 * gain:+.1f}" for gain in fit.gain)
         + f" % (each known to {100 * GAIN:g} % before)"
     )
