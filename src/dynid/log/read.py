@@ -356,8 +356,8 @@ def _report_unmeasured(joints: Sequence[str], remarks: Diagnostics) -> None:
     named = ", ".join(f"'{joint}'" for joint in joints)
     remarks.warn(
         "joint-unmeasured",
-        f"{'joint' if single else 'joints'} {named} {'moves' if single else 'move'}, but the effort in the log is "
-        f"missing or constant: {'its' if single else 'their'} motion is used, but {'its' if single else 'their'} "
+        f"{'joint' if single else 'joints'} {named} {'moves' if single else 'move'} without an effort (missing or "
+        f"constant in the log): {'its' if single else 'their'} motion is used, but {'its' if single else 'their'} "
         "friction and rotor inertia are not identified",
     )
 
