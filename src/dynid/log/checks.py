@@ -163,8 +163,8 @@ class LogWatch:
         if summary.effortless_rows:
             self.sink.warn(
                 "rows-without-effort",
-                f"{name}: {summary.effortless_rows} rows between rows with efforts have an effort of exactly 0 on "
-                "every joint; they are no measurement and are ignored",
+                f"{name}: {summary.effortless_rows} rows have an effort of exactly 0 on every joint between rows with "
+                "efforts; they are no measurement and are ignored",
                 place,
             )
         if summary.rate < SLOWEST:
@@ -180,7 +180,7 @@ class LogWatch:
             self.sink.warn(
                 "shared-stamps",
                 f"{name}: {summary.spread_rows} of {summary.rows} rows share a time stamp with another row"
-                f"{' (the clock is too coarse for the row rate)' if coarse else ''}; they are spaced evenly",
+                f"{' (the clock is coarser than the row rate)' if coarse else ''}; they are spaced evenly",
                 place,
             )
         if summary.gaps:
@@ -190,7 +190,7 @@ class LogWatch:
                 place,
             )
         if summary.lost > 0.01 * summary.rows:
-            text = f"{name}: {summary.lost} time steps exceed 1.5 median steps; rows are resampled according to the stamps"
+            text = f"{name}: {summary.lost} time steps exceed 1.5 median steps; resampled according to the stamps"
             self.sink.note("jitter", text)
         if summary.duplicates:
             # With a coarse clock, rows at rest have equal times and values but are no duplicates.

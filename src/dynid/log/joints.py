@@ -29,7 +29,9 @@ WITHOUT = "without effort in the log"
 UNCHANGED = "at rest, with an effort that never changes"
 CONSTANT = "with a constant effort"
 APART = "at rest, like all joints before and after them"
-UNEXPLAINED = "at rest, with an effort that differs from the load torque (a brake or friction carries the load)"
+UNEXPLAINED = (
+    "at rest, with an effort that differs from the load torque (a brake or friction carries the load)"
+)
 # Words in the names of finger links, and of the joints of a hand, whose positions have little effect on the arm. The
 # link words exclude hand and gripper, because the last joint of the arm may move a link of this name.
 _FINGERS = ("finger", "jaw", "claw", "thumb", "knuckle")

@@ -321,7 +321,10 @@ def square(direction: Float) -> Float:
     return np.asarray(np.sign(direction[k]) * np.eye(3)[k])
 
 
-LEAST_STATES, MOST_STATES = 50, 400  # minimum number of states to compare; approximate maximum number per chunk
+LEAST_STATES, MOST_STATES = (
+    50,
+    400,
+)  # minimum number of states to compare; approximate maximum number per chunk
 COMPARE_STEP = 0.02  # s; time step between rows
 SPAN = 7  # rows of a fitted parabola (0.12 s); robot motions are much slower
 SAME_TURN = 2.0  # rad; a larger step between rows is a wrapped angle

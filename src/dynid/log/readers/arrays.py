@@ -181,9 +181,7 @@ class ArrayTable:
             else ()
         )
         if longer:
-            text = (
-                f"the last row of {', '.join(longer[:8])} is ignored: the other arrays are one row shorter"
-            )
+            text = f"the last row of {', '.join(longer[:8])} is ignored: the other arrays are one row shorter"
             note = Finding(Level.NOTE, "last-row", text, Place(file=str(path)))
             self.remarks = (*self.remarks, note)
 

@@ -1186,7 +1186,9 @@ def _report_choice(
             )
         elif lost:
             sink.note(
-                "not-measured", f"{names} has no finite {kind} of {', '.join(lost)}: not measured", place
+                "not-measured",
+                f"{kind} of {', '.join(lost)} is empty or not finite on {names}: not measured",
+                place,
             )
     claimed = sum(topic.count for topic in topics)
     if claimed != count:

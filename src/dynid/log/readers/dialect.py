@@ -337,7 +337,7 @@ _STAMP = 1e15
 
 
 def is_scope(lines: Iterable[Sequence[str]]) -> bool:
-    """Whether the lines contain the line that only Scope View writes."""
+    """Whether a line begins with the key that only Scope View writes."""
     return any(cells[:1] == [_STEP] for cells in lines)
 
 
@@ -542,7 +542,7 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     Parameters
     ----------
     path : Path
-        The file.
+        Path of the file.
     delimiter, decimal : str, optional
         None selects the separator and the sign for which most cells are numbers.
 

@@ -178,7 +178,7 @@ class _SideBySide:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield the given columns in batches; the values of a joint are missing at times without a row of it."""
+        """Yield the given columns in batches; if a time has no row of a joint, its values are missing."""
         at = 0
         for part in self._moments(columns, rows):
             count = len(next(iter(part.values()))[0]) if part else 0
@@ -454,7 +454,9 @@ def forward_filled(
         Nonempty cells of each channel.
 
     """
-    last = np.flatnonzero(np.append(np.diff(t) > 0, True))  # only the last row of a time includes all its changes
+    last = np.flatnonzero(
+        np.append(np.diff(t) > 0, True)
+    )  # only the last row of a time includes all its changes
     most = max(len(channel.at) for channel in cells.values())
     lasting = [channel for channel in cells.values() if len(channel.at) >= _SLOW * most]
     rows = last[last >= max(channel.at[0] for channel in lasting)]

@@ -164,12 +164,12 @@ class SignalFolder:
         return files_digest([table.path for table in self._tables.values()])
 
     def number(self, cell: str) -> float:
-        """Number of a cell."""
+        """Convert a cell to a number."""
         number = getattr(next(iter(self._tables.values())), "number", float)
         return float(number(cell))
 
     def info(self, column: str) -> ColumnInfo:
-        """Metadata of a column in its file."""
+        """Metadata of a column from its file."""
         stem, name = self._places[column]
         known = getattr(self._tables[stem], "info", None)
         info: ColumnInfo = known(name) if known is not None else ColumnInfo()
@@ -178,7 +178,7 @@ class SignalFolder:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns."""
+        """Yield the given columns in batches of `rows` rows."""
         wanted: dict[str, list[str]] = {}
         for column in columns:
             stem, name = self._places[column]
@@ -485,7 +485,7 @@ class SeriesOnOneClock:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns."""
+        """Yield the given columns in batches of `rows` rows."""
         end = len(self._t) if stop is None else min(stop, len(self._t))
         for first in range(start, end, rows):
             t = self._t[first : min(first + rows, end)]
@@ -553,7 +553,7 @@ class PartsOnOneClock(SeriesOnOneClock):
         return files_digest([table.path for table in self._tables.values()])
 
     def info(self, column: str) -> ColumnInfo:
-        """Metadata of a column in its file."""
+        """Metadata of a column from its file."""
         label, name = self._places.get(column, next(iter(self._clocks.items())))
         known = getattr(self._tables[label], "info", None)
         return ColumnInfo(unit=known(name).unit) if known is not None else ColumnInfo()
