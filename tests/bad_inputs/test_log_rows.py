@@ -443,7 +443,7 @@ def test_51_identical_rows_are_dropped(robot: RobotModel, clean: Columns, tmp_pa
         rows(clean, np.sort(np.r_[np.arange(ROWS), 7, 8, 1999])), robot, tmp_path
     )
     assert summary.trajectories[0].duplicates == 3
-    assert "3 duplicate rows dropped" in notes["duplicate-rows"]
+    assert "3 duplicate rows are removed" in notes["duplicate-rows"]
     assert not warnings
 
 

@@ -262,7 +262,7 @@ def test_what_stands_still_apart_from_all_motion_is_held(tmp_path: Path) -> None
     log = read("one", encoders, tau)
     assert log.robot.joint_names == ("waist", "a1", "a2")
     assert log.robot.locked == pytest.approx({"b1": 0.4, "b2": -0.2}, abs=1e-3)
-    assert texts(log)[0].startswith("at rest, as are all joints before and after them: joints 'b1' at 0.4")
+    assert texts(log)[0].startswith("at rest, like all joints before and after them: joints 'b1' at 0.4")
     # An effort of one value is none where the joint stands still, whatever carries it; the rest of an arm is not.
     constant = tau.copy()
     constant[:, [2, 4]] = 0.3, 0.1

@@ -72,7 +72,7 @@ def test_check_reports_what_is_in_a_bag(run: Run, robot_file: Path, bag: Path, t
     assert done.code == 0, done.err
     assert "run_mcap" in done.out
     assert "8000 messages of /joint_states are read; not read: /command" in done.out
-    assert "not in the robot are ignored: finger" in done.out
+    assert "which the robot does not have: finger" in done.out
 
 
 def test_a_log_table_holds_only_what_differs(run: Run, robot_file: Path, bag: Path, tmp_path: Path) -> None:

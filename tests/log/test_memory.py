@@ -195,7 +195,7 @@ def test_checks_of_logs_name_the_row(arrays: dict[str, Any]) -> None:
     few["t"][100:160] = 0.0
     log = Log.from_arrays(ROBOT, **few, name="bench")
     (only,), watch = log.trajectories, LogWatch(log, Diagnostics())
-    with pytest.raises(UnfitDataError, match=r"bench.*row 100.*time that runs back"):
+    with pytest.raises(UnfitDataError, match=r"bench.*row 100.*time that decreases"):
         list(watch.observed(only, log.chunks(only)))
 
 
@@ -205,7 +205,7 @@ def test_checks_of_logs_name_the_row(arrays: dict[str, Any]) -> None:
         ({"q": np.zeros((500, 2))}, r"q of shape \(500, 2\).*\(500, 3\)"),
         ({"tau": np.zeros((499, 3))}, r"tau of shape \(499, 3\).*\(500, 3\)"),
         ({"t": np.zeros((500, 2))}, r"t of shape \(500, 2\)"),
-        ({"q": [["a"]]}, "q with values that are no numbers"),
+        ({"q": [["a"]]}, "q with values that are not numbers"),
         ({"extra": {"t": np.zeros(500)}}, "extra channel 't'"),
         ({"extra": {"p": np.zeros(3)}}, r"p of shape \(3,\)"),
         ({"trajectory": ["a"] * 3}, r"trajectory of shape \(3,\)"),

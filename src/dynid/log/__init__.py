@@ -1,4 +1,4 @@
-"""Logs: files of measured rows, mapped to joints by name, checked and converted to SI."""
+"""Read logs of measured motion: map columns to joints by name, check them and convert them to SI units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of a log in one pass: faults are repaired with a note, reported as a warning or a claim, or raised."""
+"""Check a log in a single pass: repair faults with a note, report them as findings, or reject the log."""
 
 from __future__ import annotations
 
@@ -20,25 +20,27 @@ from dynid.log.recording_faults import RecordingWatch, look_at_peaks
 from dynid.log.summary import LogSummary, TrajectorySummary
 from dynid.recording import RawChunk, Trajectory
 
-if TYPE_CHECKING:  # `dynid explain` imports this module and does not need the readers of logs
+if TYPE_CHECKING:  # `dynid explain` imports this module without the readers of logs
     from dynid.log.read import Log
 
-MOVED = 2e-3  # rad or m: a joint with a smaller range counts as at rest
-SAME_WAY = 2.0  # rad or m: positions that differ by more after 20 ms have been wrapped
-# Units that a time column may have when its rate in seconds is implausibly low.
+MOVED = 2e-3  # rad or m; a joint with a smaller range counts as at rest
+SAME_WAY = 2.0  # rad or m; a larger change within 20 ms is a wrapped position
+# Possible units of a time column whose rate in seconds is implausibly low.
 FINER_UNITS = (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
-STEP_ROWS = 2048  # rows of a chunk from which its time step is estimated
-MISSING_SHARE = 0.2  # of the rows: without a value of a channel in more of them, a log is refused
+STEP_ROWS = 2048  # number of first rows of a chunk from which its time step is estimated
+MISSING_SHARE = 0.2  # share of the rows; if a channel has no value in more rows, the log is rejected
 CHANNEL_NAMES = {
     "q": "position", "dq": "velocity", "tau": "effort", "theta": "motor position", "dtheta": "motor velocity",
     "temperature": "temperature",
 }  # fmt: skip
-DUPLICATE_SHARE = 0.05  # of the rows: single duplicates are dropped, more are refused
-TORQUE_STATES = 4000  # states compared with the prior at most, to bound the time of the check
-# If logged velocity follows the position this closely (correlation) and the ratio of velocity to change of position
-# agrees this well over all joints, the factor belongs to the clock and not to a unit.
+DUPLICATE_SHARE = 0.05  # share of the rows; fewer duplicates are removed, and a log with more is rejected
+TORQUE_STATES = 4000  # maximum number of states compared with the prior, which limits the time of the check
+# The clock is wrong (and not a unit) if the correlation of the logged velocity with the change of position exceeds
+# FOLLOWS_CLOSELY and the ratio of the two is the same for all joints within the fraction SAME_FACTOR.
 FOLLOWS_CLOSELY, SAME_FACTOR = 0.9, 0.1
-# Differences over 20 ms attenuate fast motion by up to 5 %, by a different amount for each joint.
+# A factor beyond CLOCK_STOP (or its inverse) rejects the log. A factor that deviates from 1 by more than CLOCK_DOUBT is
+# reported if it is the same for all joints within CLOCK_ALIKE. Smaller deviations have another cause: differences over
+# 20 ms attenuate fast motion by up to 5 %, differently for each joint.
 CLOCK_DOUBT, CLOCK_ALIKE, CLOCK_STOP = 0.05, 0.02, 2.0
 
 
@@ -55,12 +57,12 @@ def check_log(
     log : Log
         Log to check.
     diagnostics : Diagnostics
-        Receives notes on repairs, warnings, and claims: signs, units, joint orders or gravity compensation that
+        Collects notes on repairs, warnings, and claims about signs, units, joint orders or gravity compensation that
         contradict the robot.
     balanced : ndarray of bool, shape (n_joints,), optional
-        Joints whose gravity a spring or counterbalance of the model may carry; None means none.
+        Joints whose gravity load a spring or counterbalance of the model may carry; None means no joint.
     progress : callable, optional
-        Called with the seconds of data read since the previous call.
+        Function that is called with the seconds of data read since its previous call.
 
     Returns
     -------
@@ -69,8 +71,8 @@ def check_log(
     Raises
     ------
     UnfitDataError
-        If time runs backwards in more than a few rows, different rows share a time stamp, a channel is missing for long
-        in more than 20 % of the rows, the robot does not move, or there are too few samples.
+        If time decreases in more than a few rows, different rows share a time stamp, more than 20 % of the values of a
+        channel are missing, the robot does not move, or the log has too few rows.
 
     """
     watch = LogWatch(log, diagnostics, balanced)
@@ -82,11 +84,11 @@ def check_log(
 
 
 class LogWatch:
-    """Check a log while its chunks are passed on to another consumer."""
+    """Checks a log while another consumer reads its chunks."""
 
     def __init__(self, log: Log, diagnostics: Diagnostics, balanced: Bool | None = None) -> None:
         n = log.robot.n
-        # The torque of these joints was not measured, so that it cannot show their gravity.
+        # The torque of these joints was not measured, so it cannot be compared with their gravity torque.
         absent = np.array([joint in log.unmeasured for joint in log.robot.joint_names])
         self.balanced = absent if balanced is None else absent | balanced
         self.log, self.robot, self.sink = log, log.robot, diagnostics
@@ -109,7 +111,7 @@ class LogWatch:
         self.ranges = RangeWatch(log.robot)
 
     def observed(self, trajectory: Trajectory, chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
-        """Yield the chunks of a trajectory unchanged after checking each."""
+        """Check each chunk of a trajectory and yield it unchanged."""
         n = self.robot.n
         summary = TrajectorySummary(trajectory.name, str(trajectory.file))
         summary.lower, summary.upper = np.full(n, np.inf), np.full(n, -np.inf)
@@ -155,14 +157,14 @@ class LogWatch:
         if summary.empty_rows:
             self.sink.note(
                 "rows-without-values",
-                f"{name}: {summary.empty_rows} row(s) without any of the mapped values are left out; "
+                f"{name}: {summary.empty_rows} row(s) without any mapped value are ignored; "
                 f"{summary.rows} rows remain",
             )
         if summary.effortless_rows:
             self.sink.warn(
                 "rows-without-effort",
-                f"{summary.effortless_rows} rows have an effort of exactly 0 on every joint between rows with efforts: "
-                f"they are no measurement and are left out of {name}",
+                f"{name}: {summary.effortless_rows} rows have an effort of exactly 0 on every joint between rows with "
+                "efforts; they are no measurement and are ignored",
                 place,
             )
         if summary.rate < SLOWEST:
@@ -188,10 +190,10 @@ class LogWatch:
                 place,
             )
         if summary.lost > 0.01 * summary.rows:
-            text = f"{name}: {summary.lost} time steps exceed 1.5 median steps; resampled by the time stamps"
+            text = f"{name}: {summary.lost} time steps exceed 1.5 median steps; resampled according to the stamps"
             self.sink.note("jitter", text)
         if summary.duplicates:
-            # With a coarse clock, rows at rest are equal in time and value: they are no duplicates.
+            # With a coarse clock, rows at rest have equal times and values but are no duplicates.
             if summary.duplicates > max(DUPLICATE_SHARE * summary.rows, summary.spread_rows):
                 raise UnfitDataError(
                     "duplicate-rows",
@@ -200,7 +202,7 @@ class LogWatch:
                     do="drop the duplicates, or check the recorder",
                     place=place,
                 )
-            self.sink.note("duplicate-rows", f"{name}: {summary.duplicates} duplicate rows dropped")
+            self.sink.note("duplicate-rows", f"{name}: {summary.duplicates} duplicate rows are removed")
 
     def _finer_unit(self, step: float) -> str:
         time = self.log.mapping.time
@@ -213,7 +215,7 @@ class LogWatch:
         return ""
 
     def _seen(self, chunk: RawChunk) -> RawChunk:
-        # Unmeasured efforts are stored as 0, which would look like a frozen sensor.
+        # Unmeasured efforts are stored as 0. Replace them by nan, since a constant 0 looks like a frozen sensor.
         absent = self.log.unmeasured
         if chunk.tau is None or not absent:
             return chunk
@@ -240,7 +242,7 @@ class LogWatch:
                 "time-missing",
                 found="rows without a time stamp",
                 expected=f"a time stamp in at least {100 * (1 - DAMAGED_SHARE):.0f} % of the rows",
-                do="drop these rows, or check the recorder",
+                do="remove these rows, or check the recorder",
                 place=Place(file=summary.file, row=row),
             )
         backwards = np.flatnonzero(dt < 0)
@@ -248,7 +250,7 @@ class LogWatch:
             k = int(backwards[0])
             raise UnfitDataError(
                 "time-backwards",
-                found=f"time that runs back by {-dt[k]:.3g} s in trajectory '{summary.name}' "
+                found=f"time that decreases by {-dt[k]:.3g} s in trajectory '{summary.name}' "
                 f"({len(backwards)} place(s))",
                 expected="increasing time",
                 do='set trajectory = "motion" under [log] if the file concatenates recordings, or sort = true if rows '
@@ -259,8 +261,8 @@ class LogWatch:
             if not self._same(chunk, previous, k - (previous is not None)):
                 raise UnfitDataError(
                     "duplicate-time",
-                    found="different rows that share one time stamp for longer than a gap",
-                    expected="time stamps about as fine as the rows",
+                    found="different rows that share a time stamp for longer than a gap",
+                    expected="a different time stamp for most rows",
                     do="log finer time stamps; if the row rate is constant, count rows instead: "
                     'time = { column = "row", unit = "1/RATE s" } under [log], RATE in rows per second',
                     place=Place(file=summary.file, row=first + k + 1, time=float(t[k + 1])),
@@ -328,12 +330,12 @@ class LogWatch:
         summary.missing_rows += int(rows.sum())
 
     def _flat_tops(self, tau: Float, low: Float, high: Float) -> None:
-        # Both ends of the range, since a limit may clip one side only.
+        # Count both ends of the range, since a limit may clip only one of them.
         reached = np.where(low <= high, np.stack([high, -low]), -np.inf)
         near = 1e-9 * np.abs(np.where(np.isfinite(reached), reached, 0.0))
         self.extreme_count = np.where(reached > self.extreme + near, 0.0, self.extreme_count)
         self.extreme = np.maximum(self.extreme, reached)
-        # Only a chunk that reaches an end can have samples there. A torque of 0 is no limit.
+        # Only a chunk that reaches an end can have samples there. An end at a torque of 0 is no limit.
         for side, j in np.argwhere((reached >= self.extreme - near) & (reached != 0) & np.isfinite(reached)):
             values = tau[:, j] if side == 0 else -tau[:, j]
             self.extreme_count[side, j] += np.count_nonzero(values >= self.extreme[side, j] - near[side, j])
@@ -348,7 +350,7 @@ class LogWatch:
         stride = max(1, int(COMPARE_STEP / dt)) if dt > 0 else 1
         t, q = chunk.t[::stride], chunk.q[::stride]
         if chunk.dq is not None and len(t) > 8:
-            # One contiguous line per joint, so that sums run along time.
+            # Store each joint contiguously, because the sums run along time.
             lines, logged = np.array(q.T, order="C"), np.array(chunk.dq.T[:, ::stride][:, 1:-1], order="C")
             slope = (lines[:, 2:] - lines[:, :-2]) / np.maximum(t[2:] - t[:-2], 1e-9)
             steps = np.abs(np.diff(lines))
@@ -368,12 +370,12 @@ class LogWatch:
             self.states.append(states_of(t, q, chunk.tau[::stride]))
 
     def finish(self) -> LogSummary:
-        """Return the summary of the log and report its faults, after all chunks have passed.
+        """Report the faults of the log and return its summary, after all chunks have been read.
 
         Raises
         ------
         UnfitDataError
-            If too many values are missing, the robot does not move, or the clock runs at the wrong rate.
+            If too many values are missing, the robot does not move, or the rate of the clock is wrong.
 
         """
         names = self.robot.joint_names
@@ -420,7 +422,7 @@ class LogWatch:
         )  # fmt: skip
 
     def _report_missing(self) -> None:
-        # Raises UnfitDataError if a channel has no values, or too few.
+        # Raises UnfitDataError if a channel has no values or too few values.
         names = self.robot.joint_names
         for channel, counts in self.missing.items():
             for j, count in enumerate(np.atleast_1d(counts)):
@@ -454,16 +456,16 @@ class LogWatch:
                 f"up to {100 * share:.2g} % of the {CHANNEL_NAMES[name]} of a joint"
                 for name, share in most.items()
             )
-            left_out = f", and {rows} row(s) with wider holes are left out" if rows else ""
+            left_out = f"; {rows} row(s) in longer gaps are ignored" if rows else ""
             self.sink.warn(
                 "missing-values",
-                f"{listed} missing, or 0 between efforts: interpolated between close samples{left_out}",
+                f"{listed} missing, or 0 between efforts: interpolated between neighbouring samples{left_out}",
             )
         elif self.missing:
-            self.sink.warn("missing-values", f"{rows} row(s) with missing or infinite values are left out")
+            self.sink.warn("missing-values", f"{rows} row(s) with missing or infinite values are ignored")
 
     def _units(self, lower: Float, upper: Float) -> bool:
-        """Claim implausible units; return whether the positions are in doubt."""
+        """Report implausible units; return True if the unit of a position is implausible."""
         limits, positions = self.robot.limits, False
         for j, name in enumerate(self.robot.joint_names):
             span = limits.upper[j] - limits.lower[j]
@@ -483,7 +485,7 @@ class LogWatch:
                     "unit-suspicion",
                     found=f"effort up to {peak:.3g}, {peak / limits.effort[j]:.3g} times the joint's limit",
                     expected="N m (N) on the link side",
-                    do="is it a current, in mA or on the motor side? Declare unit and side under [log]",
+                    do="is it a current, in mA, or on the motor side? Declare its unit and side under [log]",
                     place=Place(joint=name),
                 )
         return positions
@@ -523,12 +525,12 @@ class LogWatch:
             if C[j, j] < 0.5:
                 self.sink.warn(
                     "velocity-differs",
-                    f"logged velocity that barely follows the position (correlation {C[j, j]:.2f}): check its column",
+                    f"the logged velocity hardly follows the position (correlation {C[j, j]:.2f}): check its column",
                     place,
                 )
 
     def _clock(self, moved: Bool, correlation: Float, ratio: Float) -> None:
-        """Report a wrong clock: velocities that are off by the same factor on every joint."""
+        """Report a wrong clock if the velocities of all joints are wrong by the same factor."""
         ratios = ratio[moved & (correlation > FOLLOWS_CLOSELY)]
         if len(ratios) < max(2, int(np.sum(moved)) // 2):
             return
@@ -555,5 +557,5 @@ def _finite_range(values: Float) -> tuple[Float, Float]:
 
 
 def _peak(low: Float, high: Float) -> Float:
-    # low > high means that there was no finite value.
+    # low > high means that there is no finite value.
     return np.where(low <= high, np.maximum(np.abs(low), np.abs(high)), 0.0)

@@ -1,4 +1,4 @@
-"""Time stamps and trajectories: order, selection, shared stamps, and channels with separate clocks."""
+"""Time stamps and trajectories: order of time, selection, repeated stamps, and channels with separate clocks."""
 
 from __future__ import annotations
 
@@ -22,44 +22,46 @@ from dynid.base.units import number_of
 from dynid.log.log import Channel, ChannelMap, Table, Text
 from dynid.recording import SLOWER, RawChunk, Trajectory, joined, rows_only, taken
 
-# Damaged time stamps: missing ones, and those that the stamps before and after them contradict.
+# Detect damaged time stamps: missing stamps, and stamps that contradict their neighbours.
 
-# A time step counts as a gap above six median steps, and above 20 ms (s): no motion of a robot is faster than that.
+# A time step is a gap if it exceeds six median steps and 20 ms. No robot motion is faster than 20 ms.
 GAP_STEPS, GAP_LEAST = 6.0, 0.02
-# Rows per second: the range in which controllers record.
+# Rows per second: lowest and highest rate at which controllers record.
 SLOWEST, FASTEST = 2.0, 20_000.0
-# Rows of a trajectory; shorter ones are refused, or left out if others are longer.
+# Rows. A shorter trajectory is ignored if other trajectories are longer; else the log is rejected.
 MIN_ROWS = 50
-# Rows: a shorter stretch that contradicts its neighbours is damaged; a longer one may be the correct one.
+# Rows. A section that contradicts its neighbours is damaged if it is shorter; if it is longer, the neighbours may be
+# the damaged sections.
 LONGEST_DAMAGE = 50
-# Rows: messages that overtake one another are out of order by at most this many rows, and are reordered.
+# Rows. Messages that overtake each other are out of order by at most this many rows and are sorted by time.
 FEW_ROWS = 10
-# Median steps: the allowed steps around reordered rows. Wrong stamps leave holes at their correct place, and the rows
-# of a clock that was set back lie between other rows.
+# Median steps: smallest and largest step allowed around sorted rows. Sorting a wrong stamp leaves a larger step at its
+# correct place; sorting the rows after a clock was set back gives smaller steps.
 WHOLE = 0.6, 1.75
-# Share of the rows: if more stamps are damaged, it is unclear which of them are right.
+# Share of the rows. If more stamps are damaged, it is unclear which stamps are correct.
 DAMAGED_SHARE = 0.01
-# Rows: a stretch of ascending time counts as a separate motion from this length on.
+# Rows: minimum length of a section of ascending time that counts as a separate motion.
 LEAST_ROWS = 100
-# Share of the whole time span: how close to the first time a clock that was reset to zero begins again.
+# Share of the whole time span: a clock that was reset to zero restarts within this distance of the first time.
 NEAR_BEGIN = 0.02
 
 
 def longest_step(median: float) -> float:
-    """Time step in s above which two rows are separated by a gap, for a median time step in s."""
+    """Longest time step in s that is not a gap, for a median time step in s."""
     return max(GAP_STEPS * median, GAP_LEAST)
 
 
 def missing_stamps(t: Float) -> Bool:
-    """Mask (T,) of the time stamps in s that are missing, infinite or beyond any size."""
+    """Mask (T,) of time stamps that are missing, infinite or larger than `LARGEST_VALUE`."""
     return np.asarray(~(np.abs(t) <= LARGEST_VALUE))
 
 
 def damaged_stamps(t: Float) -> Bool:
-    """Mask of time stamps that cannot be right, in rows that should be in the order of time.
+    """Mask of wrong time stamps, in rows that should be in order of time.
 
-    Damaged are: missing stamps; short stretches that begin or end with a step back in time, unless their time fits
-    the number of rows to the next long stretch; and the rows that remain behind the latest stamp before them.
+    A stamp is damaged in three cases: it is missing; it belongs to a short section that begins or ends with a step back
+    in time and whose time does not match the row numbers of the next long section; or it is earlier than a stamp before
+    it.
 
     Parameters
     ----------
@@ -73,7 +75,7 @@ def damaged_stamps(t: Float) -> Bool:
     """
     damaged = missing_stamps(t)
     rows = np.flatnonzero(~damaged)
-    # A damaged stretch can hide that its neighbour is damaged, too.
+    # Repeat the search, since a damaged section can hide damage in the section next to it.
     while len(wrong := rows[_contradicting(rows, t[rows])]):
         damaged[wrong] = True
         rows = np.flatnonzero(~damaged)
@@ -82,9 +84,16 @@ def damaged_stamps(t: Float) -> Bool:
 
 
 def misplaced_rows(t: Float) -> int:
-    """Number of rows a few rows away from their place in time; 0 if that does not explain the stamps (T,) in s.
+    """Number of rows that are out of order by at most `FEW_ROWS` rows.
 
-    After sorting, the steps around these rows must be as even as elsewhere.
+    Returns 0 if the time steps around these rows are not as even as elsewhere after sorting: then the stamps are wrong,
+    not the order of the rows.
+
+    Parameters
+    ----------
+    t : ndarray, shape (n_samples,), s
+        Time stamps.
+
     """
     t = t[~missing_stamps(t)]
     order = np.argsort(t, kind="stable")
@@ -97,11 +106,11 @@ def misplaced_rows(t: Float) -> int:
 
 
 def stretches_stand_alone(t: Float) -> bool:
-    """Whether every stretch of ascending time is a separate recording.
+    """Whether every section of ascending time is a separate recording.
 
-    The stretches must be long and must either all restart near the first time, not overlap in time, or belong to a
-    counter that wraps (all but the first begin at its bottom, all but the last end at its top). Other overlaps come
-    from a clock that was set back during a motion.
+    All sections must be long, and one of three conditions must be met: all sections begin near the first time; the
+    sections do not overlap in time; or a counter wraps, so that all sections but the first begin at its minimum and all
+    but the last end at its maximum. Any other overlap means that the clock was set back during a motion.
     """
     edges = np.array([0, *(np.flatnonzero(np.diff(t) < 0) + 1), len(t)])
     begins, ends = t[edges[:-1]], t[edges[1:] - 1]
@@ -116,7 +125,16 @@ def stretches_stand_alone(t: Float) -> bool:
 
 
 def _contradicting(rows: Int, t: Float) -> Bool:
-    """Mask (k,) of short stretches beside a jump back in time. Their times fit into no long stretch."""
+    """Mask (k,) of short sections next to a step back in time whose times do not continue a neighbouring long section.
+
+    Parameters
+    ----------
+    rows : ndarray of int, shape (k,)
+        Row numbers of the stamps.
+    t : ndarray, shape (k,), s
+        Time stamps.
+
+    """
     step = np.diff(t)
     if not (step < 0).any():
         return np.zeros(len(t), dtype=np.bool_)
@@ -128,7 +146,7 @@ def _contradicting(rows: Int, t: Float) -> Bool:
     torn = short & (runs_back[:-1] | runs_back[1:])
     pieces, longs = np.flatnonzero(torn), np.flatnonzero(~short)
     if len(longs):
-        # With a constant time step, the stamp minus the row number times the step is constant.
+        # If the time step is constant, the stamp minus the row number times the step is constant, too.
         offset = t - typical * rows
         after = np.searchsorted(longs, pieces)
         apart = np.full(len(pieces), np.inf)
@@ -141,7 +159,7 @@ def _contradicting(rows: Int, t: Float) -> Bool:
 
 
 def _behind_latest(t: Float) -> Bool:
-    """Mask of rows earlier than the latest stamp before them, and of following rows that only reach that stamp."""
+    """Mask of rows earlier than the latest stamp before them, and of later rows up to the next new latest stamp."""
     latest = np.maximum.accumulate(t)
     behind = t < latest
     since = np.maximum.accumulate(np.where(np.diff(latest, prepend=-np.inf) > 0, np.arange(len(t)), 0))
@@ -151,16 +169,18 @@ def _behind_latest(t: Float) -> Bool:
 
 @dataclass(frozen=True, eq=False)
 class TimeOrder:
-    """Time stamps of a trajectory, some of which are damaged.
+    """Time stamps of a trajectory with damaged or misplaced stamps.
 
     Parameters
     ----------
     first_row : int
         First row of the trajectory in its file.
     t : ndarray, shape (n_samples,), s
+        Time stamps.
     damaged : ndarray of bool, shape (n_samples,)
+        Mask of the damaged stamps.
     misplaced : int
-        Number of rows to be reordered.
+        Number of rows that must be sorted.
 
     """
 
@@ -170,24 +190,25 @@ class TimeOrder:
     misplaced: int = 0
 
     def ends(self) -> tuple[float, float]:
-        """First and last time in s; nan if no row has one.
+        """First and last undamaged time in s; nan if there is none.
 
-        If too many stamps are damaged, all stamps that are numbers count.
+        If more than `DAMAGED_SHARE` of the stamps are damaged, the first and last of all valid numbers.
         """
         known = self.t[~self.damaged if self._few(slice(None)) else ~missing_stamps(self.t)]
         return (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
 
     def begins_anew(self) -> list[int]:
-        """Rows of the file at which the second and later recordings begin; [] if there is one recording."""
+        """Rows of the file at which the second and later recordings begin; [] for a single recording."""
         explained = self.misplaced or self._few(slice(None)) or missing_stamps(self.t).any()
         if explained or not stretches_stand_alone(self.t):
             return []
         return [self.first_row + row + 1 for row in np.flatnonzero(np.diff(self.t) < 0).tolist()]
 
     def left_out(self, start: float, end: float) -> tuple[int, ...]:
-        """Damaged rows of the file that are left out of the part of the trajectory from start to end (s).
+        """Rows of the file to ignore because of damaged stamps, for a part of the trajectory from start to end (s).
 
-        If too many rows of the part are damaged, they stay in it, so that the checks of the log refuse it.
+        If more than `DAMAGED_SHARE` of the rows in the part are damaged, they stay in it, and the checks of the log
+        reject the part.
         """
         inside = np.flatnonzero(~self.damaged & (self.t >= start) & (self.t <= end))
         out = self.damaged.copy()
@@ -204,32 +225,32 @@ class TimeOrder:
         return bool(damaged.sum() <= DAMAGED_SHARE * len(damaged))
 
 
-# The trajectories of a log, and the parts of them that are used.
+# Find the trajectories of a log and select the parts to use.
 
 ROWS = 32768
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Trajectories to use, and the part of each.
+    """Trajectories to use, by name, and the part of each trajectory.
 
     Parameters
     ----------
     pattern : str
-        Name or glob pattern.
+        Name or glob pattern of the trajectories.
     window : tuple of float, s, optional
-        From, to on the log's own clock.
+        Start and end on the log's clock.
     part : tuple of float, optional
-        From, to as shares of the trajectory's time, 0 to 1.
+        Start and end as fractions (0 to 1) of the trajectory's duration.
 
     """
 
     pattern: str = option("*", "name or pattern")
     window: tuple[float, float] | None = option(
-        None, "from, to on the log's clock; clipped to the trajectory (and to `part`)", unit="s"
+        None, "start, end on the log's clock; limited to the trajectory (and to `part`)", unit="s"
     )
     part: tuple[float, float] | None = option(
-        None, "from, to as shares of the trajectory's time", least=0, most=1
+        None, "start, end as fractions of the trajectory's duration", least=0, most=1
     )
 
 
@@ -245,12 +266,12 @@ def column_numbers(values: Float | Text, name: str, table: Table, row: int) -> F
     table : Table
         Table of the column.
     row : int
-        Row of the first value within the file, for the error message.
+        Row number of the first value in the file, which the error message states.
 
     Raises
     ------
     InputError
-        For a cell that is not a number.
+        If a cell is not a number.
 
     """
     if not isinstance(values, Text):
@@ -283,19 +304,27 @@ def column_numbers(values: Float | Text, name: str, table: Table, row: int) -> F
 
 
 def cell_number(cell: str) -> float:
-    """Number of a cell, nan if it is empty; raises ValueError for text."""
+    """Convert a cell to a number, nan if it is empty; raise ValueError for text."""
     return number_of(cell or "nan")
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectories:
-    """Trajectories of files, and by file and first row the time stamps of those with damaged stamps."""
+    """Trajectories of one or more files.
+
+    Parameters
+    ----------
+    trajectories : tuple of Trajectory
+    orders : mapping of (Path, int) to TimeOrder
+        Time stamps of each trajectory whose time does not ascend, by file and first row.
+
+    """
 
     trajectories: tuple[Trajectory, ...]
     orders: Mapping[tuple[Path, int], TimeOrder]
 
     def part(self, trajectory: Trajectory, start: float, end: float) -> Trajectory:
-        """Part of a trajectory from start to end (s), without rows whose time stamps are damaged."""
+        """Part of a trajectory from start to end (s) that omits rows with damaged time stamps."""
         order = self.orders.get((trajectory.file, trajectory.first_row))
         out = order.left_out(start, end) if order is not None else ()
         misplaced = order.misplaced if order is not None else 0
@@ -303,7 +332,7 @@ class Trajectories:
 
 
 def trajectories_in(tables: Sequence[Table], m: ChannelMap) -> Trajectories:
-    """Find the trajectories of all tables; raises InputError if the rows of one are not contiguous."""
+    """Find the trajectories of all tables; raise InputError if the rows of a trajectory are not contiguous."""
     trajectories: list[Trajectory] = []
     orders: dict[tuple[Path, int], TimeOrder] = {}
     for table in tables:
@@ -316,7 +345,7 @@ def trajectories_in(tables: Sequence[Table], m: ChannelMap) -> Trajectories:
                 "interleaved",
                 found=f"trajectory '{again}' in several pieces (from rows {', '.join(map(str, rows[:4]))} on)",
                 expected="contiguous rows",
-                do="sort the file by trajectory, or give each piece its own name",
+                do="sort the file by trajectory, or give each piece a different name",
                 place=Place(file=str(table.path), row=rows[1]),
             )
         for run in runs:
@@ -325,7 +354,7 @@ def trajectories_in(tables: Sequence[Table], m: ChannelMap) -> Trajectories:
                 order = orders[table.path, run.first] = _order(table, m, run)
                 start, end = order.ends()
             trajectories.append(Trajectory(run.name, table.path, run.first, run.count, start, end))
-    # A name that several files use is qualified by the file's stem, or by its path if the stems are equal.
+    # If several files use a name, add the stem of the file to it, or its path if the stems are equal.
     for qualified in (_by_stem, _by_path):
         uses = Counter(trajectory.name for trajectory in trajectories)
         trajectories = [
@@ -350,7 +379,7 @@ def _by_path(trajectory: Trajectory) -> str:
 
 @dataclass
 class _Run:
-    """Consecutive rows of one name; `ascends` means that every row has a time and none runs back."""
+    """Consecutive rows of the same trajectory; `ascends`: every row has a time, and time never decreases."""
 
     name: str
     first: int
@@ -430,7 +459,7 @@ def _label(value: float) -> str:
 
 
 def selected(available: Trajectories, wanted: Sequence[Selection]) -> Iterator[Trajectory]:
-    """Yield the wanted trajectories, each once; raises InputError for a pattern without match and an empty window."""
+    """Yield each wanted trajectory once; raise InputError if a pattern has no match or a window is empty."""
     names = [trajectory.name for trajectory in available.trajectories]
     given: set[Trajectory] = set()
     for selection in wanted:
@@ -475,24 +504,25 @@ def _time_range(trajectory: Trajectory, selection: Selection) -> tuple[float, fl
     return start, end
 
 
-# Rows that share a time stamp because the clock is coarser than the row rate: they are spaced evenly.
+# Space rows evenly if they share a time stamp because the resolution of the clock is lower than the row rate.
 
-# Rows were delayed if the step before them exceeds the step after them by this factor, but by no more than the number
-# of delayed rows.
+# Ratio of the time steps before and after rows with the same stamp: if it is larger, but not larger than the number of
+# these rows, they were delayed.
 LATE = 1.5
-# Rows with one stamp that are spaced together; a clock that repeats a stamp more often has stopped.
+# Maximum number of rows with the same stamp that are spaced evenly. With more rows, the clock has stopped.
 MOST_ROWS = 1000
 
 
 def spread_stamps(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
-    """Yield the chunks with evenly spaced times for different rows that share a time stamp.
+    """Yield the chunks with evenly spaced times for rows that share a time stamp.
 
-    The rows are spaced from their stamp to the next one, or from the previous one if they were delayed. Equal rows keep
-    their stamp, as do rows that share a stamp for longer than a gap: rows may be lost between them.
+    The rows are spaced between their stamp and the next stamp, or, if they were delayed, between the previous stamp and
+    their stamp. Rows with equal values keep their stamp. Rows also keep their stamp if the spacing would extend over a
+    gap, because rows may be missing there.
     """
-    last: RawChunk | None = None  # row that was passed on, with its stamp
+    last: RawChunk | None = None  # last row that was yielded, with its original stamp
     time = -np.inf  # time assigned to that row, s
-    pending: RawChunk | None = None  # rows of one stamp whose next stamp is not known yet
+    pending: RawChunk | None = None  # rows with the same stamp, until the next stamp is known
     for chunk in chunks:
         whole = chunk if pending is None else joined([pending, chunk])
         if not len(whole.t):
@@ -514,8 +544,21 @@ def spread_stamps(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
 
 
 def _spread(chunk: RawChunk, last: RawChunk | None, last_time: float, next_stamp: float) -> RawChunk:
-    """Space the rows of a chunk evenly, given the row before it with its time, and the next stamp, both in s."""
-    if last is not None and last.t[0] == chunk.t[0]:  # the first row with this stamp was yielded already
+    """Space the rows of a chunk that share a stamp.
+
+    Parameters
+    ----------
+    chunk : RawChunk
+        Consecutive rows with their original stamps.
+    last : RawChunk, optional
+        Row before the chunk, with its original stamp.
+    last_time : float, s
+        Time assigned to that row.
+    next_stamp : float, s
+        First stamp after the chunk.
+
+    """
+    if last is not None and last.t[0] == chunk.t[0]:  # the first row with this stamp is already yielded
         whole = _spread(joined([last, chunk]), None, -np.inf, next_stamp)
         return taken(replace(whole, first_row=chunk.first_row, empty=chunk.empty), slice(1, None))
     if not (np.diff(chunk.t) == 0.0).any():
@@ -545,18 +588,19 @@ def _all_alike(chunk: RawChunk, a: int, b: int) -> bool:
     )
 
 
-# Channels with separate time stamps, interpolated to the times of the rows.
+# Interpolate channels with separate time stamps to the times of the rows.
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Samples of one column on its own clock, without missing values.
+    """Samples of a column with a separate clock, without missing values.
 
     Parameters
     ----------
     t : ndarray, shape (k,), s
-        Ascending.
+        Times in ascending order.
     values : ndarray, shape (k,)
+        Values of the column.
 
     """
 
@@ -564,16 +608,16 @@ class Series:
     values: Float
 
     def at(self, t: Float) -> Float:
-        """Interpolate linearly at times `t` in s; nan outside the samples and within gaps.
+        """Interpolate linearly at times `t` in s; nan within gaps, before the first and after the last sample.
 
-        If two samples differ by more than half of the range of all values, as where an angle wraps, the value is that
-        of the nearer sample.
+        If two neighbouring samples differ by more than half of the range of all values, an angle may wrap between them,
+        and the value of the nearer sample is used.
         """
         if len(self.t) < 2:
             return np.full(len(t), np.nan)
         right = np.clip(np.searchsorted(self.t, t), 1, len(self.t) - 1)
         step = self.t[right] - self.t[right - 1]
-        # Within a gap the value is unknown.
+        # The value within a gap is unknown.
         longest = longest_step(float(np.median(np.diff(self.t))))
         known = (step <= longest) | (t == self.t[right]) | (t == self.t[right - 1])
         known &= (t >= self.t[0]) & (t <= self.t[-1])
@@ -584,28 +628,29 @@ class Series:
 
 
 class OnOneClock:
-    """A table whose channels with separate clocks are interpolated linearly to the times of its rows.
+    """Table whose channels with separate clocks are interpolated linearly to the times of its rows.
 
-    Rows without any position are left out, as are rows before the first or after the last sample of a channel. Efforts
-    in rows of their own keep these rows if they are slower than the positions.
+    Rows without a position are ignored, and also rows before the first or after the last sample of a channel. Effort
+    rows without a position remain if all efforts have a lower rate than the positions.
 
     Parameters
     ----------
     table : Table
+        Table as logged.
     time : Channel
-        Time of the rows.
+        Time column of the rows.
     positions : sequence of str
-        Columns of the positions.
+        Position columns.
     clocks : mapping of str to Channel
-        Time column of each column with a separate clock. If it is the time of the rows, cells of the column may be
-        empty.
+        Time column of each column with a separate clock. A column that is empty in some rows has the time column of
+        the rows here.
     efforts : collection of str
-        Columns of the efforts.
+        Effort columns.
 
     Raises
     ------
     InputError
-        If a clock does not ascend, or the clocks have no time in common.
+        If a clock does not ascend, or if the clocks do not overlap in time.
 
     """
 
@@ -650,7 +695,7 @@ class OnOneClock:
         self.remarks = (*getattr(table, "remarks", ()), *remarks)
 
     def _is_slow(self, name: str, clock: Channel, rows: Float) -> bool:
-        """Whether a column has values in rows of its own, at most half as often as the rows have positions."""
+        """Whether a column uses the time column of the rows, but its usual time step is at least `SLOWER` times longer."""
         step = float(np.median(np.diff(rows))) if len(rows) > 1 else np.inf
         usual = float(np.median(np.diff(self._series[name].t)))
         return clock.column == self._time.column and usual >= SLOWER * step
@@ -658,7 +703,7 @@ class OnOneClock:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns; rows are counted among those that remain."""
+        """Yield the given columns in batches of `rows` rows; `start` and `stop` count the remaining rows."""
         wanted = self._kept_rows[start:stop]
         if not len(wanted):
             return
@@ -681,12 +726,12 @@ class OnOneClock:
 
     @property
     def sha256(self) -> str | None:
-        """SHA-256 of the table, if it is not that of one file."""
+        """SHA-256 of the table's data; None if the table is a single file, whose hash is used."""
         digest: str | None = getattr(self._table, "sha256", None)
         return digest
 
     def _rows(self, positions: Sequence[str]) -> tuple[Float, Bool]:
-        """Time of every row, and whether the row has any position."""
+        """Time of every row in s, and a mask of the rows with at least one position."""
         columns = (self._time.column, *(column for column in positions if column not in self._series))
         times: list[Float] = [np.zeros(0)]
         present: list[Bool] = [np.zeros(0, dtype=np.bool_)]
@@ -733,21 +778,21 @@ class OnOneClock:
             series = self._series[names[0]]
             listed = ", ".join(names)
             if np.isin(t, series.t).all():
-                text = f"{listed} are matched to the rows by equal times of '{clock.column}'"
+                text = f"{listed} are joined to the rows with equal times of '{clock.column}'"
                 yield Finding(Level.NOTE, "joined", text, place)
                 continue
             missing = max(float(np.isnan(self._series[name].at(t)).mean()) for name in names)
             text = (
-                f"{listed} are recorded on the clock '{clock.column}' ({_rate(series.t)}), the rows on another "
-                f"({_rate(t)}): interpolated linearly to the times of the rows"
+                f"{listed} have a separate clock '{clock.column}' ({_rate(series.t)}; rows: {_rate(t)}) and are "
+                "interpolated linearly to the times of the rows"
             )
             text += f"; {100 * missing:.2g} % of the rows lie in gaps" if missing else ""
             yield Finding(Level.WARNING, "mixed-rates", text, place)
         if empty:
-            text = f"{empty} rows without a position are left out (they belong to other clocks)"
+            text = f"{empty} rows without a position are ignored (they belong to other clocks)"
             yield Finding(Level.NOTE, "empty-rows", text, place)
         if outside:
-            text = f"{outside} rows before the first or after the last sample of another clock are left out"
+            text = f"{outside} rows before the first or after the last sample of another clock are ignored"
             yield Finding(Level.NOTE, "common-time", text, place)
 
 
@@ -763,22 +808,22 @@ def _selected_rows(values: Float | Text, kept: Bool) -> Float | Text:
     return Text(values.codes[kept], values.names) if isinstance(values, Text) else values[kept]
 
 
-# Columns made from the rows themselves: the row number, a clock for logs without one, and the number of the motion,
-# which increases where time restarts.
+# Add computed columns to a table: the row number as clock of a log without time stamps, and the name of the motion,
+# which changes where time restarts.
 #
-# `time = { column = "row", unit = "1/500 s" }`, `trajectory = "motion"`.
+# Use them with `time = { column = "row", unit = "1/500 s" }` and `trajectory = "motion"`.
 
 ROW, MOTION = "row", "motion"
 _ROWS = 32768
 
 
 def with_row_numbers(table: Table) -> Table:
-    """Add a column "row" of row numbers, unless the table has one of that name."""
+    """Add a column "row" with the row numbers, unless the table has a column of this name."""
     return table if ROW in table.column_names or not table.column_names else _WithColumn(table, ROW)
 
 
 class _WithColumn:
-    """A table with an additional column whose values follow from the row numbers."""
+    """Table with an additional column that is computed from the row numbers."""
 
     def __init__(self, table: Table, name: str) -> None:
         self.path: Path = table.path
@@ -795,7 +840,7 @@ class _WithColumn:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns."""
+        """Yield the given columns in batches of `rows` rows."""
         stored = tuple(name for name in columns if name != self._name) or self._table.column_names[:1]
         row = start
         for batch in self._table.batches(stored, rows, start, stop):
@@ -807,7 +852,7 @@ class _WithColumn:
 
 
 def with_motions(table: Table, time: str) -> Table:
-    """Add a column "motion" that names each stretch of ascending time, unless the table has one of that name."""
+    """Add a column "motion" that names each section of ascending time, unless the table has a column of this name."""
     return table if MOTION in table.column_names or time not in table.column_names else _Motions(table, time)
 
 

@@ -1,4 +1,4 @@
-"""Conversion of the columns of a log to motion and torque of the joints in SI units."""
+"""Convert the columns of a log to motion and torque of the joints in SI units."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dynid.robot.model import RobotModel
 
 @dataclass(frozen=True, eq=False)
 class Conversion:
-    """Conversion of columns of numbers to joint motion and torque.
+    """Converts numeric columns to joint motion and torque.
 
-    Applies units, signs, offsets, gear ratios, linkages and drive gains.
+    The conversion applies units, signs, offsets, gear ratios, linkages and drive gains.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ class Conversion:
         trajectory : Trajectory
             Trajectory of the rows.
         row : int
-            Number of the first row within the file.
+            Number of the first row in the file.
         data : mapping of str to ndarray, shape (n_samples,)
-            Values by column.
+            Values of each column.
 
         """
         m, drive = self.mapping, self.robot.drive
@@ -57,7 +57,7 @@ class Conversion:
         q, dq = self._at_joints(q, dq, m.position_side, m.position_sign, m.position_offset)
         theta, dtheta = self._motors(data, q, dq)
         if effort is not None:
-            effort[:, self._unmeasured] = 0.0  # nan would make every row one with missing values
+            effort[:, self._unmeasured] = 0.0  # nan would mark every row as incomplete
             self._require_gains(effort)
         tau = _times_matrix(effort, self._effort_matrix) if effort is not None else None
         if tau is not None and drive.linkages and self._effort_at_motors:
@@ -88,7 +88,7 @@ class Conversion:
         return _without_unphysical_values(data[channel.column] * channel.factor)
 
     def _commands(self, data: Mapping[str, Float]) -> Float:
-        """Commanded positions, velocities and feed-forward torques (T, 3 n) of the joints; zero if not given."""
+        """Commanded positions, velocities and feed-forward torques (T, 3 n); missing commands are zero."""
         m = self.mapping
         q_des, dq_des = self._stack(data, m.command_position), self._stack(data, m.command_velocity)
         if q_des is None:
@@ -103,7 +103,7 @@ class Conversion:
     def _motors(
         self, data: Mapping[str, Float], q: Float, dq: Float | None
     ) -> tuple[Float | None, Float | None]:
-        # Without a second encoder the motor is assumed to move with the link.
+        # A motor without a second encoder is assumed to move with the link.
         m = self.mapping
         theta, dtheta = self._stack(data, m.motor_position), self._stack(data, m.motor_velocity)
         if theta is None:
@@ -152,7 +152,7 @@ class Conversion:
         return [self._filled(next(block), data, channels) if channels else None for channels in groups]
 
     def _filled(self, lines: Float, data: Mapping[str, Float], channels: Mapping[str, Channel]) -> Float:
-        # One contiguous line per joint, returned as (T, n), since later steps run along time.
+        # Store each joint contiguously, because later steps run along time; the returned view has the shape (T, n).
         for j, name in enumerate(self.robot.joint_names):
             if name in channels:
                 with np.errstate(
@@ -180,20 +180,20 @@ class Conversion:
 
     @property
     def _uses_torque_constants(self) -> bool:
-        # Drive gains at the joints take precedence over torque constants of the motors.
+        # Drive gains at the joints take precedence over the torque constants of the motors.
         drive = self.robot.drive
         known = np.isfinite(drive.torque_constant).all() and not np.isfinite(drive.drive_gain).all()
         return self.mapping.effort_quantity == "current" and bool(known)
 
     @cached_property
     def _without_gain(self) -> Bool:
-        # Joints (n,) whose effort cannot be converted to a torque.
+        # Mask (n,) of joints whose effort cannot be converted to a torque.
         if self.mapping.effort_quantity == "torque" or self._uses_torque_constants:
             return np.zeros(self.robot.n, dtype=np.bool_)
         return np.asarray(~np.isfinite(self.robot.drive.drive_gain) & ~self._unmeasured)
 
     def _require_gains(self, effort: Float) -> None:
-        """Raise InputError for a nonzero effort (T, n) of a joint without a gain; 0 is 0 with any gain."""
+        """Raise InputError if a joint without a gain has a nonzero effort (T, n); zero effort needs no gain."""
         if not self._without_gain.any():
             return
         used = self._without_gain & ((effort != 0.0) & np.isfinite(effort)).any(axis=0)
@@ -229,7 +229,7 @@ def _without_unphysical_values(values: Float) -> Float:
 
 
 def _times_matrix(values: Float, matrix: npt.NDArray[np.floating[Any]]) -> Float:
-    """Values (T, n) @ matrix with 0 * nan = 0, so that a missing value affects only results that depend on it."""
+    """Product values (T, n) @ matrix with 0 * nan = 0, so that nan affects only the results that depend on it."""
     if np.array_equal(matrix, np.eye(len(matrix))):
         return values
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Log files: opened as tables by the reader that recognises their first bytes, and hashed."""
+"""Open log files as tables with the reader that recognises their first bytes, and hash files."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from dynid.log.readers.stamps import with_text_times, with_whole_stamps
 from dynid.log.readers.torch_files import TorchReader
 from dynid.log.readers.wide_rows import signals_in_rows, with_lists_apart, with_one_clock
 
-# Readers are tried in this order, plug-ins first; the last one takes any text. A plug-in registers its reader under the
-# suffix of its files, without the dot.
+# Plug-ins are tried first, then these readers in this order; the last reader accepts any text. A plug-in registers its
+# reader under the suffix of its files, without the dot.
 _BINARY: tuple[LogReader, ...] = (
     ParquetReader(),
     *BAG_READERS,
@@ -64,14 +64,14 @@ _TEXT_AND_FOLDERS = {
     "named values": "dynid.formats.named_values:NamedValuesReader()",
     "csv": "dynid.log.readers.csv:CsvReader()",
 }
-# Endings of general formats, for which a plug-in may have a more specific reader.
+# Suffixes of general formats, for which a plug-in may provide a more specific reader.
 _GENERAL_SUFFIXES = (".json", ".jsonl", ".yaml", ".yml", ".xml", ".txt", ".log")
 READERS: Registry[LogReader] = Registry(
     "reader", "dynid.readers", {reader.name: reader for reader in _BINARY}, _TEXT_AND_FOLDERS
 )
 
 
-# Files that are no logs, by their first bytes: what they are, and what to do with them.
+# First bytes of files that are not logs, with a description of the format and advice.
 _OTHER_FORMATS = {
     b"\x1f\x8b": ("a file compressed by gzip", "unpack it: gunzip FILE"),
     b"BZh": ("a file compressed by bzip2", "unpack it: bunzip2 FILE"),
@@ -110,7 +110,7 @@ _kept_open: ContextVar[dict[tuple[Any, ...], Table] | None] = ContextVar("kept_o
 
 @contextmanager
 def tables_kept_open() -> Iterator[None]:
-    """Reuse tables within the block, so that the dialect and columns of a file are detected once."""
+    """Reuse open tables within the block, so that the dialect and columns of a file are detected only once."""
     if _kept_open.get() is not None:
         yield
         return
@@ -134,9 +134,9 @@ def open_table(
     path : str or Path
         File, or folder of a recording.
     delimiter, decimal : str, optional
-        Of text files; None means detected.
+        Separator and decimal sign of text files; None means that they are detected.
     definitions : sequence of Path
-        Files or folders of .msg files, for bags without definitions of their message types.
+        .msg files, or folders of them, for bags that do not define their message types.
 
     Returns
     -------
@@ -246,7 +246,7 @@ def _open_file(
 def open_parts_of(
     recording: Mapping[str, Path], delimiter: str | None = None, decimal: str | None = None
 ) -> Table:
-    """Open the files of one recording as one table, by their labels; raises InputError as open_table."""
+    """Open the files of a recording, given by their labels, as a single table; raises InputError like open_table."""
     return open_parts(recording, lambda file: open_table(file, delimiter, decimal))
 
 
@@ -271,7 +271,7 @@ def _open_folder(
         )
     raise InputError(
         "file-missing",
-        found="a folder that is no recording",
+        found="a folder that is not a recording",
         expected="a log file, a rosbag2 folder with metadata.yaml, a LeRobot data set, a YARP dump, "
         "or one file per signal",
         do=f"pass {parts[0].name} in it, or restore metadata.yaml with `ros2 bag reindex`"
@@ -282,7 +282,7 @@ def _open_folder(
 
 
 def _logs_in(folder: Path) -> str:
-    """Advice for a folder that is no recording but contains log files; "" if no file in it looks like a log."""
+    """Advice for a folder that is not a recording but contains log files; "" if it contains no log file."""
     endings = {ending for reader in _readers("") for ending in reader.suffixes}
     files = sorted(file for file in folder.iterdir() if file.is_file() and file.suffix.lower() in endings)
     if not files:
@@ -292,7 +292,7 @@ def _logs_in(folder: Path) -> str:
 
 
 def parts_beside(path: Path) -> list[str]:
-    """Names of files in the same folder with as many rows, which may be parts of the same recording."""
+    """Names of files in the same folder with the same number of rows, which may be parts of the same recording."""
     candidates = signal_files(path.parent) if path.is_file() else []
     if path not in candidates:
         return []
@@ -300,7 +300,7 @@ def parts_beside(path: Path) -> list[str]:
     for file in candidates:
         try:
             counts[file] = row_count(open_table(file))
-        except DynidError:  # a neighbour that cannot be read is no part
+        except DynidError:  # a file that cannot be read is not a part of the recording
             continue
     return [file.name for file, count in counts.items() if file != path and count == counts.get(path)]
 
@@ -312,13 +312,13 @@ def _no_folder(path: Path) -> bool:
 def _readers(suffix: str) -> list[LogReader]:
     builtin = list(READERS.builtin.values())
     if suffix in _GENERAL_SUFFIXES or (suffix and not any(suffix in reader.suffixes for reader in builtin)):
-        READERS.get(suffix[1:])  # loads an installed plug-in for such files
+        READERS.get(suffix[1:])  # loads an installed plug-in for this suffix
     added: list[Any] = list(READERS.added.values())
     return [*(reader() if isinstance(reader, type) else reader for reader in added), *builtin]
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file, or of the names and hashes of the files of a rosbag2 folder."""
+    """SHA-256 of a file, or over the names and hashes of the files in a rosbag2 folder."""
     if path.is_dir():
         listed = "".join(f"{file_hash(part)} {part.name}\n" for part in bag_files(path))
         return hashlib.sha256(listed.encode()).hexdigest()

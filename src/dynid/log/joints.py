@@ -1,4 +1,4 @@
-"""Joints of a log compared with those of the robot: missing joints, limits, and pairs of encoders."""
+"""Compare the joints of a log with the joints of the robot: missing joints, joint limits and motor encoders."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ from dynid.recording import RawChunk
 from dynid.robot.load import own_motors
 from dynid.robot.model import RobotModel, carriers, on_branches_of
 
-# Joints of the robot that the log lacks, such as fingers: they are locked, and a remark names them.
+# Lock joints of the robot that are missing in the log (for example, fingers), and name them in a finding.
 
-# rad or m: no intended motion is smaller, and encoders of fingers are as noisy.
+# rad or m. A joint that moves less is at rest: intended motions are larger, and finger encoders have this much noise.
 STILL = 2e-3
-# Share of the range between a joint's limits by which the joint may exceed it.
+# A joint may move by this fraction more than the range between its limits.
 BEYOND = 0.05
-# Most last joints whose motion is used without an effort: the jaws of two arms. A hand of twenty joints would cost more
-# computing time than all other joints, and its light fingers contribute little.
+# Maximum number of last joints whose motion is used without an effort: the jaws of two arms. A hand of twenty joints
+# would need more computing time than all other joints, and its light fingers contribute little.
 MOST_JAWS = 2
 # Reasons why joints are locked.
 WITHOUT = "without effort in the log"
 UNCHANGED = "at rest, with an effort that never changes"
 CONSTANT = "with a constant effort"
-APART = "at rest, as are all joints before and after them"
-UNEXPLAINED = "at rest, with an effort that is not the torque of their load (a brake or friction carries it)"
-# Words in names of joints of hands, whose position hardly matters to an arm, and of their links. A link called hand or
-# gripper may be moved by the last joint of the arm.
+APART = "at rest, like all joints before and after them"
+UNEXPLAINED = (
+    "at rest, with an effort that differs from the load torque (a brake or friction carries the load)"
+)
+# Words in the names of finger links, and of the joints of a hand, whose positions have little effect on the arm. The
+# link words exclude hand and gripper, because the last joint of the arm may move a link of this name.
 _FINGERS = ("finger", "jaw", "claw", "thumb", "knuckle")
 _HAND = (*_FINGERS, "gripper", "hand")
 _GROUPS = ("position", "velocity", "effort")
@@ -41,7 +43,7 @@ _OF_JOINTS = (
 )  # fmt: skip
 _LISTED = 8
 
-# Advice if the effort of a joint was not logged.
+# Advice for a joint without a logged effort.
 WITHOUT_EFFORT = (
     "log it, or leave the joint out: the last joints of a chain with --tip LINK, "
     "a joint at rest with --lock JOINT=VALUE"
@@ -49,7 +51,7 @@ WITHOUT_EFFORT = (
 
 
 def hand_joints(robot: RobotModel) -> frozenset[str]:
-    """Joints of a hand, by their names or by the names of their links, if they carry only joints of a hand."""
+    """Joints of a hand, from the names of the joints, or of finger links that carry only joints of a hand."""
     is_hand = [_contains_any(joint, _HAND) for joint in robot.tree_joint_names]
     alone = np.ones(robot.n_bodies, dtype=np.bool_)
     for i in reversed(range(robot.n_bodies)):
@@ -64,12 +66,12 @@ def _contains_any(name: str, words: Iterable[str]) -> bool:
 
 
 def absent_joints(mapping: ChannelMap | None, columns: Iterable[str], robot: RobotModel) -> tuple[str, ...]:
-    """Joints without a column of position, velocity or effort in a log.
+    """Joints that have no column of position, velocity or effort in a log.
 
     Parameters
     ----------
     mapping : ChannelMap, optional
-        None, or one without positions, means dynid's standard column names.
+        Mapping of the columns. None, or a mapping without positions, means dynid's standard column names.
     columns : iterable of str
         Columns of the log.
     robot : RobotModel
@@ -78,9 +80,9 @@ def absent_joints(mapping: ChannelMap | None, columns: Iterable[str], robot: Rob
     Returns
     -------
     tuple of str
-        () also if the log contains none of the robot's joints, or positions of joints that the robot does not have:
-        the names may then differ, which the mapping has to settle. If columns are numbered, only the last joints may
-        be absent.
+        Absent joints; () if the log has none of the robot's joints, or has positions of joints that the robot does not
+        have. In these two cases the names may differ, and the user must map them. If the columns are numbered, only
+        the last joints may be absent.
 
     """
     have = set(columns)
@@ -105,23 +107,23 @@ def absent_joints(mapping: ChannelMap | None, columns: Iterable[str], robot: Rob
 
 def _has_column(mapping: ChannelMap, group: str, joint: str, have: set[str]) -> bool:
     channel = getattr(mapping, group).get(joint)
-    # A column that the mapping names for this joint is required, so that its absence is an error.
+    # A column that the mapping names for this joint counts as present; if it is missing, an error follows later.
     return channel is not None and (channel.column in have or group not in mapping.made)
 
 
 def without_joints(mapping: ChannelMap, joints: Iterable[str]) -> ChannelMap:
-    """Mapping without some joints."""
+    """Remove all channels of some joints from a mapping."""
     gone = set(joints)
 
     def kept(group: Mapping[str, object]) -> dict[str, object]:
         return {joint: value for joint, value in group.items() if joint not in gone}
 
     changed: dict[str, object] = {name: kept(getattr(mapping, name)) for name in _OF_JOINTS}
-    return replace(mapping, **changed)  # type: ignore[arg-type]  # fields of one type, each a mapping by joint
+    return replace(mapping, **changed)  # type: ignore[arg-type]  # each field is a mapping by joint
 
 
 def without_effort(mapping: ChannelMap, joints: Iterable[str]) -> ChannelMap:
-    """Mapping without the efforts of some joints."""
+    """Remove the efforts of some joints from a mapping."""
     gone = set(joints)
     return replace(
         mapping, effort={joint: channel for joint, channel in mapping.effort.items() if joint not in gone}
@@ -130,14 +132,14 @@ def without_effort(mapping: ChannelMap, joints: Iterable[str]) -> ChannelMap:
 
 @dataclass
 class EffortWatch:
-    """Finds joints whose effort is not a measurement of their motion, chunk by chunk.
+    """Finds joints whose effort is missing, always 0 or constant, chunk by chunk.
 
     Parameters
     ----------
     robot : RobotModel
     mapping : ChannelMap
     mute : ndarray of bool, shape (n_joints,)
-        Joints so far without effort, or with an effort that is always 0.
+        Mask of the joints that had no effort other than 0 so far.
 
     """
 
@@ -153,7 +155,7 @@ class EffortWatch:
         self._efforts = np.zeros(n, dtype=np.int64)
 
     def see(self, chunk: RawChunk) -> None:
-        """Take the next rows into account."""
+        """Add the next rows."""
         if chunk.tau is not None:
             self.mute &= ~((chunk.tau != 0) & np.isfinite(chunk.tau)).any(axis=0)
             self._least, self._most = _widened(self._least, self._most, chunk.tau)
@@ -162,24 +164,31 @@ class EffortWatch:
 
     @property
     def idle(self) -> bool:
-        """Whether the search is over: all joints moved, and all have an effort."""
+        """Whether the search can stop because all joints have moved and have a useful effort."""
         return not (self._without_useful_effort() | self._at_rest()).any()
 
     @property
     def resting(self) -> dict[str, float]:
-        """Joints at rest in the whole log, with their positions in rad or m."""
+        """Position (rad or m) of each joint that is at rest in the whole log."""
         return {
             self.robot.joint_names[j]: float(0.5 * self._low[j] + 0.5 * self._high[j])
             for j in np.flatnonzero(self._at_rest())
         }
 
     def joints_to_lock(self) -> dict[str, dict[str, tuple[float, float]]]:
-        """Joints to lock, by reason: the middle of their motion and its range, rad or m.
+        """Joints to lock.
 
-        These are joints that carry no joint with an effort (unless they are few and turn within known limits), joints
-        at rest without an effort, and joints at rest with all joints before and after them: their model torque is
-        constant, and the measured torque differs from it by an unknown friction at rest. A constant effort of a joint
-        at rest counts as no effort. Other joints without a useful effort are `unmeasured`.
+        A joint is locked in three cases. It has no useful effort and carries no joint with one (except for at most two
+        jaws that rotate within known limits). It has no useful effort and is at rest. Or it is at rest together with
+        all joints before and after it: then its model torque is constant, and the measured torque differs from it by
+        an unknown static friction. A constant effort is not useful. Other joints without a useful effort are
+        `unmeasured`.
+
+        Returns
+        -------
+        dict of str to dict of str to tuple of float, rad or m
+            Joints by the reason for locking, each with the middle and the range of its motion.
+
         """
         names, ends, apart = self.robot.joint_names, self._last_joints(), self._resting_branches()
         jaws = self._jaws()
@@ -199,12 +208,14 @@ class EffortWatch:
         return by_reason
 
     def unmeasured(self) -> tuple[str, ...]:
-        """Moving joints without an effort that carry joints with one, or are few and turn within known limits.
+        """Moving joints without a useful effort that cannot be locked.
+
+        These joints carry joints with an effort, or are at most two jaws that rotate within known limits.
 
         Raises
         ------
         InputError
-            If such a joint has no channel of effort and shares its motor with other joints.
+            If one of these joints has no effort channel and shares its motor with other joints.
 
         """
         names, ends, alone = self.robot.joint_names, self._last_joints(), own_motors(self.robot)
@@ -220,21 +231,21 @@ class EffortWatch:
                     "no-effort",
                     found=f"a joint without effort that moves by {self._high[j] - self._low[j]:.3g} and shares its "
                     "motors with other joints",
-                    expected="torque or current of every motor that several joints share",
+                    expected="the torque or current of every motor that drives several joints",
                     do=f"map its effort, or lock it: --lock '{names[j]}=VALUE'",
                     place=Place(joint=names[j]),
                 )
         return tuple(unmeasured)
 
     def _can_be_locked(self, j: int) -> bool:
-        # A joint within the chain can be locked if it is at rest and no other joint's motor moves it.
+        # A joint in the chain can be locked if it is at rest and shares no motor with another joint.
         independent = self.robot.joint_names[j] not in self.mapping.effort or bool(own_motors(self.robot)[j])
         return independent and bool(self._high[j] - self._low[j] <= STILL)
 
     def _jaws(self) -> frozenset[int]:
-        # Last joints without an effort that turn within their limits, if they are few. A turning jaw loads the wrist;
-        # sliding fingers weigh the same at every position. A value outside the limits is an opening in another unit.
-        # A joint of an arm without limits is accepted: it is a pendulum without a motor.
+        # At most MOST_JAWS revolute last joints without an effort that move within their limits. The load of a revolute
+        # jaw on the wrist depends on its angle; the weight of a sliding finger does not. A hand joint that exceeds its
+        # limits is logged in another unit. An arm joint without limits is accepted: it is a pendulum without a motor.
         robot = self.robot
         moved, free = self._high - self._low, (1.0 + BEYOND) * (robot.limits.upper - robot.limits.lower)
         turns = self._last_joints() & own_motors(robot) & ~np.array(robot.prismatic)
@@ -243,20 +254,20 @@ class EffortWatch:
         return frozenset(jaws.tolist()) if len(jaws) <= MOST_JAWS else frozenset()
 
     def _at_rest(self) -> Bool:
-        # Without any position both ends are infinite with low > high: the joint is not known to be at rest.
+        # A joint without any position has low = inf > high = -inf and does not count as at rest.
         return np.asarray((self._low <= self._high) & (self._high - self._low <= STILL))
 
     def _without_useful_effort(self) -> Bool:
-        # A constant effort is no measurement: gravity on a wrist changes with the pose of the arm, and the constant
-        # effort of a finger is its commanded grip force. A single value cannot change.
+        # A constant effort is not measured: gravity on a wrist changes with the pose of the arm, and a constant finger
+        # effort is the commanded grip force. An effort with a single sample is accepted, because it cannot change.
         return self.mute | ((self._efforts > 1) & (self._most <= self._least))
 
     def _resting_branches(self) -> Bool:
-        # Joints at rest for which all joints on the same branches are at rest.
+        # Joints at rest on branches of the robot where all other joints are at rest, too.
         return self._at_rest() & ~on_branches_of(self.robot, ~self._at_rest())
 
     def _last_joints(self) -> Bool:
-        # Joints without effort that carry no joint with one.
+        # Joints without a useful effort that carry no joint with a useful effort.
         silent = self._without_useful_effort()
         return np.asarray(silent & ~carriers(self.robot, ~silent))
 
@@ -270,14 +281,14 @@ def _widened(low: Float, high: Float, values: Float) -> tuple[Float, Float]:
 
 
 def reason_of(why: str, joints: Mapping[str, tuple[float, float]], robot: RobotModel) -> str:
-    """Text of the reason why joints are locked, with those that move.
+    """Text that states why joints are locked, and lists the joints whose motion is ignored.
 
     Parameters
     ----------
     why : str
-        The reason.
-    joints : mapping of str to tuple of float
-        Position and range of motion by joint, rad or m.
+        Reason for locking.
+    joints : mapping of str to tuple of float, rad or m
+        Position and range of motion of each joint.
     robot : RobotModel
         Robot of the joints.
 
@@ -290,22 +301,22 @@ def reason_of(why: str, joints: Mapping[str, tuple[float, float]], robot: RobotM
     return why + (f" (the motion of {', '.join(moving[:_LISTED])} is ignored)" if moving else "")
 
 
-# Positions outside the joint limits of the URDF in nearly the whole log: the log has another zero.
+# Detect a wrong zero: positions are outside the joint limits of the URDF in nearly the whole log.
 
-# A joint may exceed its limits by this share of their range, and a revolute joint by this angle (rad) in addition: the
-# limits in a URDF are often a little tighter than those of the robot.
+# A joint may exceed its limits by this fraction of their range, and a revolute joint by ANGLE_BEYOND (rad) in addition:
+# the limits in a URDF are often slightly tighter than the limits of the robot.
 JOINT_LIMITS_BEYOND, ANGLE_BEYOND = 0.1, 0.05
-# Share of the rows outside the limits from which the zero is wrong. A motion that merely exceeds its limits returns,
-# and with a wrong zero some positions still fall within the limits.
+# The zero is wrong if more than this share of the rows is outside the limits. With a correct zero, a motion exceeds its
+# limits only for a short time; with a wrong zero, some positions may still be within the limits.
 OUTSIDE = 0.8
 TURN = 2 * np.pi  # rad
-# Sine of the angle between gravity and an axis below which rotation about the axis changes no gravity torque.
+# If the sine of the angle between gravity and an axis is smaller, rotation about the axis changes no gravity torque.
 ALONG = 1e-6
 _JOINT_LIMITS_LISTED = 4  # joints listed in a message
 
 
 def room(robot: RobotModel) -> tuple[Float, Float]:
-    """Lowest and highest position (n,) that the limits allow with some slack, rad or m; infinite without limits."""
+    """Lowest and highest allowed position (n,), rad or m: the limits and a margin, infinite without limits."""
     low, high = robot.limits.lower, robot.limits.upper
     limited = np.isfinite(low) & np.isfinite(high) & (high > low)
     slack = np.where(limited, JOINT_LIMITS_BEYOND * np.where(limited, high - low, 0.0), 0.0)
@@ -314,7 +325,7 @@ def room(robot: RobotModel) -> tuple[Float, Float]:
 
 
 class RangeWatch:
-    """Counts the rows in which joints are outside their limits, chunk by chunk."""
+    """Counts the rows in which each joint is outside its limits, chunk by chunk."""
 
     def __init__(self, robot: RobotModel) -> None:
         self.low, self.high = room(robot)
@@ -328,7 +339,7 @@ class RangeWatch:
         self._here = np.zeros((4, robot.n))
 
     def see(self, q: Float) -> None:
-        """Count the next positions (T, n) of a trajectory, rad or m."""
+        """Count the rows outside the limits in the next positions (T, n) of a trajectory, rad or m."""
         if not len(q):
             return
         if self._shifts is None:
@@ -345,46 +356,54 @@ class RangeWatch:
                 continue
             if most[j] < low or least[j] > high:
                 self._here[k, j] += len(q)
-            elif np.isfinite(low):  # some are, or some are missing
+            elif np.isfinite(low):  # only some positions are outside, or some are missing
                 self._here[k, j] += ((q[:, j] < low) | (q[:, j] > high)).sum()
 
     def end(self) -> None:
-        """End a trajectory: the next one may differ by whole turns."""
+        """End a trajectory; the positions of the next trajectory may differ by whole turns."""
         self._outside += self._here[0]
         self._turned += self._here.min(axis=0)
         self._here[:], self._shifts = 0.0, None
 
     @property
     def share(self) -> Float:
-        """Share (n,) of the rows outside the limits, as logged."""
+        """Share (n,) of the rows in which the logged positions are outside the limits."""
         return self._outside / max(self._rows, 1)
 
     @property
     def turned(self) -> Float:
-        """Share (n,) of the rows outside the limits after shifting each trajectory by the best number of turns."""
+        """Share (n,) of the rows outside the limits, for the number of whole turns that minimizes it per trajectory."""
         return self._turned / max(self._rows, 1)
 
     def displaced(self, lower: Float, upper: Float) -> Bool:
-        """Mask (n,) of joints outside their limits that another zero would bring inside, by the range (n,) read."""
+        """Mask (n,) of joints outside their limits whose range of positions would fit with another zero.
+
+        Parameters
+        ----------
+        lower, upper : ndarray, shape (n_joints,), rad or m
+            Range of the logged positions.
+
+        """
         fits = self.low - lower <= self.high - upper
         return np.asarray((self.turned > OUTSIDE) & fits)
 
 
 def common_shift(robot: RobotModel, lower: Float, upper: Float, joints: Sequence[int]) -> tuple[float, float]:
-    """Interval of shifts that bring all given joints within their limits; empty if lower end > upper end.
+    """Smallest and largest shift that brings all given joints within their limits.
 
     Parameters
     ----------
     robot : RobotModel
         Robot with the limits.
     lower, upper : ndarray, shape (n_joints,), rad or m
-        Range of the positions read.
+        Range of the logged positions.
     joints : sequence of int
         Joint indices.
 
     Returns
     -------
     tuple of float, rad or m
+        No shift fits if the first value exceeds the second.
 
     """
     low, high = room(robot)
@@ -393,9 +412,9 @@ def common_shift(robot: RobotModel, lower: Float, upper: Float, joints: Sequence
 
 
 def half_turn(least: float, most: float) -> float | None:
-    """Odd multiple of half a turn (rad) closest to the middle of an interval of shifts; None if none is inside.
+    """Odd multiple of half a turn (rad) closest to the middle of an interval of shifts; None if it is outside.
 
-    Servos and absolute encoders count from 0 to one turn and have the joint's zero in the middle.
+    Servos and absolute encoders count from 0 to one turn, with the zero of the joint at half a turn.
     """
     if not least <= most or not np.isfinite([least, most]).all():
         return None
@@ -412,10 +431,10 @@ def check_limits(
     upper: Float,
     diagnostics: Diagnostics,
 ) -> None:
-    """Claim outside-limits for joints of an arm that are outside their limits in nearly the whole log.
+    """Report joints of an arm that are outside their limits in nearly the whole log.
 
-    It is a warning if no torque depends on the zero of these joints, and a note (whole-turns) if whole turns explain
-    the positions.
+    The finding outside-limits is an error, or a warning if no torque depends on the zero of these joints. If whole
+    turns explain the positions, the finding is a note (whole-turns).
 
     Parameters
     ----------
@@ -426,9 +445,9 @@ def check_limits(
     watch : RangeWatch
         Counts of rows outside the limits.
     lower, upper : ndarray, shape (n_joints,), rad or m
-        Range of the positions read.
+        Range of the logged positions.
     diagnostics : Diagnostics
-        Receives the findings.
+        Collects the findings.
 
     """
     hands = hand_joints(robot)
@@ -439,8 +458,8 @@ def check_limits(
     if around.any():
         diagnostics.note(
             "whole-turns",
-            f"{wording.readings(around, watch.share)}: off by whole turns. The dynamics are the same; subtract the "
-            "turns if you compare poses with the URDF",
+            f"{wording.readings(around, watch.share)}: off by whole turns. The dynamics do not change; subtract the "
+            "turns to compare poses with the URDF",
         )
     if not displaced.any():
         return
@@ -456,7 +475,7 @@ def check_limits(
 
 
 def _zero_is_irrelevant(robot: RobotModel) -> Bool:
-    """Mask (n,) of joints whose zero no torque depends on: slides of the base, and vertical axes of the base."""
+    """Mask (n,) of joints whose zero does not affect any torque: prismatic or vertical revolute joints of the base."""
     indifferent = np.zeros(robot.n, dtype=np.bool_)
     gravity = np.asarray(robot.gravity)
     for j, i in enumerate(robot.independent_bodies.tolist()):
@@ -469,7 +488,7 @@ def _zero_is_irrelevant(robot: RobotModel) -> Bool:
 
 
 class _LimitText:
-    """Texts about joints outside their limits and the offsets that would correct them, in the units of the log."""
+    """Texts about joints outside their limits and about offsets that correct them, in the units of the log."""
 
     def __init__(
         self, robot: RobotModel, mapping: ChannelMap, lower: Float, upper: Float, watch: RangeWatch
@@ -478,7 +497,7 @@ class _LimitText:
         self.lower, self.upper, self.watch = lower, upper, watch
 
     def readings(self, joints: Bool, share: Float) -> str:
-        """List the joints with their range, their limits, and the share of the log outside them."""
+        """List the joints with their range of positions, their limits, and the share of the log outside the limits."""
         texts = []
         for j in np.flatnonzero(joints).tolist():
             unit = "m" if self.robot.prismatic[j] else "rad"
@@ -491,7 +510,7 @@ class _LimitText:
         return "; ".join(texts[:_JOINT_LIMITS_LISTED]) + more
 
     def advice(self, displaced: Bool) -> str:
-        """Offsets that would bring the joints within their limits, or signs that would."""
+        """Advice on offsets or signs that bring the joints within their limits."""
         names, of = self.robot.joint_names, np.flatnonzero(displaced).tolist()
         low, high = self.watch.low, self.watch.high
         if all(low[j] <= -self.upper[j] and -self.lower[j] <= high[j] for j in of):
@@ -520,7 +539,7 @@ class _LimitText:
         return f"set {', '.join(parts)} under [log]; {turned}correct the limits if they are wrong"
 
     def _common_half_turn(self, displaced: Bool) -> float | None:
-        """Half turn that brings every revolute joint within its limits, if several are outside; else None."""
+        """Half turn that brings all revolute joints within their limits; None unless several joints are outside."""
         hands = hand_joints(self.robot)
         turning = ~np.array(self.robot.prismatic)
         needed = turning & np.array([name not in hands for name in self.robot.joint_names])
@@ -536,20 +555,20 @@ class _LimitText:
         return f"position.offset = {{ {offsets} }}"
 
     def _value(self, joint: int, shift: float) -> str:
-        """Offset, in the unit of the joint's column, that includes a shift in rad or m."""
+        """Text of the present offset plus a shift (rad or m), in the unit of the joint's column."""
         name = self.robot.joint_names[joint]
         channel = self.mapping.position.get(name)
         whole = self.mapping.position_offset.get(name, 0.0) + shift
         return f"{whole / (channel.factor if channel is not None else 1.0):.6g}"
 
 
-# Two encoders per joint: the motor position, divided by the gear ratio, must follow the link position.
+# Compare the two encoders of a joint: the motor position, divided by the gear ratio, must follow the link position.
 
-FOLLOWS = 0.8  # correlation below which the two positions are not of the same joint
+FOLLOWS = 0.8  # if the correlation is smaller, the two positions are not of the same joint
 SLOPE = (0.5, 2.0)  # allowed ratio of motor to link motion; elastic joints deviate from 1
-RATIO_MATCHES = 0.1  # relative: a slope this close to the gear ratio is the gear ratio
-FAR_APART = 0.5  # rad or m: a larger mean difference is an offset and no elastic deflection
-STRIDE = 8  # rows: one row in this many is compared
+RATIO_MATCHES = 0.1  # a slope within this relative deviation of the gear ratio is the gear ratio
+FAR_APART = 0.5  # rad or m; a larger mean difference is an offset, not an elastic deflection
+STRIDE = 8  # rows; only every eighth row is compared
 
 
 class EncoderWatch:
@@ -564,7 +583,7 @@ class EncoderWatch:
         self.squares = np.zeros((3, n))
 
     def see(self, chunk: RawChunk) -> None:
-        """Take a chunk into the sums."""
+        """Add a chunk to the sums."""
         if chunk.theta is None:
             return
         q, theta = chunk.q[::STRIDE], chunk.theta[::STRIDE]
@@ -580,17 +599,17 @@ class EncoderWatch:
         self.squares += np.stack([(pair[0] ** 2).sum(0), (pair[0] * pair[1]).sum(0), (pair[1] ** 2).sum(0)])
 
     def finish(self, moved: Bool, sink: Diagnostics) -> None:
-        """Check the encoder pairs of the joints that moved.
+        """Compare the motor and link positions of the joints that moved.
 
-        Claims motor positions that are off by the gear ratio or another factor, run against the link position, or
-        belong to another joint.
+        A finding reports a motor position that differs by the gear ratio or another factor, has the opposite sign, or
+        belongs to another joint.
 
         Parameters
         ----------
         moved : ndarray of bool, shape (n_joints,)
             Joints that moved.
         sink : Diagnostics
-            Receives the findings.
+            Collects the findings.
 
         """
         if self.origin is None:
@@ -607,7 +626,7 @@ class EncoderWatch:
             if abs(apart) > FAR_APART:
                 sink.warn(
                     "encoders-apart",
-                    f"motor and link position differ by {apart:.3g} on average: set log.motor_position.offset "
+                    f"the motor and link positions differ by {apart:.3g} on average: set log.motor_position.offset "
                     "if the encoders have different zeros",
                     Place(joint=name),
                 )
@@ -618,7 +637,7 @@ class EncoderWatch:
             sink.claim(
                 "motor-position",
                 found=f"a motor position that does not follow the joint (correlation {correlation:.2g})",
-                expected="motor and link position of the same joint",
+                expected="the motor and link positions of the same joint",
                 do="check the columns under [log] motor_position",
                 place=place,
             )

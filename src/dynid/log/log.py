@@ -1,4 +1,4 @@
-"""A measured log: named channels in files that are read chunk by chunk, mapped to joints by name."""
+"""Interfaces of log readers, and the map from the columns of a log to signals and joints."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dynid.recording import Channels, FloatingBase, RawChunk, WrenchSensor
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A column of text.
+    """Batch of a text column.
 
     Parameters
     ----------
     codes : ndarray of int, shape (n_samples,)
-        Index into `names`; -1 means missing.
+        Index of each cell's text in `names`; -1 marks a missing cell.
     names : tuple of str
-        Distinct texts of this batch.
+        Distinct texts in this batch.
 
     """
 
@@ -41,15 +41,17 @@ class ColumnInfo:
     Parameters
     ----------
     dtype : str
-        As stored.
+        Data type as stored.
     field : str
-        Name of the array that the column is a part of.
+        Name of the array that contains the column.
     shape : tuple of int
-        Shape of that array, rows first.
+        Shape of this array, rows first.
     unit : str
-        As the file writes it.
+        Unit as written in the file.
     row_count : int, optional
+        Number of rows.
     rate : float, Hz, optional
+        Rate of the rows.
 
     """
 
@@ -62,13 +64,28 @@ class ColumnInfo:
 
 
 class Table(Protocol):
-    """An open file of equally long columns, read in batches; the result of a log reader.
+    """Open file with columns of equal length that are read in batches; the result of a log reader.
 
-    To add a file format, write one class with these members and register its reader in dynid.log.files. Optional
-    members: `extent(column)`, the first and last number of a column that is known to ascend, else None;
-    `info(column)`, a ColumnInfo; `streams`, a mapping of names to columns that share rows, if not all do; `trajectory`,
-    the column that names the motion of each row; `left_out`, descriptions of contents that are no columns; `remarks`,
-    diagnostics for the user; and `sha256`, the hash of a recording that is not one file.
+    To add a file format, write a class with these members and register its reader in dynid.log.files. The following
+    attributes and methods are optional.
+
+    Attributes
+    ----------
+    extent : callable
+        extent(column) returns the first and last number of a column that is known to ascend, else None.
+    info : callable
+        info(column) returns a ColumnInfo.
+    streams : mapping of str to tuple of str
+        Columns with common rows, by the name of the group, if not all columns have common rows.
+    trajectory : str
+        Column with the motion of each row.
+    left_out : tuple of str
+        One line of text for each entry of the file that is not a column.
+    remarks : tuple of Finding
+        Findings for the user.
+    sha256 : str
+        Hash of a recording that is not a single file.
+
     """
 
     path: Path
@@ -85,14 +102,14 @@ class Table(Protocol):
         columns : tuple of str
             Names of the columns.
         rows : int
-            Most rows of a batch.
+            Maximum number of rows in a batch.
         start, stop : int
-            First row, and row after the last; None means the end.
+            First row and the row after the last row; None means the end.
 
         Yields
         ------
         mapping of str to ndarray or Text
-            Numbers as float64 (missing = nan), or text, by column.
+            Each column as float64 numbers (nan if missing) or as text.
 
         """
         ...
@@ -100,12 +117,12 @@ class Table(Protocol):
 
 @runtime_checkable
 class ManyTopics(Protocol):
-    """A table of a file with several streams; the caller chooses which of them form the rows."""
+    """Table of a file with several streams; the caller selects the streams or columns that form the rows."""
 
     def of_joints(
         self, joints: Sequence[str], topics: Sequence[str] = (), known: Sequence[str] = ()
     ) -> Table:
-        """Table of the streams that contain these joints.
+        """Select the streams that contain the given joints.
 
         Parameters
         ----------
@@ -114,20 +131,20 @@ class ManyTopics(Protocol):
         topics : sequence of str
             Streams to read instead of those that contain the joints.
         known : sequence of str
-            Names that the robot knows; joints without a stream may be absent if all other names are known.
+            Further names that the robot knows. Joints may be absent from the file if all names in it are known.
 
         """
         ...
 
     def of_columns(self, columns: Sequence[str]) -> Table:
-        """Table with the rows of these columns."""
+        """Select columns; their streams form the rows."""
         ...
 
 
 class LogReader(Protocol):
-    """Opens one file format, recognised by its first bytes.
+    """Reader of a file format that is recognised by the first bytes of a file.
 
-    A reader of folders also has `can_read_folder(path)`.
+    A reader of folders also has a method `can_read_folder(path)`.
     """
 
     @property
@@ -137,11 +154,11 @@ class LogReader(Protocol):
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """File endings of the format."""
+        """File suffixes of the format."""
         ...
 
     def can_read(self, head: bytes) -> bool:
-        """Whether a file with these first bytes has this format."""
+        """Whether a file that begins with the bytes `head` has this format."""
         ...
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> Table:
@@ -152,12 +169,12 @@ class LogReader(Protocol):
         path : Path
             File, or folder for a reader of folders.
         delimiter, decimal : str, optional
-            Of text files; None means detected.
+            Separator and decimal sign of text files; None means that they are detected.
 
         Raises
         ------
         InputError
-            If the file does not have the format that its first bytes promise.
+            If the file does not have the format that its first bytes indicate.
 
         """
         ...
@@ -165,7 +182,7 @@ class LogReader(Protocol):
 
 @dataclass(frozen=True)
 class Channel:
-    """One column of a log.
+    """Column of a log and its unit.
 
     Parameters
     ----------
@@ -174,7 +191,7 @@ class Channel:
     unit : str
         Declared unit.
     factor : float
-        Factor to SI.
+        Factor that converts the unit to SI.
 
     """
 
@@ -191,7 +208,7 @@ class WrenchChannels:
     ----------
     sensor : WrenchSensor
     channels : tuple of Channel
-        Of fx, fy, fz, tx, ty, tz.
+        Columns of fx, fy, fz, tx, ty, tz.
 
     """
 
@@ -201,50 +218,52 @@ class WrenchChannels:
 
 @dataclass(frozen=True)
 class ChannelMap:
-    """Columns of a log by signal and joint, with declared units.
+    """Column and unit of each signal and joint of a log.
 
-    Without effort, the torque is computed from the commands by the position controllers of the robot's drives.
+    If a log has commands but no effort, the controller model of the robot's drives computes the torque.
 
     Parameters
     ----------
     time : Channel
+        Time column.
     position, velocity, effort, temperature : mapping of str to Channel
-        By joint.
+        Column of each joint.
     motor_position, motor_velocity : mapping of str to Channel
-        By joint; may cover some joints only.
+        Column of each joint with a motor encoder.
     command_position, command_velocity, command_effort : mapping of str to Channel
-        By joint.
+        Column of each joint.
     wrench : mapping of str to WrenchChannels
         Force/torque sensors by name.
     extra : mapping of str to Channel
-        Further channels by name (a counterbalance torque, a vendor's model), SI factor 1 unless declared.
+        Additional channels by name (for example, a counterbalance torque); the SI factor is 1 unless declared.
     clocks : mapping of str to Channel
         Time column of each column with a separate clock.
     trajectory : str, optional
-        Column that names the motion of each row.
+        Column with the motion of each row.
     effort_quantity : {"torque", "current", "raw"}
-        In N m (N), A, or raw units.
+        Quantity of the efforts: torque or force, current, or raw values.
     effort_side, position_side, motor_side : {"link", "motor"}
+        Side of the gear at which the signal is measured.
     position_offset, motor_offset : mapping of str to float, rad or m
-        By joint; motor offsets equal position offsets if None.
+        Offset of each joint; motor_offset = None means the position offsets.
     position_sign, effort_sign, motor_sign : mapping of str to float
-        1 or -1 by joint; motor signs equal position signs if None.
+        Sign (1 or -1) of each joint; motor_sign = None means the position signs.
     sort : bool
         Whether the rows of each trajectory are sorted by time.
     delimiter, decimal : str, optional
-        Of text files; None means detected.
+        Separator and decimal sign of text files; None means that they are detected.
     topics : tuple of str
-        Topics of a bag for unqualified columns; () means the only topic that fits.
+        Topics of a bag for columns without a topic; () means the only topic with all joints.
     definitions : tuple of Path
-        Files or folders of message definitions that the bag lacks.
+        Files or folders with message definitions for a bag that does not define its types.
     own_names : bool
-        Whether groups without columns take dynid's standard columns, if the file has them.
+        Whether dynid's standard names apply to signals without declared columns.
     made : frozenset of str
-        Groups whose columns follow from one template for all joints, some of which a log may lack.
+        Signals whose columns are given by a template for all joints. The log may lack columns of some joints.
     numbered : bool
-        Whether the columns of the positions follow from the number of the joint.
+        Whether the position columns are given by the number of the joint.
     base : FloatingBase, optional
-        Sensors of a floating base, whose columns are in `extra`.
+        Sensors of a floating base; their columns are in `extra`.
 
     """
 
@@ -283,23 +302,23 @@ class ChannelMap:
 
     @property
     def of_base(self) -> dict[str, Channel]:
-        """Further channels of a floating base: its IMU, and contacts."""
+        """Channels of a floating base: IMU and contacts."""
         prefixes = ("imu:", "contact:") if self.base is not None else ()
         return {name: channel for name, channel in self.extra.items() if name.startswith(prefixes)}
 
     @property
     def commanded(self) -> bool:
-        """Whether the torque is computed from commands, since no effort was measured."""
+        """Whether the torque is computed from commands because no effort was measured."""
         return bool(self.command_position) and not self.effort
 
     @property
     def gives_torque(self) -> bool:
-        """Whether chunks have a torque, measured or commanded."""
+        """Whether chunks have a torque, either measured or computed from commands."""
         return bool(self.effort) or self.commanded
 
     @property
     def channels(self) -> Channels:
-        """Joints of each recorded signal."""
+        """Recorded signals, with the joints of each."""
         commanded = self.commanded
         return Channels(
             velocity=frozenset(self.velocity),
@@ -317,7 +336,7 @@ class ChannelMap:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of all columns to read, each once, the time first."""
+        """Names of all columns to read without repetition; the time is first."""
         groups = [self.position, self.velocity, self.effort, self.motor_position, self.motor_velocity]
         groups += [self.temperature, self.extra]
         groups += (
@@ -328,18 +347,18 @@ class ChannelMap:
         return tuple(dict.fromkeys(names))
 
 
-# Test whether consecutive rows belong to one motion.
+# Test whether consecutive rows belong to the same motion.
 
-# Mean square step from row to row over twice the variance: 1 for rows in random order, 1 - cos(2 pi / k) for a sine
-# with k rows per period. Motion with fewer than six rows per period cannot be differentiated.
+# Ratio of the mean square step between rows to twice the variance: 1 for rows in random order, 1 - cos(2 pi / k) for a
+# sine with k rows per period. A motion with fewer than six rows per period cannot be differentiated.
 UNRELATED = 0.5
-# Advice for rows that are unrelated because each is a separate pose.
+# Advice for unrelated rows, each of which may be a separate pose.
 POSES = "for static poses, one per row, use `dynid statics --table`"
 
 
 @dataclasses.dataclass
 class OrderWatch:
-    """Compares steps of the positions from row to row with their variance, chunk by chunk.
+    """Compares the position steps between rows with the variance of the positions, chunk by chunk.
 
     Parameters
     ----------
@@ -358,7 +377,7 @@ class OrderWatch:
 
     def see(self, chunk: RawChunk) -> None:
         """Add the next rows to the sums."""
-        # One contiguous line per joint, so that sums run along time.
+        # Store each joint contiguously, because the sums run along time.
         positions = np.ascontiguousarray(chunk.q.T)
         with np.errstate(invalid="ignore", over="ignore"):
             total, square, step_square = line_moments(positions).T
@@ -379,16 +398,16 @@ class OrderWatch:
         self._moments += [rows, total, square]
 
     def end(self) -> None:
-        """End a trajectory: its last row and the next row are no neighbours."""
+        """End a trajectory; the step from its last row to the next row does not count."""
         self._last = None
 
     def unrelated(self, moved: Bool | None = None) -> bool:
-        """Whether every moving joint jumps from row to row as if the rows were in random order.
+        """Whether all moving joints jump between rows as if the rows were in random order.
 
         Parameters
         ----------
         moved : ndarray of bool, shape (n_joints,), optional
-            None means every joint whose position varies.
+            Mask of the moving joints; None means all joints whose position varies.
 
         """
         count, total, square = self._moments
@@ -402,15 +421,16 @@ class OrderWatch:
         if self.unrelated(moved):
             raise UnfitDataError(
                 "rows-unrelated",
-                found="positions of every joint that jump from row to row as if the rows were in random order",
+                found="the positions of all joints jump between rows as if the rows were in random order",
                 expected="rows in the order of recording, many per period of the motion",
                 do=f"check for shuffled rows, a sort by another column, or too much downsampling; {POSES}",
             )
 
 
-# The step of quantised values.
+# Find the quantisation step of values.
 
-# Shares of the values: quantised values have at most this share of distinct ones, counted first in this share.
+# Values are quantised only if the number of distinct values is below the fraction MOST_DISTINCT of all values. A quick
+# first test counts the distinct values in the fraction FIRST of the rows.
 MOST_DISTINCT, FIRST = 0.25, 0.3
 
 
@@ -418,7 +438,7 @@ def lattice_step(values: Float) -> Float:
     """Quantisation step of each column of values (T, n); 0 if the values are not quantised."""
     steps = np.zeros(values.shape[1])
     for j in range(values.shape[1]):
-        # Most columns have too many distinct values among the first of them. Three (nan, inf, -inf) do not count.
+        # This test excludes most columns. nan, inf and -inf do not count as distinct values, hence the 3.
         if len(np.unique(values[: int(FIRST * len(values)), j])) > MOST_DISTINCT * len(values) + 3:
             continue
         distinct = np.unique(values[np.isfinite(values[:, j]), j])

@@ -22,29 +22,29 @@ from dynid.log.log import Channel, ChannelMap, WrenchChannels
 from dynid.recording import IMU_CHANNELS, FloatingBase, Support, WrenchSensor
 from dynid.robot.model import RobotModel
 
-# LeRobot's calibration files: the range of each motor's encoder.
+# A LeRobot calibration file gives the encoder range of each motor.
 #
-# LeRobot logs positions in percent of that range, unless its robot is configured to use degrees.
+# LeRobot logs positions in percent of this range, unless its robot is configured to use degrees.
 #
 # Source: MotorsBus._normalize and MotorCalibration of huggingface/lerobot,
 # src/lerobot/motors/motors_bus.py.
 
 # Unit of positions in percent of a motor's calibrated range.
 PERCENT = "%"
-# Units of efforts as shares of the torque that is 100 % (CiA 402 drives count permille of the motor's rated torque).
+# Effort units relative to the rated torque. CiA 402 drives report the torque in permille of the motor's rated torque.
 RATED = {"% of rated torque": 1e-2, "permille of rated torque": 1e-3}
 
 
 def is_rated(unit: object) -> bool:
-    """Whether a unit is a share of a rated torque."""
+    """Whether a unit is percent or permille of the rated torque."""
     return isinstance(unit, str) and unit in RATED
 
 
 # Encoder counts per turn of Feetech STS and Dynamixel X servos, which all LeRobot arms have.
 COUNTS_PER_TURN = 4096
-# Grippers are logged from 0 (range_min) to 100, other joints from -100 to 100 about the middle of their range.
+# LeRobot logs grippers from 0 (range_min) to 100 and other joints from -100 to 100, with 0 at mid-range.
 _GRIPPER = "gripper"
-# Bytes: the calibration of an arm has some hundred bytes per motor; larger files are refused.
+# Bytes. A calibration file has a few hundred bytes per motor; a larger file is rejected as something else.
 _MAX_BYTES = 1_000_000
 
 
@@ -65,7 +65,7 @@ class _Calibration(Strict):
 
 
 def read_calibration(path: str | Path) -> dict[str, MotorCalibration]:
-    """Read the motors of a LeRobot calibration file, by name; raises InputError for another file."""
+    """Read a LeRobot calibration file into a table motor name -> calibration; raise InputError if it is invalid."""
     place = Place(file=str(path))
     try:
         data = json.loads(read_bytes(path, "a LeRobot calibration file", _MAX_BYTES))
@@ -91,7 +91,7 @@ def read_calibration(path: str | Path) -> dict[str, MotorCalibration]:
 
 
 def check_ranges(motors: Mapping[str, MotorCalibration], place: Place) -> None:
-    """Raise InputError for a motor with an empty range."""
+    """Raise InputError if range_min >= range_max for a motor."""
     for name, motor in motors.items():
         if not motor.range_min < motor.range_max:
             raise InputError(
@@ -104,7 +104,7 @@ def check_ranges(motors: Mapping[str, MotorCalibration], place: Place) -> None:
 
 
 def motor_of(column: str, joint: str, motors: Iterable[str]) -> str | None:
-    """Motor named in a column, else the motor with the joint's name; None if there is neither."""
+    """Motor named in the column's name (longest match), else the motor named like the joint, else None."""
     named = [
         motor for motor in motors if re.search(rf"(?<![A-Za-z0-9]){re.escape(motor)}(?![A-Za-z0-9])", column)
     ]
@@ -112,7 +112,7 @@ def motor_of(column: str, joint: str, motors: Iterable[str]) -> str | None:
 
 
 def rad_per_percent(motor: str, calibration: MotorCalibration) -> float:
-    """Angle of one percent of a motor's range, rad; negative if the percentage counts against the encoder.
+    """Angle in rad that corresponds to one percent of a motor's range; negative for a reversed motor (drive_mode 1).
 
     q = (v / 200) (range_max - range_min) 2 pi / 4096, with 100 instead of 200 for a gripper.
     """
@@ -124,23 +124,24 @@ def rad_per_percent(motor: str, calibration: MotorCalibration) -> float:
 def moved(
     motors: Mapping[str, MotorCalibration], angles: Mapping[str, float]
 ) -> tuple[dict[str, MotorCalibration], tuple[str, ...]]:
-    """Shift the reading of each motor's encoder by an angle, in whole counts.
+    """Shift the encoder reading of each motor by an angle, rounded to whole counts.
 
-    Positions are relative to the middle or an end of the range, so that the range shifts in the opposite direction.
+    LeRobot measures positions from the middle or from one end of the range, so this shifts the range in the opposite
+    direction.
 
     Parameters
     ----------
     motors : mapping of str to MotorCalibration
-        Motors by name.
+        Calibration of each motor.
     angles : mapping of str to float, rad
-        Shift by motor.
+        Shift of each motor.
 
     Returns
     -------
     motors : dict of str to MotorCalibration
-        The shifted motors.
+        Calibration of all motors after the shift.
     unchanged : tuple of str
-        Motors that are not shifted, since their range would leave the turn of the encoder.
+        Motors that are not shifted because their range would exceed one encoder turn (0 to 4095 counts).
 
     """
     out, left = dict(motors), []
@@ -156,7 +157,7 @@ def moved(
 
 
 def calibration_json(motors: Mapping[str, MotorCalibration]) -> bytes:
-    """Content of the calibration file, as `read_calibration` and LeRobot read it."""
+    """Content of a calibration file that LeRobot and `read_calibration` can read."""
     data = {
         name: {"id": k + 1 if motor.id is None else motor.id, **motor.model_dump(exclude={"id"})}
         for k, (name, motor) in enumerate(motors.items())
@@ -164,29 +165,29 @@ def calibration_json(motors: Mapping[str, MotorCalibration]) -> bytes:
     return json.dumps(data, indent=4).encode() + b"\n"
 
 
-# The [log] table of an experiment as written: keys, values and their documentation.
+# Keys of the [log] table of an experiment file, with their types and documentation.
 
 Columns = str | list[str] | dict[str, str]
 Unit = str | dict[str, str]
-_BY_JOINT = "one for all joints, or a table joint -> unit if the robot also has prismatic joints"
+_BY_JOINT = "one unit for all joints, or a table joint -> unit if the robot also has prismatic joints"
 
 
 class TimeEntry(Strict):
     """The time column."""
 
-    column: str = key(doc='column; `"row"` counts the rows of a log without a time column')
+    column: str = key(doc='column; `"row"`: the row number, for a log without a time column')
     unit: str = key(doc='`"s"`, `"ms"`, `"us"`, `"ns"`, or for counts `"1/500 s"`', kind="a unit of time")
 
 
 class JointEntry(Strict):
-    """One channel per joint: a template, a range of an array's columns, a list or a table; None = standard names."""
+    """Columns and unit of a signal with one channel per joint; columns = None means the standard names."""
 
     columns: Columns | None = key(None, "as for positions; without it `dq_{joint}`")
     unit: Unit = key(doc=_BY_JOINT, kind="a unit of velocity")
 
 
 class TimedEntry(JointEntry):
-    """One channel per joint that may have a separate clock."""
+    """Signal with one channel per joint and optionally a separate time column."""
 
     time: TimeEntry | None = key(
         None, "time of these columns, if they have [a separate clock](log-files.md#several-clocks)"
@@ -194,7 +195,7 @@ class TimedEntry(JointEntry):
 
 
 class PositionEntry(JointEntry):
-    """Joint positions; offset (in the declared unit) and sign convert the log's convention to the robot's."""
+    """Joint positions; `offset` and `sign` convert the log's convention to that of the robot."""
 
     columns: Columns | None = key(
         None,
@@ -212,7 +213,7 @@ class PositionEntry(JointEntry):
         kind="text, or tables by motor",
     )
     side: Literal["link", "motor"] = key(
-        "link", "motor: positions and velocities are divided by the transmission"
+        "link", "motor: positions and velocities are converted with the transmission"
     )
     offset: dict[str, float] = key(
         doc="added to the signed position, in the declared unit",
@@ -226,12 +227,12 @@ class PositionEntry(JointEntry):
     @field_validator("offset", mode="before")
     @classmethod
     def _still_asked_for(cls, value: object) -> object:
-        # `dynid init` marks open questions with "?"; the error with the place follows when the log is opened.
+        # `dynid init` writes "?" for a value that the user must supply. Opening the log reports the "?" and its line.
         return {} if value == "?" else value
 
 
 class MotorEntry(TimedEntry):
-    """Motor positions, reflected ("link") or as the motors turn ("motor"); offset and sign as for positions."""
+    """Motor positions, before (side "motor") or after (side "link") division by the gear ratio."""
 
     columns: Columns | None = key(None, "as for positions, but a table may name some joints only; required")
     unit: Unit = key(doc=_BY_JOINT, kind="a unit of angle or length")
@@ -251,7 +252,7 @@ class MotorEntry(TimedEntry):
 
 
 class EffortEntry(TimedEntry):
-    """Joint effort: torque, force, current or raw, on the motor or the link side; None = as in the robot file."""
+    """Joint effort as torque, force, current or raw value; side = None means the side set in the robot file."""
 
     columns: Columns | None = key(None, "as for positions; without it `tau_{joint}`")
     unit: Unit = key(
@@ -259,15 +260,14 @@ class EffortEntry(TimedEntry):
         kind="a unit of torque, force, current, raw",
     )
     rated_torque: dict[str, Annotated[float, Field(gt=0)]] = key(
-        doc='torque that is 100 %: of the motor or, with `side = "link"`, of the joint',
+        doc='torque at 100 %, of the motor or, with `side = "link"`, of the joint',
         unit="N m",
         kind="numbers by joint, > 0",
         default_factory=dict,
     )
     side: Literal["link", "motor"] | None = key(
         None,
-        "side of a torque; without it that of the motors for shares of a rated torque, else `torque_side` of the robot "
-        "file",
+        "side at which the torque acts; default: motor for units of rated torque, else `torque_side` of the robot file",
     )
     sign: dict[str, Literal[-1, 1]] = key(
         doc="applied to the logged value", kind="1 or -1 by joint", default_factory=dict
@@ -275,7 +275,7 @@ class EffortEntry(TimedEntry):
 
 
 class ExtraEntry(Strict):
-    """One further channel."""
+    """Additional channel."""
 
     column: str = key(doc="column")
     unit: str = key("1", "converted to SI", kind="any unit")
@@ -283,9 +283,9 @@ class ExtraEntry(Strict):
 
 
 class WrenchEntry(Strict):
-    """A force/torque sensor."""
+    """Force/torque sensor."""
 
-    link: str = key(doc="link at whose frame the sensor measures: torques about its origin")
+    link: str = key(doc="link in whose frame the sensor measures; torques are about its origin")
     columns: str | list[str] = key(
         doc="fx, fy, fz, tx, ty, tz: a list of six, two templates with `{axis}` (x, y, z) for force and torque, or a "
         "range such as `ft[0:6]`"
@@ -296,8 +296,8 @@ class WrenchEntry(Strict):
     )
     frame: str | None = key(
         None,
-        'whose axes the components have: `"sensor"` (those of `link`), `"base"` or a link; without it the log decides '
-        "between the first two",
+        'frame of the components: `"sensor"` (the frame of `link`), `"base"` or a link; without it, dynid chooses '
+        "between sensor and base from the data",
     )
     time: TimeEntry | None = key(
         None, "time of these columns, if they have [a separate clock](log-files.md#several-clocks)"
@@ -305,14 +305,14 @@ class WrenchEntry(Strict):
 
 
 class ImuEntry(Strict):
-    """The IMU of a floating base."""
+    """IMU of a floating base."""
 
-    link: str = key(doc="link at whose frame it measures, fixed to the base link")
+    link: str = key(doc="link in whose frame the IMU measures, fixed to the base link")
     gyro: str | list[str] = key(
         doc="angular velocity about x, y, z: a list of three, a template with `{axis}`, or a range such as `imu[0:3]`"
     )
     acceleration: str | list[str] = key(
-        doc="acceleration as an accelerometer measures it, 9.81 m/s^2 upwards at rest; as `gyro`"
+        doc="acceleration as an accelerometer measures it (9.81 m/s^2 upwards at rest); columns as for `gyro`"
     )
     unit: dict[Literal["gyro", "acceleration"], str] = key(
         doc='`{ gyro = "rad/s", acceleration = "m/s^2" }`', kind="a table of both units"
@@ -323,20 +323,22 @@ class ImuEntry(Strict):
 
 
 class SupportEntry(Strict):
-    """A hook or clamp that carries the robot."""
+    """Hook or clamp that supports the robot."""
 
-    link: str = key(doc="link that it is attached to")
-    point: tuple[float, float, float] = key((0.0, 0.0, 0.0), "where, in the frame of this link", unit="m")
-    moment: bool = key(False, "true: a clamp, which transfers moments, too; false: a rope")
+    link: str = key(doc="link to which the hook or clamp is attached")
+    point: tuple[float, float, float] = key(
+        (0.0, 0.0, 0.0), "point of attachment in the frame of this link", unit="m"
+    )
+    moment: bool = key(False, "true: a clamp, which also transfers moments; false: a rope")
     trajectories: list[str] = key(
-        doc="names or patterns of the trajectories in which it is attached; without it all",
+        doc="names or patterns of the trajectories in which it is attached; default: all",
         kind="a list of names",
         default_factory=list,
     )
 
 
 class ContactEntry(Strict):
-    """What touches a robot with a floating base."""
+    """Contacts of a robot with a floating base: feet, hooks and clamps."""
 
     feet: list[str] = key(
         doc="links that touch the ground; without it the last links of the legs",
@@ -350,7 +352,7 @@ class ContactEntry(Strict):
     )
     unit: str = key("1", "`1` for flags, or the unit of normal forces", kind="1, or a unit of force")
     moment: bool | None = key(
-        None, "whether feet transfer moments; without it flat ones do, and balls do not"
+        None, "whether feet transfer moments; default: flat feet do, spherical feet do not"
     )
     hold: dict[str, SupportEntry] = key(
         doc="hooks and clamps, see `[log.contact.hold.NAME]`", kind="tables by name", default_factory=dict
@@ -358,7 +360,7 @@ class ContactEntry(Strict):
 
 
 class LogSection(Strict):
-    """The [log] table; without columns of the positions, all missing entries take dynid's standard names."""
+    """The [log] table; if it maps no position columns, dynid's standard names apply to all missing entries."""
 
     topic: str | Annotated[list[str], Field(min_length=1)] | None = key(
         None,
@@ -402,8 +404,8 @@ class LogSection(Strict):
     wrench: dict[str, WrenchEntry] = key(
         doc="see `[log.wrench.NAME]`; force/torque sensors", kind="tables by name", default_factory=dict
     )
-    imu: ImuEntry | None = key(None, "see `[log.imu]`; the base floats if it is there")
-    contact: ContactEntry | None = key(None, "see `[log.contact]`; what touches a floating base")
+    imu: ImuEntry | None = key(None, "see `[log.imu]`; an IMU makes the base floating")
+    contact: ContactEntry | None = key(None, "see `[log.contact]`; contacts of a floating base")
     extra: dict[str, ExtraEntry] = key(doc="see `[log.extra]`", kind="tables by name", default_factory=dict)
     trajectory: str | None = key(
         None,
@@ -413,12 +415,10 @@ class LogSection(Strict):
     sort: bool = key(False, "sort the rows of each trajectory by time; reads a whole trajectory into memory")
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = key(
         None,
-        'text files only, without it detected: a character other than `decimal`; `" "` is any run of blanks',
+        'text files only; default: detected. A character other than `decimal`; `" "` means any run of blanks',
         kind="one character, no part of a number",
     )
-    decimal: Literal[".", ","] | None = key(
-        None, "text files only, without it detected", validate_default=True
-    )
+    decimal: Literal[".", ","] | None = key(None, "text files only; default: detected", validate_default=True)
 
     @field_validator("delimiter")
     @classmethod
@@ -439,9 +439,9 @@ class LogSection(Strict):
         return value
 
 
-# Resolution of the [log] table for a robot.
+# Resolve the [log] table for a robot: column and unit of each joint's channels.
 
-# A range of the columns of an array in NumPy's notation: q[0:6], counted from 0, without the end.
+# A range of array columns in NumPy notation: q[0:6] means q[0] to q[5].
 _RUN = re.compile(r"(.*)\[(\d*):(\d*)\]")
 STANDARD_COLUMNS = {
     "position": "q_{joint}",
@@ -478,13 +478,13 @@ def channel_map(
     Parameters
     ----------
     section : LogSection
-        The table.
+        The [log] table.
     robot : RobotModel
         Robot of the log.
     file : str
-        Experiment file, for messages and relative paths.
+        Experiment file; messages name it, and relative paths start at its folder.
     lines : dict, optional
-        Line of each key, for messages.
+        Line number of each key, which messages state.
 
     Returns
     -------
@@ -493,19 +493,19 @@ def channel_map(
     Raises
     ------
     InputErrors
-        Unknown joints (with the nearest name), joints without a column, and unknown units.
+        If a joint or unit is unknown, or if a joint has no column.
 
     """
     return _Resolver(section, robot, file, lines or {}).resolve()
 
 
 def columns_of(template: str, names: Sequence[str]) -> list[str]:
-    """Columns that a template names for the given joints; a range may name fewer or more columns than joints."""
+    """Expand a template or range to column names for the joints; a range may give more or fewer columns than joints."""
     run = _RUN.fullmatch(template)
     if run is not None:
         first = int(run[2] or 0)
         last = int(run[3]) if run[3] else first + len(names)
-        # A range of a wrong length is an error at any length, so that it is cut short here.
+        # The caller rejects a range of the wrong length; the limit here keeps a huge range from filling the memory.
         return [f"{run[1]}[{i}]" for i in range(first, min(last, first + 2 * len(names)))]
     if not re.search(r"\{(joint|number|index)\}", template):
         return [template] if template else []
@@ -615,7 +615,7 @@ class _Resolver:
         return resolved
 
     def clocks(self, resolved: ChannelMap) -> dict[str, Channel]:
-        """Time column of every column with a separate clock."""
+        """Time channel of each column that has a separate clock, by column name."""
         s = self.section
         clocks: dict[str, Channel] = {}
         groups = (
@@ -642,7 +642,7 @@ class _Resolver:
         return clocks
 
     def base(self) -> FloatingBase | None:
-        """Sensors of a floating base, whose links have to exist."""
+        """Sensors and contacts of a floating base; None without an IMU. Unknown links are added to the errors."""
         s, contact = self.section, self.section.contact or ContactEntry()
         if s.imu is None:
             if s.contact is not None:
@@ -685,7 +685,7 @@ class _Resolver:
         )
 
     def base_channels(self) -> dict[str, Channel]:
-        """Columns of the IMU and of the contacts."""
+        """Channels of the IMU and of the foot contacts, by signal name."""
         s, channels = self.section, dict[str, Channel]()
         if s.imu is None:
             return channels
@@ -708,7 +708,7 @@ class _Resolver:
         return channels
 
     def template(self, template: str | list[str], word: str, values: tuple[str, ...], *key: Key) -> list[str]:
-        """Columns that a template or list names for some values; an error unless there is one for each."""
+        """Expand a template, range or list to one column per value; another number of columns adds an error."""
         if isinstance(template, list):
             columns = template
         elif _RUN.fullmatch(template):
@@ -720,7 +720,7 @@ class _Resolver:
                 InputError(
                     "template",
                     found=f"{key[-1]} = {_shown(template)}, which names {len(set(columns))} column(s)",
-                    expected=f"{len(values) or 'one per foot: name the'} {'columns' if values else 'feet'}: a list, or "
+                    expected=f"{len(values) or 'one per foot: list the'} {'columns' if values else 'feet'}: a list, or "
                     f"a template with {word}",
                     place=self.place(*key),
                 )
@@ -728,7 +728,7 @@ class _Resolver:
         return columns
 
     def wrenches(self) -> dict[str, WrenchChannels]:
-        """Columns of each sensor with its link, which has to exist."""
+        """Channels of each force/torque sensor by its name; an unknown link adds an error."""
         return {name: self.wrench(name, entry) for name, entry in self.section.wrench.items()}
 
     def wrench(self, name: str, entry: WrenchEntry) -> WrenchChannels:
@@ -784,7 +784,7 @@ class _Resolver:
     def require_positions(
         self, position: Mapping[str, Channel], others: Mapping[str, Mapping[str, Channel]]
     ) -> None:
-        # All columns of a joint may be absent, and the effort of a joint at rest.
+        # A joint may lack all columns, and a joint at rest may lack its effort; other gaps are errors.
         logged = position or dict.fromkeys(self.robot.joint_names)
         for quantity, group in others.items():
             lost = [j for j in self.robot.joint_names if j in group and j not in logged]
@@ -861,7 +861,7 @@ class _Resolver:
         if isinstance(entry, EffortEntry) and is_rated(entry.unit):
             rated = self.rated(entry, columns)
             return {joint: Channel(columns[joint], str(entry.unit), scale) for joint, scale in rated.items()}
-        # Grippers of LeRobot arms are in percent also where the other joints are in degrees.
+        # LeRobot logs grippers in percent even if the other joints are in degrees.
         units = entry.unit if isinstance(entry.unit, dict) else dict.fromkeys(columns, entry.unit)
         of_motors = key in ("position", "command_position")
         shares = {j: column for j, column in columns.items() if of_motors and units.get(j) == PERCENT}
@@ -879,7 +879,7 @@ class _Resolver:
     def units(
         self, key: str, unit: Unit, quantities: tuple[str, ...], joints: Iterable[str]
     ) -> dict[str, tuple[str, float]]:
-        """Unit and factor to SI by joint; in a table, each unit has to fit its joint, revolute or prismatic."""
+        """Unit of each joint and its factor to SI; a unit of length for a revolute joint, for example, is an error."""
         if isinstance(unit, str):
             scale, joints = self.factor(unit, quantities, key), list(joints)
             slides = [] if self.turns(key) else [j for j in joints if self.slides(j)]
@@ -919,7 +919,7 @@ class _Resolver:
         return self.robot.prismatic[self.robot.joint_names.index(joint)]
 
     def turns(self, key: str) -> bool:
-        """Whether a channel is measured at the motors, which turn also where their joints slide."""
+        """Whether a channel is measured at the motors, which rotate even if they drive a prismatic joint."""
         s = self.section
         if key == "effort":
             return self.effort_side(s.effort) == "motor"
@@ -928,13 +928,13 @@ class _Resolver:
         return s.position is not None and s.position.side == "motor"
 
     def effort_side(self, entry: EffortEntry | None) -> str:
-        """Side of the effort: as declared, else that of the motors for shares of their rated torque."""
+        """Side of the effort: as declared, else "motor" for units of rated torque, else `torque_side` of the robot."""
         if entry is not None and entry.side is not None:
             return entry.side
         return "motor" if entry is not None and is_rated(entry.unit) else str(self.robot.drive.torque_side)
 
     def rated(self, entry: EffortEntry, columns: Mapping[str, str]) -> dict[str, float]:
-        """N m of one percent or permille by joint."""
+        """Torque in N m of one unit (percent or permille of the rated torque) for each joint."""
         for joint in entry.rated_torque:
             self.known(joint, "effort", "rated_torque")
         lacking = [joint for joint in columns if joint not in entry.rated_torque]
@@ -957,7 +957,7 @@ class _Resolver:
             return "torque"
         quantities = []
         for unit in [entry.unit] if isinstance(entry.unit, str) else dict.fromkeys(entry.unit.values()):
-            with suppress(InputError):  # the error is in the list already
+            with suppress(InputError):  # `joints` has already reported this error
                 quantities.append(
                     factor(unit, ("torque", "force", "current", "raw"), self.place("effort"))[0]
                 )
@@ -975,7 +975,7 @@ class _Resolver:
         return next(iter(sorted(kinds)), "torque")
 
     def calibrated(self, key: str, columns: Mapping[str, str]) -> dict[str, float]:
-        """Angle of one percent of the motor's range by joint, rad."""
+        """Angle in rad of one percent of the motor's range, for each joint."""
         given = self.section.position.calibration if self.section.position else None
         scales = dict.fromkeys(columns, 1.0)
         if not columns:
@@ -1015,23 +1015,29 @@ class _Resolver:
         return scales
 
 
-# Groups of columns that are a wrench, by their names.
+# Detect the columns of a wrench by their names.
 
 _WRENCH = re.compile(
     r"(?P<stem>.*?)(?P<kind>force|torque|moment|(?<![A-Za-z])[ftm])[ ._/\[-]?(?P<axis>[xyz])\]?",
     re.IGNORECASE,
 )
-# Or they are numbered, as the force on the tool of Universal Robots: actual_TCP_force_0.
+# The components may also be numbered; Universal Robots, for example, logs actual_TCP_force_0 to actual_TCP_force_5.
 _NUMBERED_WRENCH = re.compile(
     r"(?P<stem>.*?(tcp[_ ]?force|wrench|(?<![A-Za-z])ft))[ ._/\[-]?(?P<number>[0-5])\]?", re.I
 )
 
 
 def wrench_groups(columns: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Columns fx, fy, fz, tx, ty, tz of each wrench, by the common start of their names ("wrench" if it is empty).
+    """Find groups of six columns that form a wrench.
 
-    Names end in force or f, and in torque, moment, t or m, with the axis: wrench.force.x, ft_fx, Fx, force_x; or in a
-    number from 0 to 5.
+    A force column ends in force or f and the axis, a torque column in torque, moment, t or m and the axis
+    (wrench.force.x, ft_fx, Fx, force_x). Instead, the six columns may end in a number from 0 to 5.
+
+    Returns
+    -------
+    dict of str to tuple of str
+        Columns fx, fy, fz, tx, ty, tz of each wrench, by the common prefix of their names ("wrench" if it is empty).
+
     """
     places = [(kind, axis) for kind in "ft" for axis in "xyz"]
     by_stem: dict[str, dict[tuple[str, str], str]] = {}
@@ -1059,10 +1065,16 @@ _IMU = re.compile(
 
 
 def imu_columns(columns: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Columns of the angular velocity and of the acceleration of an IMU, along x, y and z; None unless there is one.
+    """Find the columns of an IMU.
 
-    Names start alike and end in gyro, angular_velocity, acc, linear_acceleration or the like, with the axis. Of several
-    groups the one counts that is named after an IMU.
+    The six columns share a prefix and end in gyro, angular_velocity, acc, linear_acceleration or a similar word, and
+    the axis. If several groups match, the group with "imu" in its prefix is used.
+
+    Returns
+    -------
+    tuple of (tuple of str, tuple of str) or None
+        Columns of the angular velocity along x, y, z and of the acceleration along x, y, z; None without a unique IMU.
+
     """
     by_stem: dict[str, dict[tuple[bool, str], str]] = {}
     for column in columns:

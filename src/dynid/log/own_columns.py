@@ -1,4 +1,4 @@
-"""Logs with dynid's standard column names: read without a mapping, and written."""
+"""Map logs with dynid's standard column names, and write logs with these names."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dynid.log.log import Channel, ChannelMap
 from dynid.log.mapping import OF_SLIDES, OF_TURNS, columns_of
 from dynid.robot.model import RobotModel
 
-# Reading of logs with dynid's standard column names: t, q_<joint>, tau_<joint> and others, in SI units.
+# Map a log whose columns have dynid's standard names (t, q_<joint>, tau_<joint>, ...) and SI units.
 
-# Error codes for a log without the standard names, of all columns or of efforts.
+# Error codes of a log without standard names, or without standard names of efforts.
 UNNAMED = ("no-mapping", "no-effort")
 
 
@@ -40,11 +40,11 @@ def canonical_map(
     extra: Sequence[str] = (),
     stated: Mapping[str, str] = MappingProxyType({}),
 ) -> ChannelMap:
-    """Mapping of dynid's standard column names: t, traj, q_<joint>, dq_<joint>, tau_<joint>, in SI units.
+    """Make the mapping of dynid's standard column names: t, traj, q_<joint>, dq_<joint>, tau_<joint>, in SI units.
 
-    Instead of tau_<joint>, the log may contain commands: q_des_<joint>, dq_des_<joint>, tau_ff_<joint>. For motors
-    with encoders it may contain theta_<joint> and dtheta_<joint> (reflected motion), or theta_m_<joint> and
-    dtheta_m_<joint> (motion of the motor).
+    Instead of tau_<joint>, the log may contain commands: q_des_<joint>, dq_des_<joint>, tau_ff_<joint>. If motors have
+    encoders, the log may contain theta_<joint> and dtheta_<joint> (motor motion divided by the gear ratio), or
+    theta_m_<joint> and dtheta_m_<joint> (motor motion).
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ def canonical_map(
     file : str
         Name of the log, for messages.
     extra : sequence of str
-        Further columns to read as channels of the same name, if the file has them.
+        Additional columns to read as channels of the same name, if the file has them.
     stated : mapping of str to str
-        Units that the file states, by column.
+        Units that the file states for its columns.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def canonical_map(
     Raises
     ------
     InputError
-        If the columns have other names or other units; the message contains a [log] table to fill in.
+        If the columns have other names or units; the message contains a [log] table for the user to complete.
 
     """
     names = set(columns)
@@ -83,7 +83,7 @@ def canonical_map(
             place=Place(file=file),
         )
 
-    def group(prefix: str, unit: str) -> dict[str, Channel]:  # for all joints, or for none
+    def group(prefix: str, unit: str) -> dict[str, Channel]:  # for all joints; empty if a joint has no column
         have = all(f"{prefix}_{j}" in names for j in robot.joint_names)
         return {j: Channel(f"{prefix}_{j}", unit, 1.0) for j in robot.joint_names} if have else {}
 
@@ -114,7 +114,7 @@ def canonical_map(
 
 
 def _in_other_units(robot: RobotModel, stated: Mapping[str, str]) -> str:
-    """First standard column for which the file states a unit other than SI; "" if there is none."""
+    """Text that names the first standard column with a unit other than SI in the file; "" if there is none."""
     slides = dict(zip(robot.joint_names, robot.prismatic, strict=True))
     quantities_of = {"t": ("time",)}
     for joint, slide in slides.items():
@@ -175,7 +175,7 @@ def completed(
 
 
 def suggestion(columns: tuple[str, ...], robot: RobotModel) -> str:
-    """A [log] table guessed from column names; units stay "?", since they are never guessed."""
+    """Draft of a [log] table with columns guessed from their names; all units are "?", because dynid guesses none."""
 
     def guess(patterns: tuple[str, ...]) -> str | None:
         for pattern in patterns:
@@ -204,7 +204,7 @@ def suggestion(columns: tuple[str, ...], robot: RobotModel) -> str:
     return "\n".join(lines)
 
 
-# Writing of logs with dynid's standard column names, which are read without a mapping.
+# Write logs with dynid's standard column names, which need no mapping.
 
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv",)
 _ROW_GROUP = 65536
@@ -218,7 +218,7 @@ def canonical_columns(
     theta: Float | None = None,
     dtheta: Float | None = None,
 ) -> dict[str, Float]:
-    """Columns q_<joint>, dq_<joint>, tau_<joint> of motion and joint effort.
+    """Name the columns of joint motion and effort q_<joint>, dq_<joint>, tau_<joint>.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def canonical_columns(
     q, dq, tau : ndarray, shape (n_samples, n_joints), rad, rad/s, N m (m, m/s, N)
         Positions, and optionally velocities and torques.
     theta, dtheta : ndarray, shape (n_samples, n_joints), rad, rad/s, optional
-        Reflected motion of the motors of elastic joints, for columns theta_<joint> and dtheta_<joint>.
+        Motor motion of elastic joints divided by the gear ratio, for columns theta_<joint> and dtheta_<joint>.
 
     Returns
     -------
@@ -236,7 +236,7 @@ def canonical_columns(
     Raises
     ------
     UsageError
-        For arrays of another shape.
+        If an array has another shape.
 
     """
     columns: dict[str, Float] = {}
@@ -259,7 +259,7 @@ def write_log(
     trajectory: str | Sequence[str] | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a log as Parquet (zstd) or CSV, by the file ending; an existing file is replaced atomically.
+    """Write a log as Parquet (zstd) or CSV, depending on the suffix; an existing file is replaced atomically.
 
     Parameters
     ----------
@@ -268,11 +268,12 @@ def write_log(
     t : ndarray, shape (n_samples,), s
         Time.
     columns : mapping of str to ndarray, shape (n_samples,)
-        Values in SI units by name; canonical_columns gives the standard names.
+        Values of each column in SI units; `canonical_columns` gives the standard names.
     trajectory : str or sequence of str, optional
-        Name of the trajectory, or of each row's trajectory, for the column `traj`; rows of one name are contiguous.
+        Name of the trajectory, or of the trajectory of each row, for the column `traj`. Rows with the same name must be
+        contiguous.
     metadata : mapping of str to str, optional
-        Stored in the Parquet schema; not possible for CSV.
+        Metadata for the Parquet schema; not possible for CSV.
 
     Returns
     -------
@@ -282,7 +283,7 @@ def write_log(
     Raises
     ------
     UsageError
-        For another ending, columns of unequal length, reserved names, or metadata for CSV.
+        If the suffix is unknown, the lengths of the columns differ, a name is reserved, or CSV has metadata.
     ResourceError
         If the file cannot be written.
 

@@ -1,4 +1,4 @@
-"""Comparison of measured torque with the torque that the prior (URDF) inertias predict for the same motion."""
+"""Compare the measured torque with the torque that the prior (URDF) inertias predict for the same motion."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dynid.base.records import dataclass
 from dynid.kernel import gravity_torque, inverse_dynamics
 from dynid.robot.model import RobotModel
 
-# Advice for an effort that is many times larger or smaller than the predicted torque.
+# Advise on an effort that is many times larger or smaller than the predicted torque.
 
-# Masses in a URDF are never wrong by this factor; gear ratios, torque constants and units are.
+# A larger factor cannot come from wrong masses in the URDF, but from a gear ratio, torque constant or unit.
 GEARED = 5.0
 
 
@@ -29,7 +29,7 @@ def size_advice(factor: float, slides: bool = False) -> str:
     factor : float
         Ratio of measured to predicted torque.
     slides : bool
-        Whether all joints are prismatic, so that it is a force.
+        Whether all joints are prismatic: the advice then refers to a force.
 
     """
     if 1.0 / GEARED <= factor <= GEARED or factor <= 0:
@@ -48,21 +48,32 @@ def size_advice(factor: float, slides: bool = False) -> str:
     )
 
 
-# Swapped columns of two joints, detected with the prior inertias.
+# Detect swapped columns of two joints with the prior inertias.
 
-# The product over joints of the unexplained variance shares must be smaller by this factor than for every other
-# hypothesis.
+# A swap counts if the product over joints of the unexplained variance shares is smaller by this factor than without
+# the swap.
 DECISIVE = 6.0
-# Share of a joint's torque variance: smaller residuals are not distinguished, since prior masses are off by some
-# percent.
+# Lower bound of the unexplained share of a joint's torque variance. The prior masses are wrong by a few percent, so
+# differences between smaller residuals mean nothing.
 LEAST_LEFT = 1e-3
-# rad/s or m/s: velocity range in which the sign of friction changes smoothly.
+# rad/s or m/s. Width of the velocity range in which the sign of friction changes smoothly.
 SIGN_WIDTH = 0.02
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Two joints, by index, and their swapped signals, in words and as keys under [log]."""
+    """Two joints with swapped signals.
+
+    Parameters
+    ----------
+    joints : tuple of int
+        Indices of the two joints.
+    signals : str
+        Swapped signals, in words.
+    keys : str
+        Keys of these signals under [log].
+
+    """
 
     joints: tuple[int, int]
     signals: str
@@ -72,7 +83,7 @@ class Exchange:
 def find_exchange(
     robot: RobotModel, q: Float, dq: Float, ddq: Float, tau: Float, directions: Sequence[Float]
 ) -> Exchange | None:
-    """Find a swap of two joints with which the prior inertias explain the torque decisively better.
+    """Find a pair of joints whose swap makes the prior inertias explain the torque much better.
 
     Parameters
     ----------
@@ -81,11 +92,12 @@ def find_exchange(
     q, dq, ddq, tau : ndarray, shape (n_states, n_joints)
         Motion and torque, SI.
     directions : sequence of ndarray, shape (3,), m/s^2
-        Gravity of the hypotheses without a swap, which a swap must beat.
+        Gravity vectors of the hypotheses without a swap. A swap must explain the torque better than each of them.
 
     Returns
     -------
     Exchange or None
+        None if no swap is `DECISIVE` times better.
 
     """
     others = [_unexplained(replace(robot, gravity=gravity), q, dq, ddq, tau) for gravity in directions]
@@ -113,7 +125,7 @@ def _exchanges(
 
 
 def _unexplained(robot: RobotModel, q: Float, dq: Float, ddq: Float, tau: Float) -> float:
-    """Sum over joints of the log of the variance share of the torque that inertia and friction do not explain."""
+    """Sum over joints of the logarithm of the share of torque variance that the links and friction do not explain."""
     x, v, a = (np.ascontiguousarray(part) for part in robot.tree_motion(q, dq, ddq))
     bodies = inverse_dynamics(robot.tree, robot.inertia_prior, x, v, a) @ robot.projection
     total = 0.0
@@ -128,34 +140,34 @@ def _unexplained(robot: RobotModel, q: Float, dq: Float, ddq: Float, tau: Float)
     return total
 
 
-# A robot mounted differently from its URDF: on a wall, hanging, or modelled upside down.
+# Detect a robot that is mounted differently from its URDF: on a wall, hanging, or modelled upside down.
 
-# Degrees: a larger angle is another mounting. Masses wrong by 50 % turn the estimated direction by up to about 15
-# degrees, and a smaller angle is a tilt, which is estimated from the residuals of a fit.
+# Degrees. A larger angle is another mounting. Masses that are wrong by 50 % rotate the estimated direction by up to
+# about 15 degrees. A smaller angle is a tilt, which dynid estimates from the residuals of a fit.
 TURNED = 30.0
-# Degrees: a direction this close to an axis of the base is that axis, since mounts are square.
+# Degrees. Mounts are usually square, so a direction this close to an axis of the base is set to the axis.
 SQUARE = 5.0
-# A joint is loaded by gravity if its gravity torque has at least this share of the largest one, and of its inertial
-# torque. Ratios make a camera gimbal count like an arm.
+# A joint is loaded by gravity if the deviation of its gravity torque exceeds this share of the largest one, and this
+# share of its inertial torque. The limits are relative, so that they also fit small robots such as a camera gimbal.
 SHARE, OF_INERTIAL = 0.2, 0.02
-# GRAVITY: least share of the torque beyond inertia and friction that gravity explains, in any direction. LEFT: largest
-# share of that torque, and of the residual of the declared direction with a factor per joint, that the new direction
-# may leave.
+# Gravity must explain at least the share GRAVITY of the torque that inertia and friction do not explain. The new
+# direction may leave at most the share LEFT of this explained part unexplained, and at most the share LEFT of the
+# residual of the declared direction with a free factor per joint.
 GRAVITY, LEFT = 0.5, 0.3
-# Masses in a URDF are right within this factor.
+# The total mass in a URDF is assumed to be right within this factor.
 MASSES = 2.0
-# rad/s: velocity range in which the sign of friction changes smoothly.
+# rad/s. Width of the velocity range in which the sign of friction changes smoothly.
 MOUNTING_SIGN_WIDTH = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class Mounting:
-    """Gravity estimated from torque.
+    """Direction of gravity estimated from torque.
 
     Parameters
     ----------
     gravity : ndarray, shape (3,), m/s^2
-        In the base frame.
+        Gravity in the base frame.
     degrees : float
         Angle to the declared direction.
 
@@ -168,9 +180,10 @@ class Mounting:
 def reversed_mounting(
     robot: RobotModel, gravity: Float, inertial: Float, dq: Float, tau: Float, opposed: Sequence[int]
 ) -> Mounting | None:
-    """Reversed gravity if inertia and friction of the `opposed` joints have the right sign; None if signs are flipped.
+    """Decide between reversed gravity and flipped effort signs if torque opposes the predicted gravity torque.
 
-    A single opposed joint may have its centre of mass on the other side, and gives None.
+    Gravity is reversed if inertia and friction of the `opposed` joints have the right sign. A single opposed joint is
+    no evidence of reversed gravity, because its centre of mass may be on the other side.
 
     Parameters
     ----------
@@ -184,6 +197,7 @@ def reversed_mounting(
     Returns
     -------
     Mounting or None
+        None if the signs are flipped, or for a single joint.
 
     """
     if len(opposed) < 2:
@@ -200,9 +214,10 @@ def reversed_mounting(
 def find_mounting(
     robot: RobotModel, q: Float, dq: Float, inertial: Float, tau: Float, balanced: Bool | None = None
 ) -> Mounting | None:
-    """Estimate the direction of gravity from the torque with the prior masses; None if it is as declared.
+    """Estimate the direction of gravity from the torque and the prior masses.
 
-    Torque with a flipped sign looks like reversed gravity, but inertia and friction are then reversed as well.
+    Torque with a flipped sign resembles reversed gravity, but also reverses inertia and friction. Such torque gives
+    None.
 
     Parameters
     ----------
@@ -213,11 +228,12 @@ def find_mounting(
     dq, inertial, tau : ndarray, shape (n_states, n_joints)
         Velocity, inertial torque of the prior, and measured torque, SI.
     balanced : ndarray of bool, shape (n_joints,), optional
-        Joints to ignore, since a spring carries their gravity.
+        Joints to ignore because a spring carries their gravity load.
 
     Returns
     -------
     Mounting or None
+        None if gravity is within `TURNED` of the declared direction, or if the data do not determine its direction.
 
     """
     size = float(np.linalg.norm(robot.gravity))
@@ -240,7 +256,7 @@ def find_mounting(
         other = _other_regressors(inertial[:, j], dq[:, j])
         Q, _ = np.linalg.qr(other)
         X, y = (values - Q @ (Q.T @ values) for values in (along[:, j], tau[:, j]))
-        # Scaled so that all joints have the same weight, from base to tool.
+        # Scale the equations so that all joints have the same weight, from the base to the tool.
         columns.append(X / swing[j])
         rest.append(y / swing[j])
         others.append((other, along[:, j], tau[:, j]))
@@ -254,7 +270,7 @@ def find_mounting(
     degrees = float(np.degrees(np.arccos(cosine)))
     pairs = list(zip(columns, rest, strict=True))
     whole = sum(float((y**2).sum()) for _, y in pairs)
-    # The best that gravity can do: a separate direction for each joint.
+    # Smallest residual that gravity can leave: a separate direction for each joint.
     free = sum(float(((y - X @ np.linalg.lstsq(X, y, rcond=1e-6)[0]) ** 2).sum()) for X, y in pairs)
     left = sum(float(((y - X @ direction) ** 2).sum()) for X, y in pairs) - free
     declared = sum(_unexplained_by(X @ robot.gravity / size, y) for X, y in pairs) - free
@@ -266,47 +282,59 @@ def find_mounting(
 
 
 def _other_regressors(inertial: Float, dq: Float) -> Float:
-    """Regressors (S, 4) of a joint's torque besides gravity: inertia, viscous friction, dry friction, offset."""
+    """Regressors (S, 4) of a joint's torque except gravity: inertia, viscous friction, dry friction, offset."""
     return np.column_stack([inertial, dq, np.tanh(dq / MOUNTING_SIGN_WIDTH), np.ones(len(dq))])
 
 
 def loaded_by_gravity(swing: Float, inertial: Float) -> Bool:
-    """Mask (n,) of joints loaded by gravity, by the deviation (n,) of gravity torque and by inertial torque (S, n)."""
+    """Mask (n,) of joints loaded by gravity.
+
+    Parameters
+    ----------
+    swing : ndarray, shape (n_joints,)
+        Standard deviation of the gravity torque of each joint.
+    inertial : ndarray, shape (n_states, n_joints)
+        Inertial torque.
+
+    """
     return np.asarray((swing > SHARE * swing.max(initial=0.0)) & (swing > OF_INERTIAL * inertial.std(axis=0)))
 
 
 def _unexplained_by(x: Float, y: Float) -> float:
-    """Sum of squares of y that a column with a nonnegative factor does not explain."""
+    """Sum of squared residuals of y after a least-squares fit of x with a nonnegative factor."""
     factor = max(float(x @ y), 0.0) / max(float(x @ x), 1e-300)
     return float(((y - factor * x) ** 2).sum())
 
 
 def _signed_resistance(other: Float, along: Float, tau: Float, direction: Float) -> float:
-    """Variance of inertial and friction torque, negative if they drive the joint instead of resisting its motion."""
+    """Signed variance of inertial and friction torque; negative if they drive the joint instead of resisting it."""
     coefficients = np.linalg.lstsq(other, tau - along @ direction, rcond=1e-9)[0]
     inertia, friction = other[:, 0] * coefficients[0], other[:, 1:3] @ coefficients[1:3]
     return float(np.sign(coefficients[0]) * inertia.var() + np.sign(friction @ other[:, 1]) * friction.var())
 
 
 def square(direction: Float) -> Float:
-    """The axis of the base within SQUARE degrees of a unit vector (3,), else the vector."""
+    """Axis of the base within `SQUARE` degrees of a unit vector (3,); the vector itself if there is none."""
     k = int(np.argmax(np.abs(direction)))
     if np.degrees(np.arccos(min(abs(float(direction[k])), 1.0))) > SQUARE:
         return direction
     return np.asarray(np.sign(direction[k]) * np.eye(3)[k])
 
 
-LEAST_STATES, MOST_STATES = 50, 400  # fewest states for a comparison; most states taken from a chunk
-COMPARE_STEP = 0.02  # s between rows
-SPAN = 7  # rows of a parabola (0.12 s); robots move far more slowly
-SAME_TURN = 2.0  # rad from row to row; a larger step is a wrapped angle
-# Share of the largest gravity torque from which a joint counts as evidence for or against gravity in the log.
+LEAST_STATES, MOST_STATES = (
+    50,
+    400,
+)  # minimum number of states to compare; approximate maximum number per chunk
+COMPARE_STEP = 0.02  # s; time step between rows
+SPAN = 7  # rows of a fitted parabola (0.12 s); robot motions are much slower
+SAME_TURN = 2.0  # rad; a larger step between rows is a wrapped angle
+# A joint counts as evidence for or against gravity in the log if its gravity torque exceeds this share of the largest.
 LIGHT = 0.005
 
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """States of a log with motion from fitted parabolas, each of shape (n_states, n_joints), SI."""
+    """Positions, velocities, accelerations and torques from fitted parabolas, each (n_states, n_joints) in SI units."""
 
     q: Float
     dq: Float
@@ -315,10 +343,10 @@ class States:
 
 
 def states_of(t: Float, q: Float, tau: Float) -> States:
-    """States of a chunk, each from a parabola fitted to SPAN rows with a step of about 20 ms.
+    """Estimate states of a chunk from parabolas fitted to `SPAN` rows with a step of about 20 ms.
 
-    Differences of three rows would be too noisy for coarse encoders: 14 bits give 1 rad/s^2. The effort is smoothed by
-    a parabola as well, so that fast motion is attenuated equally in both.
+    Second differences of three rows would be too noisy for coarse encoders: 14 bits give 1 rad/s^2. A parabola is also
+    fitted to the effort, so that fast motion is attenuated equally in motion and effort.
 
     Parameters
     ----------
@@ -341,7 +369,7 @@ def states_of(t: Float, q: Float, tau: Float) -> States:
     with np.errstate(invalid="ignore", over="ignore"):
         steps = np.diff(rows[:, 0], axis=1)
         jumps = np.abs(np.diff(rows[:, 1 : n + 1], axis=2)).max(axis=(1, 2), initial=0.0)
-        # Rows close in time and within the same turn.
+        # Use rows that are close in time and without a wrapped angle.
         near = (steps > 0).all(axis=1) & (steps.max(axis=1) < 3.0 * COMPARE_STEP) & (jumps < SAME_TURN)
     index = np.flatnonzero(near & np.isfinite(rows).all(axis=(1, 2)))
     index = index[:: max(1, len(index) // MOST_STATES)]
@@ -356,11 +384,11 @@ def states_of(t: Float, q: Float, tau: Float) -> States:
 def check_against_prior(
     robot: RobotModel, states: States, diagnostics: Diagnostics, balanced: Bool | None = None
 ) -> None:
-    """Compare measured torque with the torque that the prior (URDF) inertias predict.
+    """Compare the measured torque with the torque that the prior (URDF) inertias predict, and report differences.
 
-    The torque of every joint loaded by gravity is fitted as a g + b h + c dq + d sign(dq) + e, with gravity torque g
-    and inertial torque h; a should be near 1. Claims that gravity has another direction or is missing from all
-    torque, that a sign is flipped, joints are swapped, or the size is off by a factor of more than 30.
+    The torque of each joint that gravity loads is fitted as a g + b h + c dq + d sign(dq) + e, with gravity torque g
+    and inertial torque h; a should be near 1. Findings report another direction of gravity, torque without gravity,
+    flipped signs, swapped joints, and torque that is wrong by a factor of more than 30.
 
     Parameters
     ----------
@@ -369,9 +397,9 @@ def check_against_prior(
     states : States
         Measured states.
     diagnostics : Diagnostics
-        Receives the claims.
+        Collects the findings.
     balanced : ndarray of bool, shape (n_joints,), optional
-        Joints to ignore, since a spring carries their gravity.
+        Joints to ignore because a spring carries their gravity load.
 
     """
     tau = states.tau
@@ -396,7 +424,7 @@ def check_against_prior(
         return _prior_fit(np.stack([g[:, j], h[:, j]]), states.dq[:, j], tau)
 
     fits = {j: fit(j) for j in heavy}
-    # A motor-side torque is small as well, but it follows gravity closely, and its inertial part is small, too.
+    # A motor-side torque also has a small slope, but it follows gravity closely, and its inertial part is small, too.
     if all(
         abs(joint_fit.slope[j]) + 3 * joint_fit.deviation[j] < 0.2
         and (joint_fit.certainty[j] < 0.5 or joint_fit.without_gravity(j))
@@ -425,7 +453,7 @@ def _report_without_gravity(
     light: Mapping[int, _PriorFit],
     diagnostics: Diagnostics,
 ) -> None:
-    # heavy and light: fits of joints that gravity loads, and of those that it loads a little.
+    # heavy and light are the fits of joints with a large and with a small gravity load.
     share = max(abs(fit.slope[j]) for j, fit in heavy.items())
     finding = f"torque without gravity on {', '.join(names[j] for j in heavy)} ({100 * share:.2g} % of the expected)"
     carrying = [names[j] for j, fit in light.items() if fit.carries_gravity(j)]
@@ -437,8 +465,8 @@ def _report_without_gravity(
             do="log the measured torque without subtracting the gravity compensation",
         )
         return
-    # Gravity compensation affects all joints, a spring only its own.
-    seen = f"; {', '.join(carrying)} carry theirs" if carrying else ""
+    # Gravity compensation affects all joints; a spring affects a single joint.
+    seen = f"; the torque of {', '.join(carrying)} includes gravity" if carrying else ""
     diagnostics.warn(
         "gravity-compensated",
         f"{finding}{seen}: add a term for a spring or counterbalance (gas_spring, torsion_spring, spring), or log the "
@@ -447,7 +475,7 @@ def _report_without_gravity(
 
 
 def all_turned(diagnostics: Diagnostics) -> bool:
-    """Whether a claim (accepted or not) says that the signs of all efforts are flipped."""
+    """Whether a finding (accepted or not) reports that the signs of all efforts are flipped."""
     return any(
         diagnostic.code == "torque-sign" and diagnostic.place.joint is None for diagnostic in diagnostics
     )
@@ -456,7 +484,7 @@ def all_turned(diagnostics: Diagnostics) -> bool:
 def _claim_flipped_signs(
     names: Sequence[str], fits: Mapping[int, _PriorFit], diagnostics: Diagnostics
 ) -> bool:
-    """Claim that all efforts have the opposite sign, if several joints show it and none contradicts it."""
+    """Report that all efforts have the wrong sign if several joints show this and no joint contradicts it."""
     turned = [j for j, fit in fits.items() if fit.opposes_gravity(j)]
     if len(turned) < 2 or any(fit.carries_gravity(j) for j, fit in fits.items()):
         return False
@@ -478,8 +506,8 @@ def _claim_by_joint(robot: RobotModel, fits: Mapping[int, _PriorFit], diagnostic
         if best != j and fit.explained[best] > 0.9 and fit.explained[j] < 0.5 and fit.slope[best] > 0:
             diagnostics.claim(
                 "joint-order",
-                found=f"its gravity torque in the effort column of '{names[best]}' "
-                f"(explains {100 * fit.explained[best]:.3g} % of it, but {100 * fit.explained[j]:.3g} % of its own)",
+                found=f"its gravity torque in the effort column of '{names[best]}' (explains "
+                f"{100 * fit.explained[best]:.3g} % of this column and {100 * fit.explained[j]:.3g} % of its column)",
                 expected="columns mapped to their joints",
                 do="swap these columns under effort in [log]",
                 place=place,
@@ -499,7 +527,10 @@ def _claim_by_joint(robot: RobotModel, fits: Mapping[int, _PriorFit], diagnostic
 def _claim_exchange(
     robot: RobotModel, states: States, diagnostics: Diagnostics, turned: Float | None = None
 ) -> bool:
-    """Claim a swap of two joints if it explains more than zero or `turned` gravity; return whether there is one."""
+    """Report swapped joints if a swap explains the torque better than the declared, zero or `turned` gravity.
+
+    Returns True if a swap is reported.
+    """
     directions = [robot.gravity, np.zeros(3), *([] if turned is None else [turned])]
     exchange = find_exchange(robot, states.q, states.dq, states.ddq, states.tau, directions)
     if exchange is None:
@@ -529,7 +560,7 @@ def _claim_mounting(diagnostics: Diagnostics, mounting: Mounting) -> None:
 
 
 def _claim_size(diagnostics: Diagnostics, slope: float, ratio: float, place: Place) -> None:
-    # A torque that is off by the gear ratio, within a factor of two, was declared on the wrong side of the gear.
+    # A torque that is wrong by the gear ratio, within a factor of two, was declared on the wrong side of the gear.
     finding = f"torque {slope:.3g} times the gravity torque of the prior (URDF)"
     for power, advice in (
         (1, 'it was measured at the link: declare effort.side = "link" under [log]'),
@@ -555,7 +586,7 @@ def _claim_size(diagnostics: Diagnostics, slope: float, ratio: float, place: Pla
 
 @dataclass(frozen=True, eq=False)
 class _PriorFit:
-    """Fit of every effort column by the gravity torque of one joint; each array (n_joints,).
+    """Fit of the gravity torque of a joint to each effort column; all arrays have the shape (n_joints,).
 
     Parameters
     ----------
@@ -564,7 +595,7 @@ class _PriorFit:
     explained : ndarray
         Share of the column's variance that the fit explains.
     certainty : ndarray
-        Share that gravity explains of the variance left by the other regressors.
+        Share of the variance that gravity explains, after regression on the other regressors.
     inertial, inertial_deviation : ndarray
         Coefficient of the joint's inertial torque and its standard deviation.
 
@@ -578,19 +609,19 @@ class _PriorFit:
     inertial_deviation: Float
 
     def opposes_gravity(self, j: int) -> bool:
-        """Whether a column is mostly explained by the joint's gravity torque with the opposite sign."""
+        """Whether the joint's gravity torque with the opposite sign explains most of column `j`."""
         return bool(self.slope[j] < 0 and self.certainty[j] > 0.7)
 
     def carries_gravity(self, j: int) -> bool:
-        """Whether a column has significantly more than half of the joint's gravity torque, and follows it."""
+        """Whether column `j` follows the joint's gravity torque with a slope significantly above 0.5."""
         return bool(self.slope[j] - 3 * self.deviation[j] > 0.5 and self.certainty[j] > 0.3)
 
     def lacks_gravity(self, j: int) -> bool:
-        """Whether a column has significantly less than half of the joint's gravity torque."""
+        """Whether column `j` has a slope significantly below 0.5 with respect to the joint's gravity torque."""
         return bool(abs(self.slope[j]) + 3 * self.deviation[j] < 0.5)
 
     def without_gravity(self, j: int) -> bool:
-        """Whether a column has the inertial torque, but less than a fifth of its share of the gravity torque."""
+        """Whether the gravity slope of column `j` is significantly below a fifth of its inertial slope."""
         inertial = self.inertial[j] - 3 * self.inertial_deviation[j]
         return bool(abs(self.slope[j]) + 3 * self.deviation[j] < 0.2 * inertial)
 
@@ -608,8 +639,8 @@ def _prior_fit(rigid: Float, dq: Float, tau: Float) -> _PriorFit:
 
 
 def _partial(column: Float, others: Float, tau: Float) -> tuple[Float, Float, Float]:
-    """Residuals of a column (T,) and of torque (T, n) after regression on others, and the slope (n,) between them."""
+    """Residuals of `column` (T,) and torque (T, n) after regression on `others`, and the slopes (n,) between them."""
     Q, _ = np.linalg.qr(others)
     x, y = column - Q @ (Q.T @ column), tau - Q @ (Q.T @ tau)
-    with np.errstate(divide="ignore", invalid="ignore"):  # nan where the others explain the column whole
+    with np.errstate(divide="ignore", invalid="ignore"):  # nan if `others` explain the column completely
         return x, y, x @ y / (x @ x)

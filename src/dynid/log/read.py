@@ -1,4 +1,4 @@
-"""Logs opened for reading: files, trajectories, and chunks of rows in SI units at the joints."""
+"""Open logs: files, trajectories, and chunks of rows in SI units at the joints."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ from dynid.recording import (
 from dynid.robot.load import lock_joints, locked, rest_position
 from dynid.robot.model import RobotModel
 
-# Open tables mapped to one robot: columns by the mapping, rows by trajectories; joints without columns are locked.
+# Map open tables to a robot: select columns and trajectories, and lock joints without columns.
 
 SHOWN_ROWS = 5  # rows listed in a note
 
 
 def as_channel_map(mapping: ChannelMap | Mapping[str, Any] | None, robot: RobotModel) -> ChannelMap | None:
-    """Return a mapping unchanged, or build it from the plain data of a [log] table."""
+    """Build a channel map from the plain data of a [log] table; return a ChannelMap or None unchanged."""
     if mapping is None or isinstance(mapping, ChannelMap):
         return mapping
     return channel_map(validate(LogSection, dict(mapping), {}, "mapping"), robot, "mapping")
@@ -85,7 +85,7 @@ def as_channel_map(mapping: ChannelMap | Mapping[str, Any] | None, robot: RobotM
 def of_joints(
     tables: Sequence[Table], robot: RobotModel, mapping: ChannelMap | None, topics: Sequence[str] = ()
 ) -> list[Table]:
-    """Select the streams with the robot's joints in tables of bags; other tables are unchanged.
+    """Select the topics with the robot's joints in tables of bags; return other tables unchanged.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def of_joints(
     mapping : ChannelMap, optional
         Mapping of the log.
     topics : sequence of str
-        Topics of the joint states; by default those of the mapping, or else the only one that fits.
+        Topics of the joint states; default: the topics of the mapping, else the only topic with all joints.
 
     """
     joints, named = _joints_and_topics(robot, mapping)
@@ -114,7 +114,7 @@ def mapped_tables(
     select: Sequence[Selection | str],
     extra: Sequence[str],
 ) -> tuple[Source, tuple[Finding, ...]]:
-    """Map tables to a robot, whose joints without columns are locked.
+    """Map tables to a robot and lock the joints that have no columns.
 
     Parameters
     ----------
@@ -125,9 +125,9 @@ def mapped_tables(
     mapping : ChannelMap, optional
         None means dynid's standard column names.
     select : sequence of Selection or str
-        Trajectories, by name or pattern.
+        Trajectories to read, by name or pattern.
     extra : sequence of str
-        Further columns.
+        Additional columns to read.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def mapped_tables(
         chosen = replace(chosen, trajectory=MOTION)
         tables = [with_motions(table, chosen.time.column) for table in tables]
         available = trajectories_in(tables, chosen)
-        text = f"time restarts at row {', '.join(map(str, rows))}: each stretch is read as a motion"
+        text = f"time restarts at row {', '.join(map(str, rows))}: each section is read as a separate motion"
         remarks.note("motions-found", text, Place(file=file, row=rows[0]))
     wanted = [Selection(selection) if isinstance(selection, str) else selection for selection in select]
     trajectories = tuple(selected(available, wanted))
@@ -185,7 +185,7 @@ def mapped_tables(
 
 
 def _recorded_section(table: Table, extra: Sequence[str]) -> dict[str, Any] | None:
-    """The [log] table of a recording, with the requested ones of its further channels; None for other tables."""
+    """[log] table of a recording by `dynid convert`, limited to the requested extra channels; None for other tables."""
     section: Mapping[str, Any] | None = getattr(table, "section", None)
     if section is None:
         return None
@@ -194,7 +194,7 @@ def _recorded_section(table: Table, extra: Sequence[str]) -> dict[str, Any] | No
 
 
 def _restart_rows(trajectories: Trajectories, chosen: ChannelMap) -> tuple[int, ...]:
-    """Rows at which further recordings begin in a file without a column that names them; () if there are none."""
+    """Rows at which time restarts in a file without a trajectory column; () if the rows are to be sorted by time."""
     if chosen.trajectory is not None or chosen.sort:
         return ()
     return tuple(row for order in trajectories.orders.values() for row in order.begins_anew())
@@ -209,8 +209,8 @@ def _report_order(trajectory: Trajectory, remarks: Diagnostics) -> None:
     if trajectory.misplaced:
         remarks.warn(
             "rows-misplaced",
-            f"trajectory '{trajectory.name}': {trajectory.misplaced} of {trajectory.row_count} rows are out of order "
-            "by a few rows; they are sorted by time",
+            f"trajectory '{trajectory.name}': {trajectory.misplaced} of {trajectory.row_count} rows are a few rows "
+            "out of order; dynid sorts them by time",
             Place(file=str(trajectory.file)),
         )
     if trajectory.left_out:
@@ -219,8 +219,8 @@ def _report_order(trajectory: Trajectory, remarks: Diagnostics) -> None:
         )
         remarks.note(
             "damaged-stamps",
-            f"trajectory '{trajectory.name}': {len(trajectory.left_out)} of {trajectory.row_count} row(s) are left "
-            f"out, since their time stamps are missing or contradict their neighbours: {shown}",
+            f"trajectory '{trajectory.name}': {len(trajectory.left_out)} of {trajectory.row_count} row(s) are "
+            f"ignored because their time stamps are missing or contradict their neighbours: {shown}",
             Place(file=str(trajectory.file), row=trajectory.left_out[0]),
         )
 
@@ -255,7 +255,7 @@ def _require_columns(table: Table, m: ChannelMap) -> None:
         raise InputErrors(list(errors))
 
 
-# rad or m: distance from the locked position of a joint that changes the torque of an arm by some percent.
+# rad or m. If a joint is this far from its locked position, the torque of an arm changes by a few percent.
 ELSEWHERE = 0.05
 
 
@@ -267,7 +267,7 @@ def read_log(
     extra: Sequence[str] = (),
     topics: Sequence[str] = (),
 ) -> Log:
-    """Open one or several logs of a robot, in any format that has a reader.
+    """Open one or several log files of a robot, in any supported format.
 
     Parameters
     ----------
@@ -276,14 +276,14 @@ def read_log(
     robot : RobotModel
         Robot of the log.
     mapping : ChannelMap or mapping, optional
-        Signal of each column, also as the plain data of an experiment's [log] table. None means dynid's standard
-        column names (t, traj, q_<joint>, dq_<joint>, tau_<joint>).
+        Signal, joint and unit of each column, as a ChannelMap or as the plain data of an experiment's [log] table.
+        None means dynid's standard column names (t, traj, q_<joint>, dq_<joint>, tau_<joint>).
     select : sequence of Selection or str
-        Trajectories to use, by name or glob, whole or in part.
+        Trajectories to use: names or patterns, or selections that also limit the time.
     extra : sequence of str
-        Further columns that terms of the model read, for a log with standard column names.
+        Additional columns that terms of the model read, for a log with standard column names.
     topics : sequence of str
-        Topics of the joint states in bags; by default those of the mapping, or else the only one that fits.
+        Topics of the joint states in bags; default: the topics of the mapping, else the only topic with all joints.
 
     Returns
     -------
@@ -292,7 +292,7 @@ def read_log(
     Raises
     ------
     InputError
-        If files, columns or trajectories do not exist or cannot be read.
+        If a file, column or trajectory does not exist or cannot be read.
 
     """
     files = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
@@ -311,7 +311,7 @@ def read_log(
 
 
 def _with_parts_together(tables: list[Table], mapping: ChannelMap) -> list[Table]:
-    """Join the files of each recording into one table if the mapping needs columns of several files."""
+    """Join the files of each recording into a single table if the mapping needs columns from several files."""
     wanted = {channel.column for channel in (*mapping.position.values(), *mapping.effort.values())}
     if any(isinstance(table, ManyTopics) or wanted <= {*table.column_names} for table in tables):
         return tables
@@ -323,7 +323,10 @@ def _with_parts_together(tables: list[Table], mapping: ChannelMap) -> list[Table
 
 
 def _with_joints_locked(source: Source, remarks: tuple[Finding, ...]) -> Log:
-    """Log of a source in which joints without a useful effort are locked at their positions."""
+    """Make a log from a source and lock resting joints without a useful effort at their positions.
+
+    Moving joints without a useful effort are marked as `unmeasured`, with a warning.
+    """
     log = Log(source.robot, source, source.trajectories, remarks)
     if not log.mapping.effort:
         return log
@@ -353,9 +356,9 @@ def _report_unmeasured(joints: Sequence[str], remarks: Diagnostics) -> None:
     named = ", ".join(f"'{joint}'" for joint in joints)
     remarks.warn(
         "joint-unmeasured",
-        f"{'joint' if single else 'joints'} {named} {'moves' if single else 'move'} without an effort in the log (none "
-        f"or constant): {'its' if single else 'their'} motion is used, but {'its' if single else 'their'} friction and "
-        "rotor inertia are not identified",
+        f"{'joint' if single else 'joints'} {named} {'moves' if single else 'move'} without an effort (missing or "
+        f"constant in the log): {'its' if single else 'their'} motion is used, but {'its' if single else 'their'} "
+        "friction and rotor inertia are not identified",
     )
 
 
@@ -366,10 +369,13 @@ class Source:
     Parameters
     ----------
     robot : RobotModel
-        Robot with the drives whose gains, gears and linkages convert columns to motion and torque of the joints.
+        Robot; the gains, gears and linkages of its drives convert the columns to joint motion and torque.
     mapping : ChannelMap
+        Signal, joint and unit of each column.
     tables : tuple of Table
+        Open files.
     trajectories : tuple of Trajectory
+        Selected trajectories.
 
     """
 
@@ -380,7 +386,7 @@ class Source:
 
     @cached_property
     def recording(self) -> Recording:
-        """All rows, decoded once; raises InputError for rows that cannot be read."""
+        """All rows, decoded only once; raises InputError for rows that cannot be read."""
         return Recording(self.robot.joint_names, self.trajectories, self.decode)
 
     @cached_property
@@ -391,11 +397,11 @@ class Source:
         }
 
     def with_extra(self, channels: Mapping[str, Channel]) -> Source:
-        """Source with these further channels instead of the previous ones."""
+        """Replace the extra channels."""
         return replace(self, mapping=replace(self.mapping, extra=dict(channels)))
 
     def decode(self, trajectory: Trajectory) -> Iterator[RawChunk]:
-        """Yield chunks of one trajectory from its file, sorted by time if the mapping requires it."""
+        """Read a trajectory from its file and yield it in chunks, sorted by time if the mapping requires this."""
         chunks = self._converted(trajectory)
         if self.mapping.sort:
             chunks = _sorted(chunks)
@@ -413,7 +419,7 @@ class Source:
             yield replace(conversion.chunk(trajectory, row, numbers), empty=empty)
 
     def _numbers(self, trajectory: Trajectory) -> Iterator[tuple[int, dict[str, Float], Float]]:
-        # First row, columns, and the times (s) of rows that are left out because they have nothing but a time.
+        # Yields the first row, the columns, and the times (s) of rows that are omitted since they contain only a time.
         table = next(table for table in self.tables if table.path == trajectory.file)
         columns = self.mapping.columns
         row = trajectory.first_row
@@ -434,21 +440,23 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """An open log: trajectories of one robot, read chunk by chunk.
+    """Open log: trajectories of a robot, read chunk by chunk.
 
-    Joints that are missing from the files, or without effort, are locked in its robot, or `unmeasured`.
+    A joint without columns or without a useful effort is locked in `robot`, or is listed in `unmeasured`.
 
     Parameters
     ----------
     robot : RobotModel
+        Robot in which joints without data are locked.
     source : Source
+        Files, mapping and robot from which the log reads.
     trajectories : tuple of Trajectory
     own_remarks : tuple of Finding
-        Remarks on this log, besides those of its tables.
+        Findings about this log, in addition to the findings of its tables.
     resting : mapping of str to float, rad or m
-        Position of joints at rest in the whole log that are not locked.
+        Position of each joint that is at rest in the whole log but not locked.
     free : Log, optional
-        The same log before joints were locked because of their effort; None if none were.
+        The same log before joints were locked for lack of a useful effort; None if no joint was locked.
     ignored_efforts : frozenset of str
         Joints whose effort is not used.
 
@@ -463,9 +471,15 @@ class Log:
     ignored_efforts: frozenset[str] = frozenset()
 
     def of_robot(self, robot: RobotModel) -> Log:
-        """Log without the joints that are locked in a robot; raises UsageError for a robot with other joints.
+        """Log with the joints of `robot`: joints that are locked in `robot` are locked in the log, too.
 
-        Joints of the robot that the log locked because of their effort become `unmeasured`.
+        A joint that the log locked for lack of a useful effort, but that is free in `robot`, becomes `unmeasured`.
+
+        Raises
+        ------
+        UsageError
+            If the log and the robot have different joints.
+
         """
         back = set(robot.joint_names) - set(self.robot.joint_names)
         if self.free is not None and back and back <= set(self.free.robot.joint_names):
@@ -484,7 +498,7 @@ class Log:
         return self._with_locked(values, self._moved_locked_joints(values)) if gone else self
 
     def _moved_locked_joints(self, values: Mapping[str, float]) -> tuple[Finding, ...]:
-        # Joints locked in the model that have another position in this log, or move in it.
+        # Warn of joints that are locked in the model but move in this log or rest at another position.
         remarks = Diagnostics()
         for joint, at in values.items():
             if joint not in self.mapping.effort:
@@ -494,8 +508,8 @@ class Log:
                 where = "moves in this log" if here is None else f"is at {here:.3g} in this log"
                 remarks.warn(
                     "held-elsewhere",
-                    f"joint '{joint}' is locked at {at:.3g} in the model but {where}: the links that it carries are "
-                    "not where the model assumes them",
+                    f"joint '{joint}' is locked at {at:.3g} in the model but {where}: the model assumes wrong "
+                    "positions of the links that it carries",
                 )
         return tuple(remarks)
 
@@ -505,20 +519,23 @@ class Log:
         return replace(self, robot=robot, own_remarks=(*self.own_remarks, *remarks), resting=resting)
 
     def with_held(self, values: Mapping[str, float], reason: str) -> Log:
-        """Log with some of its joints locked at positions in rad or m, and a remark with the reason."""
+        """Lock joints at the given positions (rad or m) and add a finding that states the reason."""
         remarks = Diagnostics()
         locked(self.robot, values, reason, remarks)
         return self._with_locked(values, tuple(remarks)) if values else self
 
     def without_efforts(self, joints: Sequence[str], remarks: Sequence[Finding] = ()) -> Log:
-        """Log in which some joints are `unmeasured`: their motion is used, their equations are left out."""
+        """Ignore the effort of some joints: their motion is used, but their torque equations are not."""
         if not joints:
             return self
         ignored = self.ignored_efforts | frozenset(joints)
         return replace(self, ignored_efforts=ignored, own_remarks=(*self.own_remarks, *remarks))
 
     def without_short(self, seconds: float) -> Log:
-        """Log without trajectories of fewer than 50 rows or `seconds`, with a warning each, unless all are short."""
+        """Remove trajectories with fewer than 50 rows or shorter than `seconds`, with a warning for each.
+
+        If all trajectories are short, none is removed.
+        """
         short = [
             trajectory
             for trajectory in self.trajectories
@@ -530,23 +547,24 @@ class Log:
         for trajectory in short:
             remarks.warn(
                 "too-few-rows",
-                f"trajectory '{trajectory.name}' is too short and is left out: {trajectory.row_count} rows in "
-                f"{trajectory.end_time - trajectory.start_time:.3g} s, at least {MIN_ROWS} in {seconds:g} s are needed",
+                f"trajectory '{trajectory.name}' is too short and is ignored: {trajectory.row_count} rows in "
+                f"{trajectory.end_time - trajectory.start_time:.3g} s; at least {MIN_ROWS} rows and {seconds:g} s are "
+                "required",
                 Place(file=str(trajectory.file)),
             )
         kept = tuple(trajectory for trajectory in self.trajectories if trajectory not in short)
         return replace(self, trajectories=kept, own_remarks=(*self.own_remarks, *remarks))
 
     def with_extra(self, channels: Mapping[str, Channel]) -> Log:
-        """Log with these further channels instead of the previous ones."""
+        """Replace the extra channels."""
         return replace(self, source=self.source.with_extra(channels))
 
     def with_mapping(self, mapping: ChannelMap) -> Log:
-        """Log read with another mapping of its columns."""
+        """Replace the mapping of the columns."""
         return replace(self, source=replace(self.source, mapping=mapping))
 
     def held_in(self, robot: RobotModel) -> RobotModel:
-        """Lock the joints in a robot that are locked in this log; raises UsageError for a robot with other joints."""
+        """Lock in `robot` the joints that are locked in this log; raise UsageError if other joints are missing."""
         gone = [joint for joint in robot.joint_names if joint not in self.robot.joint_names]
         if not gone:
             return robot
@@ -578,7 +596,7 @@ class Log:
         units: Mapping[str, str] | None = None,
         name: str = "arrays",
     ) -> Log:
-        """Make a log from arrays in memory, which are copied.
+        """Make a log from arrays in memory; the arrays are copied.
 
         Parameters
         ----------
@@ -587,19 +605,19 @@ class Log:
         t : array_like, shape (n_samples,), s
             Time.
         q, tau, dq : array_like, shape (n_samples, n_joints), rad, N m, rad/s (m, N, m/s)
-            Positions, torques and velocities; missing values are nan.
+            Positions, torques and velocities; nan marks a missing value.
         theta, dtheta : array_like, shape (n_samples, n_joints), rad, rad/s
-            Reflected motion of motors with encoders.
+            Motor position and velocity divided by the gear ratio, for motors with encoders.
         temperature : array_like, shape (n_samples, n_joints), degC
             Temperatures.
         q_des, dq_des, tau_ff : array_like, shape (n_samples, n_joints)
-            Commands of the drives, from which the torque is computed by the robot's `servo`; instead of `tau`.
+            Commands to the drives, if `tau` was not measured; the robot's `servo` computes the torque from them.
         extra : mapping of str to array_like, shape (n_samples,)
-            Further channels that terms read.
+            Additional channels that terms of the model read.
         trajectory : array_like of str, shape (n_samples,)
-            Name of the motion of every row; None means one motion.
+            Name of the motion of each row; None means a single motion.
         joints : sequence of str
-            Joints of the arrays' columns; None means robot.joint_names.
+            Joint of each array column; None means robot.joint_names.
         units : mapping of str to str
             Units of t, q, dq, tau, ... that differ from those above, e.g. {"q": "deg", "tau": "A"}.
         name : str
@@ -608,9 +626,9 @@ class Log:
         Raises
         ------
         UsageError
-            For arrays of inconsistent shapes.
+            If the shapes of the arrays are inconsistent.
         InputError
-            For unknown units and joints.
+            If a unit or joint is unknown.
 
         """
         given = {"q": q, "dq": dq, "tau": tau, "theta": theta, "dtheta": dtheta, "temperature": temperature}
@@ -632,7 +650,7 @@ class Log:
     ) -> Log:
         """Make a log from a data frame.
 
-        The frame may be read in place: do not change it while the log is in use.
+        dynid may read the frame without a copy: do not change it while the log is in use.
 
         Parameters
         ----------
@@ -652,9 +670,9 @@ class Log:
         Raises
         ------
         UsageError
-            For an object that is no data frame.
+            If the object is not a data frame.
         InputError
-            If columns or trajectories do not exist.
+            If a column or trajectory does not exist.
 
         """
         tables = [frame_table(frame, name)]
@@ -663,7 +681,7 @@ class Log:
         )
 
     def overview(self) -> Overview:
-        """Overview of the files, trajectories and channels of the log."""
+        """Summarize the files, trajectories and channels of the log."""
         m = self.mapping
         groups = {
             "position": m.position,
@@ -706,7 +724,7 @@ class Log:
 
     @cached_property
     def duration(self) -> float:
-        """Recorded time of all trajectories without the gaps in them, s."""
+        """Total recorded time of all trajectories without gaps, s."""
         try:
             return sum(map(self._recorded_seconds, self.trajectories))
         except DynidError:  # errors in the rows are reported when the log is read
@@ -719,29 +737,32 @@ class Log:
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        """Moving joints without a measured effort, although others have one; chunks have 0, and no equation is used."""
+        """Moving joints without a measured effort, in a log with efforts of other joints.
+
+        Their effort is 0 in all chunks, and their torque equations are not used.
+        """
         logged = self.mapping.effort
         return tuple(j for j in self.robot.joint_names if j not in logged) if logged else ()
 
     @property
     def has_effort(self) -> bool:
-        """Whether joint effort was logged, or commands from which it is computed."""
+        """Whether the log has joint efforts, or commands from which dynid computes them."""
         return self.mapping.gives_torque
 
     @property
     def remarks(self) -> tuple[Finding, ...]:
-        """Notes and warnings of the readers, and remarks on locked joints."""
+        """Notes and warnings of the readers, and findings about locked joints."""
         of_tables = (remark for table in self.tables for remark in getattr(table, "remarks", ()))
         return (*self.own_remarks, *of_tables)
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The open files, unmapped."""
+        """Open files with their columns as logged."""
         return self.source.tables
 
     @cached_property
     def mapping(self) -> ChannelMap:
-        """Columns by signal and joint, without locked joints and unused efforts."""
+        """Column of each signal and joint, without locked joints and ignored efforts."""
         locked_joints = [
             joint for joint in self.source.robot.joint_names if joint not in self.robot.joint_names
         ]
@@ -750,7 +771,7 @@ class Log:
 
     @cached_property
     def channels(self) -> Channels:
-        """Joints of each recorded signal."""
+        """Recorded signals, with the joints of each."""
         return self.mapping.channels
 
     @property
@@ -759,25 +780,25 @@ class Log:
         return self.source.sha256
 
     def identity(self) -> list[list[Any]]:
-        """Identity of each trajectory's data: [hash of the file, first row, start time, end time]."""
+        """[hash of the file, first row, start time, end time] of each trajectory, which identify its data."""
         return [[self.sha256[str(t.file)], t.first_row, t.start_time, t.end_time] for t in self.trajectories]
 
     def chunks(self, trajectory: Trajectory, rows: int = ROWS) -> Iterator[RawChunk]:
-        """Yield consecutive chunks of one trajectory with at most `rows` rows.
+        """Yield consecutive chunks of a trajectory with at most `rows` rows.
 
-        Torque computed from commands begins when the first command takes effect; rows before that are left out.
+        If the torque is computed from commands, rows before the first command takes effect are omitted.
 
         Parameters
         ----------
         trajectory : Trajectory
-            A trajectory of the log.
+            Trajectory of the log.
         rows : int
-            Most rows of a chunk.
+            Maximum number of rows in a chunk.
 
         Raises
         ------
         InputError
-            If there are commands but no gains of the position controllers, or rows cannot be read.
+            If a log with commands has no gains of the position controllers, or if rows cannot be read.
 
         """
         chunks = self.recorded(trajectory, rows)
@@ -796,7 +817,7 @@ class Log:
         yield from chunks
 
     def recorded(self, trajectory: Trajectory, rows: int = ROWS) -> Iterator[RawChunk]:
-        """Yield chunks as recorded, with commands instead of the torque computed from them."""
+        """Yield chunks as recorded: commands remain commands, without the torque that `chunks` computes from them."""
         known = trajectory in self.source.recording
         recording = (
             self.source.recording if known else replace(self.source, trajectories=(trajectory,)).recording
@@ -806,7 +827,7 @@ class Log:
             tau = chunk.tau
             if unmeasured and tau is not None:
                 tau = tau.copy(order="K")
-                tau[:, unmeasured] = 0.0  # nan would make every row one with missing values
+                tau[:, unmeasured] = 0.0  # nan would mark every row as incomplete
             yield from pieces_of(replace(chunk, tau=tau), rows)
 
     def read(self, trajectory: Trajectory) -> RawChunk:
@@ -814,14 +835,14 @@ class Log:
         return joined(list(self.chunks(trajectory)))
 
     def commands_of(self, name: str) -> Commands:
-        """Commands throughout the trajectory with a name; raises UsageError for a log without commands."""
+        """Commands of the trajectory with the given name; raises UsageError for a log without commands."""
         return self.commands(next(trajectory for trajectory in self.trajectories if trajectory.name == name))
 
     def commands(self, trajectory: Trajectory) -> Commands:
-        """Commands throughout a trajectory; raises UsageError for a log without commands."""
+        """Commands of a whole trajectory, in order of time; raises UsageError for a log without commands."""
         if not self.channels.commanded:
             raise UsageError(
-                "no-command", found="a log without commanded positions", expected="q_des of every joint"
+                "no-command", found="a log without commanded positions", expected="q_des of each joint"
             )
         whole = joined(list(self.recorded(trajectory)))
         if whole.commands is None:
@@ -831,7 +852,7 @@ class Log:
 
 
 def as_log(log: Any, robot: RobotModel, extra: Sequence[str] = ()) -> Log:
-    """Return a Log unchanged, or make one from a data frame with standard column names.
+    """Return a Log unchanged, or make a Log from a data frame with standard column names.
 
     Parameters
     ----------
@@ -840,7 +861,7 @@ def as_log(log: Any, robot: RobotModel, extra: Sequence[str] = ()) -> Log:
     robot : RobotModel
         Robot of the log.
     extra : sequence of str
-        Further columns of the frame that terms of the model read.
+        Additional columns of the frame that terms of the model read.
 
     """
     return log if isinstance(log, Log) else Log.from_frame(log, robot, extra=extra)
@@ -851,7 +872,7 @@ def _units(channels: Mapping[str, Channel]) -> str:
 
 
 def _empty_rows(numbers: Mapping[str, Float], columns: Sequence[str]) -> Bool:
-    """Mask of rows with no number besides the time (first column), which belong to other signals of the file."""
+    """Mask of rows with a time (first column) but no other number; they belong to other signals of the file."""
     empty = np.ones(len(numbers[columns[0]]), dtype=np.bool_)
     for name in columns[1:]:
         if not empty.any():

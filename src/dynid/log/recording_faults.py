@@ -1,4 +1,4 @@
-"""Recording faults with plausible numbers: lost rows with even time stamps, frozen, unsigned and absent efforts."""
+"""Detect recording faults with plausible values: lost rows at even time stamps; frozen, unsigned and absent efforts."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from dynid.log.log import lattice_step
 from dynid.recording import RawChunk, joined, rows_only, taken
 from dynid.robot.model import RobotModel
 
-# Detection of an effort that was logged without its sign: it falls to zero and rises again with a kink.
+# Detect an effort that was logged without its sign: at each zero crossing it has a kink.
 
-# Shares of the largest value: below TOUCHES the effort touches zero; the touch ends above LEAVES; the effort is
-# examined around the touch up to UP_TO.
+# Fractions of the largest value. The effort touches zero if it falls below TOUCHES, and the touch ends when it exceeds
+# LEAVES. The test uses the samples around a touch up to the value UP_TO.
 TOUCHES, LEAVES, UP_TO = 0.02, 0.06, 0.25
-# Least number of samples on each side of a touch, and order of the polynomial fitted to them.
+# Minimum number of samples on each side of a touch, and order of the polynomial fitted to them.
 SIDE, ORDER = 4, 3
-# Share of the path of a joint: a smaller motion back is encoder noise.
+# Fraction of the path of a joint. A smaller reverse motion is encoder noise.
 WAY_BACK = 0.02
-# Share of the largest value: smaller deviations are rounding.
+# Fraction of the largest value. Smaller deviations are rounding errors.
 ROUNDED = 1e-4
-# Share of samples that are exactly zero around a touch from which the effort is switched off or clipped there.
+# If a larger share of the samples around a touch is exactly zero, the effort is switched off or clipped there.
 SWITCHED_OFF = 1.0 / 3.0
 
 
 def sign_evidence(effort: Float, position: Float) -> float:
-    """Evidence that a nonnegative effort has lost its sign.
+    """Evidence that a nonnegative effort is the absolute value of a signed effort.
 
-    The log ratio of the squared deviations from smooth curves without and with a change of sign at each touch of zero,
-    summed over the touches. Curves end where the joint reverses, since friction jumps there.
+    Around each touch of zero, a polynomial is fitted to the effort as logged and to the effort with a change of sign at
+    the touch. The evidence is the sum over all touches of the log ratio of the squared residuals of the two fits. The
+    fits end where the joint reverses, since friction jumps there.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def sign_evidence(effort: Float, position: Float) -> float:
     Returns
     -------
     float
-        Positive if the effort is smoother with a change of sign.
+        Positive if the effort is smoother with changes of sign.
 
     """
     if effort.max(initial=0.0) <= 0:
@@ -80,16 +81,16 @@ def sign_evidence(effort: Float, position: Float) -> float:
 
 
 def _roughness(values: Float) -> float:
-    """Sum of squared deviations of values (T,) from a fitted polynomial."""
+    """Sum of squared residuals of a polynomial of order `ORDER` fitted to values (T,)."""
     basis = np.linalg.qr(np.vander(np.linspace(-1.0, 1.0, len(values)), ORDER + 1))[0]
     return float(((values - basis @ (basis.T @ values)) ** 2).sum())
 
 
 def _part_in_one_direction(position: Float, start: int, end: int, at: int) -> tuple[int, int]:
-    """Part of start..end around sample `at` in which the joint does not reverse."""
+    """Reduce the range start..end to a part that contains sample `at` and in which the joint does not reverse."""
     while end - start > 2:
         path = position[start:end]
-        # In both directions: an interior extreme beyond both ends.
+        # A reversal is an interior maximum or minimum of the position beyond both ends of the path.
         beyond = [(int(np.argmax(way)), way.max() - max(way[0], way[-1])) for way in (path, -path)]
         turn, back = max(beyond, key=lambda extreme: extreme[1])
         if back <= WAY_BACK * np.ptp(path):
@@ -98,18 +99,19 @@ def _part_in_one_direction(position: Float, start: int, end: int, at: int) -> tu
     return start, end
 
 
-# Efforts of one sign that grow with the speed of a joint that moves in both directions: supply currents.
+# Detect efforts that never change sign and grow with the speed although the joint moves both ways, like a supply
+# current.
 
 ONE_SIDED = "one-sided-effort"
-# Least correlation of the effort with the speed, and its least ratio to the correlation with the velocity. Gravity on a
-# joint that swings about the horizontal can do the same, so that this alone proves nothing.
+# Minimum correlation of the effort with the speed, and its minimum ratio to the correlation with the velocity. Gravity
+# on a joint that swings about the horizontal can give the same values, so this is a note and not a rejection.
 FOLLOWS, RATHER = 0.4, 3.0
-# Least share of the rows with motion in each direction.
+# Minimum share of the rows with motion in each direction.
 EACH_WAY = 0.2
 
 
 class OneSidedWatch:
-    """Correlates efforts of one sign with velocity and speed, window by window.
+    """Accumulates the correlation of efforts that never change sign with velocity and speed, window by window.
 
     Parameters
     ----------
@@ -126,7 +128,7 @@ class OneSidedWatch:
         self._means, self._products = np.zeros((n, 3)), np.zeros((n, 3, 3))
 
     def see(self, t: Float, q: Float, effort: Float, low: Float, high: Float) -> None:
-        """Take a window into the sums.
+        """Add a window to the sums.
 
         Parameters
         ----------
@@ -135,7 +137,7 @@ class OneSidedWatch:
         q, effort : ndarray, shape (n_joints, n_samples)
             Positions and efforts.
         low, high : ndarray, shape (n_joints,)
-            Range of the efforts.
+            Minimum and maximum of each effort in the window.
 
         """
         self._low, self._high = np.fmin(self._low, low), np.fmax(self._high, high)
@@ -153,11 +155,11 @@ class OneSidedWatch:
             self._products[j] += rows.T @ rows
 
     def finish(self, moved: Bool, sink: Diagnostics) -> None:
-        """Note efforts of one sign that follow the speed, for joints that moved."""
+        """Note efforts of moving joints that never change sign and follow the speed."""
         for j in np.flatnonzero(moved & self._of_one_sign & (self._rows > 0)).tolist():
             count = self._rows[j]
             mean = self._means[j] / count
-            with np.errstate(over="ignore", invalid="ignore"):  # unphysically large numbers overflow
+            with np.errstate(over="ignore", invalid="ignore"):  # unphysically large values overflow
                 covariance = self._products[j] / count - np.outer(mean, mean)
                 size = np.sqrt(np.diag(covariance))
             if (
@@ -169,8 +171,8 @@ class OneSidedWatch:
             if speed > FOLLOWS and speed > RATHER * abs(velocity):
                 sink.note(
                     ONE_SIDED,
-                    f"an effort from {self._low[j]:.3g} to {self._high[j]:.3g} that never changes sign and follows the "
-                    f"speed (correlation {speed:.2f}), not the velocity ({velocity:.2f})",
+                    f"the effort ({self._low[j]:.3g} to {self._high[j]:.3g}) never changes sign and follows the speed "
+                    f"(correlation {speed:.2f}) instead of the velocity ({velocity:.2f})",
                     Place(joint=self._names[j]),
                 )
 
@@ -179,57 +181,61 @@ class OneSidedWatch:
         return np.asarray((self._low >= 0) | (self._high <= 0))
 
 
-# An effort is frozen if it is constant for this long (s, rows) while its joint moves by this much (rad or m),
+# An effort is frozen if it is constant for at least this time (s) and number of rows while its joint moves by more than
+# this distance (rad or m), and for at least FROZEN_TIMES as many rows as it usually repeats a value.
 FROZEN_SECONDS, FROZEN_ROWS, FROZEN_MOTION = 0.25, 20, 0.02
-# and this many times longer than it usually repeats a value.
 FROZEN_TIMES = 5.0
-# At an end of its range a constant effort is clipped, not frozen, unless it is there once while its joint reverses this
-# often. An effort with at most this many distinct values (steps of 2 % of its range) may repeat any of them.
+# A constant effort at an end of its range is clipped. It counts as frozen only if no other run is nearly as long and
+# the joint reverses FROZEN_TURNS times during it. The same holds for every value of an effort with at most
+# COARSE_VALUES distinct values (steps of 2 % of its range), which often repeats values.
 FROZEN_TURNS, COARSE_VALUES = 2, 50
-# Share of the log: shorter freezes are ignored.
+# Share of the log. A joint whose effort is frozen for a smaller share is not reported.
 FROZEN_SHARE = 0.01
-# An effort whose least value is within AT_ZERO of its peak above zero has lost its sign if it is SMOOTHER times
-# smoother (squared deviations, over all touches of zero) with its sign restored.
+# An effort with a minimum between 0 and AT_ZERO times its maximum has lost its sign if restoring the sign makes it
+# SMOOTHER times smoother (ratio of the squared residuals, multiplied over all touches of zero).
 AT_ZERO, SMOOTHER = 2e-3, 20.0
-# A jump along the motion counts if it exceeds the usual unevenness by this factor and this many rows (jittering or
-# repeated sampling makes one or two), and explains all but this share of the joints' unevenness.
+# A jump along the motion counts if it exceeds the usual unevenness by the factor JUMP_SIGNIFICANCE and is longer than
+# JUMP_ROWS rows (jitter or repeated samples cause one or two rows), and if no more than the share LEFT of the joints'
+# unevenness remains unexplained.
 JUMP_SIGNIFICANCE, JUMP_ROWS, LEFT = 12.0, 5.0, 0.05
-# Relative deviation of time steps that still counts as even.
+# Time steps count as even if they deviate from the median step by at most this fraction.
 EVEN = 0.2
-# A step below STALLED usual steps is a repeated sample. If repeated samples are more than STALE_SHARE of the QUIET rows
-# around a jump, lost and late rows cannot be distinguished; otherwise the path around the jump must be longer than at
-# the usual pace by NOT_CAUGHT_UP of the jump.
+# A step shorter than STALLED usual steps is a repeated sample. If more than STALE_SHARE of the QUIET rows on each side
+# of a jump are repeated samples, lost rows cannot be distinguished from late rows. Otherwise the path around the jump
+# must exceed the path at the usual pace by more than NOT_CAUGHT_UP of the jump.
 STALLED, STALE_SHARE, QUIET, NOT_CAUGHT_UP = 0.05, 0.2, 15, 0.5
-# Steps on each side of a jump, and of the stationary rows before it, that give the pace.
+# Number of steps before the stationary rows and after the jump from which the pace is estimated.
 PACE = 5
-# Median absolute value of a normal variable over its standard deviation.
+# Ratio of the median absolute value of a normal variable to its standard deviation.
 NORMAL_MEDIAN = 0.6745
-# If half of the samples of each joint reach this share of its largest unevenness, times the root of the number of
-# joints, no sample can be a jump.
+# No sample can be a jump if, for each joint, half of the samples reach this fraction of the largest unevenness,
+# multiplied by the square root of the number of joints.
 EVEN_SHARE = NORMAL_MEDIAN / JUMP_SIGNIFICANCE * (1.0 + 1e-9)
-# Standard deviation of 1.5 q6 - 1.5 q3 + 0.5 q0 - 0.5 q9 in steps that all four are rounded to: sqrt(5 / 12).
+# Standard deviation of 1.5 q6 - 1.5 q3 + 0.5 q0 - 0.5 q9 if all four are rounded, in rounding steps: sqrt(5 / 12).
 RECORDING_FAULTS_ROUNDED = 0.645
-# Two sources that take turns: efforts some rows apart are closer than neighbours, by this factor in squares, in most
-# stretches of this many rows; neighbours differ by more than this share of the effort's variance.
+# Efforts alternate between two sources if the mean squared difference of efforts a few rows apart is smaller than that
+# of neighbours by the factor TURNS_CLOSER, in most sections of TURNS_ROWS rows. The difference of neighbours must
+# exceed the share TURNS_LEAST of the effort's variance.
 TURNS_CLOSER, TURNS_ROWS, TURNS_LEAST = 4.0, 128, 0.01
-TURNS_PERIODS = range(2, 9)  # rows after which the sources' turns repeat
-# Motion below this many times its own unevenness is rest.
+TURNS_PERIODS = range(2, 9)  # rows; periods of the alternation that are tested
+# A joint is at rest if its motion is smaller than this many times its unevenness.
 MOVING = 3.0
 WINDOW = 4096  # rows
-LOOKED_AT = 5  # one value in this many is tested first when searching for runs
-# The quantisation of efforts is estimated in this many first windows, and in one of this many windows after them.
+LOOKED_AT = 5  # the search for runs first tests every fifth value only
+# The quantisation step of efforts is estimated in the first LATTICE_WINDOWS windows and then in every
+# LATTICE_EVERY-th window.
 LATTICE_WINDOWS, LATTICE_EVERY = 16, 32
 
 
 class RecordingWatch:
-    """Searches for recording faults chunk by chunk, in windows that do not depend on the chunks.
+    """Searches a log for recording faults, in windows of a fixed length that do not depend on the chunks.
 
     Attributes
     ----------
     effort_step : ndarray, shape (n_joints,)
-        Quantisation step of the efforts, 0 if none.
+        Quantisation step of each effort, 0 without quantisation.
     next_to_end : ndarray, shape (2, n_joints)
-        Share of the samples one step below the upper end and one step above the lower end of the efforts.
+        Share of the samples one step below the maximum and one step above the minimum of each effort.
 
     """
 
@@ -245,16 +251,16 @@ class RecordingWatch:
         self.one_sided = OneSidedWatch(robot.joint_names)
         self.jumps: list[tuple[float, float]] = []
         self.stretches, self.taking_turns = 0, 0
-        self._rest: list[tuple[Float, Float, Float]] = []  # rows that are not in a window yet
+        self._rest: list[tuple[Float, Float, Float]] = []  # rows after the last complete window
 
     @property
     def next_to_end(self) -> Float:
-        """Share (2, n) of the samples one quantisation step away from each end."""
+        """Share (2, n) of the samples one quantisation step away from the maximum and the minimum."""
         return self.next_to_end_count / max(self.rows, 1)
 
     def see(self, chunk: RawChunk) -> None:
-        """Take a chunk and examine the windows that it completes."""
-        # One contiguous line per joint, since all later steps run along time.
+        """Add a chunk and examine all windows that are now complete."""
+        # Store each joint contiguously, because all later steps run along time.
         t, q = chunk.t, np.ascontiguousarray(chunk.q.T)
         tau = np.full_like(q, np.nan) if chunk.tau is None else np.ascontiguousarray(chunk.tau.T)
         start, waiting = 0, sum(len(rest) for rest, _, _ in self._rest)
@@ -265,7 +271,7 @@ class RecordingWatch:
         while start + WINDOW <= len(t):
             self._look(t, q, tau, start, WINDOW)
             start += WINDOW
-        # Copies, so that the remaining rows do not keep a whole chunk in memory.
+        # Copy the remaining rows; a view of them would keep the whole chunk in memory.
         if start < len(t):
             self._rest.append((t[start:].copy(), q[:, start:].copy(), tau[:, start:].copy()))
         self._uneven = [None if values is None else values.copy() for values in self._uneven]
@@ -281,7 +287,7 @@ class RecordingWatch:
         self._look(t, q, tau, 0, len(t))
 
     def _look(self, t: Float, q: Float, effort: Float, start: int, count: int) -> None:
-        # Examines rows start..start + count of t (T,), q and effort (n, T).
+        # Examine rows start to start + count of t (T,), q and effort (n, T).
         if count < FROZEN_ROWS:
             return
         window = slice(start, start + count)
@@ -298,17 +304,17 @@ class RecordingWatch:
             high = effort.max(axis=1, where=known, initial=-np.inf)
         self._sources(effort)
         self._frozen(t, q, effort, low, high)
-        with np.errstate(over="ignore"):  # unphysically large numbers overflow and are judged like others
+        with np.errstate(over="ignore"):  # unphysically large values may overflow without harm
             self._ends(effort, low, high)
             self.one_sided.see(t, q, effort, low, high)
-            # An effort that was negative once has a sign.
+            # An effort that was negative in any window has a sign.
             for j in np.flatnonzero((self.least >= 0) & (low < TOUCHES * high)):
                 known = np.isfinite(effort[j]) & np.isfinite(q[j])
                 self.lost_sign[j] += sign_evidence(effort[j, known], q[j, known])
 
     def finish(self, moved: Bool, sink: Diagnostics) -> None:
-        """Report the faults: the claims constant-effort, unsigned-effort, mixed-sources and rows-lost."""
-        # `look_at_peaks` reports efforts that never changed.
+        """Report all faults as constant-effort, unsigned-effort, one-sided-effort, mixed-sources or rows-lost."""
+        # `look_at_peaks` reports efforts that are constant in the whole log.
         changed = self.most > self.least
         for j in np.flatnonzero(moved & changed & (self.frozen > FROZEN_SHARE * self.seconds)):
             sink.claim(
@@ -327,30 +333,30 @@ class RecordingWatch:
                 "unsigned-effort",
                 found=f"an effort from 0 to {self.most[j]:.3g} with kinks at zero: an absolute value",
                 expected="an effort with a sign",
-                do="log the signed effort; the sign cannot be restored",
+                do="log the signed effort; dynid cannot restore the sign",
                 place=Place(joint=self.names[j]),
             )
         self.one_sided.finish(moved, sink)
         if self.taking_turns > 0.5 * self.stretches:
             sink.claim(
                 "mixed-sources",
-                found="efforts of two sources in one channel: those a few rows apart are alike, neighbours are not, in "
-                f"{self.taking_turns} of {self.stretches} stretches of the log, on most joints",
-                expected="efforts of one source",
-                do="record the driver's own topic, or leave the rows of the second publisher out",
+                found="efforts from two sources that alternate in the same channel, in "
+                f"{self.taking_turns} of {self.stretches} sections of the log, on most joints",
+                expected="efforts from a single source",
+                do="record the driver's topic, or remove the rows of the second publisher",
             )
         if self.jumps:
             at, rows = self.jumps[0]
             sink.claim(
                 "rows-lost",
                 found=f"{len(self.jumps)} jump(s) of all joints along their motion at even time stamps (first at "
-                f"t = {at:.4g} s, by {rows:.2g} rows): rows were lost and the rest renumbered",
+                f"t = {at:.4g} s, by {rows:.2g} rows): rows were lost and the others got new time stamps",
                 expected="time stamps of the measurement",
                 do="log the measured time, or split the log at the jumps (trajectory under [log])",
             )
 
     def _sources(self, effort: Float) -> None:
-        # Of a signal in noise the mean squared difference grows with the distance, whatever the noise.
+        # For a single source, the mean squared difference of two rows does not decrease with their distance.
         joints = effort[np.isfinite(effort).all(axis=1) & (np.ptp(effort, axis=1) > 0)]
         # Efforts of any size are compared: their squares must not overflow.
         joints = joints / np.maximum(np.abs(joints).max(axis=1, initial=0.0, keepdims=True), 1e-300)
@@ -371,8 +377,8 @@ class RecordingWatch:
             values = effort[j]
             starts, ends = _runs(values)
             rows = ends - starts
-            # A coarse or slowly updated effort always repeats values, and a window may be frozen as a whole: compare
-            # with the latest window in which the effort changed.
+            # A coarse or slowly updated effort always repeats values, so a run is compared with the usual runs. A whole
+            # window may be frozen, so the usual runs are from the latest window in which the effort changed.
             if len(rows) > 1:
                 self._uneven[j] = values
             long = (rows >= FROZEN_ROWS) & (t[ends] - t[starts] > FROZEN_SECONDS)
@@ -387,7 +393,7 @@ class RecordingWatch:
                 path = q[j, a : b + 1]
                 if _comes_to_rest(path):
                     continue
-                # A coarse effort repeats each of its steps many times.
+                # Runs of a coarse effort are of similar length; a freeze is a single run that is much longer.
                 once = b - a > FROZEN_TIMES * longest and turns(path, FROZEN_MOTION) >= FROZEN_TURNS
                 if _continues_by_single_steps(values, a, b):
                     continue
@@ -396,7 +402,7 @@ class RecordingWatch:
                     self.frozen_at[j] = np.fmin(self.frozen_at[j], t[a])
 
     def _usual_rows(self, joint: int) -> Int:
-        """Lengths of the runs of equal values in the latest window in which the effort changed."""
+        """Lengths in rows of all runs of equal values in the latest window in which the effort changed."""
         values = self._uneven[joint]
         if values is None:
             return np.zeros(1, dtype=np.int64)
@@ -404,16 +410,16 @@ class RecordingWatch:
         return ends - starts
 
     def _ends(self, effort: Float, low: Float, high: Float) -> None:
-        # The quantisation step is the same in the whole log, so that some windows of a long log suffice.
+        # The quantisation step is constant in a log, so a sample of its windows suffices.
         if self.windows <= LATTICE_WINDOWS or self.windows % LATTICE_EVERY == 0:
             self.effort_step = np.fmax(self.effort_step, lattice_step(effort.T))
-        # A new end restarts the count of samples next to it.
+        # A new maximum or minimum restarts the count of samples next to it.
         further = np.stack(
             [high > self.most + 0.5 * self.effort_step, low < self.least - 0.5 * self.effort_step]
         )
         self.next_to_end_count = np.where(further, 0.0, self.next_to_end_count)
         self.least, self.most = np.fmin(self.least, low), np.fmax(self.most, high)
-        # Only a window that comes near an end can have samples next to it.
+        # A window can have samples next to an end only if its range reaches this end.
         for j in np.flatnonzero(self.effort_step > 0):
             step = self.effort_step[j]
             if self.most[j] - high[j] < 1.5 * step:
@@ -422,13 +428,13 @@ class RecordingWatch:
                 self.next_to_end_count[1, j] += _count_next_to_end(effort[j] - self.least[j], step)
 
     def _jumps(self, t: Float, q: Float, start: int) -> None:
-        # Examines rows t (T,) of positions (n, ...), which begin at row `start`.
+        # Examine the rows t (T,) of the positions q (n, ...) that begin at row `start`.
         whole_lines = np.isfinite(line_ranges(q, start, len(t)).sum(axis=1))
         greatest = line_unevenness(q, EVEN_SHARE * np.sqrt(whole_lines.sum()), start, len(t))
         if not whole_lines.any() or _cannot_jump(greatest[whole_lines, 1], len(t) - 9):
             return
         lines = q[whole_lines, start : start + len(t)]
-        # Three steps compared with three before and three after, so that one late sample is no jump.
+        # Compare the motion over three steps with the three steps before and after; a single late sample is no jump.
         three = lines[:, 3:] - lines[:, :-3]
         around, excess = 0.5 * (three[:, :-6] + three[:, 6:]), three[:, 3:-3]
         excess = excess - around
@@ -437,11 +443,11 @@ class RecordingWatch:
         if usual <= 0:
             return
         uneven_by = np.median(np.abs(excess), axis=1) / NORMAL_MEDIAN
-        # The significance of a jump along the motion is at most that of the whole unevenness.
+        # Stop early: a jump along the motion cannot be more significant than the whole unevenness.
         if ((uneven_by + 1e-12) ** -2 @ excess**2).max() <= JUMP_SIGNIFICANCE**2:
             return
         weight = (np.maximum(uneven_by, _rounding(lines)) + 1e-12) ** -2
-        # Number of lost rows if all joints kept their speed: excess = rows / 3 around, by least squares.
+        # Estimate the number of lost rows by least squares, for constant joint speeds: excess = rows / 3 * around.
         information, common, whole = (
             weight @ (around * around),
             weight @ (around * excess),
@@ -459,7 +465,7 @@ class RecordingWatch:
         for group in np.split(places, np.flatnonzero(np.diff(places) > 3) + 1):
             if len(group):
                 k, lost = int(group[len(group) // 2]), 3.0 * float(np.median(share[group]))
-                # Repeated positions are followed by a jump of the same size without any lost row.
+                # After repeated positions, a jump of the same size follows although no row is lost.
                 near = np.diff(lines[:, max(0, k - QUIET) : k + 10 + QUIET]).T
                 stalled = (np.abs(near) <= STALLED * np.abs(around[:, k]) / 3.0).all(axis=1)
                 further = rows_gained(near) > NOT_CAUGHT_UP * lost
@@ -474,7 +480,8 @@ class RecordingWatch:
 def _rounding(lines: Float) -> Float:
     """Standard deviation (n,) of the unevenness that quantisation alone causes in positions (n, T).
 
-    It is a lower bound, since joints that pause, or move by less than a step per row, look perfectly even.
+    It is used as a lower bound, because the measured unevenness of a joint that is at rest or moves by less than one
+    quantisation step per row is zero.
     """
     steps = np.abs(np.diff(lines, axis=1))
     least = np.where(steps > 0, steps, np.inf).min(axis=1)
@@ -482,7 +489,7 @@ def _rounding(lines: Float) -> Float:
 
 
 def _count_next_to_end(away: Float, step: float) -> int:
-    """Number of samples one quantisation step away from an end, by their distances (T,) from the end."""
+    """Number of samples at a distance of one quantisation step from an end; `away` (T,) are the distances."""
     return int(np.count_nonzero((away > 0.5 * step) & (away < 1.5 * step)))
 
 
@@ -493,9 +500,9 @@ def _runs(values: Float) -> tuple[Int, Int]:
 
 
 def _continues_by_single_steps(values: Float, a: int, b: int) -> bool:
-    """Whether values (T,) that change by single quantisation steps also do so before and after a run from a to b.
+    """Whether values (T,) usually change by one quantisation step, and also before and after their run from a to b.
 
-    A coarse effort does so where it reverses slowly; a frozen effort makes a larger step afterwards.
+    If so, a coarse effort reverses slowly during the run. A frozen effort changes by more after the run.
     """
     steps = np.abs(np.diff(values))
     steps = steps[steps > 0]
@@ -507,17 +514,17 @@ def _continues_by_single_steps(values: Float, a: int, b: int) -> bool:
 
 
 def _comes_to_rest(path: Float) -> bool:
-    """Whether a joint is at rest in the second half of its path (T,): it stopped, and its brake may carry the load.
+    """Whether a joint moves and then is at rest in the second half of its path (T,).
 
-    A constant effort is then no recording fault.
+    A constant effort is then no recording fault, because the brake may carry the load.
     """
     half = path[len(path) // 2 :]
     return bool(len(half) and np.ptp(half) <= STILL and np.ptp(path) > STILL)
 
 
 def _has_run(true: Bool, length: int) -> Bool:
-    """Mask (L,) of the lines of `true` (L, T) with a run of at least `length` true values."""
-    # First with one value in LOOKED_AT, which excludes most lines.
+    """Mask (L,) of the lines of `true` (L, T) that contain a run of at least `length` true values."""
+    # First test every LOOKED_AT-th value only, which excludes most lines.
     has_run = np.array(_starts_of_runs(true[:, ::LOOKED_AT], length // LOOKED_AT).any(axis=1))
     lines = np.flatnonzero(has_run)
     has_run[lines] = _starts_of_runs(true[lines], length).any(axis=1)
@@ -525,7 +532,7 @@ def _has_run(true: Bool, length: int) -> Bool:
 
 
 def _starts_of_runs(true: Bool, length: int) -> Bool:
-    # Starts of runs of `length` true values, by doubling.
+    # Mask of the starts of runs of `length` true values; each pass doubles the length of the runs.
     have = 1
     while have < length and true.shape[1]:
         step = min(have, length - have)
@@ -535,15 +542,16 @@ def _starts_of_runs(true: Bool, length: int) -> Bool:
 
 
 def _cannot_jump(below: Float, samples: int) -> bool:
-    """Whether no sample can be a jump, by a bound that needs no median.
+    """Whether no sample can be a jump, from a bound that is faster to compute than the medians.
 
-    The significance of a jump is at most the root of the sum over joints of (size / standard deviation)^2, with the
-    deviation from the median. If half of a joint's samples reach a share of its largest, so does its median.
+    The significance of a jump is at most the root of the sum over joints of (unevenness / standard deviation)^2, where
+    the standard deviation is estimated from the median. If half of the samples of a joint reach the fraction
+    `EVEN_SHARE` sqrt(n_joints) of the largest one, the median also reaches it, and the sum is too small for a jump.
 
     Parameters
     ----------
     below : ndarray, shape (n_joints,)
-        Number of samples below that share.
+        Number of samples of each joint below this fraction of the largest sample.
     samples : int
         Number of samples of each joint.
 
@@ -552,7 +560,7 @@ def _cannot_jump(below: Float, samples: int) -> bool:
 
 
 def _catches_up(steps: Float, jump: int, weight: Float) -> bool:
-    """Whether a jump compensates for stationary rows right before it.
+    """Whether a jump only makes up for the stationary rows right before it.
 
     Parameters
     ----------
@@ -561,7 +569,7 @@ def _catches_up(steps: Float, jump: int, weight: Float) -> bool:
     jump : int
         Approximate index of the jump.
     weight : ndarray, shape (n_joints,)
-        Weight of squared steps.
+        Weight of the squared steps of each joint.
 
     """
     length = np.sqrt((steps**2) @ weight)
@@ -577,7 +585,7 @@ def _catches_up(steps: Float, jump: int, weight: Float) -> bool:
 
 
 def rows_gained(steps: Float) -> float:
-    """Number of rows by which steps (T, n) exceed the same number of steps at their median pace."""
+    """Distance covered by steps (T, n) beyond T steps at their median pace, as a number of such steps."""
     pace, scale = np.median(steps, axis=0), np.median(np.abs(steps), axis=0)
     weight = 1.0 / np.maximum(scale, 1e-12 + 1e-3 * scale.max(initial=0.0)) ** 2
     along = float((pace**2 * weight).sum())
@@ -585,7 +593,7 @@ def rows_gained(steps: Float) -> float:
 
 
 def turns(path: Float, least: float) -> int:
-    """Number of reversals of a path (T,), without motions back of less than `least`."""
+    """Number of reversals of a path (T,); a reverse motion shorter than `least` does not count."""
     count, way, furthest = 0, 0.0, float(path[0])
     for value in path.tolist():
         if way == 0.0 and abs(value - furthest) > least:
@@ -597,13 +605,14 @@ def turns(path: Float, least: float) -> int:
     return count
 
 
-# Efforts at the ends of their range: clipped by a limit, or not measured at all.
+# Detect efforts that are clipped by a limit or not measured at all, from the samples at the ends of their range.
 
-# Share of the samples exactly at an end from which an effort is clipped.
+# An effort counts as clipped if more than this share of its samples is exactly at an end of its range.
 SATURATED_SHARE = 0.02
-# A quantised sine has 1.4 times as many samples on its last step as on the step before: a larger ratio is clipping.
+# A quantised sine has 1.4 times as many samples on its last step as on the step before. A ratio above GATHERED is
+# clipping.
 GATHERED = 3.0
-# Share of the range of an effort from which its quantisation step causes a warning.
+# An effort whose quantisation step exceeds this fraction of its range causes a warning.
 COARSE = 0.02
 
 
@@ -623,24 +632,25 @@ def look_at_peaks(
     names : sequence of str
         Names of the joints.
     extreme : ndarray, shape (2, n_joints)
-        Largest effort, and largest negative effort.
+        Maximum of the effort and of the negated effort.
     shares : ndarray, shape (2, n_joints)
-        Share of the samples at each of them.
+        Share of the samples exactly at each of these two ends.
     moved : ndarray of bool, shape (n_joints,)
         Joints that moved.
     sink : Diagnostics
-        Receives warnings, and the claim constant-effort.
+        Collects the warnings and the claim constant-effort.
     step : ndarray, shape (n_joints,), optional
-        Quantisation step of the efforts; 0 or None means none.
+        Quantisation step of each effort; 0 or None means that the effort is not quantised.
     next_to_end : ndarray, shape (2, n_joints), optional
-        Share of the samples one step away from each end, since quantised samples accumulate at the ends, too.
+        Share of the samples one step away from each end, for comparison: the ends of a quantised effort have many
+        samples even without clipping.
 
     Returns
     -------
     saturated : ndarray, shape (n_joints,)
-        Share of each effort at an end.
+        Larger of the two shares of samples at an end, for each effort.
     cut_off : ndarray, shape (2, n_joints)
-        Ends with more than 2 % of the samples, else nan.
+        Effort at which each end is clipped (more than 2 % of the samples), nan for an end that is not clipped.
 
     """
     steps = np.zeros(len(names)) if step is None else step
@@ -648,7 +658,7 @@ def look_at_peaks(
     for k in np.flatnonzero((steps > COARSE * span) & (steps > 0) & moved).tolist():
         sink.warn(
             "quantised-effort",
-            f"effort in steps of {steps[k]:.3g}, {100 * steps[k] / span[k]:.2g} % of its range: log more digits",
+            f"the effort has steps of {steps[k]:.3g} ({100 * steps[k] / span[k]:.2g} % of its range): log more digits",
             Place(joint=names[k]),
         )
     gathered = np.where(
@@ -675,22 +685,23 @@ def look_at_peaks(
     return saturated, cut_off
 
 
-# Rows in which every effort is 0 between rows with efforts: the driver had none to report, or another program wrote
-# the row.
+# Remove rows in which all efforts are 0 between rows with efforts: the driver reported no effort, or another program
+# wrote the row.
 
-# s: drives that were switched off for longer report a true zero.
+# s. A longer zero is true: the drives were switched off.
 LONGEST_ABSENCE = 2.0
-# Share of a joint's efforts in a chunk: if more are 0, 0 is one of its usual values.
+# Share of a joint's efforts in a chunk. If more efforts are 0, then 0 is a usual value of this joint.
 FEW_ZEROS = 0.2
-# An effort of 0 beside one of more than this many times the usual unevenness is a jump.
+# An effort jumps to 0 if the change exceeds the usual second difference by this factor.
 JUMP_TO_ZERO = 5.0
 
 
 def without_absent_efforts(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
-    """Yield the chunks without the rows in which every effort jumps to exactly 0 and back within two seconds.
+    """Yield the chunks without rows in which all efforts are exactly 0 after a jump and before a jump back.
 
-    A measured torque passes zero at one joint and time, and continuously. The jump is compared with the r.m.s. second
-    difference of the other rows, so that efforts that move in steps are kept, as is a dwell without torque.
+    The zeros last two seconds at most. Measured torques do not cross zero at all joints at the same time, and they
+    cross zero continuously. A jump is detected by comparison with the r.m.s. second difference of the other rows, so
+    that efforts with coarse steps remain. Dwells without torque also remain.
 
     Parameters
     ----------
@@ -700,12 +711,12 @@ def without_absent_efforts(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
     Yields
     ------
     RawChunk
-        With the times of the rows that are left out in `without_effort`. Efforts of single joints that jump to 0 and
-        back are nan.
+        Remaining rows; `without_effort` has the times of the removed rows. If the effort of a single joint jumps to 0
+        and back, it is nan in these rows.
 
     """
-    last: RawChunk | None = None  # row that was passed on
-    pending: RawChunk | None = None  # rows without effort whose end is not known yet
+    last: RawChunk | None = None  # last row that was yielded
+    pending: RawChunk | None = None  # rows without effort, until the next row with effort is known
     for chunk in chunks:
         if chunk.tau is None or (pending is None and not _without_effort(chunk.tau).any()):
             last = rows_only(chunk, slice(-1, None))
@@ -732,12 +743,12 @@ def without_absent_efforts(chunks: Iterator[RawChunk]) -> Iterator[RawChunk]:
 
 
 def _without_effort(effort: Float) -> Bool:
-    """Mask (T,) of the rows in which every effort (T, n) is exactly 0."""
+    """Mask (T,) of the rows in which all efforts (T, n) are exactly 0."""
     return np.asarray((effort == 0.0).all(axis=1))
 
 
 def _without_single_zeros(chunk: RawChunk) -> RawChunk:
-    """Chunk in which efforts of single joints that jump to exactly 0 and back are nan."""
+    """Replace efforts of single joints by nan where they jump to exactly 0 and back."""
     zeros = None if chunk.tau is None else chunk.tau == 0.0
     if chunk.tau is None or zeros is None or not zeros.any():
         return chunk
@@ -751,9 +762,9 @@ def _without_single_zeros(chunk: RawChunk) -> RawChunk:
 
 
 def _jumps_to_zero(t: Float, q: Float, effort: Float, zero: Bool) -> Bool:
-    """Mask (T,) of the zero rows to which one of the efforts (T, n) jumps, and from which it jumps back."""
+    """Mask (T,) of the rows in `zero` at which at least one of the efforts (T, n) jumps to 0 and back."""
     bend = np.diff(effort[~zero], 2, axis=0)
-    # Efforts that move in steps are even between them: only the steps show their usual change.
+    # The second difference of a coarse effort is 0 between its steps, so only nonzero values count.
     bend[~(np.abs(bend) > 0)] = np.nan
     count = np.isfinite(bend).sum(axis=0)
     usual = np.sqrt(np.nansum(bend**2, axis=0) / np.maximum(count, 1))
@@ -761,10 +772,10 @@ def _jumps_to_zero(t: Float, q: Float, effort: Float, zero: Bool) -> Bool:
     for a, b in np.flatnonzero(np.diff(zero, prepend=False, append=False)).reshape(-1, 2).tolist():
         if a == 0 or b == len(zero) or t[b - 1] - t[a] > LONGEST_ABSENCE:
             continue
-        # Away from the line between the rows around it: a torque that passes 0 is on that line.
+        # Distance of 0 from the midpoint between the rows before and after: near 0 for a torque that crosses zero.
         away = 0.5 * np.abs(effort[a - 1] + effort[b])
         jumps = bool((away > JUMP_TO_ZERO * usual)[usual > 0].any())
-        # Drives that carry no load can be at rest without torque.
+        # A joint without load can dwell without torque.
         dwells = t[b - 1] - t[a] > FROZEN_SECONDS and not (np.ptp(q[a:b], axis=0) > STILL).any()
         absent[a:b] = jumps and not dwells
     return absent

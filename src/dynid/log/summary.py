@@ -1,4 +1,4 @@
-"""Contents of a log file: columns, rates, trajectories, switches."""
+"""Summarize a checked log, find its switches, and list the contents of a log file."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from dynid.log.files import open_parts_of, open_table
 from dynid.log.log import Channel, ColumnInfo, ManyTopics, Table, Text
 from dynid.log.read import Log
 
-# Summary of a checked log, by trajectory and joint.
+# Summarize a checked log by trajectory and joint.
 
 
 @dataclass
 class TrajectorySummary:
-    """Summary of one trajectory.
+    """Summary of a trajectory.
 
     Parameters
     ----------
     name, file : str
     rows : int
-        Rows that are used.
+        Number of rows that are used.
     start, end : float, s
     dt : ndarray, s
         Shortest and longest time step of each chunk.
@@ -36,10 +36,17 @@ class TrajectorySummary:
     gaps : int
     largest_gap : float, s
     lost : int
-        Time steps of more than 1.5 median steps that are no gaps.
-    duplicates, missing_rows, empty_rows, spread_rows, effortless_rows : int
-        Rows that repeat the row before, have missing values, have only a time, shared a time stamp, and were left out
-        because every effort was 0 between rows with efforts.
+        Number of time steps that exceed 1.5 median steps but are no gaps.
+    duplicates : int
+        Number of rows that are equal to the previous row.
+    missing_rows : int
+        Number of rows with missing values.
+    empty_rows : int
+        Number of ignored rows with a time but no values.
+    spread_rows : int
+        Number of rows that shared a time stamp and were spaced evenly.
+    effortless_rows : int
+        Number of ignored rows in which all efforts are 0 between rows with efforts.
     lower, upper : ndarray, shape (n_joints,), rad or m
         Range of the positions.
     speed, effort : ndarray, shape (n_joints,)
@@ -83,13 +90,13 @@ class LogSummary:
     trajectories : tuple of TrajectorySummary
     moved : ndarray of bool, shape (n_joints,)
     position_step, velocity_step : ndarray, shape (n_joints,)
-        Quantisation step of the values, 0 if none.
+        Quantisation step of the values, 0 without quantisation.
     saturated : ndarray, shape (n_joints,)
-        Share of the effort at an end of its range.
+        Share of the effort samples at an end of the range.
     cut_off : ndarray, shape (2, n_joints)
-        Effort at the upper and lower end if more than 2 % of the samples lie there, else nan.
+        Effort at the upper and lower end if more than 2 % of the samples are there, else nan.
     wraps : int
-        Number of jumps by 2 pi that are unwrapped.
+        Number of position jumps by 2 pi, which are unwrapped.
     has_velocity, has_effort : bool
 
     """
@@ -107,7 +114,7 @@ class LogSummary:
 
     @property
     def at_rest(self) -> tuple[str, ...]:
-        """Joints that did not move."""
+        """Names of the joints that did not move."""
         return tuple(name for name, moved in zip(self.joint_names, self.moved, strict=True) if not moved)
 
     def describe(self) -> dict[str, Any]:
@@ -141,7 +148,7 @@ class LogSummary:
         }  # fmt: skip
 
     def lines(self) -> list[str]:
-        """Summary as lines of text for the terminal."""
+        """Format the summary as lines for the terminal."""
         lines = [f"{'trajectory':<40}{'rows':>9}{'seconds':>10}{'Hz':>8}{'gaps':>6}{'missing':>9}"]
         for t in self.trajectories:
             lines.append(
@@ -156,26 +163,26 @@ class LogSummary:
         return lines
 
 
-# Unused columns of a log with two values: digital outputs, states of a gripper or a tool.
+# Find switches: unused columns with exactly two values, such as digital outputs or the state of a gripper or tool.
 
-# Rows at the beginning of a file that exclude most columns with more than two values, so that these are not read whole.
+# Number of first rows that are tested before a column is read completely. They exclude most columns with more values.
 FIRST_ROWS = 4096
 STATES = 2  # distinct values of a switch
 
 
 @dataclass(frozen=True, eq=False)
 class Switch:
-    """A column with two values.
+    """Column with two values.
 
     Parameters
     ----------
     column : str
         Name of the column.
     low, high : float
-        The two values.
+        Smaller and larger value.
     on : mapping of str to tuple of ndarray
-        By trajectory: times (k,) in s of the first row, of every change and of the last row, and whether the value is
-        `high` (k,) from then on.
+        For each trajectory, the times (k,) in s of the first row, of each change and of the last row, and a mask (k,)
+        that is True if the value is `high` from this time on.
 
     """
 
@@ -185,7 +192,9 @@ class Switch:
     on: Mapping[str, tuple[Float, Bool]]
 
     def share(self, trajectory: str, t: Float, seconds: float) -> Float:
-        """Share of a window around each time in which the switch is on, as a filter of that width sees it.
+        """Share of a time window around each time in which the switch is on.
+
+        This is the response of a moving-average filter of the same width.
 
         Parameters
         ----------
@@ -210,7 +219,7 @@ class Switch:
 
 
 def switches_of(log: Log) -> tuple[Switch, ...]:
-    """Unused columns with two values; () if they cannot be read."""
+    """Find all unused columns with two values; () if the columns cannot be read."""
     known = {log.mapping.time.column, log.mapping.trajectory, *_mapped(log)}
     names = [
         name
@@ -271,7 +280,7 @@ def _columns(log: Log, names: list[str], trajectory: str) -> dict[str, tuple[Flo
 
 
 def _changes(t: Float, values: Float) -> tuple[Float, Float]:
-    # A long log has few changes, while a copy of all its rows would not fit in memory.
+    # Keep only the changes, because all rows of a long log may not fit in memory.
     kept = np.concatenate([[True], values[1:] != values[:-1]])
     kept[-1] = True
     return t[kept], values[kept]
@@ -285,32 +294,32 @@ def _switch(name: str, by_trajectory: Mapping[str, tuple[Float, Float]]) -> Swit
     return Switch(name, float(values[0]), float(values[1]), on)
 
 
-# Contents of a log file without knowledge of the robot: columns, shapes, types, rates and first rows.
+# List the contents of a log file without a robot: columns, shapes, types, rates and first rows.
 
-CONTENTS_FIRST_ROWS = 3  # rows shown
-# Rows read at the beginning of the file, enough to distinguish a clock from a count.
+CONTENTS_FIRST_ROWS = 3  # number of rows that are displayed
+# Number of first rows that are read: enough to distinguish a clock from a counter.
 LOOKED_AT_ROWS = 2000
-ROWS = 32768  # rows of a batch
-NAME_WIDTH, CELL_WIDTH = 60, 14  # characters on a line of the terminal
+ROWS = 32768  # rows per batch
+NAME_WIDTH, CELL_WIDTH = 60, 14  # maximum number of characters in a terminal line
 
 Values = Float | tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a log.
+    """Column of a log.
 
     Parameters
     ----------
     name : str
     info : ColumnInfo
-        Metadata in the file.
+        Metadata from the file.
     numeric : bool
         Whether the first rows are numbers.
     first : tuple of float or str
-        First values, nan or "" if missing.
+        First values; nan or "" marks a missing value.
     step : float, optional
-        Median step of the first rows if they ascend strictly like a clock, else None.
+        Median step of the first rows if they increase strictly, as a clock does; else None.
 
     """
 
@@ -323,16 +332,16 @@ class Column:
 
 @dataclass(frozen=True)
 class Stream:
-    """Columns that share rows.
+    """Group of columns with common rows.
 
     Parameters
     ----------
     name : str
-        Topic or group; "" if all columns of the file share rows.
+        Topic or group; "" if all columns of the file have common rows.
     row_count : int, optional
-        None if the file does not state it.
+        Number of rows; None if the file does not state it.
     rate : float, Hz, optional
-        None if the file does not state it.
+        Rate of the rows; None if the file does not state it.
     columns : tuple of Column
 
     """
@@ -353,12 +362,13 @@ class Contents:
     table : Table
     streams : tuple of Stream
     trajectory : str, optional
-        Column that names the motion of each row, if the file states it.
+        Column with the motion of each row, if the file states this column.
     left_out : tuple of str
-        Descriptions of contents that are no columns.
+        One line of text for each entry that is not a column.
     remarks : tuple of Finding
+        Findings of the reader.
     constants : mapping of str to float
-        Single numbers by name.
+        Single numbers in the file, by name.
 
     """
 
@@ -376,30 +386,30 @@ class Contents:
         return tuple(column for stream in self.streams for column in stream.columns)
 
     def read(self, names: Sequence[str], rows: int | None = None) -> dict[str, Values]:
-        """Read columns of one stream.
+        """Read columns with common rows.
 
         Parameters
         ----------
         names : sequence of str
             Names of the columns.
         rows : int, optional
-            Number of first rows; None means all.
+            Number of first rows to read; None means all rows.
 
         Returns
         -------
         dict of str to ndarray or tuple of str
-            Numbers (n_samples,) with missing = nan, or text, by column.
+            Each column as numbers (n_samples,), nan if missing, or as text.
 
         Raises
         ------
         InputError
-            If the file cannot be read, or the columns do not share rows.
+            If the file cannot be read, or if the columns do not have common rows.
 
         """
         return _read(self.table, tuple(names), rows)
 
     def lines(self) -> list[str]:
-        """Lines of text for the terminal."""
+        """Format the contents as lines for the terminal."""
         lines = []
         for stream in self.streams:
             facts = [f"{len(stream.columns)} columns"]
@@ -409,7 +419,7 @@ class Contents:
             width = min(max((len(column.name) for column in stream.columns), default=0), NAME_WIDTH)
             lines += [_line(column, width) for column in stream.columns]
         if self.trajectory is not None:
-            lines += ["", f"motions are named by the column '{self.trajectory}'"]
+            lines += ["", f"the column '{self.trajectory}' names the motion of each row"]
         if self.left_out:
             lines += ["", "not read as columns: " + "; ".join(self.left_out)]
         return lines[1:]
@@ -421,16 +431,16 @@ def contents(
     decimal: str | None = None,
     definitions: Sequence[Path] = (),
 ) -> Contents:
-    """List the contents of a log file or folder, reading its first rows.
+    """List the contents of a log file or folder from its first rows.
 
     Parameters
     ----------
     path : str, Path or mapping of str to Path
-        A log, or several files that are parts of one recording, by their labels.
+        Log, or several files that are parts of a recording, by their labels.
     delimiter, decimal : str, optional
-        Of text files; None means detected.
+        Separator and decimal sign of text files; None means that they are detected.
     definitions : sequence of Path
-        Files or folders of .msg files, for bags without definitions of their message types.
+        .msg files, or folders of them, for bags that do not define their message types.
 
     Returns
     -------
@@ -490,7 +500,9 @@ def _info(table: Table, column: str) -> ColumnInfo:
 def _column(name: str, info: ColumnInfo, values: Values) -> Column:
     if isinstance(values, tuple):
         return Column(name, info, False, values[:CONTENTS_FIRST_ROWS], None)
-    with np.errstate(invalid="ignore", over="ignore"):  # the checks of the log report infinite values
+    with np.errstate(
+        invalid="ignore", over="ignore"
+    ):  # infinite values are reported by the checks of the log
         steps = np.diff(values)
     ascends = len(steps) > 0 and bool((steps > 0).all())
     first = tuple(float(value) for value in values[:CONTENTS_FIRST_ROWS])

@@ -1,1 +1,1 @@
-"""Readers of logs, a file for each family of formats, and the shapes of tables that they bring to one row a moment."""
+"""Readers of log formats, and conversions of their tables to a table with one row per time."""

@@ -1,4 +1,4 @@
-"""Tables from files of named arrays and from files of messages."""
+"""Make tables from named arrays, from messages and from lists of episodes."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from dynid.base.errors import DynidError, InputError, Place
 from dynid.base.records import dataclass
 from dynid.log.log import ColumnInfo, Text
 
-# Named arrays: an array with one axis is a column, one with two axes is name[0], name[1], ...
+# Read named arrays: a vector is a column, and a matrix has the columns name[0], name[1], ...
 
-# Most columns of one array: robots have fewer joints, images more.
+# Maximum number of columns of an array: robots have fewer joints, and images have more columns.
 MAX_WIDTH = 512
-MAX_FIELDS = 10_000  # arrays of a file
-SHOWN = 60  # characters of a value in a message
-# Names of a list of text that names the columns of other arrays.
+MAX_FIELDS = 10_000  # maximum number of arrays in a file
+SHOWN = 60  # maximum number of characters of a value in a message
+# Names of a list of texts that are the column names of other arrays.
 _NAMES = re.compile(r"names?|joints?|labels?|dofs?|columns?", re.IGNORECASE)
 _NUMBERS = "fiub"
 _CLOCK = re.compile(r"time|stamp|clock|(?<![a-z])t$", re.IGNORECASE)
-# Shares of the steps of a clock: at most _RUNS_BACK go back (where a motion ends), at least _AHEAD go forward. Two
-# clocks agree within _SAME_STEP of a step.
+# Of all steps of a clock, at most the share _RUNS_BACK is negative (where a motion ends), and at least the share _AHEAD
+# is positive. Two clocks agree if they differ by less than _SAME_STEP mean steps.
 _RUNS_BACK, _AHEAD, _SAME_STEP = 0.01, 0.5, 1e-3
-_LEAST_ROWS = 100  # rows of a recording; shorter arrays may be settings
+_LEAST_ROWS = 100  # minimum number of rows of a recording; shorter arrays may be settings
 _TIMES = "mM"  # NumPy kinds of durations and times
 
 Array = npt.NDArray[Any]
@@ -41,7 +41,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class StoredArray:
-    """An array in a file.
+    """Array in a file, read on demand.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ class StoredArray:
     shape : tuple of int
     dtype : numpy.dtype
     read : callable
-        read(start, stop, axis) returns entries start..stop along the first (0) or second (1) axis, as stored.
+        read(start, stop, axis) returns the entries start to stop along axis 0 or 1, as stored in the file.
     labels : tuple of str
-        Names of the columns, () if there are none.
+        Column names; () if the file has none.
     unit : str
-        As the file writes it.
+        Unit as written in the file.
 
     """
 
@@ -66,7 +66,7 @@ class StoredArray:
 
     @staticmethod
     def of(name: str, values: Array, labels: tuple[str, ...] = (), unit: str = "") -> StoredArray:
-        """Make a StoredArray of an array in memory."""
+        """Make a StoredArray from an array in memory."""
 
         def read(start: int, stop: int, axis: int) -> Array:
             return values[start:stop] if axis == 0 else values[:, start:stop]
@@ -76,7 +76,7 @@ class StoredArray:
 
 @dataclass(frozen=True, eq=False)
 class _Field:
-    """An array as columns, with rows along `axis`; only the first `most` rows if given."""
+    """Columns of an array whose rows run along `axis`; limited to the first `most` rows if given."""
 
     array: StoredArray
     axis: int
@@ -97,37 +97,38 @@ class _Field:
         return (self.array.name,) if width == 1 else tuple(f"{self.array.name}[{label}]" for label in labels)
 
     def read(self, start: int, stop: int) -> Float:
-        """Rows (k, columns)."""
+        """Read the rows start to stop as an array (k, n_columns)."""
         values = self.array.read(start, stop, self.axis)
         values = values if values.ndim == 2 else values[:, None]
         values = values if self.axis == 0 else values.T
-        if values.dtype.kind in _TIMES:  # in ns, as in Arrow
+        if values.dtype.kind in _TIMES:  # convert to ns, the unit of times in Arrow tables
             kind = "datetime64[ns]" if values.dtype.kind == "M" else "timedelta64[ns]"
             values = values.astype(kind).astype(np.int64)
         return np.asarray(values, dtype=np.float64)
 
 
 class ArrayTable:
-    """The arrays of a file as columns.
+    """Table with the arrays of a file as columns.
 
-    Arrays share rows if they have the same length, or if some are one row longer, as states are longer than inputs.
-    The rows of a matrix run along the axis with the most frequent length of the file, else along the longer axis.
+    Arrays of the same length share rows. Arrays that are one row longer share these rows, too: a simulation has one
+    more state than inputs. The rows of a matrix run along the axis whose length is the most frequent length in the
+    file, else along the longer axis.
 
     Parameters
     ----------
     path : Path
-        The file.
+        Path of the file.
     arrays : sequence of StoredArray
-        Its arrays.
+        Arrays of the file.
     left_out : sequence of str
-        Descriptions of other contents.
+        One line of text for each other entry of the file.
     trajectory : str, optional
-        Array that names the motion of each row.
+        Name of the array with the motion of each row.
 
     Raises
     ------
     InputError
-        For column names that are used twice.
+        If two columns have the same name.
 
     """
 
@@ -142,7 +143,7 @@ class ArrayTable:
         arrays = _labelled(arrays)
         lengths = Counter(max(array.shape) for array in arrays if _is_usable(array))
         usual = lengths.most_common(1)[0][0] if lengths else 0
-        # Text with one entry per row names motions; other text describes the arrays.
+        # A text array with one entry per row names the motion of each row; other text arrays are descriptions.
         usable = [
             array for array in arrays if _is_usable(array) or (_is_text(array) and array.shape[0] == usual)
         ]
@@ -172,7 +173,7 @@ class ArrayTable:
                 Finding(
                     Level.NOTE,
                     "transposed",
-                    f"transposed: rows run along the second axis of {', '.join(turned[:8])}",
+                    f"rows run along the second axis of {', '.join(turned[:8])}: transposed",
                     Place(file=str(path)),
                 ),
             )
@@ -180,15 +181,13 @@ class ArrayTable:
             else ()
         )
         if longer:
-            text = (
-                f"the last row of {', '.join(longer[:8])} is left out: the other arrays are one row shorter"
-            )
+            text = f"the last row of {', '.join(longer[:8])} is ignored: the other arrays are one row shorter"
             note = Finding(Level.NOTE, "last-row", text, Place(file=str(path)))
             self.remarks = (*self.remarks, note)
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
-        """Columns by common length of their arrays, the length with the most columns first."""
+        """Columns grouped by the number of rows of their arrays, the largest group first."""
         by_length: dict[int, list[str]] = {}
         for name, (field, _) in self._places.items():
             by_length.setdefault(field.rows, []).append(name)
@@ -198,7 +197,7 @@ class ArrayTable:
         return {f"{rows} rows": tuple(names) for rows, names in ordered}
 
     def info(self, column: str) -> ColumnInfo:
-        """Metadata of the array that a column is a part of."""
+        """Metadata of the array that contains a column."""
         field, _ = self._places[column]
         array = field.array
         return ColumnInfo(str(array.dtype), array.name, array.shape, array.unit, field.rows)
@@ -206,7 +205,7 @@ class ArrayTable:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns; raises InputError for columns of different lengths."""
+        """Yield the given columns in batches of `rows` rows; raise InputError if their lengths differ."""
         count = self._common_length(columns)
         end = count if stop is None else min(stop, count)
         for first in range(start, end, rows):
@@ -246,9 +245,9 @@ class reading:  # noqa: N801  (a context manager, used as a function)
     Parameters
     ----------
     path : Path
-        The file.
+        Path of the file.
     subject : str
-        What is read, for the message.
+        Part of the file that is read, which the message names.
 
     """
 
@@ -270,11 +269,11 @@ def damaged(path: Path, finding: str, error: Exception | None = None) -> InputEr
     Parameters
     ----------
     path : Path
-        The file.
+        Path of the file.
     finding : str
-        What is wrong.
+        Text that describes the damage.
     error : Exception, optional
-        The cause, whose text is added.
+        Cause; the message quotes its text.
 
     """
     text = "" if error is None else f" ({' '.join(f'{type(error).__name__}: {error}'.split())[:160]})"
@@ -288,12 +287,12 @@ def damaged(path: Path, finding: str, error: Exception | None = None) -> InputEr
 
 
 def nbytes(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
-    """Bytes of an array as stored or as float64, whichever is more."""
+    """Size of an array in bytes, as stored or as float64, whichever is larger."""
     return prod(int(n) for n in shape) * max(dtype.itemsize, 8)
 
 
 def fields_of(name: str, values: Array) -> list[StoredArray]:
-    """The array, or the fields of a structured array, without axes of length 1 beyond two."""
+    """Split a structured array into its fields; remove axes of length 1 from arrays with more than two axes."""
     if values.dtype.names:
         return [
             array
@@ -305,7 +304,7 @@ def fields_of(name: str, values: Array) -> list[StoredArray]:
 
 
 def _labelled(arrays: Sequence[StoredArray]) -> list[StoredArray]:
-    """Label unlabelled matrices by a list of names with as many entries as the matrix has columns."""
+    """Label the columns of unlabelled matrices with a list of names in the file that has the same length."""
     lists = [
         tuple(map(str, array.read(0, array.shape[0], 0)))
         for array in arrays
@@ -321,10 +320,18 @@ def _labelled(arrays: Sequence[StoredArray]) -> list[StoredArray]:
 
 
 def _cut_to_one_length(fields: Sequence[_Field]) -> tuple[list[_Field], list[str]]:
-    """Cut the last row of fields that are one row longer than the others; return the fields and the names of those cut.
+    """Remove the last row of fields that are one row longer than the others.
 
-    A rollout contains the state before each input and after the last one. Signals with a separate clock have such a
-    length by chance and are not cut.
+    A simulated trajectory contains the state before each input and the state after the last input. Signals with a
+    separate clock may be one row longer by chance, and keep their last row.
+
+    Returns
+    -------
+    fields : list of _Field
+        All fields.
+    cut : list of str
+        Names of the arrays without their last row.
+
     """
     lengths = Counter(field.rows for field in fields if not _is_text(field.array))
     steps = [rows for rows in lengths if rows + 1 in lengths and rows >= _LEAST_ROWS]
@@ -333,7 +340,7 @@ def _cut_to_one_length(fields: Sequence[_Field]) -> tuple[list[_Field], list[str
     rows = steps[0]
     short, long = ([field for field in fields if field.rows == count] for count in (rows, rows + 1))
     of_short, of_long = (_clocks(part, rows) for part in (short, long))
-    # Cutting would separate values from their times, or pair clocks that disagree.
+    # Do not remove the row if this would separate values from their times, or pair clocks that differ.
     if len(of_long) == len(long) or not _clocks_agree(list(of_short.values()), list(of_long.values())):
         return list(fields), []
     return [replace(field, most=rows) if field in long else field for field in fields], list(
@@ -342,14 +349,14 @@ def _cut_to_one_length(fields: Sequence[_Field]) -> tuple[list[_Field], list[str
 
 
 def _clocks(fields: Sequence[_Field], rows: int) -> dict[str, Float]:
-    """First rows of possible clocks: single columns that are named like a clock, or ascend."""
+    """First rows of each field that may be a clock: a single column that is named like a clock or ascends."""
     clocks = {}
     for field in fields:
         if _is_text(field.array) or len(field.columns) > 1:
             continue
         try:
             values = field.read(0, rows)[:, 0]
-        except Exception:  # any error of a damaged file is reported when the array is read
+        except Exception:  # an error due to a damaged file is reported when the log is read
             values = np.full(rows, np.nan)
         steps = np.diff(values)
         ascends = bool((steps >= 0).mean() >= 1 - _RUNS_BACK and (steps > 0).mean() >= _AHEAD)
@@ -359,7 +366,7 @@ def _clocks(fields: Sequence[_Field], rows: int) -> dict[str, Float]:
 
 
 def _clocks_agree(some: Sequence[Float], others: Sequence[Float]) -> bool:
-    """Whether each clock (T,) of the smaller set equals one of the other set; true if a set is empty."""
+    """Whether each clock (T,) of the smaller set equals a clock of the larger set; True if a set is empty."""
     fewer, more = sorted((some, others), key=len)
     return all(
         any(np.allclose(clock, other, rtol=0.0, atol=_clock_tolerance(clock)) for other in more)
@@ -401,7 +408,7 @@ def _coded(values: Array) -> Text:
 
 
 def _single_number(array: StoredArray) -> float | None:
-    """Value of an array with a single number, else None."""
+    """Value of an array that contains a single number; None for other arrays."""
     if array.dtype.kind not in _NUMBERS or prod(array.shape) != 1 or len(array.shape) > 2:
         return None
     try:
@@ -417,7 +424,7 @@ def _left_out_text(array: StoredArray) -> str:
         try:
             values = np.ravel(array.read(0, 1, 0))
             return f"{array.name} = {values[0]}"[:SHOWN] if len(values) else f"{array.name}: empty"
-        except Exception:  # a damaged file can raise any error, and this is no column
+        except Exception:  # a damaged file can raise any error, which is irrelevant here: this is no column
             return f"{array.name}: one value"
     if array.dtype.kind in "US" and len(array.shape) == 1:
         return f"{array.name} = {', '.join(map(str, array.read(0, 16, 0)))}"[:SHOWN]
@@ -425,18 +432,19 @@ def _left_out_text(array: StoredArray) -> str:
     return f"{array.name}: {shape} of {array.dtype}"
 
 
-# Sequences of messages, each a tree of named numbers, texts and lists, as arrays by name.
+# Convert sequences of messages to named arrays. Each message is a tree of named numbers, texts and lists.
 
-_MAX_DEPTH = 8  # nesting of trees
-# Keys under which the entries of a list of trees have their names.
+_MAX_DEPTH = 8  # maximum nesting of a tree
+# Keys with the name of each entry in a list of trees.
 _OWN_NAMES = ("name", "joint_name", "joint")
 
 
 def arrays_of(records: Sequence[Mapping[str, Any]]) -> tuple[list[StoredArray], list[str]]:
-    """Convert records to arrays by path ("state.q"), with one row per record.
+    """Convert records to arrays named by their path ("state.q"), with one row per record.
 
-    Numbers become columns, lists of numbers matrices, texts columns of text; entries that a record lacks are missing.
-    A list of texts that is the same in every record labels the lists of numbers of the same length.
+    Numbers become columns, lists of numbers become matrices, and texts become text columns. If a record lacks an entry,
+    its value is missing. If a list of texts is the same in every record, it labels the lists of numbers of the same
+    length.
 
     Parameters
     ----------
@@ -446,9 +454,9 @@ def arrays_of(records: Sequence[Mapping[str, Any]]) -> tuple[list[StoredArray], 
     Returns
     -------
     arrays : list of StoredArray
-        The arrays.
+        Arrays with one row per record.
     left_out : list of str
-        Descriptions of entries that are no arrays.
+        One line of text for each entry that is not an array.
 
     """
     trees = [flat(record) for record in records]
@@ -471,7 +479,7 @@ def arrays_of(records: Sequence[Mapping[str, Any]]) -> tuple[list[StoredArray], 
 
 
 def flat(tree: Mapping[str, Any], path: str = "", depth: int = 0) -> dict[str, Any]:
-    """Values of a tree by their paths, such as "state.q"."""
+    """Flatten a tree to a mapping from paths (for example, "state.q") to values."""
     leaves: dict[str, Any] = {}
     for key, value in tree.items():
         name = f"{path}{key}"
@@ -485,7 +493,7 @@ def flat(tree: Mapping[str, Any], path: str = "", depth: int = 0) -> dict[str, A
 
 
 def _side_by_side(name: str, trees: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Values of a list of trees, one per joint, by key with the joint's name in brackets."""
+    """Flatten a list with one tree per joint to a mapping name.key[joint] -> value."""
     labels = [
         next((str(tree[key]) for key in _OWN_NAMES if isinstance(tree.get(key), str)), "") for tree in trees
     ]
@@ -529,21 +537,21 @@ def _array(cells: Sequence[Any]) -> Array | None:
     return values
 
 
-# Lists of episodes, each with its signals as lists of equal length: one trajectory per episode.
+# Convert lists of episodes. An episode has its signals as lists of equal length and becomes a trajectory.
 
-# Least rows of an episode: shorter lists are values by joint, or settings.
+# Minimum number of rows of an episode. A shorter list has values per joint, or settings.
 LEAST_ROWS = 20
-# Least number of signals of equal length: the command and the response.
+# Minimum number of signals of equal length: the command and the response.
 _LEAST_SIGNALS = 2
-# Name of the array with the episode of each row; the second one if a signal has the first name.
+# Name of the array with the episode of each row; the second name is used if a signal has the first name.
 _EPISODES_NAMES = ("episode", "number of the episode")
 
 
 def are_episodes(records: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether each record is an episode with several signals of equal length, not the state at one moment.
+    """Whether each record is an episode with several signals of equal length, instead of a state at a single time.
 
-    Messages can also contain lists (by joint, or rays of a scanner), but have a time stamp that ascends from message
-    to message.
+    A message may also contain lists (for example, one value per joint or per ray of a scanner), but its time stamp
+    ascends from message to message.
     """
     if not records or any(len(_signals(record)) < _LEAST_SIGNALS for record in map(flat, records)):
         return False
@@ -562,14 +570,14 @@ def arrays_of_episodes(records: Sequence[Mapping[str, Any]]) -> tuple[list[Store
     Parameters
     ----------
     records : sequence of mapping
-        The episodes.
+        Episodes.
 
     Returns
     -------
     arrays : list of StoredArray
-        Signals that every episode has, and the array with the episode of each row.
+        Signals that occur in every episode, and the array with the episode of each row.
     left_out : list of str
-        Descriptions of other entries.
+        One line of text for each other entry.
     episode : str
         Name of the array with the episode of each row.
 
@@ -591,7 +599,7 @@ def arrays_of_episodes(records: Sequence[Mapping[str, Any]]) -> tuple[list[Store
 
 
 def _signals(record: Mapping[str, Any]) -> dict[str, Array]:
-    """Lists of numbers (or of lists of equal length) that have the most frequent length of the record."""
+    """Lists of numbers, or of lists of equal length, whose length is the most frequent length in the record."""
     lists = {
         name: cells for name, cells in record.items() if isinstance(cells, list) and len(cells) >= LEAST_ROWS
     }
@@ -604,7 +612,7 @@ def _signals(record: Mapping[str, Any]) -> dict[str, Array]:
 
 
 def _numbers(cells: Sequence[Any]) -> Array | None:
-    """Array (T,) or (T, k) of cells; None if they are not numbers."""
+    """Convert cells to an array (T,) or (T, k); None if they are not numbers."""
     try:
         values = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
     except (TypeError, ValueError):

@@ -20,14 +20,14 @@ from dynid.log.log import ColumnInfo, Text
 from dynid.log.readers.bag_files import MCAP_MAGIC, METADATA, ROS1_MAGIC, SQLITE_MAGIC, Bag, Topic
 from dynid.log.readers.bag_messages import FIELDS, JOINT_STATE, KINDS, VALUE, Decoder, Group, ValueDecoder
 
-# Survey of a bag in one pass over its joint states: which joints are in which messages, how often, and when.
+# Survey of a bag: one pass over its joint states lists the joints, message counts and times of each topic.
 
 BLOCK = 4096  # messages decoded together
 FIRST_STAMPS = 256  # time stamps kept to estimate the delay of a topic
-MAX_VARIANTS = 1000  # different lists of joints on a topic; more are damage
-# Bytes: a log is read several times and decoding takes most of the time, so that the numbers of shorter bags are kept.
+MAX_VARIANTS = 1000  # different lists of joints on a topic; a larger number means that the bag is damaged
+# Bytes. A log is read several times and decoding takes most of that time, so dynid caches the values of small bags.
 MAX_KEPT_BYTES = 64_000_000
-MEASURED_SHARE = 0.99  # of the messages that must have a velocity for it to count as measured
+MEASURED_SHARE = 0.99  # a velocity counts as measured if at least this share of the messages contains it
 
 Item = tuple[str, str]  # (position | velocity | effort, joint), or (value, path)
 AnyDecoder = Decoder | ValueDecoder
@@ -36,28 +36,29 @@ Block = tuple[Int, Sequence[Group]]
 
 @dataclass(eq=False)
 class Variant:
-    """Messages of one topic with the same fields of the same joints.
+    """Statistics of the messages on one topic that have the same joints and the same fields.
 
     Parameters
     ----------
     topic : Topic
     names : tuple of str
-        Joints.
+        Names of the joints.
     fields : tuple of str
+        Fields present in the messages: position, velocity, effort or value.
     count : int
         Number of messages.
     zeros : int
         Number of messages whose time stamp is 0.
     first, last : int, ns
-        First and last of the other stamps.
+        Earliest and latest nonzero stamp.
     ascending : bool
         Whether the stamps never decrease.
     received : tuple of int, ns
-        First and last time of reception.
+        Earliest and latest reception time.
     finite : dict of Item to int
-        Number of finite values.
+        Number of finite values of each item.
     times : list of ndarray, shape (k, 2), ns
-        Stamp and reception of the first messages.
+        Stamp and reception time of the first messages.
 
     """
 
@@ -75,11 +76,11 @@ class Variant:
 
     @property
     def items(self) -> frozenset[Item]:
-        """Fields and joints of these messages."""
+        """All pairs of a field and a joint in these messages."""
         return frozenset((kind, name) for kind in self.fields for name in self.names)
 
     def see(self, group: Group, received: Int) -> None:
-        """Count a group of such messages."""
+        """Add a group of messages to the statistics."""
         stamps = group.stamp[group.stamp > 0]
         self.count += len(group.stamp)
         self.zeros += len(group.stamp) - len(stamps)
@@ -99,19 +100,20 @@ class Variant:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Topics with joint states of a bag, and the variants of messages on each.
+    """Contents of a bag: the joint-state messages of each topic and the numeric fields of all other topics.
 
     Parameters
     ----------
     bag : Bag
     decoders : mapping of Topic to decoder
     variants : mapping of Topic to tuple of Variant
+        Statistics of the messages on each decoded topic.
     kept : mapping of Topic to sequence of Block, optional
-        Decoded messages; None if they are too large to keep.
+        Decoded messages; None if they exceed `MAX_KEPT_BYTES`.
     values : mapping of Topic to tuple of str
-        Paths of the numbers in the first message of other topics.
+        Topics without joint states, with the paths of the numeric fields in their first message.
     unread : tuple of str
-        Descriptions of topics that are not read.
+        Name, message count and message type of each topic that is not read.
 
     """
 
@@ -123,7 +125,7 @@ class Survey:
     unread: tuple[str, ...] = ()
 
     def with_values(self, wanted: Mapping[Topic, Collection[str]]) -> Survey:
-        """Survey with these numbers of other topics, which takes another pass."""
+        """Add the given numeric fields of topics without joint states; this reads the bag once more."""
         decoders: dict[Topic, AnyDecoder] = {
             topic: ValueDecoder(self.bag.other_codecs[topic], topic, self.path, paths)
             for topic, paths in wanted.items()
@@ -142,7 +144,7 @@ class Survey:
         return self.bag.path
 
     def blocks(self, topic: Topic) -> Iterator[Block]:
-        """Yield the messages of a topic in blocks: times of reception (k,) in ns, and groups."""
+        """Yield the messages of a topic in blocks: reception times (k,) in ns and groups of decoded messages."""
         if self.kept is not None:
             yield from self.kept[topic]
         else:
@@ -161,7 +163,7 @@ class Survey:
         return tuple(dict.fromkeys(names))
 
     def measured(self, topics: Collection[Topic], share: float = 0.0) -> tuple[Item, ...]:
-        """Items that are finite in more than a share of the messages with that joint's position, and at least once."""
+        """Items with at least one finite value, in more than `share` of the messages with that joint's position."""
         total: dict[str, int] = {}
         finite: dict[Item, int] = {}
         for variant in (variant for topic in topics for variant in self.variants[topic]):
@@ -179,7 +181,7 @@ class Survey:
 
 
 def survey(path: Path, definitions: Collection[Path] = ()) -> Survey:
-    """Survey all joint states of a bag, and the first message of every other topic.
+    """Read all joint states of a bag and the first message of every other topic.
 
     Parameters
     ----------
@@ -191,7 +193,7 @@ def survey(path: Path, definitions: Collection[Path] = ()) -> Survey:
     Raises
     ------
     InputError
-        If the bag has no numbers, or no message on its topics of joint states.
+        If the bag has no numeric field, or if its only topics are joint states without a message.
 
     """
     bag = Bag(path, KINDS, definitions)
@@ -233,10 +235,10 @@ def _other_ways(bag: Bag) -> str:
 
 
 def _values(bag: Bag) -> tuple[dict[Topic, tuple[str, ...]], tuple[str, ...]]:
-    """Paths of the numbers on topics without joint states, and descriptions of the remaining topics."""
+    """Numeric fields of the topics without joint states, and one line of text for each topic that is not read."""
     paths_of: dict[Topic, tuple[str, ...]] = {}
     for topic, codec in bag.other_codecs.items():
-        with suppress(InputError):  # topics that cannot be decoded are listed with the remaining ones
+        with suppress(InputError):  # a topic that cannot be decoded is listed as not read
             paths_of[topic] = tuple(
                 ValueDecoder(codec, topic, bag.path).layout(bag.first_messages[topic]).numbers
             )
@@ -279,7 +281,7 @@ def _surveyed(
 def blocks(
     bag: Bag, decoders: Mapping[Topic, AnyDecoder], rows: int = BLOCK
 ) -> Iterator[tuple[Topic, Int, Sequence[Group]]]:
-    """Yield the messages of topics in blocks.
+    """Decode the messages of the given topics and yield them in blocks.
 
     Parameters
     ----------
@@ -288,14 +290,14 @@ def blocks(
     decoders : mapping of Topic to decoder
         Topics to read.
     rows : int
-        Most messages of a block.
+        Maximum number of messages in a block.
 
     Yields
     ------
     topic : Topic
         Topic of the block.
     received : ndarray of int, shape (k,), ns
-        Times of reception.
+        Reception times.
     groups : sequence of Group
         Decoded messages.
 
@@ -329,9 +331,19 @@ def blocks(
 
 
 def present_joints(bag_survey: Survey, joints: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Joints on some topic, if the robot knows all names on these topics; else all joints.
+    """Robot joints that occur in the bag; all joints if a topic has a name that the robot does not know.
 
-    An unknown name may belong to a joint that seems to be absent.
+    An unknown name may be the name of a joint that seems to be absent, so then no joint counts as absent.
+
+    Parameters
+    ----------
+    bag_survey : Survey
+        Survey of the bag.
+    joints : sequence of str
+        Names of the robot's joints in the bag.
+    known : sequence of str
+        Further names that the robot knows.
+
     """
     named = [set(bag_survey.names([topic])) for topic, variants in bag_survey.variants.items() if variants]
     present = [joint for joint in joints if any(joint in names for names in named)]
@@ -340,7 +352,7 @@ def present_joints(bag_survey: Survey, joints: Sequence[str], known: Sequence[st
 
 
 def chosen_topics(bag_survey: Survey, joints: Sequence[str], asked: Sequence[str]) -> tuple[Topic, ...]:
-    """Choose the topics with a robot's joints: the requested ones, or the only one with all joints.
+    """Choose the topics to read: the requested topics, or the only topic with all joints of the robot.
 
     Parameters
     ----------
@@ -354,7 +366,7 @@ def chosen_topics(bag_survey: Survey, joints: Sequence[str], asked: Sequence[str
     Raises
     ------
     InputError
-        For missing topics or joints, or if several topics fit.
+        If a topic or joint is missing, or if several topics contain all joints.
 
     """
     place = Place(file=str(bag_survey.path))
@@ -443,15 +455,15 @@ def _missing_joints(bag_survey: Survey, missing: Sequence[str], topics: Collecti
     )
 
 
-# Rows from joint states: one row per message; values of other messages are interpolated to its time.
+# Rows of the table: each message of the main source gives one row; other messages are interpolated to its time.
 
 TIME = "t"
-# ns: clocks below this (1973) start at zero, as in simulation; others are wall clocks.
+# ns: a clock that starts earlier than this (1973) started at zero, as in simulation; a later start is a wall clock.
 WALL_CLOCK = 100_000_000 * 1_000_000_000
-# A gap is a step of more than this many mean steps, and of this many ns.
+# A gap is a step longer than GAP_STEPS mean steps and longer than GAP_LEAST (ns).
 GAP_STEPS, GAP_LEAST = 6, 20_000_000
 SECOND = 1_000_000_000  # ns
-# Allowed difference between the delays of two topics: steps of the rows, and ns, as a busy network causes.
+# Two topics may differ in their delay by this many row steps, or by this many ns, as on a busy network.
 CLOCK_STEPS, CLOCK_LEAST = 5, 10_000_000
 Wanted = Mapping[str, tuple[tuple[Topic, ...], Item]]
 BagSourcesBlock = tuple[Int, dict[str, Float]]
@@ -459,7 +471,7 @@ BagSourcesBlock = tuple[Int, dict[str, Float]]
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Messages of one topic with certain items, and the columns read from them.
+    """Messages of one topic, and the columns that are read from them.
 
     Parameters
     ----------
@@ -469,7 +481,7 @@ class Source:
     columns : mapping of str to Item
         Item of each column.
     variants : tuple of Variant
-        Sorts of messages in the survey.
+        Message variants of the survey that contain all items of `anchor`.
 
     """
 
@@ -485,12 +497,12 @@ class Source:
 
     @property
     def undated(self) -> int:
-        """Number of messages with stamp 0 on a wall clock; 0 on other clocks, which start at 0."""
+        """Number of messages without a stamp (stamp 0 on a wall clock; on a clock from zero, 0 is a valid stamp)."""
         return sum(variant.zeros for variant in self.variants) if self._first > WALL_CLOCK else 0
 
     @property
     def dated(self) -> bool:
-        """Whether header stamps give the time."""
+        """Whether the header stamps are usable as time: not all 0 and not constant."""
         first, last = self.span(header=True)
         return last > 0 and (first < last or self.count == 1)
 
@@ -499,7 +511,7 @@ class Source:
         return min(variant.first for variant in self.variants)
 
     def span(self, header: bool) -> tuple[int, int]:
-        """First and last time in ns, by header stamps or by reception."""
+        """First and last time in ns, from the header stamps or from the reception times."""
         if not header:
             return min(variant.received[0] for variant in self.variants), max(
                 variant.received[1] for variant in self.variants
@@ -509,38 +521,38 @@ class Source:
         return first, max(variant.last for variant in self.variants)
 
     def matches(self, group: Group) -> bool:
-        """Whether messages belong to this source."""
+        """Whether the messages of a group contain all items of `anchor`."""
         return all(kind in group.fields and name in group.names for kind, name in self.anchor)
 
     @property
     def delay(self) -> float:
-        """Median delay of the reception after the stamp, for the first messages, ns."""
+        """Median delay from stamp to reception over the first messages, ns."""
         times = np.concatenate([part for variant in self.variants for part in variant.times])
         dated = times[times[:, 0] > 0] if self.undated else times
         return float(np.median(dated[:, 1] - dated[:, 0])) if len(dated) else 0.0
 
     def stamps(self, header: bool) -> Int:
-        """Times of the first messages, ns, by header stamps or by reception."""
+        """Sorted times of the first messages in ns, from the header stamps or from the reception times."""
         parts = [part[:, 0 if header else 1] for variant in self.variants for part in variant.times]
         return np.sort(np.concatenate(parts))[:FIRST_STAMPS]
 
 
 @dataclass(frozen=True, eq=False)
 class Sources:
-    """Sources of a table; the first provides the rows, and others are interpolated to them.
+    """Sources of a table: the first source gives the rows, and the other sources are interpolated to its times.
 
-    Efforts that are slower than the rows keep their own times, in rows of their own.
+    A slow effort source (see `is_slow`) is not interpolated: its samples become additional rows.
 
     Parameters
     ----------
     survey : Survey
     sources : tuple of Source
     header : bool
-        Whether time is that of the header stamps.
+        True if time is taken from the header stamps, False if from the reception times.
     low, high : int, ns
-        Time covered by all sources.
+        Start and end of the interval that all sources cover.
     origin : int, ns
-        Zero of the column t.
+        Time at which the column t is zero.
 
     """
 
@@ -553,20 +565,20 @@ class Sources:
 
     @property
     def row_count(self) -> int | None:
-        """Number of rows, None if the survey cannot tell it."""
+        """Number of rows; None for several sources, whose rows are only counted during reading."""
         main = self.sources[0]
         return main.count - (main.undated if self.header else 0) if len(self.sources) == 1 else None
 
     def extent(self) -> tuple[float, float] | None:
-        """First and last time in s, None if the header stamps do not ascend."""
+        """First and last time in s; None if the header stamps of the first source decrease."""
         if self.header and not all(variant.ascending for variant in self.sources[0].variants):
             return None
         return (self.low - self.origin) / SECOND, (self.high - self.origin) / SECOND
 
     def stream(self, columns: Collection[str]) -> Iterator[dict[str, Float]]:
-        """Yield blocks of rows in the order of reception."""
+        """Yield blocks of rows with the given columns in the order of reception."""
         main, *others = self.sources
-        # Slow efforts have rows of their own, whatever columns are wanted.
+        # Slow efforts add rows even if their columns are not requested, so that every pass has the same rows.
         followers = [
             _Follower(self, source, columns)
             for source in others
@@ -598,13 +610,13 @@ class Sources:
             yield rows
 
     def is_slow(self, source: Source) -> bool:
-        """Whether a source has efforts only, at most half as often as the rows, and all stamps ascend."""
+        """Whether a source has only efforts, at no more than half the rate of the rows, and no stamp decreases."""
         ascend = all(variant.ascending for variant in (*self.sources[0].variants, *source.variants))
         only = {kind for kind, _ in source.columns.values()} == {"effort"}
         return self.header and ascend and only and 2 * source.count <= self.sources[0].count
 
     def messages(self, source: Source, columns: Collection[str]) -> Iterator[BagSourcesBlock]:
-        """Yield times and values of the messages of a source."""
+        """Yield times in ns and the requested values of the messages of a source."""
         wanted = {name: item for name, item in source.columns.items() if name in columns}
         for received, groups in self.survey.blocks(source.topic):
             ns = np.full(len(received), -1, dtype=np.int64)
@@ -621,7 +633,7 @@ class Sources:
 
 
 class _Follower:
-    """Values of a source at the times of the rows: exact for equal stamps, else interpolated."""
+    """Reader of a source that gives its values at the times of the rows, interpolated if the stamps differ."""
 
     def __init__(self, sources: Sources, source: Source, columns: Collection[str]) -> None:
         self.source = source
@@ -634,7 +646,7 @@ class _Follower:
         self.turns = {name: source.columns[name][0] == "position" for name in self.names}
 
     def at(self, ns: Int) -> dict[str, Float]:
-        """Values at these times in ns; nan within gaps."""
+        """Interpolate the values to the times `ns`; nan within gaps and outside of the source's messages."""
         self._read_to(int(ns.max()))
         if not len(self.ns):
             return {name: np.full(len(ns), np.nan) for name in self.names}
@@ -648,7 +660,7 @@ class _Follower:
         for name, values in self.values.items():
             between = np.interp(ns - base, self.ns - base, values)
             if self.turns[name]:
-                # An angle that wraps by 2 pi between two messages takes the short way.
+                # If an angle wraps by 2 pi between two messages, interpolate along the shorter way.
                 step = values[right] - values[left]
                 short = values[left] + share * (step - 2 * np.pi * np.round(step / (2 * np.pi)))
                 between = np.where((np.abs(step) > np.pi) & (self.ns[right] != ns), short, between)
@@ -657,7 +669,7 @@ class _Follower:
         return interpolated
 
     def between(self, after: int, last: int) -> tuple[Int, dict[str, Float]]:
-        """Times in ns and values of the samples after a time up to another."""
+        """Times in ns and values of the samples with after < time <= last."""
         self._read_to(last)
         inside = (self.ns > after) & (self.ns <= last)
         times, measured = self.ns[inside], {name: values[inside] for name, values in self.values.items()}
@@ -687,30 +699,31 @@ class _Follower:
 
 
 def _placed(ns: Int, times: Int, values: Float) -> Float:
-    """Values at their times among the times `ns`; nan at the others."""
+    """Array over the times `ns` with `values` at `times` (a subset of `ns`) and nan elsewhere."""
     placed = np.full(len(ns), np.nan)
     placed[np.searchsorted(ns, times)] = values
     return placed
 
 
 def sources_of(bag_survey: Survey, wanted: Wanted, sink: Diagnostics) -> Sources:
-    """Choose the fewest variants of messages with all wanted columns.
+    """Choose the messages that provide all wanted columns, from as few message variants as possible.
 
-    The variant with the most columns provides the rows.
+    On each topic, variants are chosen by the number of positions, then of items, then of messages that they add.
+    The first chosen variant gives the rows.
 
     Parameters
     ----------
     bag_survey : Survey
         Survey of the bag.
     wanted : mapping of str to (topics, item)
-        Columns to read.
+        Topics and item of each column to read.
     sink : Diagnostics
-        Receives notes and warnings on interpolation and ignored messages.
+        Collects notes and warnings about interpolation and ignored messages.
 
     Raises
     ------
     InputError
-        For items without messages, or sources that do not overlap in time.
+        If no message has a wanted item, or if the sources do not overlap in time.
 
     """
     place = Place(file=str(bag_survey.path))
@@ -725,13 +738,13 @@ def sources_of(bag_survey: Survey, wanted: Wanted, sink: Diagnostics) -> Sources
         bad = dict.fromkeys(source.topic.name for source in sources if not source.dated)
         sink.warn(
             "no-stamps",
-            f"the header stamps of {', '.join(bad)} are 0 or constant: the time of reception is used, "
-            "which has the jitter of the recording computer",
+            f"the header stamps of {', '.join(bad)} are 0 or constant: dynid uses the reception times, "
+            "which include the jitter of the recording computer",
             place,
         )
     elif any(source.undated for source in sources):
         lost = sum(source.undated for source in sources)
-        sink.warn("no-stamps", f"{lost} messages with stamp 0 are left out", place)
+        sink.warn("no-stamps", f"{lost} messages with stamp 0 are ignored", place)
     spans = [source.span(header) for source in sources]
     low, high = max(first for first, _ in spans), min(last for _, last in spans)
     if low > high:
@@ -802,12 +815,14 @@ def _report_partial(bag_survey: Survey, topic: Topic, sources: Sequence[Source],
     if partial:
         sink.warn(
             "partial-messages",
-            f"{partial} messages of {topic.name} with only some of the robot's joints are left out",
+            f"{partial} messages of {topic.name} with only some of the robot's joints are ignored",
             place,
         )
     if other:
         sink.note(
-            "other-messages", f"{other} messages of {topic.name} have none of the robot's joints", place
+            "other-messages",
+            f"{other} messages of {topic.name} without joints of the robot are ignored",
+            place,
         )
 
 
@@ -820,7 +835,9 @@ def _report_interpolation(sources: Sequence[Source], header: bool, sink: Diagnos
         columns = ", ".join(source.columns)
         if np.isin(common, row_stamps).all() and abs(source.count - main.count) <= 0.01 * main.count:
             sink.note(
-                "joined", f"{columns} of {source.topic.name} are matched to the rows by equal stamps", place
+                "joined",
+                f"{columns} of {source.topic.name} have the same stamps as the rows and are joined",
+                place,
             )
         else:
             sink.warn(
@@ -856,18 +873,18 @@ PREFIX = {"position": "q_", "velocity": "dq_", "effort": "tau_"}
 
 @dataclass(frozen=True)
 class BagReader:
-    """Opens one format of bags, recognised by its first bytes."""
+    """Reader of one bag format, which is recognised by the first bytes of the file."""
 
     name: str
     suffixes: tuple[str, ...]
     magic: bytes
 
     def can_read(self, head: bytes) -> bool:
-        """Whether a file with these first bytes has this format."""
+        """Whether a file that begins with the bytes `head` has this format."""
         return head.startswith(self.magic)
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> BagTable:
-        """Open a bag; raises InputError or UnfitDataError if it is no bag, or damaged."""
+        """Open a bag; raise InputError or UnfitDataError if the file is damaged or not a bag."""
         return BagTable(survey(path))
 
     def open_defined(self, path: Path, definitions: Sequence[Path]) -> BagTable:
@@ -890,13 +907,31 @@ def is_bag_folder(path: Path) -> bool:
 def open_bag_folder(path: Path, definitions: Sequence[Path] = ()) -> BagTable:
     """Open a rosbag2 folder, with .msg files for message types that it does not define.
 
-    Raises InputError or UnfitDataError if it is no bag, or damaged.
+    Raises
+    ------
+    InputError, UnfitDataError
+        If the folder is damaged or not a bag.
+
     """
     return BagTable(survey(path, definitions))
 
 
 def joints_of_columns(columns: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Joints (by their names in the bag) and topics in the names of position columns."""
+    """Split position columns [TOPIC:]q_<joint> into joint names and topics.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Names of position columns.
+
+    Returns
+    -------
+    joints : tuple of str
+        Joint names in the bag; () if a column is not named q_<joint>.
+    topics : tuple of str
+        Topics of the columns; () if a column has no topic.
+
+    """
     parts = [column.rpartition(":") for column in columns]
     plain = [name for topic, _, name in parts if not topic]
     named = all(name.startswith(PREFIX["position"]) for *_, name in parts)
@@ -905,24 +940,28 @@ def joints_of_columns(columns: Sequence[str]) -> tuple[tuple[str, ...], tuple[st
 
 
 class BagTable:
-    """The joint states of a bag, and the numbers of its other messages, as a table.
+    """Table of the joint states of a bag and of the numeric fields of its other messages.
 
-    Columns are t, and q_<joint>, dq_<joint> and tau_<joint> for the joints on the chosen topics; for other topics
-    TOPIC:q_<joint> and so on. Velocities that are empty or not finite in more than 1 % of the messages, and efforts
-    that always are, count as not measured. Numbers of other messages are TOPIC:FIELD, such as
-    /lowstate:motor_state[0].q, and for DynamicJointState TOPIC:<joint>.<interface>. t is the header's time in s, or
-    the time of reception if headers have none; on wall clocks it is relative to the time from which all columns exist.
+    The chosen topics have the columns q_<joint>, dq_<joint> and tau_<joint>; each topic also has the columns
+    TOPIC:q_<joint>, TOPIC:dq_<joint> and TOPIC:tau_<joint>. Numeric fields of other messages have columns TOPIC:FIELD,
+    for example /lowstate:motor_state[0].q, and DynamicJointState messages have columns TOPIC:<joint>.<interface>.
+
+    A velocity counts as not measured if it is empty or not finite in more than 1 % of the messages, an effort if it is
+    empty or not finite in all messages.
+
+    Column t is the header time in s, or the reception time if the headers have no usable stamp. On a wall clock, t = 0
+    is the first time at which all columns have a value.
 
     Parameters
     ----------
     bag_survey : Survey
         Survey of the bag.
     topics : tuple of Topic
-        Topics whose columns have no topic in their names; () means the only topic.
+        Topics whose column names omit the topic; () selects the only topic of the bag, if there is only one.
     wanted : mapping, optional
-        Columns to read; None means all, which cannot be read until `of_columns`.
+        Columns to read. None lists all columns; the number of rows is known only after `of_columns` selects columns.
     remarks : tuple of Finding
-        Remarks on the choice of the topics.
+        Findings about the choice of the topics.
 
     """
 
@@ -948,7 +987,6 @@ class BagTable:
                     self._items[f"{qualifier}{PREFIX[item[0]]}{item[1]}"] = (group, item)
         for topic, paths in bag_survey.values.items():
             self._items |= {f"{topic.name}:{path}": ((topic,), (VALUE, path)) for path in paths}
-        # A table for certain columns has only these.
         self.column_names = (TIME, *(self._items if wanted is None else wanted))
         self.left_out = bag_survey.unread
         sink = Diagnostics(list(remarks))
@@ -961,21 +999,21 @@ class BagTable:
     def of_joints(
         self, joints: Sequence[str], topics: Sequence[str] = (), known: Sequence[str] = ()
     ) -> BagTable:
-        """Table with the topics that contain these joints.
+        """Select the topics that contain the given joints.
 
         Parameters
         ----------
         joints : sequence of str
             Names of the joints in the bag.
         topics : sequence of str
-            Topics to read; () means the only one that fits.
+            Topics to read; () selects the only topic with all joints.
         known : sequence of str
-            Names that the robot knows; joints without a topic may be absent if all other names are known.
+            Further names that the robot knows. Joints may be absent from the bag if all names in it are known.
 
         Raises
         ------
         InputError
-            If no topic fits, or several do.
+            If no topic or more than one topic has all joints.
 
         """
         others = {topic.name for topic in self.survey.values}
@@ -988,7 +1026,7 @@ class BagTable:
         return BagTable(self.survey, chosen, None, tuple(sink))
 
     def of_columns(self, columns: Sequence[str]) -> BagTable:
-        """Table with one row per message with these columns; values of several messages are joined by time."""
+        """Select the columns to read; columns of several topics are joined by time."""
         wanted = {name: self._items[name] for name in columns if name != TIME}
         values: dict[Topic, list[str]] = {}
         for (topic, *_), (kind, path) in wanted.values():
@@ -999,7 +1037,7 @@ class BagTable:
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
-        """Columns of each topic by its name, with the time; without the topic's name if it provides the rows."""
+        """Column t and the columns of each topic; names without the topic are preferred for the chosen topic."""
         streams: dict[str, tuple[str, ...]] = {}
         for topic in dict.fromkeys((*self.survey.variants, *self.survey.values)):
             names = [name for name, (group, _) in self._items.items() if group == (topic,)]
@@ -1013,7 +1051,10 @@ class BagTable:
         return streams
 
     def _topic_of_efforts(self, topic: Topic) -> Topic | None:
-        """The only topic with efforts but no positions of joints whose positions are on a topic without efforts."""
+        """Topic that has only efforts, of joints whose positions are on `topic`; None if `topic` itself has efforts.
+
+        None also if no topic or more than one topic qualifies.
+        """
         kinds = {other: {kind for kind, _ in self.survey.measured([other])} for other in self.survey.variants}
         if "position" not in kinds.get(topic, ()) or "effort" in kinds[topic]:
             return None
@@ -1026,7 +1067,7 @@ class BagTable:
         return others[0] if len(others) == 1 else None
 
     def info(self, column: str) -> ColumnInfo:
-        """Metadata of a column in the messages."""
+        """Data type, topic, number of messages and rate of a column."""
         if column == TIME:
             return ColumnInfo("float64")
         topics, (kind, _) = self._items[column]
@@ -1044,18 +1085,18 @@ class BagTable:
         return ColumnInfo("float64", topics[0].name, (count,), row_count=count, rate=rate)
 
     def extent(self, column: str) -> tuple[float, float] | None:
-        """First and last time if the time ascends; None for other columns."""
+        """First and last time of column t in s if time does not decrease; None for all other columns."""
         return self._sources.extent() if self._sources is not None and column == TIME else None
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns; rows are counted from the beginning of the bag."""
+        """Yield the given columns in batches of `rows` rows; `start` and `stop` count from the start of the bag."""
         sources = self._sources
         if sources is None:
             yield from self.of_columns([*columns, *self._positions()]).batches(columns, rows, start, stop)
             return
-        # Batches have full length, so that the checks of a log do not depend on the blocks of its reader.
+        # Yield batches of full length, so that the checks of a log do not depend on the block size of its reader.
         waiting: list[dict[str, Float]] = []
         waiting_rows = 0
         for block in _row_range(sources.stream(columns), columns, start, stop):
@@ -1104,7 +1145,7 @@ def _row_range(
 
 
 def _measured_items(bag_survey: Survey, topics: tuple[Topic, ...]) -> list[Item]:
-    # Positions are always included; the checks of the log report what is wrong with them.
+    # Include all positions, even if not finite: the checks of the log report faulty positions.
     often = set(bag_survey.measured(topics, MEASURED_SHARE))
     return [
         *(("position", name) for name in bag_survey.names(topics)),
@@ -1129,9 +1170,9 @@ def _report_choice(
     sink.note("topic", f"{count} messages of {names} are read{not_read}", place)
     more = [name for name in bag_survey.names(topics) if name not in joints]
     if more:
-        sink.note("other-joints", f"joints that are not in the robot are ignored: {', '.join(more)}", place)
+        sink.note("other-joints", f"ignored joints, which the robot does not have: {', '.join(more)}", place)
     if not bag_survey.bag.checksums:
-        sink.note("no-checksums", "the bag has no checksums: flipped bits would go unnoticed", place)
+        sink.note("no-checksums", "the bag has no checksums: damaged values cannot be detected", place)
     have = set(_measured_items(bag_survey, topics))
     some = set(bag_survey.measured(topics))
     for kind in ("velocity", "effort"):
@@ -1140,11 +1181,15 @@ def _report_choice(
             sink.warn(
                 "not-measured",
                 f"{kind} of {', '.join(lost)} is missing in more than {100 * (1 - MEASURED_SHARE):.0f} % of the "
-                f"messages of {names} and counts as not measured",
+                f"messages of {names} and is ignored",
                 place,
             )
         elif lost:
-            sink.note("not-measured", f"{kind} of {', '.join(lost)} is empty or not finite on {names}", place)
+            sink.note(
+                "not-measured",
+                f"{kind} of {', '.join(lost)} is empty or not finite on {names}: not measured",
+                place,
+            )
     claimed = sum(topic.count for topic in topics)
     if claimed != count:
         sink.warn(

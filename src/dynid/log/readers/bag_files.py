@@ -1,4 +1,4 @@
-"""Bag files on disk, also damaged ones; the only module that imports the optional package rosbags."""
+"""Read bag files, including damaged bags; only this module imports the optional package rosbags."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from dynid.base.errors import DynidError, InputError, Place, RefusedError, ResourceError, UnfitDataError
 from dynid.base.records import dataclass
 
-# Intact part of a truncated bag: complete records counted from the beginning, without trusting its index.
+# Find the intact part of a truncated bag: count complete records from the beginning instead of using the index.
 
 ROS1_MAGIC = b"#ROSBAG V"
 MCAP_MAGIC = b"\x89MCAP0\r\n"
@@ -22,7 +22,7 @@ _MCAP_FOOTER, _MCAP_MESSAGE, _MCAP_CHUNK, _MCAP_INDEX = 0x02, 0x05, 0x06, 0x07
 
 
 def intact_part(path: Path) -> str:
-    """Describe the intact part of a truncated bag; "" if nothing shows that it is truncated."""
+    """Text that describes the intact part of a truncated bag; "" if the bag does not seem to be truncated."""
     if path.is_dir():
         texts = [
             intact_part(member) for member in sorted(path.iterdir()) if member.suffix in (".mcap", ".db3")
@@ -88,7 +88,7 @@ def _ros1(file: BinaryIO, size: int) -> str:
             indexed = struct.unpack_from("<Q", header, header.index(b"index_pos=") + 10)[0] > 0
         chunks += b"op=\x05" in header
         if b"op=\x04" in header and body_length >= 12:
-            # Index entries after a chunk: seconds, nanoseconds, offset.
+            # An index entry after a chunk consists of seconds, nanoseconds and offset.
             count += body_length // 12
             for entry in (body, body + body_length - 12):
                 file.seek(entry)
@@ -116,11 +116,11 @@ def _intact_text(chunks: int, count: int, size: int, ends: Sequence[int]) -> str
     return f"{chunks} chunk(s) and {count} indexed messages over {seconds:.3g} s are intact in {size} bytes"
 
 
-# Topics and raw messages of a bag.
+# Read the topics and raw messages of a bag.
 
 METADATA = "metadata.yaml"
 
-# Limits for files that could exhaust the memory; recordings stay far below them.
+# Limits that protect against files that would exhaust the memory; recordings are far below these limits.
 MAX_METADATA_BYTES = 4_000_000
 MAX_ALIASES = 100
 MAX_CHUNK_BYTES = 1 << 30
@@ -131,7 +131,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z]\w*(/[A-Za-z]\w*)*")
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of a bag: its name, message type, and number of messages by the bag's index."""
+    """Topic of a bag: name, message type, and number of messages according to the bag's index."""
 
     name: str
     kind: str
@@ -139,29 +139,32 @@ class Topic:
 
 
 class Bag:
-    """A ROS 1 bag, a rosbag2 folder, or a single .mcap or .db3 file; reopened for every pass over it.
+    """ROS 1 bag, rosbag2 folder, or single .mcap or .db3 file; each pass reopens the file.
 
     Parameters
     ----------
     path : Path
-        The bag.
+        Path of the bag.
     kinds : collection of str
-        Message types of joint states, whose codecs are in `codecs` by topic; those of other topics with a defined type
-        are in `other_codecs`.
+        Message types of joint states.
     definitions : collection of Path
-        Files or folders of .msg files for types that the bag does not define.
+        .msg files, or folders of them, for types that the bag does not define.
 
     Attributes
     ----------
+    codecs : dict of Topic to Codec
+        Codecs of the topics with joint states.
+    other_codecs : dict of Topic to Codec
+        Codecs of all other topics whose message type is defined.
     checksums : bool
-        Whether damage to numbers would be noticed.
+        Whether the bag has checksums, which reveal damaged values.
 
     Raises
     ------
     InputError
-        If it is no bag, or the definition of a type of joint states is missing.
+        If the file is not a bag, or if the definition of a type of joint states is missing.
     UnfitDataError
-        If it is truncated.
+        If the bag is truncated.
 
     """
 
@@ -193,9 +196,21 @@ class Bag:
         return bag_files(self.path)
 
     def messages(self, topics: Collection[Topic]) -> Iterator[tuple[Topic, int, bytes]]:
-        """Yield (topic, time of reception in ns, serialised message) in the order of reception.
+        """Yield the messages of the given topics in the order of reception.
 
-        Raises UnfitDataError or InputError if the file is damaged.
+        Yields
+        ------
+        topic : Topic
+        time : int, ns
+            Reception time.
+        message : bytes
+            Serialised message.
+
+        Raises
+        ------
+        UnfitDataError, InputError
+            If the file is damaged.
+
         """
         wanted = {(topic.name, topic.kind): topic for topic in topics}
         with self._opened() as reader:
@@ -238,7 +253,7 @@ class Bag:
             )
         if all(name in known.fielddefs and known.fielddefs[name][1] == types[name][1] for name in types):
             return known
-        # Definitions become Python code, so that only plain identifiers may come from the file.
+        # rosbags generates Python code from the definitions, so only plain identifiers are accepted.
         for name, (_, entries) in types.items():
             for text in (name, *(field for field, _ in entries)):
                 if not _IDENTIFIER.fullmatch(text):
@@ -253,7 +268,7 @@ class Bag:
         return store
 
     def _others(self, reader: Any, kinds: Collection[str]) -> tuple[dict[Topic, Codec], dict[Topic, bytes]]:
-        """Codecs and first messages of other topics; no code is generated from their definitions."""
+        """Codecs and first messages of the topics without joint states; their definitions do not become code."""
         from rosbags.typesys import Stores, get_typestore
 
         known = dict(get_typestore(Stores.ROS1_NOETIC if self.ros1 else Stores.ROS2_HUMBLE).fielddefs)
@@ -262,7 +277,7 @@ class Bag:
         for topic in self.topics:
             if topic.kind in kinds or not topic.count:
                 continue
-            # Undefined or unreadable types have no channels; an error follows if one of their columns is mapped.
+            # A topic of an undefined or unreadable type has no columns; mapping such a column causes an error later.
             with suppress(InputError, UnfitDataError), _translated(self.path):
                 same = [
                     connection
@@ -281,7 +296,7 @@ class Bag:
         return codecs, first
 
     def _definitions(self, connection: Any) -> dict[str, Any] | None:
-        """Parsed message definitions of a connection by type; None if the bag has none."""
+        """Parsed message definitions of a connection, by type; None if the bag has no definitions."""
         try:
             return _parsed(connection)
         except Exception as error:  # a third-party parser can raise any error for a damaged definition
@@ -303,19 +318,19 @@ class Bag:
 
 @dataclass(frozen=True, eq=False)
 class _Fields:
-    """Message types by name as parsed by rosbags, without generated code."""
+    """Message types by name as parsed by rosbags, used without generating code from them."""
 
     fielddefs: Mapping[str, Any]
 
 
 class Codec:
-    """Conversion of messages of one type to objects and back by rosbags."""
+    """Converts messages of a type to objects and back with rosbags."""
 
     def __init__(self, store: Any, kind: str, ros1: bool) -> None:
         self.store, self.kind, self.ros1 = store, kind, ros1
 
     def decode(self, raw: bytes) -> Any:
-        """Deserialise a message; raises the errors of rosbags."""
+        """Deserialise a message; errors of rosbags are not converted."""
         return (self.store.deserialize_ros1 if self.ros1 else self.store.deserialize_cdr)(raw, self.kind)
 
     def encode(self, message: Any) -> bytes:
@@ -325,15 +340,20 @@ class Codec:
         return bytes(self.store.serialize_cdr(message, self.kind, little_endian=True))
 
     def fields(self, kind: str) -> list[tuple[str, Any]]:
-        """Fields of a message type: (name, field definition of rosbags)."""
+        """Name and rosbags field definition of each field of a message type."""
         return [(name, description) for name, description in self.store.fielddefs[kind][1]]
 
 
 def read_definitions(paths: Collection[Path]) -> dict[str, Any]:
-    """Read message types from .msg files, by name.
+    """Read message types from .msg files into a mapping by type name.
 
-    The name is PACKAGE/msg/TYPE for a file PACKAGE/msg/TYPE.msg or PACKAGE/TYPE.msg. Raises InputError for missing
-    files and files that are no definitions.
+    A file PACKAGE/msg/TYPE.msg or PACKAGE/TYPE.msg defines the type PACKAGE/msg/TYPE.
+
+    Raises
+    ------
+    InputError
+        If a file is missing or not a message definition.
+
     """
     types: dict[str, Any] = {}
     for path in paths:
@@ -395,7 +415,7 @@ def _readers(path: Path) -> tuple[Any, Any]:
 
 @contextmanager
 def _translated(path: Path) -> Iterator[None]:
-    """Convert the errors of rosbags, which can be of any type, to errors of dynid."""
+    """Convert errors of rosbags, which may have any type, to errors of dynid."""
     try:
         yield
     except DynidError:
@@ -405,7 +425,7 @@ def _translated(path: Path) -> Iterator[None]:
             raise
         raise _damaged(path, ValueError("a record longer than the file")) from error
     except OSError as error:
-        if error.errno in (None, errno.EINVAL):  # from a decompressor, or an offset outside the file
+        if error.errno in (None, errno.EINVAL):  # raised by a decompressor, or by an offset outside the file
             raise _damaged(path, error) from error
         raise ResourceError(
             "file-unreadable",
@@ -481,7 +501,7 @@ def _has_checksums(reader: Any) -> bool:
 
 
 def _chunk_checksum(path: Path, start: int) -> bytes:
-    # In an MCAP chunk, the checksum follows the kind, the length, two times and the size.
+    # In an MCAP chunk, the checksum follows the record type, the length, two times and the size.
     with path.open("rb") as file:
         file.seek(start + 9 + 24)
         return file.read(4)

@@ -1,4 +1,4 @@
-"""Joint states from raw messages: messages of one layout are decoded together, others one by one."""
+"""Decode joint states from raw messages: messages of the same layout together, other messages one by one."""
 
 from __future__ import annotations
 
@@ -23,31 +23,32 @@ JOINT_STATE = "sensor_msgs/msg/JointState"
 CONTROLLER_STATE = "control_msgs/msg/JointTrajectoryControllerState"
 KINDS = (JOINT_STATE, CONTROLLER_STATE)
 FIELDS = ("position", "velocity", "effort")
-# Fields with names and numbers of each message type; of several names of a part, the first that exists is used.
+# Fields with the names and numbers in each message type. If several names are listed for a part, the first name that
+# exists is used.
 _NAMES = {JOINT_STATE: "name", CONTROLLER_STATE: "joint_names"}
 _PARTS: dict[str, tuple[str, ...]] = {JOINT_STATE: (), CONTROLLER_STATE: ("feedback", "actual")}
 _ENDING = {
     JOINT_STATE: FIELDS,
     CONTROLLER_STATE: ("positions", "velocities", "effort"),
 }
-MAX_LAYOUTS = 64  # layouts of a topic; messages of further layouts are decoded one by one
-ALIGNMENT = 4  # bytes: messages may be padded at the end to a multiple of this
+MAX_LAYOUTS = 64  # maximum number of layouts of a topic; messages of other layouts are decoded one by one
+ALIGNMENT = 4  # bytes; messages may be padded at the end to a multiple of this size
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Messages of a block with the same joints.
+    """Decoded messages of a block that have the same joints.
 
     Parameters
     ----------
     rows : ndarray of int, shape (k,)
-        Indices in the block.
+        Indices of the messages in the block.
     names : tuple of str
-        Joints.
+        Names of the joints.
     stamp : ndarray of int, shape (k,), ns
         Header stamps.
     fields : mapping of str to ndarray, shape (k, n_joints)
-        Position, velocity and effort, as far as the messages have them.
+        Position, velocity and effort; only the fields that the messages contain.
 
     """
 
@@ -58,13 +59,13 @@ class Group:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all numbers."""
+        """Size of all arrays in bytes."""
         return self.rows.nbytes + self.stamp.nbytes + sum(values.nbytes for values in self.fields.values())
 
 
 @dataclass(frozen=True, eq=False)
 class _Content:
-    """Names, stamp and numbers of one message."""
+    """Names, stamp (ns) and numbers of a message."""
 
     names: tuple[str, ...]
     stamp: int
@@ -73,20 +74,20 @@ class _Content:
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """Offsets of the numbers in messages with the same names and sizes.
+    """Byte offsets of the numbers in messages with the same names and sizes.
 
     Parameters
     ----------
     names : tuple of str
-        Joints.
+        Names of the joints.
     template : ndarray of uint8
-        One of the messages.
+        A message of this layout.
     fixed : ndarray of int
-        Indices of bytes that are neither numbers nor padding and must equal those of the template.
+        Indices of the bytes that are neither numbers nor padding. In a message of this layout, they equal the template.
     stamp : int
-        Offset of the two 32-bit integers of the stamp.
+        Offset of the stamp, which consists of two 32-bit integers.
     fields : mapping of str to tuple of int
-        Offset and count of float64 numbers.
+        Offset and number of the float64 values of each field.
 
     """
 
@@ -97,11 +98,11 @@ class _Layout:
     fields: Mapping[str, tuple[int, int]]
 
     def matches(self, data: Bytes) -> Bool:
-        """Mask (k,) of the messages (k, bytes) with this layout."""
+        """Mask (k,) of the messages (k, n_bytes) that have this layout."""
         return np.asarray((data[:, self.fixed] == self.template[self.fixed]).all(axis=1))
 
     def group(self, rows: Int, data: Bytes) -> Group:
-        """Decode messages (k, bytes) of this layout."""
+        """Decode messages (k, n_bytes) of this layout."""
 
         def numbers(at: int, count: int, kind: str) -> Any:
             size = np.dtype(kind).itemsize * count
@@ -115,15 +116,15 @@ class _Layout:
 
 
 class _WrongMessage(Exception):
-    """A message with inconsistent content; its arguments are what was found and what was expected."""
+    """Error for a message with inconsistent content; its two arguments are the finding and the expected content."""
 
 
 class Decoder:
-    """Decodes the messages of one topic of joint states.
+    """Decodes the messages of a topic with joint states.
 
-    The first message of each layout is decoded by rosbags, and its layout is determined by encoding it again with other
-    numbers. Messages that equal it in every byte that is no number are decoded together. If the layout does not
-    reproduce the result of rosbags, rosbags decodes these messages.
+    The rosbags package decodes the first message of each layout. Encoding this message again with other numbers shows
+    which bytes are numbers. All messages that equal it in the other bytes are decoded together. If the layout does not
+    reproduce the result of rosbags, rosbags decodes these messages one by one.
     """
 
     def __init__(self, codec: Codec, topic: Topic, path: Path) -> None:
@@ -132,21 +133,21 @@ class Decoder:
         self.tries = 0
 
     def decode(self, raws: Sequence[bytes], first: int = 0, seconds: Float | None = None) -> Iterator[Group]:
-        """Yield the messages in groups.
+        """Decode messages and yield them in groups.
 
         Parameters
         ----------
         raws : sequence of bytes
             Serialised messages.
         first : int
-            Number of the first message, for error messages.
+            Number of the first message, which error messages state.
         seconds : ndarray, shape (k,), s, optional
-            Time since the topic's first message, for error messages.
+            Time of each message since the topic's first message, which error messages state.
 
         Raises
         ------
         InputError
-            For a message that cannot be decoded.
+            If a message cannot be decoded.
 
         """
 
@@ -183,7 +184,7 @@ class Decoder:
                 rows, data = rows[~same], data[~same]
 
     def content(self, raw: bytes, number: int, seconds: float | None = None) -> _Content:
-        """Decode one message by rosbags; raises InputError with its number and time."""
+        """Decode a message with rosbags; raise InputError with its number and time if this fails."""
         try:
             return self._content(self.codec.decode(raw))
         except _WrongMessage as error:
@@ -206,11 +207,11 @@ class Decoder:
             values = np.asarray(getattr(holder, ending), dtype=np.float64)
             if len(values) and len(values) != len(names):
                 raise _WrongMessage(
-                    f"with {len(names)} names but {len(values)} values of {name}", "one value per name"
+                    f"with {len(names)} names but {len(values)} values of {name}", "a value for each name"
                 )
             if len(values):
                 fields[name] = values
-        # Both kinds of bag are read as unsigned seconds, like the layouts; times before 1970 do not occur.
+        # Read the seconds as unsigned in both bag formats, as the layouts do; times before 1970 do not occur.
         return _Content(names, (stamp.sec & 0xFFFFFFFF) * 1_000_000_000 + stamp.nanosec, fields)
 
     def _holders(self, message: Any) -> dict[str, tuple[Any, str]]:
@@ -226,7 +227,7 @@ class Decoder:
                 layout.group(np.zeros(1, dtype=np.int64), _bytes(raw)[None]), content
             ):
                 return layout
-        except Exception:  # messages of types that cannot be filled or encoded are decoded one by one
+        except Exception:  # a message of a type that cannot be filled or encoded is decoded by rosbags
             return None
         return None
 
@@ -264,12 +265,12 @@ class Decoder:
         return _Layout(content.names, _bytes(raw), fixed, at, fields)
 
     def _affects_content(self, raw: bytes, at: int, content: _Content) -> bool:
-        # The padding between aligned fields is uninitialised memory and differs between messages.
+        # Padding between aligned fields has no effect; it is uninitialised memory and differs between messages.
         changed = bytearray(raw)
         changed[at] ^= 0xFF
         try:
             changed_content = self._content(self.codec.decode(bytes(changed)))
-        except Exception:  # the message is unreadable without this byte
+        except Exception:  # the changed byte makes the message unreadable
             return True
         return not _same(changed_content, content)
 
@@ -307,7 +308,7 @@ _NOT_A_NUMBER = float(np.frombuffer(b"\xff" * 8, dtype=np.float64)[0])
 
 
 def _fill(codec: Codec, message: Any, kind: str, bits_set: bool) -> None:
-    """Set all bits of all numbers of a message to 0 or 1, without changing names and lengths."""
+    """Set all bits of all numbers in a message to 0 or to 1; keep names and lengths."""
     for name, (node, detail) in codec.fields(kind):
         value = getattr(message, name)
         if node == 1 and detail[0] != "string":
@@ -333,15 +334,16 @@ def _filled(kind: str, bits_set: bool) -> bool | int | float:
     return (-1 if kind in _SIGNED else _UNSIGNED[kind]) if bits_set else 0
 
 
-# Numbers from messages of any type, such as motor states: every field by its path, motor_state[0].q.
+# Decode the numbers of messages of any type (for example, motor states). The path of a field, such as
+# motor_state[0].q, names its number.
 #
-# Messages are decoded by their definitions; those of one layout are decoded together. Sources: OMG, Common Data
-# Representation (CORBA 3.3, part 2, 9.3) for ROS 2; ROS wiki, "Serialization", for ROS 1.
+# Messages are decoded with the definition of their type, and messages of the same layout together. Sources: OMG, Common
+# Data Representation (CORBA 3.3, part 2, 9.3) for ROS 2; ROS wiki, "Serialization", for ROS 1.
 
 DYNAMIC_STATE = "control_msgs/msg/DynamicJointState"
 VALUE = "value"
-# Limits of the elements of a list, the numbers of a message and the nesting: larger messages are images, point clouds
-# and maps.
+# Maximum number of elements in a list, of numbers in a message, and of nested levels. Larger messages are images, point
+# clouds or maps.
 MAX_WIDTH, MAX_NUMBERS, MAX_DEPTH = 512, 4096, 16
 _CODES = {
     "bool": "u1", "byte": "u1", "octet": "u1", "char": "u1", "int8": "i1", "uint8": "u1", "int16": "i2",
@@ -352,12 +354,12 @@ _STAMPS = (("header.stamp.sec", "header.stamp.nanosec"), ("stamp.sec", "stamp.na
 
 
 class UnusableMessageError(Exception):
-    """A message that is too large for channels, or truncated."""
+    """Error for a message that is truncated or too large to be read as channels."""
 
 
 @dataclass(eq=False)
 class _Walk:
-    """Offsets and types of the numbers of a message by path, and the bytes that determine them."""
+    """Finds the offset and type of each number in a message, by path, and the bytes that determine the offsets."""
 
     codec: Codec
     raw: bytes
@@ -424,7 +426,7 @@ class _Walk:
         self._skip(4)
         self.fixed.append(part)
         count: int = struct.unpack(self.order + "I", self.raw[part])[0]
-        if count > len(self.raw):  # every element takes at least one byte
+        if count > len(self.raw):  # each element has at least one byte
             raise UnusableMessageError(f"a length of {count}")
         return count
 
@@ -440,7 +442,7 @@ class _Walk:
 
 @dataclass(frozen=True, eq=False)
 class _BagValuesLayout:
-    """Offsets of the wanted numbers in messages of the same size."""
+    """Byte offsets of the wanted numbers in messages with the same layout."""
 
     template: Bytes
     fixed: Any
@@ -462,18 +464,18 @@ class _BagValuesLayout:
 
 
 class ValueDecoder:
-    """Decodes numbers of the messages of one topic.
+    """Decodes numbers in the messages of a topic.
 
     Parameters
     ----------
     codec : Codec
         Codec of the message type.
     topic : Topic
-        The topic.
+        Topic of the messages.
     path : Path
-        The bag.
+        Path of the bag, which error messages state.
     wanted : collection of str, optional
-        Paths of the numbers; None means all.
+        Paths of the numbers to decode; None means all numbers.
 
     """
 
@@ -483,21 +485,21 @@ class ValueDecoder:
         self.layouts: dict[int, list[_BagValuesLayout]] = {}
 
     def decode(self, raws: Sequence[bytes], first: int = 0, seconds: Float | None = None) -> Iterator[Group]:
-        """Yield the messages in groups.
+        """Decode messages and yield them in groups.
 
         Parameters
         ----------
         raws : sequence of bytes
             Serialised messages.
         first : int
-            Number of the first message, for error messages.
+            Number of the first message, which error messages state.
         seconds : ndarray, shape (k,), s, optional
-            Time since the topic's first message, for error messages.
+            Time of each message since the topic's first message, which error messages state.
 
         Raises
         ------
         InputError
-            For a message that cannot be decoded.
+            If a message cannot be decoded.
 
         """
         lengths = np.array([len(raw) for raw in raws], dtype=np.int64)
@@ -522,7 +524,7 @@ class ValueDecoder:
                 rows, data = rows[~same], data[~same]
 
     def layout(self, raw: bytes, number: int = 0, seconds: float | None = None) -> _BagValuesLayout:
-        """Layout of a message; raises InputError with the number and time of a message that cannot be decoded."""
+        """Find the layout of a message; raise InputError with its number and time if it cannot be decoded."""
         try:
             walk = _Walk(self.codec, raw).message(self.topic.kind)
         except (UnusableMessageError, struct.error, KeyError, IndexError, RecursionError) as error:
@@ -548,7 +550,7 @@ class ValueDecoder:
 
 
 def _by_joint(walk: _Walk) -> dict[str, tuple[int, str]]:
-    """Numbers of a DynamicJointState by joint.interface."""
+    """Offset and type of each number in a DynamicJointState message, by "joint.interface"."""
     numbers = {}
     for path, (name, _) in walk.texts.items():
         if not path.startswith("joint_names["):

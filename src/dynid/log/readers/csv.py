@@ -1,4 +1,4 @@
-"""Text logs with one row per line and any separator, streamed in blocks."""
+"""Read text logs with one row per line and any separator in blocks."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from dynid.log.readers.dialect import (
     with_plain_signs,
 )
 
-BLOCK_BYTES = 2_000_000  # text parsed at once
-SHOWN = 60  # characters of a line in a message
-# If this many first rows have the same number of cells, the header is wrong and not the rows.
+BLOCK_BYTES = 2_000_000  # size of a block of text that is parsed at once
+SHOWN = 60  # maximum number of characters of a line in a message
+# If the first rows, up to this number, all have the same number of cells, the header is wrong and not the rows.
 ROWS_OF_ONE_WIDTH = 1000
-NAMED = 6  # columns listed in a message
+NAMED = 6  # maximum number of columns listed in a message
 _CASES = (str.lower, str.upper, str.title, str.capitalize)
 _TEXT_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _COMMENTS = (b"#", b"%", b"//")
@@ -58,14 +58,14 @@ class CsvReader:
         Parameters
         ----------
         path : Path
-            The file.
+            Path of the file.
         delimiter, decimal : str, optional
-            None means detected.
+            Separator and decimal sign; None means that they are detected.
 
         Raises
         ------
         InputError
-            If the file is empty, or has another separator than the given one.
+            If the file is empty, or if its separator is not the given one.
 
         """
         known = path.stat()
@@ -75,21 +75,21 @@ class CsvReader:
 
 @lru_cache(maxsize=64)
 def _dialect(path: Path, changed: int, size: int, delimiter: str | None, decimal: str | None) -> Dialect:
-    """Dialect of a file, detected once per version (`changed`, `size`), since a log is opened several times."""
+    """Dialect of a file, cached per version of the file (`changed`, `size`) because a log is opened several times."""
     return dialect_of(path, delimiter, decimal)
 
 
 class CsvTable:
-    """An open text file, whose header line or last comment line names the columns.
+    """Open text file; its header line, or the last comment line above the rows, names the columns.
 
     Parameters
     ----------
     path : Path
-        The file.
+        Path of the file.
     dialect : Dialect
-        How it is written.
+        Dialect of the file.
     detected : bool
-        Whether the dialect was detected, so that a note reports it.
+        Whether the dialect was detected; a note then reports it.
 
     """
 
@@ -110,18 +110,18 @@ class CsvTable:
         if self._cut is not None and self._cut[1] != END_TAG:
             shown = self._cut[1] if len(self._cut[1]) <= SHOWN else f"{self._cut[1][:SHOWN]}..."
             count = self._cut[2]
-            text = f"the last line, '{shown}', has too few cells and is left out"
+            text = f"the last line, '{shown}', has too few cells and is ignored"
             if count > 1:
-                text = f"the last {count} lines, from '{shown}' on, have too few cells and are left out"
+                text = f"the last {count} lines, from '{shown}' on, have too few cells and are ignored"
             notes.append(Finding(Level.WARNING, "last-line", text, place))
         if self.unlike:
-            text = f"duplicate column names with different values are left out: {few(self.unlike, NAMED)}"
+            text = f"duplicate columns with different values are ignored: {few(self.unlike, NAMED)}"
             notes.append(Finding(Level.WARNING, "columns-of-one-name", text, place))
         self.remarks = tuple(notes)
 
     @property
     def unlike(self) -> tuple[str, ...]:
-        """Names of several columns with different values, which are ambiguous."""
+        """Names that are ambiguous because several columns with different values have this name."""
         return self.dialect.unlike
 
     @property
@@ -136,32 +136,33 @@ class CsvTable:
         return self.dialect.head_lines + 1
 
     def number(self, cell: str) -> float:
-        """Number of a cell, nan if missing; raises ValueError for text."""
+        """Convert a cell to a number, nan if it is missing; raise ValueError for text."""
         return self.dialect.number(cell)
 
     def info(self, column: str) -> ColumnInfo:
-        """Unit of a column, if the file has a line of units."""
+        """Unit of a column, if the file states units."""
         units = self.dialect.units
         return ColumnInfo(unit=units[self.dialect.names.index(column)] if units else "")
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns.
+        """Yield the given columns in batches.
 
         Parameters
         ----------
         columns : tuple of str
             Names of the columns.
         rows : int
-            Most rows of a batch.
+            Maximum number of rows in a batch.
         start, stop : int
-            First row, and row after the last; None means the end.
+            First row and the row after the last row; None means the end.
 
         Raises
         ------
         InputError
-            For a cell that is no number, with its row and column, and for duplicate columns with different values.
+            If a cell is not a number (the message states row and column), or if duplicate columns have different
+            values.
 
         """
         twins = {name: self.dialect.twins[name] for name in columns if name in self.dialect.twins}
@@ -205,7 +206,7 @@ class CsvTable:
                     column_types=dict(kinds),
                     decimal_point=self.dialect.decimal,
                     null_values=sorted({way(cell) for cell in MISSING for way in _CASES} | {"NaN", "-NaN"}),
-                    true_values=[],  # a name may be called True
+                    true_values=[],  # "True" may be a name
                     false_values=[],
                 ),
             )
@@ -215,13 +216,13 @@ class CsvTable:
             position, texts = 0, set(self.texts)
             for block in self._blocks():
                 if not kinds:
-                    # Arrow guesses types from the first block. A column that begins with integers or empty cells may
-                    # continue with other numbers, and a name that looks like a date is still a name.
+                    # Arrow guesses the types from the first block. A column that begins with integers or empty cells
+                    # may continue with other numbers, and a name that looks like a date must remain text.
                     for field in parsed(block, {}).schema:
                         kinds[field.name] = field.type
                         if pa.types.is_integer(field.type) or pa.types.is_null(field.type):
                             kinds[field.name] = pa.float64()
-                        # Arrow guesses that status words such as 0x0627 are integers, but cannot read them as such.
+                        # Arrow guesses that status words such as 0x0627 are integers, but then fails to read them.
                         named = field.name in texts or field.name in self._units
                         if pa.types.is_temporal(field.type) or named:
                             kinds[field.name] = pa.string()
@@ -244,14 +245,14 @@ class CsvTable:
             raise self._explained(error, columns) from error
 
     def wrong_row(self, column: str) -> InputError | None:
-        """Error for the first cell of a column that is no number; None if there is none."""
+        """Error for the first cell of a column that is not a number; None if all cells are numbers."""
         return self._wrong_row((column,)) if column in self.column_names else None
 
     def _blocks(self) -> Iterator[bytes]:
-        """Yield the rows as blocks of text of about BLOCK_BYTES, in complete lines.
+        """Yield the rows as blocks of complete lines of about BLOCK_BYTES.
 
-        A stream of Arrow is not used: its threads read ahead by calling Python, which aborts or hangs if the program
-        ends before the file does.
+        Arrow's stream reader is not used: its threads call Python to read ahead, which aborts or hangs if the program
+        ends before the whole file is read.
         """
         rest = b""
         with _Lines(self.path, self.dialect, self._cut and self._cut[0]) as lines:
@@ -266,7 +267,7 @@ class CsvTable:
             yield rows
 
     def _without_remarks(self, text: bytes, head: _Head) -> bytes:
-        """Rows of a text without repeated header lines and without comments."""
+        """Remove repeated header lines and comments from a block of text."""
         rows = head.removed_from(text)
         if not self.dialect.broken and rows.count(b'"') % 2:
             raise self._open_quote() or self._error("csv", "a quote that is not closed", "pairs of quotes")
@@ -310,7 +311,7 @@ class CsvTable:
         return None
 
     def _explained(self, error: Exception, columns: tuple[str, ...]) -> InputError:
-        # The fast reader only detects an error; a slow second pass locates it.
+        # The fast reader does not report where the error is, so a slow second pass locates it.
         open_quote = None if self.dialect.broken else self._open_quote()
         row_error = open_quote or self._wrong_row(columns)
         shown = " ".join(str(error).split())[:200]
@@ -337,7 +338,7 @@ class CsvTable:
                     others = {len(other) for other in islice(reader, ROWS_OF_ONE_WIDTH) if other}
                     if row == 0 and self.dialect.named and others == {len(cells)}:
                         finding = f"{count} names in the header but {len(cells)} cells in every row"
-                        do = "give each column exactly one name in the header"
+                        do = "give each column a name in the header"
                         return self._error("ragged-row", finding, "equal numbers", line=line, do=do)
                     expected = f"{count}, as in the {'header' if self.dialect.named else 'other rows'}"
                     return self._error("ragged-row", f"{len(cells)} cells", expected, line=line, row=row)
@@ -355,7 +356,7 @@ class CsvTable:
         cell = cells[self.dialect.names.index(column)]
         finding, expected, do = f"column '{column}' = '{cell}'", "a number", ""
         if unit := self._units.get(column):
-            expected = f"a number in {unit}, or in another unit of that quantity"
+            expected = f"a number in {unit}, or in another unit of the same quantity"
         comma = self.dialect.decimal == "." and "," in cell and self.dialect.is_number(cell.replace(",", "."))
         if comma and not any("." in value and self.dialect.is_number(value) for value in cells):
             do = 'set decimal = "," under [log]'
@@ -385,7 +386,7 @@ class CsvTable:
 
 
 def refuse_unlike(table: Any, wanted: Collection[str] | None = None) -> None:
-    """Raise InputError for duplicate columns with different values in a text file, if they are wanted (None: any)."""
+    """Raise InputError if wanted columns of a text file are duplicate with different values; None means all columns."""
     if isinstance(table, CsvTable):
         unlike = [name for name in table.unlike if wanted is None or name in wanted]
         if unlike:
@@ -402,7 +403,7 @@ def _same(column: Float | Text, other: Float | Text) -> bool:
 
 
 def _whole_lines(text: bytes, quoted: bool) -> int:
-    """Length of the complete lines of a text; with `quoted`, quoted cells may contain line ends."""
+    """Length of the complete lines in a text; if `quoted`, quoted cells may contain line breaks."""
     end = text.rfind(b"\n") + 1
     while quoted and end > 0 and text.count(b'"', 0, end) % 2:
         end = text.rfind(b"\n", 0, end - 1) + 1
@@ -411,15 +412,16 @@ def _whole_lines(text: bytes, quoted: bool) -> int:
 
 @dataclass(frozen=True)
 class _Head:
-    """The lines above the first row, which a restarted recorder repeats, possibly with other blanks or quotes.
+    """Lines above the first row. A restarted recorder repeats them, possibly with other blanks or quotes.
 
     Parameters
     ----------
     lines : frozenset of tuple of bytes
-        Their cells, without surrounding blanks and quotes and without empty ones at the end.
+        Cells of each line without surrounding blanks and quotes, and without empty cells at the end.
     marks : frozenset of bytes
-        The longest cell of each line.
+        Longest cell of each line, for a fast test whether a text may contain the line.
     separator : bytes
+        Separator of the cells.
 
     """
 
@@ -433,11 +435,11 @@ class _Head:
         return _Head(lines, frozenset(max(cells, key=len) for cells in lines), separator)
 
     def contains(self, line: bytes) -> bool:
-        """Whether a line is one of these lines."""
+        """Whether a line repeats a header line."""
         return any(mark in line for mark in self.marks) and _plain_cells(line, self.separator) in self.lines
 
     def removed_from(self, text: bytes) -> bytes:
-        """Text without these lines."""
+        """Remove all header lines from a text."""
         if not any(mark in text for mark in self.marks):
             return text
         return b"\n".join(line for line in text.split(b"\n") if not self.contains(line))
@@ -451,16 +453,16 @@ def _plain_cells(line: bytes, separator: bytes) -> tuple[bytes, ...]:
 
 
 class _Lines(io.RawIOBase):
-    """The rows of a text file as UTF-8, with tabs instead of runs of blanks if blanks separate.
+    """Stream of the rows of a text file in UTF-8; if blanks separate the cells, each run of blanks becomes a tab.
 
     Parameters
     ----------
     path : Path
-        The file.
+        Path of the file.
     dialect : Dialect
-        How it is written.
+        Dialect of the file.
     end : int, optional
-        Offset from which the file is ignored.
+        Byte offset at which reading stops.
 
     """
 
@@ -480,7 +482,7 @@ class _Lines(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer and return the number of bytes, 0 at the end."""
+        """Fill the buffer and return the number of bytes read, 0 at the end of the file."""
         view = memoryview(buffer).cast("B")
         if not self._rest:
             self._rest = self._next(len(view))
@@ -500,7 +502,7 @@ class _Lines(io.RawIOBase):
         text = self._file.read(max(size, 0))
         if not (self._blank or self._dialect.lists or self._dialect.grouped):
             return self._as_utf8(text)
-        # Complete lines, so that blanks at line ends differ from those between cells, and lists are complete.
+        # Read complete lines: only then blanks at line ends differ from blanks between cells, and lists are complete.
         if self._end is None or self._file.tell() < self._end:
             text += self._file.readline()
         return self._as_utf8(text)

@@ -1,4 +1,4 @@
-"""Dialect of a text table: separator, decimal sign, comments, names and units of the columns, first row."""
+"""Detect the dialect of a text table: separator, decimal sign, comments, column names and units, first row."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from dynid.base.errors import InputError, Place, RefusedError
 from dynid.base.records import dataclass
 from dynid.base.units import is_unit, number_of, units_beside
 
-# Replacement of typographic signs by plain ones: minus signs, no-break spaces, byte order marks; and of numbers as
-# NumPy prints them, np.float64(1.5).
+# Replace typographic characters by plain text (minus signs, no-break spaces, byte order marks), and NumPy scalars such
+# as np.float64(1.5) by their value.
 
 # U+2212 minus, U+2013 en dash and U+FF0D full-width hyphen, before a digit.
 _MINUS = re.compile("[\u2212\u2013\uff0d](?=[.,]?\\d)")
-# No-break space, figure space, thin space and narrow no-break space; between digits they group thousands.
+# No-break space, figure space, thin space and narrow no-break space. Between digits, they separate thousands.
 _BLANKS = "\u00a0\u2007\u2009\u202f"
 _THOUSANDS = re.compile(f"(?<=\\d)[{_BLANKS}](?=\\d{{3}}(?!\\d))")
 _BLANK = re.compile(f"[{_BLANKS}]")
-# Byte order marks occur wherever files were concatenated.
+# A file joined from several files can contain byte order marks at any position.
 _MARK = "\ufeff"
 _MARKS_OF_NUMPY = (b"np.", b"numpy.")
-# Single numbers as printed by NumPy 2 and later.
+# A scalar as NumPy 2 and later print it.
 _OF_NUMPY = re.compile(r"\b(?:np|numpy)\.(?:float|u?int)\d*\(([-+\w.]+)\)")
 
 
 def with_plain_signs(text: str) -> str:
-    """Replace typographic signs of numbers by plain ones."""
+    """Replace typographic minus signs and spaces by plain characters, and NumPy scalars by their value."""
     text = _OF_NUMPY.sub(r"\1", text) if "np." in text or "numpy." in text else text
     if text.isascii():
         return text
@@ -41,23 +41,23 @@ def with_plain_signs(text: str) -> str:
 
 
 def bytes_with_plain_signs(text: bytes) -> bytes:
-    """Replace typographic signs of numbers by plain ones, in UTF-8 text."""
+    """Apply `with_plain_signs` to UTF-8 bytes."""
     if text.isascii() and not any(mark in text for mark in _MARKS_OF_NUMPY):
         return text
     return with_plain_signs(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
-# Units after the numbers in the cells of a table: 1.23 Nm, 45.2 deg, 12 ms.
+# Handle cells that contain a number and its unit: 1.23 Nm, 45.2 deg, 12 ms.
 
-# With or without grouped thousands. The number of groups is limited to avoid catastrophic backtracking.
+# A number, with or without grouped thousands. The number of groups is limited to avoid catastrophic backtracking.
 _NUMBER = r"[+-]?(?:\d{1,3}(?:[.,]\d{3}){1,4}(?:[.,]\d*)?|\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
-# A unit is words up to the end of its cell; runs of blanks are matched without backtracking.
+# A unit consists of all words up to the end of the cell. The pattern matches runs of blanks without backtracking.
 _IN_LINE = re.compile(
     rf'(?P<number>(?:^|(?<=[,;\t|"])) *{_NUMBER}) *(?P<unit>[^-+.\s\d,;|"][^,;\t|" ]*(?: +[^,;\t|" ]+)*)'
 )
 _CELL = re.compile(rf"{_NUMBER}\s*(?P<unit>[^-+\s\d,.].*)")
 
-# For Arrow's regular expressions.
+# The same split into number and unit in the syntax of Arrow's regular expressions.
 _PARTS = r"^(?P<number>[-+0-9.,eE]*[0-9.,])(?P<unit>[^-+0-9.,].*)$"
 
 
@@ -67,7 +67,7 @@ def without_units(line: str) -> str:
 
 
 def number_in(cell: str, unit: str) -> str | None:
-    """Number of a cell that ends in a unit or another unit of the same quantity; None for other cells."""
+    """Number part of a cell that ends in `unit` or in another unit of the same quantity; None for other cells."""
     plain = cell.strip()
     match = _CELL.fullmatch(plain) if unit else None
     if match is not None and match["unit"] in units_beside(unit):
@@ -76,7 +76,7 @@ def number_in(cell: str, unit: str) -> str | None:
 
 
 def units_of(rows: Sequence[Sequence[str]], width: int, is_missing: Callable[[str], bool]) -> tuple[str, ...]:
-    """Unit of each column whose cells all end in a unit of one quantity.
+    """Find the unit of each column whose cells all end in a unit of the same quantity.
 
     Parameters
     ----------
@@ -85,13 +85,13 @@ def units_of(rows: Sequence[Sequence[str]], width: int, is_missing: Callable[[st
     width : int
         Number of columns.
     is_missing : callable
-        Whether a cell is missing.
+        Returns True for the text of a missing cell.
 
     Returns
     -------
     tuple of str
-        The first unit of the quantity, the same for all columns of that quantity; "" for columns without units; () if
-        no column has one.
+        Unit of each column, "" for columns without units; () if no column has a unit. Columns of the same quantity
+        get the same unit, which is the first unit of this quantity in the table.
 
     """
     whole = [cells for cells in rows if len(cells) == width]
@@ -111,12 +111,12 @@ def _unit(cell: str) -> str:
 
 
 def numbers_without(array: Any, unit: str, decimal: str, missing: Sequence[str]) -> Any:
-    """Convert text that ends in a unit to numbers.
+    """Convert cells with a number and a unit to numbers in a given unit.
 
     Parameters
     ----------
     array : pyarrow array of text
-        Cells, each of which ends in a unit of the same quantity or is missing.
+        Cells; each cell is missing or ends in a unit of the same quantity.
     unit : str
         Unit of the result.
     decimal : str
@@ -127,7 +127,7 @@ def numbers_without(array: Any, unit: str, decimal: str, missing: Sequence[str])
     Raises
     ------
     ArrowInvalid
-        For other text.
+        If a cell contains other text.
 
     """
     import pyarrow as pa
@@ -143,7 +143,7 @@ def numbers_without(array: Any, unit: str, decimal: str, missing: Sequence[str])
     if compute.all(compute.ends_with(there, unit), skip_nulls=True, min_count=0).as_py():
         try:
             return numbers(compute.utf8_slice_codeunits(there, 0, -len(unit)))
-        except pa.ArrowInvalid:  # mNm ends in Nm, too
+        except pa.ArrowInvalid:  # a cell in mNm also ends in Nm
             pass
     parts = compute.extract_regex(there, _PARTS)
     ends = compute.utf8_trim_whitespace(compute.struct_field(parts, "unit"))
@@ -154,10 +154,11 @@ def numbers_without(array: Any, unit: str, decimal: str, missing: Sequence[str])
     return compute.multiply(numbers(compute.struct_field(parts, "number")), factors)
 
 
-# Joint states as `ros2 topic echo --csv` prints them: the fields of the message in order, without a header line.
+# `ros2 topic echo --csv` prints the fields of a JointState message in order, without a header line.
 
 _HEADER = ("header.stamp.sec", "header.stamp.nanosec", "header.frame_id")
-# Arrays of sensor_msgs/msg/JointState in order, by their number. Any of them may be empty, so that two are ambiguous.
+# Arrays of sensor_msgs/msg/JointState in order, by the number of nonempty arrays. Any array may be empty, so the second
+# of two arrays may be velocity or effort.
 _ARRAYS = {
     1: ("position",),
     2: ("position", "velocity_or_effort"),
@@ -167,7 +168,7 @@ _NANOSECONDS_PER_SECOND = 1_000_000_000
 
 
 def joint_state_names(cells: Sequence[str]) -> tuple[str, ...]:
-    """Column names for a row with sec, nanosec, frame_id, names of m joints, and m numbers per array; else ()."""
+    """Column names of a row with sec, nanosec, frame_id, m joint names and m numbers per array; () for other rows."""
     start = len(_HEADER)
     if len(cells) <= start or not (cells[0].isdigit() and cells[1].isdigit()) or _is_number(cells[2]):
         return ()
@@ -192,7 +193,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-# Header lines above a table: which one has the names, which one the units, and how names become distinct.
+# Find the line of names and the line of units above a table, and make repeated names distinct.
 
 _UNIT_BEHIND = re.compile(r"\[[^][]*\]$|\([^()]*\)$")
 
@@ -200,7 +201,10 @@ _UNIT_BEHIND = re.compile(r"\[[^][]*\]$|\([^()]*\)$")
 def names_above_units(
     before: Sequence[tuple[str, ...]], width: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Names and units if a line above the rows contains units, also with remarks between these lines and the rows."""
+    """Column names and units if a line above the rows contains units; None without a line of units.
+
+    Remarks may follow between the line of units and the first row.
+    """
     other = next((k for k, cells in enumerate(reversed(before)) if len(cells) != width), len(before))
     block = list(before[len(before) - other :])
     at = next((k for k in range(len(block) - 1, 0, -1) if _are_units(block[k])), None)
@@ -215,13 +219,16 @@ def names_above_units(
 
 
 def _is_distinct(names: Sequence[str]) -> bool:
-    """Whether names are distinct and cover most columns; names of groups cover only the first column of each."""
+    """Whether the names are distinct and cover more than half of the columns.
+
+    A line of group names fails this test, because it names only the first column of each group.
+    """
     named = [name for name in names if name]
     return len(set(named)) == len(named) > len(names) // 2
 
 
 def under_groups(groups: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Names combined with the group names of the line above, if only the combination is distinct; else ()."""
+    """Combine names with the group names in the line above; () unless this is what makes the names distinct."""
     group, whole = "", []
     for above, name in zip(groups, names, strict=True):
         group = above or group
@@ -231,10 +238,10 @@ def under_groups(groups: Sequence[str], names: Sequence[str]) -> tuple[str, ...]
 
 
 def distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """Number the names of adjacent columns with the same name like an array: pos[0], pos[1], ...
+    """Number adjacent columns with the same name like the elements of an array: pos[0], pos[1], ...
 
-    A name that ends in a digit is not numbered, since its repetition is an error. The name of the first column is
-    numbered if it is repeated at even distances, as a clock before each channel: Time [s], Time 2 [s], ...
+    A repeated name that ends in a digit is an error in the file and is not numbered. If the name of the first column
+    repeats at a constant distance, it is a clock before each channel and becomes Time [s], Time 2 [s], ...
     """
     again = [i for i, name in enumerate(names) if name and name == names[0]]
     if len(again) > 1 and again[1] > 1 and again == list(range(0, len(names), again[1])):
@@ -259,22 +266,22 @@ def _are_units(cells: Sequence[str]) -> bool:
     return 2 * sum(is_unit(unit) for unit in units) > len(units)
 
 
-# Lists without quotes among the cells of a line: 0.01,[1.0, 2.0],[3.0, 4.0] or 7 (1.0 2.0) (3.0 4.0).
+# Handle unquoted lists in the cells of a line: 0.01,[1.0, 2.0],[3.0, 4.0] or 7 (1.0 2.0) (3.0 4.0).
 
-# A list of two or more numbers that is a whole cell.
+# A list of two or more numbers that fills a cell.
 _LIST_NUMBER = r"[-+]?(?:\d[\d.]*|\.\d+|nan|inf)(?:e[-+]?\d+)?"
 _LIST = re.compile(
     rf"(?<![^\s,;|])([ \t]*)[\[(]\s*({_LIST_NUMBER}(?:(?:\s*[,;]\s*|\s+){_LIST_NUMBER})+)\s*,?\s*[\])](?![^\s,;|])",
     re.IGNORECASE,
 )
-# A list of one number. Round brackets count only between blanks, since spreadsheets write negative numbers with them.
+# A list of a single number. Round brackets count only between blanks, because spreadsheets write -1.5 as (1.5).
 _ONE_NUMBER = re.compile(
     rf"(?<![^\s,;|])\[\s*({_LIST_NUMBER})\s*,?\s*\](?![^\s,;|])"
     rf"|(?:(?<=[^\s,;|] )|(?<=^))\(\s*({_LIST_NUMBER})\s*\)(?= *(?:\Z|[^\s,;|]))",
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(r"\s*[,;]\s*|\s+")
-# Lists as quoted cells, as one cell per number, or replaced by their first number.
+# Ways to rewrite a list: as a quoted cell, as one cell per number, or as its first number only.
 QUOTED, FLAT, ONE = "quoted", "flat", "one"
 
 
@@ -294,7 +301,7 @@ def rewritten_lists(line: str, way: str, delimiter: str) -> str:
     line : str
         The line.
     way : str
-        QUOTED, FLAT or ONE; "" leaves the line unchanged.
+        QUOTED, FLAT or ONE; "" returns the line unchanged.
     delimiter : str
         Separator of the cells.
 
@@ -304,7 +311,7 @@ def rewritten_lists(line: str, way: str, delimiter: str) -> str:
     mark = "," if way == QUOTED else delimiter
 
     def written(match: re.Match[str]) -> str:
-        blanks = match[1] if delimiter.isspace() else ""  # quotes begin a cell
+        blanks = match[1] if delimiter.isspace() else ""  # a quoted cell must begin with its quote
         numbers = _BETWEEN.split(match[2])
         if way == ONE:
             return f"{match[1]}{numbers[0]}"
@@ -313,11 +320,11 @@ def rewritten_lists(line: str, way: str, delimiter: str) -> str:
     return _LIST.sub(written, _ONE_NUMBER.sub(lambda match: match[1] or match[2], line))
 
 
-# Exports of TwinCAT's Scope View: lines with properties of the channels above the rows, without a header line.
+# A TwinCAT Scope View export lists the channel properties above the rows and has no header line.
 
-# The lines with names of the channels (full names first), and a line that no other program writes.
+# Keys of the lines with the channel names (full names first), and of a line that only Scope View writes.
 _NAMES, _STEP = ("SymbolName", "Name"), "SampleTime[ms]"
-# The last line, if the export is configured to have one.
+# Optional last line of an export.
 END_TAG = "EOF"
 # First cells of the lines above the rows.
 _PROPERTIES = {
@@ -325,24 +332,25 @@ _PROPERTIES = {
     "SymbolName", "SymbolComment", "SymbolBased", "Data-Type", "VariableSize", "SampleTime[ms]", "NetID", "NetId",
     "Port", "IndexGroup", "IndexOffset", "Offset", "ScaleFactor", "BitMask", "Unit", "Unit ScaleFactor", "Unit Offset",
 }  # fmt: skip
-# A larger time is no offset in ms, but a stamp in units of 100 ns since 1601.
+# A time above this value is a Windows file time (units of 100 ns since 1601) instead of an offset in ms.
 _STAMP = 1e15
 
 
 def is_scope(lines: Iterable[Sequence[str]]) -> bool:
-    """Whether one of the lines is written by Scope View only."""
+    """Whether a line begins with the key that only Scope View writes."""
     return any(cells[:1] == [_STEP] for cells in lines)
 
 
 def is_property(cells: Sequence[str]) -> bool:
-    """Whether a line is a property of the channels or of the export."""
+    """Whether a line states a property of the channels or of the export."""
     return bool(cells) and cells[0] in _PROPERTIES
 
 
 def scope_names(above: Sequence[Sequence[str]], row: Sequence[str]) -> tuple[str, ...]:
-    """Column names of an export of Scope View, () for other files.
+    """Column names of a Scope View export; () for other files.
 
-    Each channel is preceded by its time, or all share the first column as time, in ms since the start of the export.
+    Each channel has a time column before it, or all channels share the first column as time. Time is in ms since the
+    start of the export.
 
     Parameters
     ----------
@@ -373,7 +381,7 @@ def _distinct(properties: dict[str, Sequence[str]]) -> Sequence[str]:
 
 
 def _time(cell: str, number: int) -> str:
-    """Name of a column of times."""
+    """Name of time column `number`, whose unit follows from the value of its first cell."""
     try:
         value = number_of(cell.replace(",", "."))
     except ValueError:
@@ -381,37 +389,37 @@ def _time(cell: str, number: int) -> str:
     return f"Filetime {number}" if value > _STAMP else f"Time {number} [ms]" if number > 1 else "Time [ms]"
 
 
-# Beginning of a file from which its dialect is detected.
+# Size of the sample at the beginning of a file from which dynid detects the dialect.
 SAMPLE_BYTES, SAMPLE_LINES = 1 << 18, 200
-# Lines of a quoted cell: NumPy prints an array of a hundred numbers on fewer lines.
+# Maximum number of lines in a quoted cell. NumPy prints an array of a hundred numbers on fewer lines.
 LONGEST_CELL = 20
-# Lines of text below a table.
+# Maximum number of lines of text below a table.
 LONGEST_FOOT = 20
-# Last column of LabVIEW's measurement files; rows without a comment lack it.
+# Last column in the header of LabVIEW measurement files; rows without a comment omit it.
 LABVIEW_COMMENT = "comment"
 BLANK = " "
-# A table after a preamble begins where this many consecutive lines are rows.
+# After a preamble, the table begins at the first of this many consecutive rows.
 ROWS_OF_TABLE = 5
-# In the order of preference if several fit the sample equally well.
+# If several separators fit the sample equally well, the first in this list is used.
 SEPARATORS = (",", ";", "\t", "|", BLANK)
 COMMENT = re.compile(r"^\s*(#|%|//)+")
-# Texts for missing numbers, in upper or lower case: of Python, R, the C runtime on Windows, instruments, and errors of
-# English and German spreadsheets.
+# Texts of missing numbers (case is ignored) as written by Python, R, the Windows C runtime and instruments, and the
+# error values of English and German spreadsheets.
 MISSING = ("", "nan", "null", "none", "na", "n/a", "#n/a", "<na>", "-", "--", "-nan", "nan(ind)", "-nan(ind)",
            "1.#qnan", "-1.#qnan", "1.#ind", "-1.#ind",
            *("-" * count for count in range(3, 9)), *("*" * count for count in range(1, 9)),
            "#nv", "#null!", "#div/0!", "#value!", "#wert!", "#ref!", "#bezug!", "#name?", "#num!",
            "#zahl!")  # fmt: skip
-# A named number in a line above a table; LabVIEW writes it once per channel.
+# A line "name: number unit" above a table. LabVIEW repeats the number for each channel.
 _STATED = re.compile(
     r"[#%/\s]*(?P<name>[A-Za-z][\w ]*?)\s*(?:\[(?P<bracket>\w+)\])?\s*[:=\t,;]\s*"
     r"(?P<values>[-+\d.,eE]+(?:\t[-+\d.,eE]+)*)\s*(?P<unit>Hz|kHz|s|ms|us)?"
 )
 _RUN = re.compile(r"\s+")
-LONGEST_REMARK = 4096  # characters of a line above a table that is searched for a number
+LONGEST_REMARK = 4096  # characters; a longer line above a table is not searched for a number
 _STATED_UNITS = {"": 1.0, "Hz": 1.0, "kHz": 1e3, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 _COMMA_NUMBER = re.compile(r"[+-]?(\d+(,\d+)?|,\d+)([eE][+-]?\d+)?")
-# 1,234.5 and 1.234,5: with both signs in one cell it is clear which of them groups thousands.
+# 1,234.5 or 1.234,5: if a cell contains both signs, the last sign is the decimal sign.
 _GROUPED = {
     sign: re.compile(rf"[+-]?\d{{1,3}}(?:{mark}\d{{3}})+{sign}\d*")
     for sign, mark in ((r"\.", ","), (",", r"\."))
@@ -426,14 +434,15 @@ class Dialect:
     Parameters
     ----------
     delimiter : str
-        One character; a blank means any run of blanks and tabs.
+        Single character; a blank means any run of blanks and tabs.
     decimal : str
         Decimal sign.
     encoding : str
+        Python's name of the encoding.
     names : tuple of str
-        Names of the columns; column[0], column[1], ... if the file has none.
+        Distinct column names; columns without a name are called column[0], column[1], ...
     units : tuple of str
-        Cells of a line of units, () if there is none.
+        Unit of each column, from a line of units or from the cells; () without units.
     head_lines : int
         Number of lines before the first row.
     named : bool
@@ -441,19 +450,19 @@ class Dialect:
     first : tuple of str
         Cells of the first row.
     broken : bool
-        Whether a quoted cell continues on the next line.
+        Whether the sample contains a quoted cell with a line break.
     stated : mapping of str to float
-        Named numbers in the lines above the table, in SI units if they have a unit.
+        Named numbers in the lines above the table; frequencies in Hz, times in s, other numbers as written.
     lists : str
-        How lists of numbers are rewritten, see rewritten_lists.
+        Way to rewrite lists of numbers, see `rewritten_lists`.
     grouped : bool
-        Whether thousands are grouped by the other sign.
+        Whether thousands are separated (by "," if the decimal sign is ".", else by ".").
     in_cells : tuple of str
-        Unit at the end of each cell of a column, "" if none; () if no column has one.
+        Unit at the end of each cell of a column, "" for columns without a unit; () if no cell has a unit.
     twins : mapping of str to tuple of str
-        For a name of several columns, the distinct names given to the further columns.
+        Repeated column names, each with the distinct names of its second and later columns.
     unlike : tuple of str
-        Names of several columns with different values in the first rows.
+        Repeated column names whose columns differ in the first rows.
 
     """
 
@@ -474,12 +483,12 @@ class Dialect:
     unlike: tuple[str, ...] = ()
 
     def as_cells(self, line: str) -> str:
-        """Rewrite the lists of a line as cells, and remove the grouping of thousands."""
+        """Rewrite the lists of a line as cells and remove the separators of thousands."""
         whole = _without_grouping(line, self.delimiter, self.decimal) if self.grouped else line
         return rewritten_lists(whole, self.lists, self.delimiter)
 
     def cells(self, line: str) -> list[str]:
-        """Cells of a line."""
+        """Split a line into cells."""
         return _cells(self.as_cells(line), self.delimiter)
 
     def is_number(self, cell: str) -> bool:
@@ -487,13 +496,13 @@ class Dialect:
         return _is_missing(cell) or _dialect_is_number(cell, self.decimal)
 
     def is_number_of(self, column: int, cell: str) -> bool:
-        """Whether a cell of a column is a number (with the column's unit, if cells have one) or missing."""
+        """Whether a cell is missing or a number, followed by a unit if the column has units in its cells."""
         unit = self.in_cells[column] if self.in_cells else ""
         number = number_in(cell, unit)
         return _is_missing(cell) or (number is not None and _dialect_is_number(number, self.decimal))
 
     def number(self, cell: str) -> float:
-        """Number of a cell, nan if missing; raises ValueError for text."""
+        """Convert a cell to a number, nan if it is missing; raise ValueError for text."""
         if _is_missing(cell):
             return float("nan")
         if not _dialect_is_number(cell, self.decimal):
@@ -502,10 +511,10 @@ class Dialect:
 
     @property
     def words(self) -> str:
-        """Separator, decimal sign, encoding and header as text."""
+        """Message that states the separator, decimal sign, encoding and a missing header."""
         names = {"\t": "tabs", BLANK: "blanks", ";": "semicolons", ",": "commas"}
         separated = names.get(self.delimiter, f"'{self.delimiter}'")
-        head = "" if self.named else ", no header line: columns are named by their number, from 0"
+        head = "" if self.named else ", no header line: columns are numbered from 0"
         letters = ", Latin-1 encoding" if self.encoding == "latin-1" else ""
         return f"detected: columns separated by {separated}, decimal sign '{self.decimal}'{letters}{head}"
 
@@ -514,14 +523,14 @@ class Dialect:
 class _Guess:
     delimiter: str
     decimal: str
-    # Number and cells of each line that is no comment.
+    # Line number and cells of each line that is not a comment.
     lines: Sequence[tuple[int, list[str]]]
     width: int
     numeric_share: float
 
     @property
     def header_fits(self) -> bool:
-        """Whether the line before the first row, if any, has the same number of cells."""
+        """Whether the line above the first row has as many cells as the rows; True if there is no line above."""
         first = _first_row(self)
         before = [cells for i, cells in self.lines if first is None or i < first]
         return not before or len(before[-1]) == self.width or _has_comment(before[-1], self.width)
@@ -533,9 +542,9 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     Parameters
     ----------
     path : Path
-        The file.
+        Path of the file.
     delimiter, decimal : str, optional
-        None means those with which most cells of the rows are numbers.
+        None selects the separator and the sign for which most cells are numbers.
 
     Returns
     -------
@@ -544,7 +553,7 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     Raises
     ------
     InputError
-        If the file is empty, or has another separator than the given one.
+        If the file is empty, or if its separator is not the given one.
     RefusedError
         If its first line is longer than the sample.
 
@@ -554,8 +563,8 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
         raise RefusedError(
             "too-large",
             found=f"a line of more than {SAMPLE_BYTES} bytes",
-            expected=f"a table whose lines have at most {SAMPLE_BYTES} bytes, a row each",
-            do="export a row per line, without images or other arrays",
+            expected=f"a table with one row per line and at most {SAMPLE_BYTES} bytes per line",
+            do="export one row per line, without images or other arrays",
             place=Place(file=str(path), line=1),
         )
     text = with_plain_signs(text)
@@ -589,7 +598,7 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
     )
     rows_of = [cells for i, cells in best.lines if first is not None and i >= first]
     column_names, twins, unlike = _with_distinct_names(column_names, rows_of)
-    # Without a row in the sample the first line that is no comment is the header.
+    # If the sample has no row, the first line that is not a comment is the header.
     head = first if first is not None else next((i + 1 for i, _ in plain), len(lines))
     row = next((tuple(cells) for i, cells in best.lines if i == first), ())
     in_cells: tuple[str, ...] = ()
@@ -624,7 +633,18 @@ def dialect_of(path: Path, delimiter: str | None = None, decimal: str | None = N
 def _with_distinct_names(
     names: tuple[str, ...], rows: Sequence[Sequence[str]]
 ) -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]], tuple[str, ...]]:
-    """Distinct names, the names of further columns by repeated name, and repeated names whose columns differ."""
+    """Make the column names distinct.
+
+    Returns
+    -------
+    names : tuple of str
+        Distinct column names.
+    twins : mapping of str to tuple of str
+        Repeated names, each with the distinct names of its second and later columns.
+    unlike : tuple of str
+        Repeated names whose columns differ in the rows.
+
+    """
     places: dict[str, list[int]] = {}
     for i, name in enumerate(names):
         places.setdefault(name, []).append(i)
@@ -650,7 +670,7 @@ def _is_grouped(cell: str, decimal: str) -> bool:
 
 
 def _without_grouping(line: str, delimiter: str, decimal: str) -> str:
-    """Remove the sign that groups thousands; if it also separates cells, such numbers are in quotes."""
+    """Remove the separators of thousands; if they equal the cell separator, only within quoted numbers."""
     mark = "," if decimal == "." else "."
     if mark not in line:
         return line
@@ -667,14 +687,14 @@ def _without_comments(lines: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def cut_off(path: Path, dialect: Dialect) -> tuple[int, str, int] | None:
-    """Find incomplete last lines: the line of a stopped program, or a summary in words.
+    """Find lines at the end of a file that are not rows: an interrupted last line, or a summary in words.
 
-    Only UTF-8 files are searched, and only if no cell continues on the next line.
+    Only UTF-8 files without line breaks in quoted cells are searched.
 
     Returns
     -------
     tuple of int, str, int or None
-        Offset and text of the first of these lines, and their number; None if the last line is complete.
+        Byte offset and text of the first of these lines, and their number; None if the last line is a full row.
 
     """
     if dialect.broken or not dialect.encoding.startswith("utf-8"):
@@ -704,7 +724,7 @@ def cut_off(path: Path, dialect: Dialect) -> tuple[int, str, int] | None:
 
 
 def _whole_lines(lines: Sequence[str]) -> list[str]:
-    """Join lines that end within quotes with the next lines."""
+    """Join a line that ends within quotes with the following lines, up to the closing quote."""
     whole: list[str] = []
     opened = 0
     for line in lines:
@@ -715,7 +735,7 @@ def _whole_lines(lines: Sequence[str]) -> list[str]:
         odd = line.count('"') % 2 == 1
         opened = (opened + 1 if opened else 0) if not odd else 0 if opened else 1
         if opened > LONGEST_CELL:
-            return list(lines)  # the quote is never closed
+            return list(lines)  # no closing quote: treat the quote as a plain character
     return whole[:-1] if opened else whole
 
 
@@ -728,7 +748,7 @@ def _sample(path: Path) -> tuple[str, str, bool]:
             even = data if len(data) % 2 == 0 or encoding == "utf-8-sig" else data[:-1]
             return even.decode(encoding, "replace"), encoding, whole
     try:
-        # A character that is cut off by the end of the sample is no error.
+        # The end of the sample may split a character; this is not an error of the encoding.
         return codecs.getincrementaldecoder("utf-8")().decode(data, final=whole), "utf-8", whole
     except UnicodeDecodeError:
         return data.decode("latin-1"), "latin-1", whole
@@ -754,7 +774,7 @@ def _guess(lines: Sequence[tuple[int, str]], delimiter: str, decimal: str) -> _G
     rows = [row for _, row in cells if len(row) == width]
     number_count = sum(_dialect_is_number(cell, decimal) for row in rows for cell in row)
     given = sum(not _is_missing(cell) for row in rows for cell in row)
-    # Cells of rows with other widths count as cells that are no numbers.
+    # Cells in lines with another number of cells count as text.
     stray = sum(len(row) for _, row in cells) - sum(map(len, rows))
     return _Guess(delimiter, decimal, cells, width, number_count / max(given + stray, 1))
 
@@ -778,8 +798,8 @@ def _check_separator(
 
 
 def _first_row(guess: _Guess) -> int | None:
-    # Rows that are too short or too long are rows, too, and are reported when they are read. A line with a number
-    # before a line without one is a remark above the header.
+    # A row with too few or too many cells counts as a row here; the reader reports it later. A line with a number is a
+    # remark above the header if the next line has no number.
     numeric = [any(_dialect_is_number(cell, guess.decimal) for cell in cells) for _, cells in guess.lines]
     if is_scope(cells for _, cells in guess.lines):
         pairs = zip(numeric, guess.lines, strict=True)
@@ -792,9 +812,10 @@ def _first_row(guess: _Guess) -> int | None:
 
 
 def _below_preamble(guess: _Guess, first: int) -> int:
-    """First row of a table after a preamble with numbers: from this row on, columns of numbers contain no words.
+    """Line number of the first row below a preamble that contains numbers.
 
-    `first` is the first line with a number, which is the row if no later line fits better.
+    The table starts at the first of `ROWS_OF_TABLE` consecutive lines without words in the numeric columns. If there
+    is no such line, it starts at line `first` of the guess.
     """
     whole = [cells for _, cells in guess.lines if len(cells) == guess.width]
     of_numbers = [
@@ -815,10 +836,10 @@ def _below_preamble(guess: _Guess, first: int) -> int:
 
 
 def _stated(above: Sequence[str], decimal: str) -> dict[str, float]:
-    """Named numbers in the lines above a table, such as "# sample rate: 200 Hz"."""
+    """Named numbers in the lines above a table, for example "# sample rate: 200 Hz"."""
     stated: dict[str, float] = {}
     for line in above:
-        # Runs of blanks are shortened to avoid catastrophic backtracking.
+        # Shorten runs of blanks to avoid catastrophic backtracking.
         plain = _RUN.sub(lambda run: "\t" if "\t" in run[0] else " ", line.strip())
         match = _STATED.fullmatch(plain) if len(plain) <= LONGEST_REMARK else None
         numbers = set(match["values"].split()) if match else set()
@@ -831,14 +852,14 @@ def _stated(above: Sequence[str], decimal: str) -> dict[str, float]:
 
 
 def _has_comment(names: Sequence[str], width: int) -> bool:
-    """Whether a LabVIEW header has a last column of comments that the rows lack."""
+    """Whether a LabVIEW header ends in a comment column that the rows omit."""
     return len(names) == width + 1 and names[-1].lower() == LABVIEW_COMMENT
 
 
 def _header(
     lines: Sequence[str], guess: _Guess, first: int | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names and units of the columns, () if there are none."""
+    """Names and units of the columns; () for each that the file does not state."""
     before = [tuple(cells) for i, cells in guess.lines if first is None or i < first]
     if first is None and before:
         return before[0], ()
@@ -853,7 +874,7 @@ def _header(
             return whole, ()
     if before and (len(before[-1]) > 1 or guess.width <= 1):
         names, rows = before[-1], [cells for i, cells in guess.lines if i >= (first or 0)]
-        # The rows may end in a separator, and the header not.
+        # The rows may end in a separator although the header does not.
         trailing = len(names) == guess.width - 1 and all(
             len(cells) == guess.width and not cells[-1] for cells in rows
         )
@@ -862,7 +883,7 @@ def _header(
             and not names[-1]
             and all(len(cells) == guess.width for cells in rows)
         ):
-            names = names[:-1]  # the header ends in a separator, and the rows do not
+            names = names[:-1]  # the header ends in a separator, but the rows do not
         if _has_comment(names, guess.width):
             names = names[:-1]
         return (*names, *([""] if trailing else [])), ()

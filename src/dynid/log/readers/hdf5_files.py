@@ -1,4 +1,4 @@
-"""HDF5 files, including MATLAB 7.3 files; read in pieces by the optional package h5py."""
+"""Read HDF5 files, including MATLAB 7.3 files, in pieces with the optional package h5py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid.log.readers.arrays import MAX_FIELDS, Array, ArrayTable, StoredArray,
 MAGIC = b"\x89HDF\r\n\x1a\n"
 MAX_DEPTH = 16
 UNIT_ATTRIBUTES = ("unit", "units", "Unit", "Units")
-# Internal tables of MATLAB, no variables.
+# Internal tables of MATLAB, which are not variables.
 _MATLAB_OWN = ("#refs#", "#subsystem#")
 _MATLAB_NUMBERS = (
     "double",
@@ -27,22 +27,22 @@ _MATLAB_NUMBERS = (
 
 
 class Hdf5Reader:
-    """Opens HDF5 files; datasets are named by their path, such as robot/q."""
+    """Opens HDF5 files; datasets are named by their path, for example robot/q."""
 
     name = "HDF5"
     suffixes = (".h5", ".hdf5", ".hdf")
 
     def can_read(self, head: bytes) -> bool:
-        """Whether a file with these first bytes has this format."""
+        """Whether a file that begins with the bytes `head` has this format."""
         return head.startswith(MAGIC)
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Open a file; raises InputError if it is damaged, RefusedError if it would take too much memory."""
+        """Open a file; raise InputError if it is damaged, RefusedError if it would take too much memory."""
         return _table(path, matlab=False)
 
 
 def matlab_table(path: Path) -> ArrayTable:
-    """Open a MATLAB 7.3 file, whose arrays are stored transposed; raises as Hdf5Reader.open."""
+    """Open a MATLAB 7.3 file, which stores arrays transposed; raises the errors of Hdf5Reader.open."""
     return _table(path, matlab=True)
 
 
@@ -84,7 +84,7 @@ def _read(file: Any, path: Path, matlab: bool) -> ArrayTable:
 def _datasets(
     group: Any, prefix: str, left_out: list[str], matlab: bool, seen: set[int], depth: int
 ) -> Iterator[tuple[str, Any]]:
-    """Yield every dataset with its name; links to other places and other files are not followed."""
+    """Yield all datasets with their names; soft links and links to other files are not followed."""
     import h5py
 
     for key in group:
@@ -125,7 +125,7 @@ def _arrays(name: str, item: Any, left_out: list[str], matlab: bool, budget: Bud
     for part in parts:
         label, dtype = (f"{name}.{part}", item.dtype[part]) if part else (name, item.dtype)
         sizes = (*shape, *dtype.shape)
-        if len(sizes) > 2:  # no columns, unless at most two axes are longer than 1
+        if len(sizes) > 2:  # an array with more than two axes longer than 1 has no columns
             squeezed = tuple(n for n in sizes if n > 1)
             if len(squeezed) > 2:
                 arrays.append(StoredArray(label, sizes, dtype.base, _nothing))

@@ -1,4 +1,4 @@
-"""JSON files, or the same printed by Python: one object per line, a list of objects, or an object of arrays."""
+"""Read JSON files and dicts printed by Python: an object per line, a list of objects, or an object of arrays."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from dynid.log.readers.arrays import (
     reading,
 )
 
-# Conversion of dicts and lists printed by Python to JSON: {'q': array([0.1, 0.2]), 'mode': None}.
+# Convert dicts and lists printed by Python to JSON: {'q': array([0.1, 0.2]), 'mode': None}.
 
 _ARRAY = re.compile(
     r"\b(?:np\.|numpy\.|torch\.)?(?:array|tensor)\(\s*(\[[^()]*?\])\s*(?:,\s*(?:dtype|device)=[^()]*)?\)"
 )
-# A number in a list as printed by NumPy 2: np.float64(0.1)
+# A number in a list as NumPy 2 prints it: np.float64(0.1)
 _NUMBER = re.compile(r"\b(?:np|numpy)\.\w+\(\s*([-+.\w]*)\s*\)")
 _LAST_COMMA = re.compile(r",\s*([\])}])")
 _POINT = re.compile(r"(?<=\d)\.(?![\d\w])")  # NumPy prints 1., which is invalid in JSON
@@ -40,34 +40,34 @@ _TO_JSON = str.maketrans({"'": '"', "(": "[", ")": "]"})
 
 
 def is_python(text: str) -> bool:
-    """Whether a text begins like a dict printed by Python, or a list of dicts."""
+    """Whether a text begins like a dict or a list of dicts printed by Python."""
     return re.match(r"\s*\[?\s*\{\s*'", text) is not None
 
 
 def with_plain_numbers(text: str) -> str:
-    """Replace numbers printed by NumPy by plain ones."""
+    """Replace NumPy scalars such as np.float64(0.1) by their value."""
     return _NUMBER.sub(r"\1", text) if "(" in text else text
 
 
 def as_json(text: str) -> str:
-    """Convert words, quotes, tuples and arrays of Python to JSON."""
+    """Convert the words, quotes, tuples and arrays of Python syntax to JSON."""
     plain = with_plain_numbers(_ARRAY.sub(r"\1", text)).translate(_TO_JSON)
     plain = _WORD.sub(lambda match: _WORDS[match[1]], _POINT.sub(".0", plain))
     return _LAST_COMMA.sub(r"\1", plain)
 
 
-_TIMES_TEXT = 8  # memory of Python objects relative to the bytes of the text
-_MAX_DEPTH = 8  # nesting of objects
+_TIMES_TEXT = 8  # ratio of the memory of the Python objects to the size of the text
+_MAX_DEPTH = 8  # maximum nesting of objects
 
 
 class JsonReader:
-    """Opens JSON files; arrays are named by their path, such as "state.q"."""
+    """Opens JSON files; arrays are named by their path, for example "state.q"."""
 
     name = "JSON"
     suffixes = (".json", ".jsonl", ".ndjson", ".txt", ".log")
 
     def can_read(self, head: bytes) -> bool:
-        """Whether the first bytes begin an object, or a list of objects or numbers."""
+        """Whether the bytes `head` begin an object, a list of objects, or a dict printed by Python."""
         text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
         return (
             text.startswith(b'{"')
@@ -76,7 +76,7 @@ class JsonReader:
         )
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Open a file; raises InputError if it is damaged, RefusedError if it is too large."""
+        """Open a file; raise InputError if it is damaged, RefusedError if it is too large."""
         budget = Budget(path)
         budget.spend(_TIMES_TEXT * budget.size, "objects")
         with reading(path, "a JSON file"):
@@ -90,7 +90,7 @@ class JsonReader:
 
 
 def _lines(path: Path, text: str, error: json.JSONDecodeError) -> list[Any]:
-    """Parse one object per line; the last line may be truncated."""
+    """Parse an object from each line; a truncated last line is ignored."""
     lines = text.splitlines()
     objects = []
     for number, line in enumerate(lines, 1):
@@ -113,12 +113,12 @@ def _lines(path: Path, text: str, error: json.JSONDecodeError) -> list[Any]:
 
 
 def array_table(path: Path, tree: Any) -> ArrayTable:
-    """Make a table of the arrays of a tree, or of a list of records.
+    """Make a table from the arrays in a tree, or from a list of records.
 
     Parameters
     ----------
     path : Path
-        The file.
+        Path of the file.
     tree : object
         Parsed content of the file.
 
@@ -139,7 +139,7 @@ def _are_records(tree: Any) -> bool:
 
 
 def _without_settings(arrays: Sequence[StoredArray]) -> tuple[list[StoredArray], list[str]]:
-    """Separate signals from short lists of numbers such as joint limits; the latter are returned as text."""
+    """Separate signals from short lists of numbers (for example, joint limits), which are returned as text."""
     long = any(max(array.shape, default=0) >= LEAST_ROWS for array in arrays)
     short = [array for array in arrays if long and len(array.shape) == 1 and 1 < array.shape[0] < LEAST_ROWS]
     short = [array for array in short if array.dtype.kind in "fiu"]
@@ -157,7 +157,7 @@ def _collect(
     motions: list[str],
     depth: int,
 ) -> None:
-    """Collect the arrays of a tree, descriptions of other entries, and names of arrays with the episode of each row."""
+    """Collect the arrays of a tree, texts about other entries, and names of arrays with the episode of each row."""
     for key, value in tree.items():
         name = f"{path}{key}"
         if isinstance(value, Mapping) and depth < _MAX_DEPTH:

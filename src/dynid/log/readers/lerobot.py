@@ -1,7 +1,7 @@
-"""LeRobot data sets: folders of Parquet files whose list columns are named by meta/info.json, one motion per episode.
+"""Read LeRobot data sets: folders of Parquet files, with the names of list components in meta/info.json.
 
-Layouts 2.0, 2.1 (one file per episode) and 3.0 (several episodes per file). Source: LeRobotDataset of
-huggingface/lerobot, docs/source/lerobot-dataset-v3.mdx.
+Each episode is a trajectory. Supported layouts are 2.0 and 2.1 (a file per episode) and 3.0 (several episodes per
+file). Source: LeRobotDataset of huggingface/lerobot, docs/source/lerobot-dataset-v3.mdx.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EPISODE = "episode_index"
 
 
 class LeRobotReader:
-    """Opens folders of LeRobot data sets."""
+    """Opens LeRobot data sets, which are folders."""
 
     name = "LeRobot data set"
     suffixes: tuple[str, ...] = ()
@@ -42,12 +42,12 @@ class LeRobotReader:
         return (path / INFO).is_file()
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> LeRobotTable:
-        """Open a folder; raises InputError if it has no data, or files with different columns."""
+        """Open a folder; raise InputError if it has no data, or if the columns of its files differ."""
         return LeRobotTable(path)
 
 
 class LeRobotTable:
-    """The data files of a data set as one table, in the order of their names; episodes are its trajectories."""
+    """Table of all data files of a data set in the order of their names; each episode is a trajectory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -74,11 +74,11 @@ class LeRobotTable:
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
-        """Columns of numbers or text."""
+        """Numeric columns and text columns."""
         return self._first.streams
 
     def info(self, column: str) -> ColumnInfo:
-        """Metadata of a column in the schema and meta/info.json."""
+        """Metadata of a column from the schema and from meta/info.json."""
         column_info = self._first.info(column)
         shape = (self.row_count or 0, *column_info.shape[1:])
         rate = self._about.get("fps")
@@ -89,7 +89,7 @@ class LeRobotTable:
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of the names and hashes of the data files and of meta/info.json."""
+        """SHA-256 over the names and hashes of the data files and of meta/info.json."""
         total = hashlib.sha256()
         for part in (self.path / INFO, *self._files):
             with part.open("rb") as file:
@@ -100,7 +100,7 @@ class LeRobotTable:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns; files outside start..stop are not opened."""
+        """Yield the given columns in batches; files outside of start to stop are not opened."""
         end = self._starts[-1] if stop is None else min(stop, self._starts[-1])
         for i in range(max(bisect_right(self._starts, start) - 1, 0), len(self._files)):
             first, last = self._starts[i], self._starts[i + 1]
@@ -152,7 +152,7 @@ def _features(about: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _labels(feature: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the components of a feature: a list, or a table with one list such as {"motors": [...]}."""
+    """Names of the components of a feature, from a list or from a table with a single list ({"motors": [...]})."""
     names = feature.get("names")
     if isinstance(names, dict):
         lists = [entry for entry in names.values() if isinstance(entry, list)]

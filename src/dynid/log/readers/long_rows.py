@@ -1,4 +1,4 @@
-"""Tables with one row per joint, signal or event, pivoted to one row per time."""
+"""Pivot tables with one row per joint, signal or event to tables with one row per time."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from dynid.log.readers.parts import (
     numbers_of,
 )
 
-# Tables with one row per joint (or signal) and time, pivoted to one row per time.
+# Pivot tables with one row per time and joint (or signal) to one row per time.
 
-# Names of a column with the joint of each row.
+# Names of a column that contains the joint of each row.
 KEY = re.compile(
     r"(?:(?:joint|motor|axis|actuator|servo|dof|can)[_ .-]?(?:name|id|index|idx|no|number|label)?s?|name|id)",
     re.IGNORECASE,
 )
-# Names of a column with the signal of each row, next to one column of values.
+# Names of a column that contains the signal of each row; a second column contains its value.
 SIGNAL = re.compile(
     r"_?(?:variable|signal|channel|field|topic|metric|measurement|quantity|series|key|name|tag)s?"
     r"(?:[_ .-]?(?:name|id))?",
     re.IGNORECASE,
 )
-# Rows from which the layout is detected, and most joints of a robot.
+# Number of rows from which the layout is detected, and maximum number of joints or signals.
 _LOOKED_AT, MOST_JOINTS = 1024, 128
 
 
@@ -50,15 +50,15 @@ class _Layout:
     Parameters
     ----------
     key : str
-        Column with the joints or signals.
+        Column that contains the joint or signal of each row.
     names : tuple of str
         Joints or signals, in the order of the rows.
     shared : tuple of str
-        Columns with one value per time.
+        Columns with the same value in all rows of a time, time columns, and columns of text.
     clock : str, optional
-        Shared column of numbers that is constant within the rows of a time.
+        Ascending column that is equal in all rows of a time.
     signals : bool
-        Whether `key` names signals, which become columns, and not joints.
+        True if `key` contains signals, False if it contains joints.
 
     """
 
@@ -70,7 +70,7 @@ class _Layout:
 
 
 def with_joints_side_by_side(table: Table) -> Table:
-    """Pivot a table with one row per joint and time; other tables are returned unchanged."""
+    """Pivot a table with one row per time and joint or signal; return other tables unchanged."""
     for of_signals, pattern in ((False, KEY), (True, SIGNAL)):
         for key in (name for name in table.column_names if pattern.fullmatch(name)):
             others = tuple(name for name in table.column_names if name != key)
@@ -84,22 +84,22 @@ def with_joints_side_by_side(table: Table) -> Table:
 def rearranged(
     table: Table, keys: Iterable[tuple[str, bool]], of_key: Callable[[Table, str, bool], Table | None]
 ) -> Table:
-    """Pivot a table by the first key column that allows it, else return the table unchanged.
+    """Pivot a table by the first key column that allows this; return the table unchanged if none does.
 
     Parameters
     ----------
     table : Table
-        The table.
+        Table to pivot.
     keys : iterable of (str, bool)
-        Possible key columns, and whether each names signals (True) or joints.
+        Possible key columns, each with True if it contains signals and False if it contains joints.
     of_key : callable
-        Returns the pivoted table for a key column, or None.
+        Returns the table pivoted by a key column, or None.
 
     """
     for key, of_signals in keys:
         try:
             pivoted = of_key(table, key, of_signals)
-        except InputError:  # errors in columns are reported when they are read
+        except InputError:  # errors in a column are reported when the log is read
             continue
         if pivoted is not None:
             return pivoted
@@ -112,7 +112,7 @@ def _layout(key: str, first: Mapping[str, Float | Text], of_signals: bool) -> _L
         return None
     names = tuple(dict.fromkeys(cells))
     m = len(names)
-    # The first three times have every joint once, in the same order.
+    # At each of the first three times, every joint must occur once and in the same order.
     if not 2 <= m <= MOST_JOINTS or len(cells) < 3 * m or tuple(cells[: 3 * m]) != names * 3:
         return None
     numbers = {name: values for name, values in first.items() if name != key and not isinstance(values, Text)}
@@ -134,7 +134,7 @@ def _layout(key: str, first: Mapping[str, Float | Text], of_signals: bool) -> _L
 
 
 def _cells(values: Float | Text) -> list[str] | None:
-    """Cells of a column of names or integers; else None."""
+    """Cells of a column as text; None if the column has numbers that are not integers."""
     if isinstance(values, Text):
         return [values.names[code] if code >= 0 else "" for code in values.codes]
     whole = np.isfinite(values) & (values == np.round(values))
@@ -147,7 +147,7 @@ def _ascends(values: Float) -> bool:
 
 
 class _SideBySide:
-    """A pivoted table: shared columns unchanged, others as name[joint]."""
+    """Pivoted table: shared columns keep their names, and other columns become name[joint] (or the signal's name)."""
 
     row_count: int | None = None
 
@@ -166,19 +166,19 @@ class _SideBySide:
         self.column_names = (*layout.shared, *self._places)
         of, count = "signal" if layout.signals else "joint", len(layout.names)
         text = f"each row has one {of} ('{layout.key}'): the {count} rows of a time are pivoted to one row"
-        text += "" if layout.clock else ", at the time of the first"
+        text += "" if layout.clock else ", at the time of the first row"
         note = Finding(Level.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
         self.remarks = (*getattr(table, "remarks", ()), note)
 
     def number(self, cell: str) -> float:
-        """Number of a cell."""
+        """Convert a cell to a number."""
         number = getattr(self._table, "number", float)
         return float(number(cell))
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns; joints without a row at a time are missing."""
+        """Yield the given columns in batches; if a time has no row of a joint, its values are missing."""
         at = 0
         for part in self._moments(columns, rows):
             count = len(next(iter(part.values()))[0]) if part else 0
@@ -211,7 +211,7 @@ class _SideBySide:
             yield self._side_by_side(left, self._begins(left), columns)
 
     def _begins(self, whole: Mapping[str, Any]) -> Bool:
-        """Mask of the first row of each time: its joint is not after the previous one, or the clock changes."""
+        """Mask of the first row of each time: the clock changes, or the order of joints starts again."""
         place = self._joint(whole[self._layout.key])
         begins = np.ones(len(place), dtype=np.bool_)
         begins[1:] = np.diff(place) <= 0
@@ -220,7 +220,7 @@ class _SideBySide:
         return begins
 
     def _joint(self, values: Float | Text) -> Int:
-        """Index of each row's joint in the layout; -1 for a joint that the first rows do not have."""
+        """Index of each row's joint in the layout; -1 for a joint that does not occur in the first rows."""
         place = {name: k for k, name in enumerate(self._layout.names)}
         if isinstance(values, Text):
             known = np.array([*(place.get(name, -1) for name in values.names), -1], dtype=np.int64)
@@ -251,7 +251,7 @@ class _SideBySide:
 
 
 def shown_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of the joints; numbers that do not start at 0 or 1 are renumbered from 1."""
+    """Names of the joints; if they are numbers other than 0, 1, ... or 1, 2, ..., they are renumbered from 1."""
     if not all(name.isdigit() for name in names):
         return tuple(names)
     numbers = sorted(int(name) for name in names)
@@ -285,42 +285,51 @@ def _as_column(values: Any, texts: tuple[str, ...] | None) -> Float | Text:
     return values if texts is None else Text(values, texts)
 
 
-# Tables with one row per event or per change, with empty cells for channels that are not reported.
+# Fill the empty cells of tables with one row per event or per change.
 #
-# In a row for the sensors of one joint, or for one signal, the other channels were measured at other times. In a row
-# for a change, the other channels are unchanged.
+# A row for one joint or signal has empty cells because the other channels were measured at other times; these cells are
+# interpolated. A row for a change has empty cells because the other channels are unchanged; these cells repeat the last
+# value.
 
-# Share of empty cells up to which they are single missing values, which are interpolated.
+# If at most this share of a channel's cells is empty, they are single missing values, which are filled later.
 _FEW = 0.01
-# Rows of single joints or channels have fewer than this share of the channels. If positions and efforts are in separate
-# rows, the rows of the positions are used.
+# Each row of a table with rows for single joints or signals has less than this share of the channels. A table with
+# separate rows for positions and efforts exceeds this share; there, the rows of the positions are used.
 _PART = 0.5
-_WHOLE = 0.5  # share of the first rows that have all channels, from which no row is partial
-# A channel that changes this often in each direction by its smallest step (within the factor) would also repeat values,
-# unless rows without a change are omitted.
+_WHOLE = 0.5  # if more than this share of the first rows has all fast channels, no cell needs filling
+# If a channel changes by its smallest step (within the factor _WITHIN) this often in each direction and never repeats a
+# value, rows without a change were omitted.
 _CHANGES, _WITHIN = 20, 1.5
-# Channels with fewer values than this share of the most frequent channel are slow states, which may begin late.
+# A channel with fewer values than this share of the most frequent channel is a slow state and may begin late.
 _SLOW = 0.1
-# Least number of values of a channel that follows the motion.
+# Minimum number of values of a channel that follows the motion.
 _LEAST = 10
 _ROWS = 32768
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Nonempty cells of a channel: ascending row numbers `at` (k,) and values (k,)."""
+    """Nonempty cells of a channel.
+
+    Parameters
+    ----------
+    at : ndarray of int, shape (k,)
+        Row numbers in ascending order.
+    values : ndarray, shape (k,)
+
+    """
 
     at: Int
     values: Float
 
 
 def with_cells_filled(table: Table) -> Table:
-    """Fill the cells of a table whose rows have only some of the channels; other tables are returned unchanged."""
+    """Fill the empty cells of a table whose rows have only some of the channels; return other tables unchanged."""
     if getattr(table, "streams", None) is not None:
         return table
     try:
         return _filled(table) or table
-    except InputError:  # errors in columns are reported when they are read
+    except InputError:  # errors in a column are reported when the log is read
         return table
 
 
@@ -332,7 +341,7 @@ def _filled(table: Table) -> Table | None:
     ):
         return None
     if _rows_are_complete([~np.isnan(values) for name, values in first.items() if name != clock]):
-        return None  # only slow channels or missing values: reading all of a long log is not needed
+        return None  # only slow channels have empty cells, so there is no need to read the whole log
     columns = numbers_of(table, tuple(first))
     t = columns.pop(clock)
     columns = {name: values for name, values in columns.items() if np.isfinite(values).any()}
@@ -343,7 +352,7 @@ def _filled(table: Table) -> Table | None:
     if all((~present[name]).mean() <= _FEW for name in partial):
         return None
     cells = {name: Cells(np.flatnonzero(there), columns[name][there]) for name, there in present.items()}
-    # Some programs write all channels from time to time, changed or not.
+    # Some programs sometimes write all channels even if they are unchanged; such rows must not hide the omissions.
     anew = np.all([present[name] for name in partial], axis=0)
     reported = [cells[name] for name in partial]
     if any(
@@ -357,19 +366,22 @@ def _filled(table: Table) -> Table | None:
 
 
 def _rows_are_complete(present: Sequence[Bool]) -> bool:
-    """Whether most rows have all channels except slow ones."""
+    """Whether most rows have all channels that are not slow."""
     most = max(int(there.sum()) for there in present)
     fast = [there for there in present if there.sum() >= _SLOW * most]
     return bool(np.all(fast, axis=0).mean() > _WHOLE)
 
 
 def with_all_channels(table: Table, clock: str, t: Float, cells: Mapping[str, Cells]) -> Table | None:
-    """Fill the rows of single channels or joints with all channels; None if the channels do not overlap in time.
+    """Make rows with all channels from rows for single joints or signals.
+
+    Values that are written only on change are repeated; other values are interpolated. Returns None if the channels do
+    not overlap in time.
 
     Parameters
     ----------
     table : Table
-        The table.
+        Table as logged.
     clock : str
         Column of the time.
     t : ndarray, shape (n_rows,)
@@ -384,17 +396,17 @@ def with_all_channels(table: Table, clock: str, t: Float, cells: Mapping[str, Ce
 
 
 def is_clock(t: Float) -> bool:
-    """Whether a column is complete and never decreases; events at one time may share a stamp."""
+    """Whether a column has no missing value, increases and never decreases (simultaneous events share a stamp)."""
     return bool(np.isfinite(t).all() and len(t) > 1 and (np.diff(t) >= 0).all() and t[-1] > t[0])
 
 
 def _is_on_change(channels: Sequence[Float]) -> bool:
-    """Whether values are written only on change: none is repeated, although there are many smallest steps.
+    """Whether values are written only on change: no value is repeated, although many steps are of the smallest size.
 
     Parameters
     ----------
     channels : sequence of ndarray
-        Steps from each value to the next, by channel.
+        Differences between consecutive values of each channel.
 
     """
     stepped = False
@@ -408,7 +420,7 @@ def _is_on_change(channels: Sequence[Float]) -> bool:
 
 
 def _is_of_parts(present: Mapping[str, Bool], partial: tuple[str, ...]) -> bool:
-    """Whether each row has a single joint or channel, and none has half of all channels."""
+    """Whether each row has the channels of a single joint or a single channel, and less than half of all channels."""
     masks = list(present.values())
     counts = np.sum(masks, axis=0)
     if counts.max() >= _PART * len(masks) or min(present[name].sum() for name in partial) < _LEAST:
@@ -426,12 +438,12 @@ def _is_of_a_joint(names: Sequence[str]) -> bool:
 def forward_filled(
     table: Table, names: tuple[str, ...], clock: str, t: Float, cells: Mapping[str, Cells]
 ) -> Table | None:
-    """Fill each value forward until the next one; None if the channels do not overlap in time.
+    """Repeat each value until the next value of its channel; None if the channels do not overlap in time.
 
     Parameters
     ----------
     table : Table
-        The table.
+        Table as logged.
     names : tuple of str
         Columns of the result.
     clock : str
@@ -442,7 +454,9 @@ def forward_filled(
         Nonempty cells of each channel.
 
     """
-    last = np.flatnonzero(np.append(np.diff(t) > 0, True))  # the last row of a time has all its changes
+    last = np.flatnonzero(
+        np.append(np.diff(t) > 0, True)
+    )  # only the last row of a time includes all its changes
     most = max(len(channel.at) for channel in cells.values())
     lasting = [channel for channel in cells.values() if len(channel.at) >= _SLOW * most]
     rows = last[last >= max(channel.at[0] for channel in lasting)]
@@ -450,19 +464,21 @@ def forward_filled(
     for name, channel in cells.items():
         place = np.searchsorted(channel.at, rows, side="right") - 1
         filled[name] = np.where(place >= 0, channel.values[np.maximum(place, 0)], np.nan)
-    text = "values are written only on change: each is repeated until the next one"
+    text = "values are written only on change: each value is repeated until the next"
     return _FilledCells(table, names, rows, filled, text) if len(rows) >= _LEAST else None
 
 
 def interpolated(
     table: Table, names: tuple[str, ...], clock: str, t: Float, cells: Mapping[str, Cells]
 ) -> Table | None:
-    """Interpolate all channels to the times of the slowest; None if they do not overlap in time.
+    """Interpolate all channels to the times of the slowest channel; None if the channels do not overlap in time.
+
+    Channels with fewer than `_SLOW` times the values of the most frequent channel do not set the times.
 
     Parameters
     ----------
     table : Table
-        The table.
+        Table as logged.
     names : tuple of str
         Columns of the result.
     clock : str
@@ -485,7 +501,7 @@ def interpolated(
     inside = (slowest_series.t >= low) & (slowest_series.t <= high)
     times = slowest_series.t[inside]
     text = (
-        f"each row has only some of the channels: all are interpolated linearly to the {len(times)} rows of "
+        f"each row has only some of the channels: all channels are interpolated linearly to the {len(times)} rows of "
         f"'{slowest}'"
     )
     filled = {clock: times} | {name: samples.at(times) for name, (samples, _) in series.items()}
@@ -493,20 +509,20 @@ def interpolated(
 
 
 class _FilledCells:
-    """Some rows of a table, with all channels.
+    """Table of selected rows with all cells filled.
 
     Parameters
     ----------
     table : Table
-        The table.
+        Table as logged.
     names : tuple of str
-        Columns.
+        Column names.
     rows : ndarray of int
-        Rows of the table.
+        Selected rows of `table`.
     numbers : mapping of str to ndarray
-        Columns of numbers.
+        Values of the numeric columns in these rows.
     text : str
-        Note for the user.
+        Note that tells the user how the cells were filled.
 
     """
 
@@ -530,14 +546,14 @@ class _FilledCells:
         return getattr(self._table, name)
 
     def info(self, column: str) -> ColumnInfo:
-        """Metadata of a column in the file."""
+        """Metadata of a column: only its unit."""
         known = getattr(self._table, "info", None) if column in self._table.column_names else None
         return ColumnInfo(unit=known(column).unit) if known is not None else ColumnInfo()
 
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns."""
+        """Yield the given columns in batches of `rows` rows."""
         end = len(self._rows) if stop is None else min(stop, len(self._rows))
         others = self._others([name for name in columns if name not in self._numbers])
         for first in range(start, end, rows):
@@ -548,7 +564,7 @@ class _FilledCells:
             }
 
     def _others(self, names: list[str]) -> dict[str, Float | Text]:
-        """Columns of text in these rows; each word is repeated until the next one."""
+        """Text columns in the selected rows; each text is repeated until the next text."""
         columns: dict[str, Float | Text] = {}
         for name in names:
             codes, words = [np.zeros(0, dtype=np.int64)], dict[str, int]()
@@ -570,19 +586,19 @@ def _part(values: Float | Text, part: slice) -> Float | Text:
     return Text(values.codes[part], values.names) if isinstance(values, Text) else values[part]
 
 
-# Tables with one row per report of a joint or value of a signal, in any order.
+# Pivot tables with one row per report of a joint or per value of a signal, in any order.
 #
-# Historians write a row for each change of a tag; bus logs a row for each frame of a drive.
+# A process historian writes a row for each change of a signal, and a bus log has a row for each frame of a drive.
 
 _MIXED_ROWS_ROWS = 32768
-# Share of rows with another joint or signal than the row before, from which the rows are mixed.
+# The rows are mixed if at least this share has another joint or signal than the previous row.
 _IN_TURN = 0.5
-# Least values of a channel that determine its rate, and least number of such channels.
+# Minimum number of values of a channel whose rate is known, and minimum number of such channels.
 _MIXED_ROWS_LEAST, _CHANNELS = 10, 2
 
 
 def with_reports_side_by_side(table: Table) -> Table:
-    """Pivot a table whose rows are reports of single joints or signals; other tables are returned unchanged."""
+    """Pivot a table whose rows are reports of single joints or signals; return other tables unchanged."""
     if getattr(table, "streams", None) is not None:
         return table
     keys = [
@@ -626,7 +642,7 @@ def _varies(values: Float) -> bool:
 
 
 def _labels(table: Table, key: str) -> tuple[Int, tuple[str, ...]]:
-    """Index of each row's label (-1 for none) and the labels; empty if there are too many labels."""
+    """Index of each row's label (-1 if missing) and all labels; both are empty if there are too many labels."""
     known: dict[str, int] = {}
     parts: list[Int] = [np.zeros(0, dtype=np.int64)]
     for batch in table.batches((key,), _MIXED_ROWS_ROWS):
@@ -653,10 +669,10 @@ def _numbered(values: Float, known: dict[str, int]) -> Int:
     return label_numbers[places]
 
 
-# Tables with contiguous blocks of rows per signal or joint, as exported from Foxglove's plots or by pandas.melt.
+# Pivot tables with a contiguous block of rows for each signal or joint, as Foxglove plots and pandas.melt export them.
 
 _SERIES_IN_BLOCKS_ROWS = 32768
-# Least rows of a block, and most blocks: robots have fewer joints, and plots fewer series.
+# Minimum number of rows in a block and maximum number of blocks. Robots have fewer joints, and plots fewer series.
 _SERIES_IN_BLOCKS_LEAST, _MOST = 10, 128
 _OF_JOINTS = re.compile(
     r"(?:joint|motor|axis|actuator|servo|dof)[_ .-]?(?:name|id|index|idx|no|number|label)?s?", re.IGNORECASE
@@ -668,7 +684,7 @@ _OF_SIGNALS = re.compile(
 
 
 def with_blocks_side_by_side(table: Table) -> Table:
-    """Pivot a table with contiguous blocks of rows per series; other tables are returned unchanged."""
+    """Pivot a table with a contiguous block of rows for each series; return other tables unchanged."""
     named = [(key, _OF_SIGNALS.fullmatch(key) is not None) for key in table.column_names]
     keys = [(key, of_signals) for key, of_signals in named if of_signals or _OF_JOINTS.fullmatch(key)]
     return rearranged(table, keys, _series_in_blocks_side_by_side)
@@ -689,14 +705,14 @@ def _series_in_blocks_side_by_side(table: Table, key: str, of_signals: bool) -> 
     looks = [{name: values[a:b] for name, values in whole.items()} for a, b in blocks.values()]
     clocks = set.intersection(*({*ascending(block)} for block in looks))
     clock = clock_among([name for name in whole if name in clocks])
-    # A column that is constant within each block numbers the blocks.
+    # A column that is constant within each block only numbers the blocks; it is no signal.
     numbering = {name for name in whole if all(len(np.unique(block[name])) == 1 for block in looks)}
     signals = [name for name in whole if name not in clocks | numbering]
     if clock is None or not signals:
         return None
     if not (len(signals) == 1 if of_signals else has_each_signal_once(signals)):
         return None
-    # Blocks that do not overlap in time are consecutive recordings, not series.
+    # Blocks that do not overlap in time are consecutive recordings, not parallel signals.
     if max(block[clock][0] for block in looks) >= min(block[clock][-1] for block in looks):
         return None
     places = {
@@ -711,7 +727,7 @@ def _series_in_blocks_side_by_side(table: Table, key: str, of_signals: bool) -> 
 
 
 class _BlocksOnOneClock(SeriesOnOneClock):
-    """The blocks of a table as columns on one clock."""
+    """Table in which each block of rows is a column, on a common clock."""
 
     def __init__(
         self,
@@ -724,15 +740,15 @@ class _BlocksOnOneClock(SeriesOnOneClock):
     ) -> None:
         super().__init__(table.path, times, places, read, clock)
         text = (
-            f"the rows are {len(times)} contiguous blocks, one per '{key}': they are pivoted to columns at the times "
-            f"of {self.rows_of}"
+            f"the table has {len(times)} contiguous blocks of rows, one per '{key}': they are pivoted to columns at "
+            f"the times of {self.rows_of}"
         )
         note = Finding(Level.NOTE, "joints-in-rows", text, Place(file=str(table.path)))
         self.remarks = (*getattr(table, "remarks", ()), note)
 
 
 def _blocks(batches: Iterator[Float | Text]) -> dict[str, tuple[int, int]] | None:
-    """Range of rows of each name in batches of a column of names; None if a name is not contiguous."""
+    """First and last + 1 row of each name in a column; None if the rows of a name are not contiguous."""
     blocks: dict[str, tuple[int, int]] = {}
     row, last = 0, None
     for values in batches:
@@ -753,7 +769,7 @@ def _blocks(batches: Iterator[Float | Text]) -> dict[str, tuple[int, int]] | Non
 
 
 def _name(values: Float | Text, row: int) -> str:
-    """Cell of a column of names or numbers, "" if missing."""
+    """Text of a cell in a column of names or numbers; "" if the cell is missing."""
     if isinstance(values, Text):
         return values.names[values.codes[row]] if values.codes[row] >= 0 else ""
     return f"{values[row]:g}" if np.isfinite(values[row]) else ""

@@ -1,7 +1,7 @@
-"""MATLAB files: version 5 (of MATLAB 5 to 7) by the reader below, version 7.3 as HDF5.
+"""Read MATLAB files of version 5 (MATLAB 5 to 7) with the reader below, and of version 7.3 as HDF5.
 
-Every size in a file is checked against the size of its container. scipy.io.loadmat is not used: it reads beyond the
-ends of its tables for unknown types, so that one damaged file in a thousand ends the process (scipy 1.17).
+The reader checks each size in a file against the size of its container. scipy.io.loadmat is not used: for unknown types
+it reads beyond the ends of its tables, and one damaged file in a thousand ends the process (scipy 1.17).
 Source: MathWorks, MAT-File Format, R2023a, chapter 1.
 """
 
@@ -22,31 +22,31 @@ from dynid.log.readers.hdf5_files import matlab_table
 
 MAGIC_5, MAGIC_73 = b"MATLAB 5.0 MAT-file", b"MATLAB 7.3 MAT-file"
 HEADER_BYTES = 128
-# Types of elements (table 1-1) and of arrays (table 1-3).
+# Element types (table 1-1) and array types (table 1-3).
 _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 _TEXTS = {2: "latin-1", 4: "utf-16", 16: "utf-8", 17: "utf-16", 18: "utf-32"}
 _INT8, _INT32, _UINT32, _MATRIX, _COMPRESSED = 1, 5, 6, 14, 15
 _CELL, _STRUCT, _CHAR, _FIRST_NUMERIC, _LAST_NUMERIC = 1, 2, 4, 6, 15
 _COMPLEX, _OPAQUE = 0x800, 17
 _WORDS = {_CELL: "a cell array", 3: "an object", 5: "a sparse matrix", 16: "a function", _OPAQUE: "an object"}
-# Fields of the structs that Simulink's Scope and To Workspace blocks save.
+# Fields in the structs that the Simulink blocks Scope and To Workspace save.
 _LABEL, _VALUES = "label", "values"
-MAX_DEPTH = 16  # nesting of structs
-MAX_ELEMENTS = 64  # elements of a struct array that is read
+MAX_DEPTH = 16  # maximum nesting of structs
+MAX_ELEMENTS = 64  # maximum number of elements in a struct array
 
 
 class MatReader:
-    """Opens MATLAB files: arrays, and fields of structs as s.name."""
+    """Opens MATLAB files; fields of structs are named s.name."""
 
     name = "MATLAB"
     suffixes = (".mat",)
 
     def can_read(self, head: bytes) -> bool:
-        """Whether a file with these first bytes is of version 5 or 7.3."""
+        """Whether a file that begins with the bytes `head` is a MATLAB file of version 5 or 7.3."""
         return head.startswith((MAGIC_5, MAGIC_73))
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Open a file; raises InputError if it is damaged, RefusedError if it would take too much memory."""
+        """Open a file; raise InputError if it is damaged, RefusedError if it would take too much memory."""
         with path.open("rb") as file:
             newer = file.read(len(MAGIC_73)) == MAGIC_73
         if newer:
@@ -57,7 +57,7 @@ class MatReader:
 
 @dataclass
 class _Version5:
-    """Reader of version 5, variable by variable."""
+    """Reader of files of version 5, variable by variable."""
 
     path: Path
     order: str = "<"
@@ -105,7 +105,7 @@ class _Version5:
         return kind, inflated
 
     def _matrix(self, data: memoryview, name: str, depth: int) -> None:
-        """Collect one array and its parts; `name` is its path if it is a part of another array."""
+        """Collect an array and its parts; `name` is the path of an array that is part of another array."""
         if not data or len(self.arrays) + len(self.left_out) >= MAX_FIELDS:
             return
         if depth > MAX_DEPTH:
@@ -114,7 +114,7 @@ class _Version5:
         flags = self._whole_numbers(parts, 0, _UINT32)
         kind = flags[0] & 0xFF if flags else 0
         if kind not in (_CELL, _STRUCT, _CHAR, *range(_FIRST_NUMERIC, _LAST_NUMERIC + 1)):
-            place = 1 if kind == _OPAQUE else 2  # newer objects have their name without a shape before it
+            place = 1 if kind == _OPAQUE else 2  # newer objects have no shape before their name
             label = name or (bytes(parts[place][1]).decode("latin-1") if len(parts) > place else "")
             self.left_out.append(f"{label}: {_WORDS.get(kind, 'of an unknown type')}")
             return
@@ -122,7 +122,7 @@ class _Version5:
         if len(parts) < 3 or len(shape) < 2 or any(n < 0 for n in shape):
             raise damaged(self.path, f"a variable of shape {shape}")
         label = name or bytes(parts[2][1]).decode("latin-1")
-        if not label:  # MATLAB's own notes on its objects
+        if not label:  # internal data of MATLAB about its objects
             return
         if kind == _STRUCT:
             self._struct(label, shape, parts[3:], depth)
@@ -162,15 +162,15 @@ class _Version5:
         labels = self._labels(names, [value for _, value in values], count)
         for i, (_, value) in enumerate(values):
             if labels:
-                # Of a Simulink Scope: ScopeData.signals(1).values becomes ScopeData.q if that is its label.
+                # In data of a Simulink Scope, ScopeData.signals(1).values becomes ScopeData.q if its label is q.
                 if names[i % len(names)] == _VALUES:
                     self._matrix(value, f"{label.rpartition('.')[0]}.{labels[i // len(names)]}", depth + 1)
                 continue
-            element = label if count == 1 else f"{label}({i // len(names) + 1})"  # as MATLAB counts
+            element = label if count == 1 else f"{label}({i // len(names) + 1})"  # MATLAB counts from 1
             self._matrix(value, f"{element}.{names[i % len(names)]}", depth + 1)
 
     def _labels(self, names: list[str], values: list[memoryview], count: int) -> list[str]:
-        """Labels of the signals of a Simulink Scope; [] for other structs, or if the labels are not distinct."""
+        """Signal labels of a Simulink Scope; [] for other structs, or if the labels are not distinct."""
         if count == 1 or _LABEL not in names or _VALUES not in names:
             return []
         cells = values[names.index(_LABEL) :: len(names)]
@@ -199,7 +199,7 @@ class _Version5:
         at = 0
         while at + 8 <= len(data):
             kind, size = struct.unpack(self.order + "II", data[at : at + 8])
-            if kind >> 16:  # up to four bytes are stored in the tag itself
+            if kind >> 16:  # an element of up to four bytes is stored in its tag
                 kind, size, start, end = kind & 0xFFFF, kind >> 16, at + 4, at + 8
                 if size > 4:
                     raise damaged(self.path, f"{size} bytes in a tag for 4 bytes")

@@ -1,4 +1,4 @@
-"""Logs in memory: arrays and data frames as tables that are read like files."""
+"""Make tables from arrays and data frames in memory, which are read like files."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dynid.base.tables import arrow_array
 from dynid.log.log import ColumnInfo, Text
 from dynid.log.readers.parquet import ArrowColumns, list_width
 
-# Rows hashed together; fixed, so that the hash depends on the values only.
+# Number of rows that are hashed together. It is fixed, so that the hash depends only on the values.
 HASHED_ROWS = 65536
-# Key in the [log] table and default unit of every kind of array.
+# Key in the [log] table and default unit of each kind of array.
 KINDS = {
     "q": ("position", "rad"),
     "dq": ("velocity", "rad/s"),
@@ -35,12 +35,12 @@ KINDS = {
 
 
 class ArrowTable:
-    """An Arrow table as a log, with columns converted like those of Parquet files.
+    """Log from an Arrow table, whose columns are converted like the columns of a Parquet file.
 
     Parameters
     ----------
     table : pyarrow.Table
-        The table.
+        Table with the rows of the log.
     name : str
         Name of the log in messages and results.
 
@@ -58,7 +58,7 @@ class ArrowTable:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns."""
+        """Yield the given columns in batches of `rows` rows."""
         end = self._table.num_rows if stop is None else min(stop, self._table.num_rows)
         sources = self._columns.sources(columns)
         for first in range(start, end, rows):
@@ -69,11 +69,11 @@ class ArrowTable:
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
-        """Columns of numbers or text."""
+        """Numeric columns and text columns."""
         return {"": self._columns.usable}
 
     def info(self, column: str) -> ColumnInfo:
-        """Metadata of a column in the schema."""
+        """Metadata of a column from the schema."""
         return self._columns.info(column, self.row_count)
 
     def _list_width(self, column: str) -> int | None:
@@ -82,21 +82,21 @@ class ArrowTable:
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of the names and values of all columns: numbers as float64, text as it is."""
+        """SHA-256 over the names and values of all columns; numbers are hashed as float64."""
         total = hashlib.sha256()
         for name in self.column_names:
             total.update(f"{len(name)} {name} {self._table.num_rows}\n".encode())
             try:
                 for batch in self.batches((name,), HASHED_ROWS):
                     _hash(total, batch[name])
-            except InputError:  # a column of an unsupported type is hashed by its type
+            except InputError:  # hash the type of a column whose values cannot be read
                 kind = self._table.schema.field(name).type
                 total.update(str(kind).encode())
         return total.hexdigest()
 
 
 def _one_chunk(column: Any) -> Any:
-    # Combines the chunks of a column.
+    # Combine the chunks of a column.
     import pyarrow as pa
 
     whole = column.combine_chunks()
@@ -113,7 +113,7 @@ def _hash(total: Any, values: Float | Text) -> None:
 
 
 def frame_table(frame: Any, name: str) -> ArrowTable:
-    """Make a table from a data frame: pandas, polars, Arrow, or any object with Arrow's C stream interface.
+    """Make a table from a pandas, polars or Arrow frame, or from any object with Arrow's C stream interface.
 
     Raises UsageError for other objects.
     """
@@ -143,7 +143,7 @@ def frame_table(frame: Any, name: str) -> ArrowTable:
 
 
 def _plain_text(column: Any) -> Any:
-    # Converts the string views of polars to text that all functions of Arrow support.
+    # Convert the string views of polars to a text type that all Arrow functions support.
     import pyarrow as pa
 
     return pa.chunked_array(
@@ -163,13 +163,16 @@ class Arrays:
     Parameters
     ----------
     t : array_like, shape (n_samples,)
+        Time.
     by_joint : mapping of str to array_like, shape (n_samples, n_joints)
-        Given ones of q, dq, tau, theta, dtheta, temperature, q_des, dq_des, tau_ff; (n_samples,) for a single joint.
+        Arrays by name: q, dq, tau, theta, dtheta, temperature, q_des, dq_des or tau_ff. The shape may be (n_samples,)
+        for a single joint.
     joint_names : sequence of str
-        Joints of the columns.
+        Joint of each column.
     trajectory : array_like of str, shape (n_samples,), optional
-        Name of the motion of every row.
+        Name of the motion of each row.
     extra : mapping of str to array_like, shape (n_samples,)
+        Additional channels by name.
 
     """
 
@@ -180,7 +183,7 @@ class Arrays:
     extra: Mapping[str, npt.ArrayLike]
 
     def table(self, name: str) -> ArrowTable:
-        """Make a table of copies; raises UsageError for arrays of inconsistent shapes."""
+        """Copy the arrays to a table; raise UsageError if their shapes are inconsistent."""
         import pyarrow as pa
 
         T = len(_array(self.t, "t", 1))
@@ -207,9 +210,9 @@ class Arrays:
         return ArrowTable(pa.table(data), name)
 
     def section(self, units: Mapping[str, str]) -> dict[str, Any]:
-        """The [log] table of the arrays, in SI units unless `units` has another one.
+        """Make the [log] table for the arrays, in SI units unless `units` states another unit.
 
-        Raises UsageError for a unit of an array that is not given.
+        Raises UsageError if `units` contains an array that does not exist.
         """
         known = ("t", *self.by_joint, *self.extra)
         for key in units:
@@ -231,7 +234,7 @@ def _array(values: npt.ArrayLike, name: str, dimensions: int) -> Float:
     except (TypeError, ValueError) as error:
         raise UsageError(
             "array-type",
-            found=f"{name} with values that are no numbers ({error})",
+            found=f"{name} with values that are not numbers ({error})",
             expected="an array of numbers",
         ) from error
     array = array[:, None] if array.ndim == 1 and dimensions == 2 else array

@@ -1,4 +1,4 @@
-"""NumPy files, .npz and .npy, read without pickled objects, which could run code."""
+"""Read NumPy files (.npz and .npy) without pickled objects, which could run code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynid.log.readers.arrays import (
 
 ZIP_MAGIC = b"PK\x03\x04"
 NPY_MAGIC = b"\x93NUMPY"
-MAX_HEADER = 10_000  # characters of an array's header, a dictionary of three entries
+MAX_HEADER = 10_000  # maximum number of characters of an array's header, a dictionary of three entries
 
 
 def first_member(head: bytes) -> str:
@@ -32,33 +32,33 @@ def first_member(head: bytes) -> str:
 
 
 class NpzReader:
-    """Opens archives of NumPy arrays, numpy.savez and numpy.savez_compressed."""
+    """Opens archives of NumPy arrays as written by numpy.savez and numpy.savez_compressed."""
 
     name = "npz"
     suffixes = (".npz",)
 
     def can_read(self, head: bytes) -> bool:
-        """Whether a file with these first bytes is a zip archive of arrays."""
+        """Whether a file that begins with the bytes `head` is a zip archive of arrays."""
         return first_member(head).endswith(".npy")
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Open an archive; raises InputError if it is damaged, RefusedError if it would take too much memory."""
+        """Open an archive; raise InputError if it is damaged, RefusedError if it would take too much memory."""
         with reading(path, "an archive of arrays"):
             return _npz_table(path)
 
 
 class NpyReader:
-    """Opens single NumPy arrays, numpy.save; columns of an unstructured array are column[0], column[1], ..."""
+    """Opens NumPy arrays written by numpy.save; columns without names are called column[0], column[1], ..."""
 
     name = "npy"
     suffixes = (".npy",)
 
     def can_read(self, head: bytes) -> bool:
-        """Whether a file with these first bytes has this format."""
+        """Whether a file that begins with the bytes `head` has this format."""
         return head.startswith(NPY_MAGIC)
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Open an array; raises InputError if it is damaged, RefusedError if it would take too much memory."""
+        """Open an array; raise InputError if it is damaged, RefusedError if it would take too much memory."""
         with reading(path, "an array"), path.open("rb") as file:
             shape, fortran, dtype = _header(file)
             if dtype.hasobject:

@@ -1,4 +1,4 @@
-"""Parquet logs, read row group by row group."""
+"""Read Parquet logs, one row group at a time."""
 
 from __future__ import annotations
 
@@ -13,25 +13,30 @@ from dynid.base.errors import InputError, Place, UnfitDataError
 from dynid.base.tables import codes_of, numbers_of
 from dynid.log.log import ColumnInfo, Text
 
-# Columns of Arrow tables as columns of a log: a column of lists of n numbers is name[0], name[1], ...
+# Convert columns of Arrow tables to columns of a log; a column of lists becomes the columns name[0], name[1], ...
 
-# Most columns of one list column: robots have fewer joints, images more.
+# Maximum length of lists: robots have fewer joints, and images have more numbers.
 MAX_WIDTH = 512
 
 
 class ArrowColumns:
-    """Columns of a log by those of an Arrow schema; `left_out` describes columns without numbers or text.
+    """Columns of a log that correspond to the columns of an Arrow schema.
 
     Parameters
     ----------
     schema : pyarrow.Schema
-        The schema.
+        Schema of the Arrow table.
     width : callable
-        Length of the lists of a column, by its name; None if there are none.
+        width(name) returns the length of the lists in a column; None if all lists are missing.
     path : Path
-        The file, for messages.
+        Path of the file, which messages state.
     labels : mapping of str to sequence of str, optional
-        Names of the components of a list column, instead of their numbers.
+        Names of the components of each list column, instead of their numbers.
+
+    Attributes
+    ----------
+    left_out : tuple of str
+        One line of text for each column without numbers or text.
 
     """
 
@@ -65,7 +70,7 @@ class ArrowColumns:
         self.usable = tuple(name for name in self.names if name not in left_out)
 
     def sources(self, names: Sequence[str]) -> list[str]:
-        """Columns of the Arrow table for these columns of the log, each once."""
+        """Names of the Arrow columns that contain the given columns of the log, without repetition."""
         return list(dict.fromkeys(self._sources[name][0] for name in names))
 
     def values(self, batch: Mapping[str, Any], names: Sequence[str], row: int) -> dict[str, Float | Text]:
@@ -78,12 +83,12 @@ class ArrowColumns:
         names : sequence of str
             Columns of the log.
         row : int
-            First row within the file, for messages.
+            Number of the first row in the file, which messages state.
 
         Raises
         ------
         InputError
-            For lists whose length differs from the first one.
+            If the length of a list differs from the first list.
 
         """
         lists: dict[str, Float] = {}
@@ -99,7 +104,7 @@ class ArrowColumns:
         return columns
 
     def info(self, name: str, rows: int | None) -> ColumnInfo:
-        """Metadata of a column in the schema."""
+        """Metadata of a column from the schema."""
         source, place = self._sources[name]
         kind = self._schema.field(source).type
         if place is None:
@@ -131,7 +136,7 @@ class ArrowColumns:
 
 
 def list_width(array: Any) -> int | None:
-    """Length of the first list of a column that is not missing; None if all are missing."""
+    """Length of the first list in a column that is not missing; None if all lists are missing."""
     for cell in array:
         if cell.is_valid:
             return len(cell)
@@ -139,7 +144,7 @@ def list_width(array: Any) -> int | None:
 
 
 def check_unique(names: tuple[str, ...], path: Path) -> None:
-    """Raise InputError for a column name that is used twice."""
+    """Raise InputError if two columns have the same name."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(
@@ -152,7 +157,7 @@ def check_unique(names: tuple[str, ...], path: Path) -> None:
 
 
 def arrow_column(array: Any, name: str, path: Path) -> Float | Text:
-    """Convert an Arrow array to numbers or text; raises InputError for other types."""
+    """Convert an Arrow array to numbers or text; raise InputError for other types."""
     import pyarrow as pa
     import pyarrow.types as kinds
 
@@ -195,7 +200,7 @@ def _is_list(kind: Any) -> bool:
 
 
 MAGIC = b"PAR1"
-FIRST_LISTS = 64  # rows read together to determine the length of lists
+FIRST_LISTS = 64  # number of rows that are read together to find the length of lists
 
 
 class ParquetReader:
@@ -205,23 +210,23 @@ class ParquetReader:
     suffixes = (".parquet", ".pq")
 
     def can_read(self, head: bytes) -> bool:
-        """Whether a file with these first bytes has this format."""
+        """Whether a file that begins with the bytes `head` has this format."""
         return head[:4] == MAGIC
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ParquetTable:
-        """Open a file; raises UnfitDataError if it is truncated, InputError if it is damaged."""
+        """Open a file; raise UnfitDataError if it is truncated, InputError if it is damaged."""
         return ParquetTable(path)
 
 
 class ParquetTable:
-    """An open Parquet file.
+    """Open Parquet file.
 
     Parameters
     ----------
     path : Path
-        The file.
+        Path of the file.
     labels : mapping of str to sequence of str, optional
-        Names of the components of a list column, instead of their numbers.
+        Names of the components of each list column, instead of their numbers.
 
     """
 
@@ -257,7 +262,7 @@ class ParquetTable:
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
-        """Columns of numbers or text."""
+        """Numeric columns and text columns."""
         return {"": self._columns.usable}
 
     def info(self, column: str) -> ColumnInfo:
@@ -267,7 +272,7 @@ class ParquetTable:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns; row groups outside start..stop are not decoded."""
+        """Yield the given columns in batches; row groups outside of start to stop are not decoded."""
         import pyarrow as pa
 
         meta = self._file.metadata
@@ -283,8 +288,8 @@ class ParquetTable:
             return
         position = first
         try:
-            # No threads: for batches of some ten thousand rows they wait for each other. An hour at 1 kHz takes 60 %
-            # more processor time with them, and no less time on two processors.
+            # Do not use threads: with batches of ten thousands of rows they wait for each other. For an hour at 1 kHz,
+            # they need 60 % more processor time and save no time on two processors.
             for batch in self._file.iter_batches(
                 batch_size=rows, row_groups=groups, columns=self._columns.sources(columns), use_threads=False
             ):

@@ -1,4 +1,4 @@
-"""Recordings in several files, one per signal or joint, as one table."""
+"""Join recordings that consist of several files (one per signal or joint) into a table."""
 
 from __future__ import annotations
 
@@ -17,38 +17,39 @@ from dynid.base.errors import InputError, Place
 from dynid.log.clocks import Series
 from dynid.log.log import ColumnInfo, ManyTopics, Table, Text
 
-# A folder with one file per signal, such as q.csv, dq.csv and tau.csv, as one table.
+# Join a folder with one file per signal (for example, q.csv, dq.csv and tau.csv) into a table.
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".asc", ".npy")
 _ROWS = 32768
-_LOOKED_AT = 2000  # rows of columns that are compared
-MOST_FILES = 32  # files of a recording; folders with more contain several logs
-# Share of the rows of the longest files: a shorter file, such as a table of parameters, is no signal.
+_LOOKED_AT = 2000  # number of first rows in which columns are compared
+MOST_FILES = 32  # maximum number of files of a recording; a folder with more files contains several logs
+# A file with fewer rows than this share of the longest file is not a signal but, for example, a table of parameters.
 _LEFT_OUT = 0.5
 
 
 def signal_files(folder: Path) -> list[Path]:
-    """Files of a folder that may contain one signal each; [] if there are too few or too many."""
+    """Files of a folder that may each contain a signal; [] if there are fewer than 2 or more than `MOST_FILES`."""
     files = sorted(file for file in folder.iterdir() if file.is_file() and file.suffix.lower() in SUFFIXES)
     return files if 2 <= len(files) <= MOST_FILES else []
 
 
 def open_signals(folder: Path, files: Sequence[Path], opened: Callable[[Path], Table]) -> SignalFolder:
-    """Join the longest files of a folder as columns of one table; shorter files are left out.
+    """Join the longest files of a folder into a table, and ignore shorter files.
 
     Parameters
     ----------
     folder : Path
-        The folder.
+        Path of the folder.
     files : sequence of Path
-        Its files.
+        Files of the folder.
     opened : callable
         Opens a file as a table.
 
     Raises
     ------
     InputError
-        If there is only one longest file, or others are nearly as long: the folder then contains several logs.
+        If only one file has the largest number of rows, or if several others have nearly as many rows: then the folder
+        contains several logs.
 
     """
     tables: dict[Path, Table] = {}
@@ -59,7 +60,7 @@ def open_signals(folder: Path, files: Sequence[Path], opened: Callable[[Path], T
             tables[file] = opened(file)
             counts[file] = row_count(tables[file])
         except InputError:
-            # Notes are often .txt files; any other unreadable file may be a damaged signal.
+            # A .txt file is often a note. Any other unreadable file may be a damaged signal.
             if file.suffix.lower() != ".txt":
                 raise
             left[file] = "not a table of numbers"
@@ -72,7 +73,7 @@ def open_signals(folder: Path, files: Sequence[Path], opened: Callable[[Path], T
         raise InputError(
             "different-lengths",
             found=f"a folder with files of different lengths: {shown}",
-            expected="one recording with one signal per file and the same number of rows in all files",
+            expected="a recording with one signal per file and the same number of rows in all files",
             do=_advice(folder, {file: tables[file].column_names for file in counts}, signals[0])
             if signals
             else "",
@@ -83,8 +84,8 @@ def open_signals(folder: Path, files: Sequence[Path], opened: Callable[[Path], T
 
 
 def _advice(folder: Path, columns_of: Mapping[Path, Sequence[str]], whole: Path) -> str:
-    """Advice for a folder with files of different lengths; `whole` is one of the longest."""
-    # Logs of one robot have most of their columns in common.
+    """Advice for a folder with files of different lengths; `whole` is a file of the largest length."""
+    # Logs of the same robot have most of their columns in common.
     columns = set(columns_of[whole])
     logs = [
         file
@@ -96,13 +97,13 @@ def _advice(folder: Path, columns_of: Mapping[Path, Sequence[str]], whole: Path)
     else:
         lead = f"if {'each file' if len(logs) == len(columns_of) else 'each of these'} is a log, pass them"
     return (
-        f"{lead} instead of the folder: {given(folder, logs)}; put signals of one recording, with equal numbers of "
+        f"{lead} instead of the folder: {given(folder, logs)}; put the signals of a recording, with equal numbers of "
         "rows, into a separate folder"
     )
 
 
 def given(folder: Path, files: Sequence[Path]) -> str:
-    """Files of a folder as command-line arguments, as a pattern if it matches no other files."""
+    """Command-line arguments that name the files: a pattern if it matches no other file, else all paths."""
     endings = {file.suffix for file in files}
     if len(files) > 1 and len(endings) == 1:
         pattern = f"*{endings.pop()}"
@@ -112,21 +113,21 @@ def given(folder: Path, files: Sequence[Path]) -> str:
 
 
 class SignalFolder:
-    """The files of a folder as one table.
+    """Table that joins the files of a folder.
 
-    Columns are FILE/COLUMN, or FILE[0], ... for files without column names; clocks that are equal in all files occur
-    once.
+    Columns are named FILE/COLUMN, or FILE[0], FILE[1], ... if the file has no column names. A clock that is equal in
+    all files is a single column.
 
     Parameters
     ----------
     path : Path
-        The folder.
+        Path of the folder.
     tables : mapping of str to Table
-        Tables by file name.
+        Table of each file, by file name.
     rows : int
-        Rows of each.
+        Number of rows of each table.
     left : mapping of Path to str
-        Other files of the folder, and why they are left out.
+        Ignored files of the folder, with the reason.
 
     """
 
@@ -154,7 +155,7 @@ class SignalFolder:
         )
         if left:
             shown = ", ".join(f"{file.name} ({reason})" for file, reason in left.items())
-            text = f"{', '.join(self._tables)} are read ({rows} rows each); left out: {shown}"
+            text = f"{', '.join(self._tables)} are read ({rows} rows each); ignored: {shown}"
             self.remarks += (Finding(Level.NOTE, "other-files", text, Place(file=str(path))),)
 
     @cached_property
@@ -163,12 +164,12 @@ class SignalFolder:
         return files_digest([table.path for table in self._tables.values()])
 
     def number(self, cell: str) -> float:
-        """Number of a cell."""
+        """Convert a cell to a number."""
         number = getattr(next(iter(self._tables.values())), "number", float)
         return float(number(cell))
 
     def info(self, column: str) -> ColumnInfo:
-        """Metadata of a column in its file."""
+        """Metadata of a column from its file."""
         stem, name = self._places[column]
         known = getattr(self._tables[stem], "info", None)
         info: ColumnInfo = known(name) if known is not None else ColumnInfo()
@@ -177,7 +178,7 @@ class SignalFolder:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns."""
+        """Yield the given columns in batches of `rows` rows."""
         wanted: dict[str, list[str]] = {}
         for column in columns:
             stem, name = self._places[column]
@@ -192,7 +193,7 @@ class SignalFolder:
 
 
 def is_nameless(name: str) -> bool:
-    """Whether a column is named by its number, since the file has no names."""
+    """Whether the reader named a column by its number because the file has no column names."""
     return name == "column" or name.startswith("column[")
 
 
@@ -208,7 +209,7 @@ def _shared_clocks(first: Mapping[str, Mapping[str, Float]]) -> list[str]:
 
 
 def _first(table: Table) -> dict[str, Float]:
-    """First rows of the columns of numbers."""
+    """First rows of the numeric columns."""
     batch = next(iter(table.batches(table.column_names, _LOOKED_AT, 0, _LOOKED_AT)), {})
     return {name: values for name, values in batch.items() if not isinstance(values, Text)}
 
@@ -220,13 +221,13 @@ def file_digest(path: Path) -> str:
 
 
 def files_digest(paths: Sequence[Path]) -> str:
-    """SHA-256 of the names and hashes of files."""
+    """SHA-256 over the names and hashes of files."""
     lines = "".join(f"{file_digest(path)} {path.name}\n" for path in paths)
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def row_count(table: Table) -> int:
-    """Number of rows of a table, counted if its file does not state it."""
+    """Number of rows of a table; reads the whole table if its file does not state the number."""
     if table.row_count is not None:
         return table.row_count
     names = table.column_names[:1]
@@ -256,39 +257,47 @@ def _rebatched(batches: Iterator[Mapping[str, Float | Text]], rows: int) -> Iter
         yield left
 
 
-# Files that are parts of one recording, one per joint or signal, as one table with columns FILE/COLUMN.
+# Join files with separate clocks (one file per joint or signal) into a table with columns FILE/COLUMN.
 #
-# Each has a separate clock: all are interpolated to the times of one of them.
+# All files are interpolated to the times of the slowest file.
 
 _PARTS_ROWS = 32768
-_PARTS_LOOKED_AT = 2000  # rows of a file from which its clock is detected
-# Share of the rows of the longest file: shorter files are slow signals and do not determine the rows.
+_PARTS_LOOKED_AT = 2000  # number of first rows from which the clock of a file is detected
+# A file with fewer rows than this share of the longest file is a slow signal and does not set the times of the rows.
 _SLOW = 0.1
-# Names of a clock, to choose among several ascending columns.
+# Names of a clock, which select among several ascending columns.
 _CLOCK = re.compile(
     r"time|stamp|clock|zeit|milli|micro|(?<![a-z/])(?:t|ts|[mun]?s|[mu]?secs?)(?![a-z])", re.IGNORECASE
 )
-# Files whose names differ only in a number are of different joints if the name has one of these words, else they are
-# recordings of one robot.
+# Files whose names differ only in a number belong to different joints if the name contains one of these words.
+# Otherwise they are several recordings of a robot.
 _OF_JOINTS = re.compile(
     r"(?<![a-z])(?:joint|axis|axe|achse|gelenk|dof|motor|servo|drive|actuator|vesc|odrive|moteus|esc|can|node|slave|id|"
     r"dxl|dynamixel|controller|link|[ajqms](?=\d))(?![a-z])",
     re.IGNORECASE,
 )
-# Names of files and sheets with one signal of all joints.
+# Words in the names of files and sheets that contain a signal of all joints.
 _OF_SIGNALS = re.compile(
     r"(?<![a-z])(?:pos|vel|speed|angle|torq|tau|moment|effort|curr|strom|acc|d*q(?![a-z])|qd(?![a-z]))",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d+")
-# Share of the steps of a clock that are even, within this factor.
+# More than the share _EVEN of the steps of a clock are within the factor _WITHIN of the median step.
 _EVEN, _WITHIN = 0.9, 1.5
 
 
 def recordings(files: Sequence[Path]) -> list[dict[str, Path]]:
-    """Group files by recording: those of one folder, if other folders have files with the same names.
+    """Group files into recordings.
 
-    The label of a file is its name without ending, or the name of its folder if all files have the same name.
+    If several folders contain files of the same name, each folder is a recording. Otherwise all files are parts of a
+    single recording.
+
+    Returns
+    -------
+    list of dict of str to Path
+        Files of each recording by label: the file name without suffix, or the name of the folder if each folder has a
+        single file.
+
     """
     folders: dict[Path, dict[str, Path]] = {}
     for file in files:
@@ -303,7 +312,7 @@ def recordings(files: Sequence[Path]) -> list[dict[str, Path]]:
 
 
 def may_be_parts(labels: Sequence[str], joints: Sequence[str] = ()) -> bool:
-    """Whether files with these names may be parts of one recording, and not several recordings.
+    """Whether files with these names may be parts of a single recording instead of several recordings.
 
     Parameters
     ----------
@@ -321,17 +330,17 @@ def may_be_parts(labels: Sequence[str], joints: Sequence[str] = ()) -> bool:
 
 
 def are_joints(labels: Sequence[str]) -> bool:
-    """Whether the names of the files are those of joints or drives."""
+    """Whether each label contains a word for a joint or drive."""
     return len(labels) > 1 and all(map(_OF_JOINTS.search, labels))
 
 
 def are_signals(labels: Sequence[str]) -> bool:
-    """Whether the names of the files are those of signals."""
+    """Whether each label contains a word for a signal."""
     return len(labels) > 1 and all(map(_OF_SIGNALS.search, labels))
 
 
 def has_each_signal_once(names: Sequence[str]) -> bool:
-    """Whether columns can belong to one joint; q1 to q6 belong to several."""
+    """Whether columns may belong to a single joint: no two names differ only in a number, as q1 and q2 do."""
     return len({_NUMBER.sub("", name) for name in names}) == len(names)
 
 
@@ -341,19 +350,19 @@ def are_of_one_signal(names: Sequence[str]) -> bool:
 
 
 def open_parts(parts: Mapping[str, Path], opened: Callable[[Path], Table]) -> Table:
-    """Join the files of a recording as columns of one table.
+    """Open the files of a recording and join them into a table.
 
     Parameters
     ----------
     parts : mapping of str to Path
-        Files by label.
+        File of each label.
     opened : callable
         Opens a file as a table.
 
     Raises
     ------
     InputError
-        If they have neither the same rows nor clocks that overlap.
+        If the files have neither the same number of rows nor overlapping clocks, or if a file is a bag.
 
     """
     tables = {label: opened(file) for label, file in parts.items()}
@@ -361,7 +370,7 @@ def open_parts(parts: Mapping[str, Path], opened: Callable[[Path], Table]) -> Ta
     if any(isinstance(table, ManyTopics) for table in tables.values()):
         raise InputError(
             "different-columns",
-            found="bags as parts of one recording",
+            found="bags as parts of a recording",
             expected="files with columns, such as CSV",
             do="pass the bags as separate logs",
             place=Place(file=str(path)),
@@ -370,14 +379,16 @@ def open_parts(parts: Mapping[str, Path], opened: Callable[[Path], Table]) -> Ta
 
 
 def side_by_side(path: Path, tables: Mapping[str, Table]) -> Table:
-    """Join the tables of one recording on one clock; raises InputError if they have none in common.
+    """Join the tables of a recording by time, or row by row if they have no clocks.
+
+    Raises InputError if the clocks do not overlap, or if the numbers of rows differ and clocks are missing.
 
     Parameters
     ----------
     path : Path
-        Name of the recording, for messages.
+        Name of the recording in messages.
     tables : mapping of str to Table
-        Tables by label.
+        Table of each label.
 
     Returns
     -------
@@ -393,8 +404,8 @@ def _row_by_row(path: Path, tables: Mapping[str, Table]) -> Table:
         shown = ", ".join(f"{label} ({count} rows)" for label, count in counts.items())
         raise InputError(
             "different-lengths",
-            found=f"parts of one recording with different lengths and without a clock in each: {shown}",
-            expected="equal lengths, or a time column in each",
+            found=f"parts of a recording with different lengths, not all of which have a clock: {shown}",
+            expected="equal lengths, or a time column in each file",
             do="add a time column to each file",
             place=Place(file=str(path)),
         )
@@ -402,7 +413,7 @@ def _row_by_row(path: Path, tables: Mapping[str, Table]) -> Table:
 
 
 def with_own_clocks(path: Path, tables: Mapping[str, Table]) -> Table | None:
-    """Join tables with different clocks; None if a table has no clock, or all have the same."""
+    """Join tables with different clocks by time; None if a table has no clock, or if all clocks are equal."""
     first = {label: first_rows(table) for label, table in tables.items()}
     clocks = {label: clock for label, values in first.items() if (clock := _clock(values)) is not None}
     if len(clocks) < len(tables):
@@ -419,20 +430,20 @@ def shown_path(files: Sequence[Path]) -> Path:
 
 
 class SeriesOnOneClock:
-    """Series with separate clocks, interpolated linearly to the times of the slowest.
+    """Table of series with separate clocks, interpolated linearly to the times of the slowest series.
 
     Parameters
     ----------
     path : Path
-        The recording.
+        Path of the recording.
     times : mapping of str to ndarray
-        Time of the samples by label of the series.
+        Sample times of each series, by label.
     places : mapping of str to (str, str)
-        Label and name of each column besides the time.
+        Label of the series and name in it, for each column except the time column.
     read : callable
         read(label, names) returns columns of a series.
     clock : str
-        Name of the column of time.
+        Name of the time column.
 
     Raises
     ------
@@ -463,7 +474,7 @@ class SeriesOnOneClock:
             raise InputError(
                 "no-overlap",
                 found=f"parts that do not overlap in time: {spans}",
-                expected="parts of one recording, with clocks that overlap",
+                expected="parts of a recording, with clocks that overlap",
                 do="check the units of the clocks, or pass the files as separate logs",
                 place=Place(file=str(path)),
             )
@@ -474,7 +485,7 @@ class SeriesOnOneClock:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns."""
+        """Yield the given columns in batches of `rows` rows."""
         end = len(self._t) if stop is None else min(stop, len(self._t))
         for first in range(start, end, rows):
             t = self._t[first : min(first + rows, end)]
@@ -495,18 +506,18 @@ class SeriesOnOneClock:
 
 
 class PartsOnOneClock(SeriesOnOneClock):
-    """Tables of one recording on the clock of the slowest, with columns LABEL/COLUMN.
+    """Tables of a recording at the times of the slowest table, with columns LABEL/COLUMN.
 
     Parameters
     ----------
     path : Path
-        The recording.
+        Path of the recording.
     tables : mapping of str to Table
-        Tables by label.
+        Table of each label.
     clocks : mapping of str to str
-        Column of time by label.
+        Time column of each table.
     columns : mapping of str to sequence of str
-        Columns of numbers by label.
+        Numeric columns of each table.
 
     """
 
@@ -530,7 +541,7 @@ class PartsOnOneClock(SeriesOnOneClock):
         clock = next(iter(clocks.values()))
         super().__init__(path, times, places, self._of_table, "time" if is_nameless(clock) else clock)
         text = (
-            f"{', '.join(tables)} are read as parts of one recording, interpolated linearly to the {self.row_count} "
+            f"{', '.join(tables)} are read as parts of a recording and interpolated linearly to the {self.row_count} "
             f"rows of {self.rows_of}"
         )
         self.remarks = tuple(remark for table in tables.values() for remark in getattr(table, "remarks", ()))
@@ -542,7 +553,7 @@ class PartsOnOneClock(SeriesOnOneClock):
         return files_digest([table.path for table in self._tables.values()])
 
     def info(self, column: str) -> ColumnInfo:
-        """Metadata of a column in its file."""
+        """Metadata of a column from its file."""
         label, name = self._places.get(column, next(iter(self._clocks.items())))
         known = getattr(self._tables[label], "info", None)
         return ColumnInfo(unit=known(name).unit) if known is not None else ColumnInfo()
@@ -552,7 +563,7 @@ class PartsOnOneClock(SeriesOnOneClock):
 
 
 def numbers_of(table: Table, names: tuple[str, ...]) -> dict[str, Float]:
-    """Whole columns of a table as numbers; text becomes nan."""
+    """Read whole columns of a table as numbers; text becomes nan."""
     batches = list(table.batches(names, _PARTS_ROWS))
     return {
         name: np.concatenate([np.zeros(0), *(_numbers(batch[name]) for batch in batches)]) for name in names
@@ -564,13 +575,13 @@ def _numbers(values: Float | Text) -> Float:
 
 
 def first_rows(table: Table) -> dict[str, Float]:
-    """First rows of the columns of numbers of a table."""
+    """First rows of the numeric columns of a table."""
     batch = next(iter(table.batches(table.column_names, _PARTS_LOOKED_AT, 0, _PARTS_LOOKED_AT)), {})
     return {name: values for name, values in batch.items() if not isinstance(values, Text)}
 
 
 def _clock(first: Mapping[str, Float]) -> str | None:
-    """Column of time: named like a clock, or ascending in even steps; None if there is none."""
+    """Time column: an ascending column that is named like a clock or has even steps; None if there is none."""
     candidates = ascending(first)
     return clock_among([name for name in candidates if is_called_clock(name) or _is_even(first[name])])
 
@@ -582,7 +593,7 @@ def _is_even(values: Float) -> bool:
 
 
 def ascending(columns: Mapping[str, Float]) -> list[str]:
-    """Columns that may be clocks; a stamp with few digits may be repeated."""
+    """Columns that never decrease and increase in more than half of the steps (a coarse stamp may be repeated)."""
     names = []
     for name, values in columns.items():
         steps = np.diff(values)
@@ -597,5 +608,5 @@ def is_called_clock(name: str) -> bool:
 
 
 def clock_among(names: Sequence[str]) -> str | None:
-    """First column that is named like a clock, else the first one; None if there is none."""
+    """First column that is named like a clock, else the first column; None for an empty list."""
     return next((name for name in names if is_called_clock(name)), names[0] if names else None)

@@ -1,4 +1,4 @@
-"""Recordings on disk: a folder with the rows in SI units as Parquet, and their mapping as JSON."""
+"""Read recordings of `dynid convert`: folders with the rows in SI units (Parquet) and the mapping (JSON)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dynid.log.readers.parquet import ParquetTable
 
 ABOUT, ROWS = "recording.json", "rows.parquet"
 FORMAT = 1
-# Bytes of the JSON file: its list of damaged rows is the only part that grows with a log.
+# Maximum size of the JSON file in bytes. Only its list of damaged rows grows with the length of the log.
 MOST_BYTES = 16_000_000
 
 
 class RecordingReader:
-    """Opens folders that `dynid convert` wrote."""
+    """Opens folders written by `dynid convert`."""
 
     name = "recording"
     suffixes: tuple[str, ...] = ()
@@ -33,17 +33,17 @@ class RecordingReader:
         return (path / ABOUT).is_file()
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> RecordingTable:
-        """Open a folder; raises InputError if a file is missing, damaged or of another version."""
+        """Open a folder; raise InputError if a file is missing, damaged or of another version."""
         return RecordingTable(path)
 
 
 class RecordingTable(ParquetTable):
-    """Rows of a recording folder. The mapping of their columns lies in the same folder.
+    """Table of the rows in a recording folder, which also contains the mapping of the columns.
 
     Parameters
     ----------
     path : Path
-        The folder.
+        Path of the folder.
 
     """
 

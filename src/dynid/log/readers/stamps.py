@@ -1,4 +1,4 @@
-"""Time stamps that are split over two columns or written as text."""
+"""Read time stamps that are split into two columns or written as text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dynid.base.diagnostics import Diagnostics
 from dynid.base.errors import Place
 from dynid.log.log import Channel, ColumnInfo, Table, Text
 
-# Time stamps in two columns, seconds and nanoseconds, as in ROS messages: an additional column has their sum.
+# Add a column with the sum if a time stamp has two columns, seconds and nanoseconds, as in ROS messages.
 
 _SECONDS_PER_NANOSECOND = 1e-9
-# After a separator, or with a capital letter (stampSec); "msec" is not a column of seconds.
+# The word must follow a separator or begin with a capital letter (stampSec): "msec" is not a column of seconds.
 _SECONDS = re.compile(r"(?<![A-Za-z])(?i:secs?|seconds)$|(?<=[a-z])(?:Secs?|Seconds)$")
 _NANOSECONDS = re.compile(
     r"(?<![A-Za-z])(?i:n(?:ano_?)?sec(?:ond)?s?|nanos)$|(?<=[a-z])(?:N(?:ano)?[Ss]ec(?:ond)?s?|Nanos)$"
@@ -26,7 +26,7 @@ _NANOSECONDS = re.compile(
 
 
 def split_stamps(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Pairs of columns of seconds and nanoseconds, by the name of their sum: "sec + nanosec"."""
+    """Find pairs of columns with seconds and nanoseconds; the key "sec + nanosec" is the name of their sum."""
     by_stem = {_SECONDS.sub("", name): name for name in names if _SECONDS.search(name)}
     pairs = {}
     for name in names:
@@ -37,25 +37,25 @@ def split_stamps(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def is_remainder(t: Float) -> bool:
-    """Whether numbers are nano-, micro- or milliseconds since the last full second, and restart every second."""
+    """Whether times are nano-, micro- or milliseconds since the last full second, and so restart every second."""
     step = np.diff(t)
     back = step[step < 0]
     if not len(back) or not (step > 0).any() or not 0 <= t.min() <= t.max() < 1e9:
         return False
     second = next(limit for limit in (1e3, 1e6, 1e9) if t.max() < limit)
-    # At most a row or two between the last stamp of a second and the first stamp of the next.
+    # Between the last stamp of a second and the first stamp of the next, one or two rows may be missing.
     return bool((np.abs(back + second) <= 3.0 * np.median(step[step > 0])).all())
 
 
 def with_whole_stamps(table: Table) -> Table:
-    """Add a column of seconds for each time stamp in two columns."""
+    """Add a column in seconds for each time stamp that is split into two columns."""
     names = table.column_names
     pairs = {whole: pair for whole, pair in split_stamps(names).items() if whole not in names}
     return _WholeStamps(table, pairs) if pairs else table
 
 
 class _WholeStamps:
-    """A table with additional columns t = seconds + 1e-9 nanoseconds."""
+    """Table with additional columns t = seconds + 1e-9 nanoseconds."""
 
     def __init__(self, table: Table, pairs: Mapping[str, tuple[str, str]]) -> None:
         self.path: Path = table.path
@@ -73,7 +73,7 @@ class _WholeStamps:
         return getattr(self._table, name)
 
     def info(self, column: str) -> ColumnInfo:
-        """Metadata of a column in the file; a sum is in seconds."""
+        """Metadata of a column from the file; the unit of a sum is seconds."""
         known = getattr(self._table, "info", None)
         if column not in self._pairs:
             return known(column) if known is not None else ColumnInfo()
@@ -83,7 +83,7 @@ class _WholeStamps:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns."""
+        """Yield the given columns in batches of `rows` rows."""
         stored = dict.fromkeys(part for name in columns for part in self._pairs.get(name, (name,)))
         for batch in self._table.batches(tuple(stored), rows, start, stop):
             yield {name: self._column(batch, name) for name in columns}
@@ -97,7 +97,7 @@ class _WholeStamps:
         return np.asarray(seconds + _SECONDS_PER_NANOSECOND * nanoseconds)
 
 
-# Times of day, dates and durations written as text: an additional column has them in seconds.
+# Add a column in seconds for times of day, dates and durations that are written as text.
 
 _SECONDS_PER_DAY = 86_400
 # Names of months as MATLAB and Oracle write them, in English and German.
@@ -136,18 +136,18 @@ _DURATION = re.compile(
     r"(?P<value>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>sec|secs|s|ms|us|ns)"
 )
 _UNITS = {"sec": 1.0, "secs": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-# Types of times in Arrow and Parquet.
+# Time types of Arrow and Parquet.
 _STAMPS = re.compile(r"(?:timestamp|duration)\[(?P<unit>s|ms|us|ns)\b.*")
 _IN_SECONDS = ", time in s"
-_LOOKED_AT = 20  # rows from which a column of times is detected
+_LOOKED_AT = 20  # number of first rows from which a time column is detected
 
 
 def seconds_of(text: str) -> float | None:
-    """Seconds of a time written as text; None for other text.
+    """Convert a time that is written as text to seconds; None for other text.
 
-    A date with a time of day gives the seconds since 1970, a time of day those since midnight, and a duration its
-    length. In an ambiguous date such as 3/4/2024 the day is assumed to come first, which does not matter for
-    differences within one day.
+    The result is the time since 1970 for a date with a time of day, the time since midnight for a time of day, and the
+    length of a duration. In an ambiguous date such as 3/4/2024, the first number is read as the day; this has no effect
+    on time differences within a day.
     """
     plain = text.strip()
     match = _CLOCK.fullmatch(plain)
@@ -170,7 +170,7 @@ def seconds_of(text: str) -> float | None:
 
 
 def with_text_times(table: Table) -> Table:
-    """Add a column of seconds for each column of times written as text."""
+    """Add a column in seconds for each column with times that are written as text."""
     texts = getattr(table, "texts", ())
     first = next(iter(table.batches(tuple(texts), _LOOKED_AT, 0, _LOOKED_AT)), {}) if texts else {}
     times = {}
@@ -185,26 +185,26 @@ def with_text_times(table: Table) -> Table:
 def clock_as_written(
     tables: Sequence[Table], time: Channel, sink: Diagnostics
 ) -> tuple[Channel, list[Table]]:
-    """Adapt the channel of time to logs whose times are numbers although the mapping is for times written as text.
+    """Adapt the time channel if the log has numeric times, but the mapping expects times written as text.
 
-    Without a stated unit the numbers are read in s, with a note. Times written as text with a mapping for numbers
-    remain an error.
+    If the file states no unit, the numbers are read in s; a note reports the unit. The opposite case, text in a column
+    that is mapped as numbers, remains an error.
 
     Parameters
     ----------
     tables : sequence of Table
         Tables of the logs.
     time : Channel
-        Channel of time in the mapping.
+        Time channel of the mapping.
     sink : Diagnostics
-        Receives the note.
+        Collects the note.
 
     Returns
     -------
     time : Channel
-        The adapted channel.
+        Adapted time channel.
     tables : list of Table
-        Tables that have this channel.
+        Tables that contain this channel.
 
     """
     channels = [_adapted(table, time) for table in tables]
@@ -213,8 +213,8 @@ def clock_as_written(
         if channel != time and not channel.column.endswith(_IN_SECONDS):
             sink.note(
                 "time-in-numbers",
-                f"column '{channel.column}' has numbers, but the mapping is for times written as text: they are read "
-                f"in {channel.unit}",
+                f"column '{channel.column}' has numbers, but the mapping expects times written as text: the numbers "
+                f"are read in {channel.unit}",
                 Place(file=str(table.path)),
             )
     return chosen, [
@@ -258,7 +258,7 @@ def _zone(text: str | None) -> float:
 
 
 class _TextTimes:
-    """A table with columns of seconds for columns of text; `times` maps the former to the latter."""
+    """Table with additional columns in seconds; `times` maps their names to the text columns."""
 
     def __init__(self, table: Table, times: Mapping[str, str]) -> None:
         self.path: Path = table.path
@@ -270,7 +270,7 @@ class _TextTimes:
         return getattr(self._table, name)
 
     def info(self, column: str) -> ColumnInfo:
-        """Metadata of a column in the file."""
+        """Metadata of a column from the file."""
         known = getattr(self._table, "info", None)
         if column in self._times:
             return ColumnInfo("float64", unit="s")
@@ -279,7 +279,7 @@ class _TextTimes:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns; text that is no time is missing."""
+        """Yield the given columns in batches; text that is not a time becomes a missing value."""
         stored = tuple(dict.fromkeys(self._times.get(name, name) for name in columns))
         for batch in self._table.batches(stored, rows, start, stop):
             yield {
@@ -296,7 +296,7 @@ def _seconds(values: Float | Text, wanted: bool) -> Float | Text:
 
 
 class _TimeRenamed:
-    """A table whose column of time has the name and unit of another table."""
+    """Table whose time column gets the name and unit of the time column in another table."""
 
     def __init__(self, table: Table, written: Channel, other: Channel) -> None:
         self.path: Path = table.path
@@ -311,7 +311,7 @@ class _TimeRenamed:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns."""
+        """Yield the given columns in batches of `rows` rows."""
         written, other = self._written, self._other
         stored = tuple(written.column if name == other.column else name for name in columns)
         for batch in self._table.batches(stored, rows, start, stop):

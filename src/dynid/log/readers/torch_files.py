@@ -1,7 +1,7 @@
-"""PyTorch files of tensors as written by torch.save: a zip archive with a pickled index.
+"""Read tensors from PyTorch files, which torch.save writes as a zip archive with a pickled index.
 
-The index is read by a minimal interpreter of pickle instructions for tensors, numbers, text, lists and dictionaries.
-It imports and calls nothing that a file names, and refuses all other instructions and names. Source: CPython,
+A minimal interpreter reads the pickle instructions of tensors, numbers, text, lists and dictionaries. It rejects all
+other instructions and names, and never imports or calls an object that the file names. Source: CPython,
 Lib/pickletools.py; PyTorch, torch/serialization.py and torch/_utils.py.
 """
 
@@ -33,10 +33,10 @@ from dynid.log.readers.arrays import (
 from dynid.log.readers.numpy_files import ZIP_MAGIC, first_member
 
 INDEX = "data.pkl"
-MAX_INDEX_BYTES = 4_000_000  # a tensor takes some hundred bytes of the index
-MAX_DEPTH = 8  # nesting of dictionaries and lists
-_MOST_AXES = 32  # axes of a NumPy array
-_REFERENCE_BYTES = 8  # memory of a reference in a list, equal to that of a number in an array
+MAX_INDEX_BYTES = 4_000_000  # the index has a few hundred bytes per tensor
+MAX_DEPTH = 8  # maximum nesting of dictionaries and lists
+_MOST_AXES = 32  # maximum number of axes of a NumPy array
+_REFERENCE_BYTES = 8  # memory of a reference in a list, or of a number in an array
 _STORAGES = {
     "DoubleStorage": "f8", "FloatStorage": "f4", "HalfStorage": "f2", "BFloat16Storage": "bf16", "LongStorage": "i8",
     "IntStorage": "i4", "ShortStorage": "i2", "CharStorage": "i1", "ByteStorage": "u1", "BoolStorage": "?",
@@ -50,7 +50,7 @@ _MARK = object()
 
 @dataclass(frozen=True)
 class _Name:
-    """Name of a Python object in the file; it is compared with the names of tensor types, and nothing is imported."""
+    """Name of a Python object in the file; it is only compared with the names of tensor types and never imported."""
 
     module: str
     name: str
@@ -58,7 +58,7 @@ class _Name:
 
 @dataclass(frozen=True)
 class _Storage:
-    """Numbers of a tensor: a file of the archive."""
+    """File in the archive that contains the numbers of a tensor."""
 
     kind: str
     key: str
@@ -67,7 +67,7 @@ class _Storage:
 
 @dataclass(frozen=True)
 class _Tensor:
-    """A view of a storage."""
+    """Tensor as a view of a storage."""
 
     storage: _Storage
     offset: int
@@ -88,7 +88,7 @@ class TorchReader:
         )
 
     def open(self, path: Path, delimiter: str | None = None, decimal: str | None = None) -> ArrayTable:
-        """Open a file; raises InputError if it is damaged, RefusedError if it has more than tensors."""
+        """Open a file; raise InputError if it is damaged, RefusedError if it contains other objects than tensors."""
         with reading(path, "an archive of tensors"), zipfile.ZipFile(path) as archive:
             return _Archive(path, archive).table()
 
@@ -163,22 +163,23 @@ class _Archive:
             data = file.read(size)
             file.read(1)  # reading to the end verifies the checksum
         values: Array = np.frombuffer(data, dtype=dtype)
-        if bfloat:  # the upper half of a 32-bit float
+        if bfloat:  # bfloat16 is the upper half of a 32-bit float
             values = (values.astype(np.uint32) << 16).view(np.float32)
         self.storages[storage.key] = values
         return values
 
 
 class _Expansion:
-    """The entries of an index by name; an index may refer to the same list many times.
+    """Expands the nested entries of an index to a flat list of names and values.
 
-    Every reference spends the file's budget before it is expanded, so that a small index that repeats a long list or
-    name is refused before it takes much time or memory.
+    An index may refer to the same list many times. Each reference is charged to the memory budget of the file before it
+    is expanded, so that a small index with many references to a long list is rejected early.
     """
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
-        # Array of each list of numbers, or None, by the identity of the list. The index keeps all lists alive.
+        # Array of each list of numbers, None for other lists. The key is the id of the list, which the index keeps
+        # alive.
         self.arrays: dict[int, Array | None] = {}
 
     def parts(self, name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
@@ -189,7 +190,9 @@ class _Expansion:
         if depth > MAX_DEPTH:
             yield name, "nested too deeply"
         elif isinstance(value, Mapping):
-            if not value:  # counted as an entry, so that the limit also ends nested empty ones
+            if (
+                not value
+            ):  # count it as an entry, so that the limit on entries also stops nested empty dictionaries
                 yield name, "empty"
             for key, inner in value.items():
                 yield from self.parts(f"{name}.{key}" if name else str(key), inner, depth + 1)
@@ -205,7 +208,7 @@ class _Expansion:
             yield name, value
 
     def numbers(self, values: Sequence[Any]) -> Array | None:
-        """Array of a list of numbers, shared by all references; None for other lists."""
+        """Convert a list of numbers to an array, which all references share; None for other lists."""
         key = id(values)
         if key not in self.arrays:
             numeric = len(values) > 1 and all(isinstance(value, int | float) for value in values)
@@ -238,7 +241,7 @@ def _refused(
 
 @dataclass
 class _Machine:
-    """Interpreter of the pickle instructions of tensors, with a stack and a memory."""
+    """Interpreter of the pickle instructions for tensors, with a stack and a memory."""
 
     code: bytes
     path: Path
@@ -248,7 +251,7 @@ class _Machine:
     memory: dict[int, Any] = field(default_factory=dict)
 
     def run(self) -> Any:
-        """Content of the index."""
+        """Run all instructions and return the content of the index."""
         while True:
             place = self.at
             code = self.take(1)
@@ -356,14 +359,14 @@ class _Machine:
         elif name == _ORDERED and not arguments:
             self.push({})
         elif name == _SIZE and len(arguments) == 1 and isinstance(arguments[0], tuple | list):
-            # The only copy on the stack: a few bytes of the index could request many copies of a long list.
+            # Charge this copy to the budget: a few bytes of the index could request many copies of a long list.
             self.budget.spend(len(arguments[0]) * _REFERENCE_BYTES, "a torch.Size")
             self.push(tuple(arguments[0]))
         else:
             raise _refused(self.path, f"a call of '{called.module}.{called.name}'")
 
     def build(self) -> None:
-        # Attributes of an OrderedDict, such as a module's state, are no channels and are ignored.
+        # Ignore the attributes of an OrderedDict (for example, the state of a module): they are not channels.
         self.pop()
         if not isinstance(self.top(), dict):
             raise _refused(self.path, f"attributes of something other than a dictionary at byte {self.at}")

@@ -1,4 +1,4 @@
-"""Tables with lists in cells, with a clock per channel, or with one row per signal."""
+"""Convert tables with lists in cells, with a clock per channel, or with a row per signal."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from dynid.log.readers.dialect import COMMENT
 from dynid.log.readers.json_files import with_plain_numbers
 from dynid.log.readers.parts import SeriesOnOneClock, ascending, first_rows, is_called_clock, numbers_of
 
-# Cells with a whole list, as pandas and bagpy write messages: one column per number of the list.
+# Split cells that contain a list (as pandas and bagpy write messages) into a column for each number.
 
 # [1, 2], (1, 2), [1 2], array('d', [1, 2]), array([1, 2]), tensor([1, 2])
 _LIST = re.compile(
     r"(?:(?:np\.|numpy\.)?(?:array|tensor)\((?:'\w',\s*)?)?[\[(]\s*(?P<inside>[^\[\]()]*?),?\s*[\])](?:[^\])]*\))?"
 )
-# 1 2 3 in a cell
+# A cell 1 2 3
 _BARE = re.compile(r"[-+.\deE]+(?:\s+[-+.\deE]+)+")
-# 1.0,2.0 in a cell; two numbers without points may be one number with a decimal comma.
+# A cell 1.0,2.0. Two numbers without decimal points do not match, since they may be a number with a decimal comma.
 _COMMAS = re.compile(r"[-+.\deE]+(?:[,;]\s*[-+.\deE]+){2,}|[-+\d]*\.[\deE+-]*[,;]\s*[-+\d]*\.[\deE+-]*")
 _BETWEEN = re.compile(r"\s*[,;]\s*|\s+")
-_MOST = 512  # numbers of a list
+_MOST = 512  # maximum length of a list
 
 
 def with_lists_apart(table: Table) -> Table:
-    """Expand columns of lists to name[0], name[1], ..., or to name[JOINT] if another column lists names."""
+    """Expand list columns to name[0], name[1], ..., or to name[JOINT] if another column contains lists of names."""
     texts = tuple(getattr(table, "texts", ()))
     first = next(iter(table.batches(texts, 1, 0, 1)), {}) if texts else {}
     cells = {
@@ -74,16 +74,16 @@ def _numbers(parts: list[str], count: int) -> list[float] | None:
 
 
 class _Lists:
-    """A table with the numbers of lists as columns.
+    """Table in which each number of a list is a column.
 
     Parameters
     ----------
     table : Table
-        The table.
+        Table as logged.
     counts : mapping of str to int
-        Length of the lists of each column of lists.
+        List length of each list column.
     names : mapping of str to tuple of str
-        Names in a column of lists of names, which label all lists of the same length; the same in every row.
+        Column that contains the same list of names in every row; the names label all lists of this length.
 
     """
 
@@ -106,7 +106,7 @@ class _Lists:
         return getattr(self._table, name)
 
     def info(self, column: str) -> ColumnInfo:
-        """Metadata of a column in the file."""
+        """Metadata of a column from the file."""
         known = getattr(self._table, "info", None)
         if column in self._places:
             name, _ = self._places[column]
@@ -116,7 +116,7 @@ class _Lists:
     def batches(
         self, columns: tuple[str, ...], rows: int, start: int = 0, stop: int | None = None
     ) -> Iterator[Mapping[str, Float | Text]]:
-        """Yield batches of the named columns; raises InputError for a list of another length or other names."""
+        """Yield the given columns in batches; raise InputError if the length or the names of a list change."""
         sources = [self._places[name][0] if name in self._places else name for name in columns]
         checked = list(self._names) if self._labelled & set(sources) else []
         stored = tuple(dict.fromkeys((*sources, *checked)))
@@ -164,14 +164,14 @@ class _Lists:
         return InputError("list-cell", found=finding, expected=expected, place=place)
 
 
-# Tables with a clock before each channel, or before the channels of each joint: time, q1, time, q2, ...
+# Join tables with a clock before each channel, or before the channels of each joint: time, q1, time, q2, ...
 
-# Least number of clocks; two clocks may be those of two computers.
+# Minimum number of clocks. Two clocks may be the clocks of two computers.
 _LEAST = 3
 
 
 def with_one_clock(table: Table) -> Table:
-    """Join the channels of a table with a clock per channel or group of channels; other tables are unchanged."""
+    """Join the channels of a table with a clock for each channel or group; return other tables unchanged."""
     try:
         clocks = _clocks(table)
         return table if clocks is None else _PairedClocks(table, clocks)
@@ -180,7 +180,7 @@ def with_one_clock(table: Table) -> Table:
 
 
 def _clocks(table: Table) -> tuple[int, ...] | None:
-    """Indices of clocks at even distances from the first column on; None if there are none."""
+    """Indices of clocks that start at the first column and follow at equal distances; None for other tables."""
     names = table.column_names
     called = [k for k, name in enumerate(names) if is_called_clock(name)]
     if len(called) < _LEAST or called[0] != 0:
@@ -194,7 +194,7 @@ def _clocks(table: Table) -> tuple[int, ...] | None:
 
 
 class _PairedClocks(SeriesOnOneClock):
-    """A table with a clock per channel, joined on one clock; `clocks` are the indices of the columns of time."""
+    """Table with several clocks, joined on the slowest clock; `clocks` are the indices of the time columns."""
 
     def __init__(self, table: Table, clocks: tuple[int, ...]) -> None:
         names, step = table.column_names, clocks[1]
@@ -219,11 +219,11 @@ class _PairedClocks(SeriesOnOneClock):
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
-        """Columns without the clocks that are left out."""
+        """Columns with a single clock."""
         return {"": self.column_names}
 
     def info(self, column: str) -> ColumnInfo:
-        """Metadata of a column in the file."""
+        """Metadata of a column from the file."""
         known = getattr(self._table, "info", None)
         return ColumnInfo(unit=known(column).unit) if known is not None else ColumnInfo()
 
@@ -231,19 +231,19 @@ class _PairedClocks(SeriesOnOneClock):
         return numbers_of(self._table, names)
 
 
-# Transposed text tables: one line per signal, as numpy.savetxt writes an array of signals by time.
+# Read transposed text tables with a line per signal, as numpy.savetxt writes an array (n_signals, n_samples).
 
-# Most lines and least cells of a transposed table; other logs have more rows and fewer columns.
+# Maximum number of lines and minimum number of cells per line; other logs have more rows and fewer columns.
 _MOST_LINES, _LEAST_CELLS = 128, 500
-_TIMES_LINES = 4  # least ratio of cells to lines
+_TIMES_LINES = 4  # minimum ratio of the number of cells per line to the number of lines
 _MOST_BYTES = 1 << 28
 _SIGNALS_IN_ROWS_BETWEEN = re.compile(r"\s*[,;\t]\s*|\s+")
 
 
 def signals_in_rows(path: Path) -> ArrayTable | None:
-    """Open a text file with one signal per line, each line optionally starting with a name; None for other files.
+    """Open a text file with a signal per line, which may begin with the name of the signal; None for other files.
 
-    Raises RefusedError for a file that is too large.
+    Raises RefusedError if the file is too large.
     """
     lines: list[str] = []
     if path.stat().st_size > _MOST_BYTES:
