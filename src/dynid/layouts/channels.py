@@ -34,6 +34,7 @@ from dynid.layouts.proposal import Answers, Decision, Excerpt, Group, Option, Re
 from dynid.log.files import parts_beside
 from dynid.log.joints import hand_joints
 from dynid.log.mapping import PERCENT
+from dynid.robot.drive import DRIVE
 from dynid.robot.model import RobotModel, path_to_base
 
 NONE = "none"
@@ -412,7 +413,7 @@ def _refuse_broken(
 # Commands that stand in for an effort that nobody measured, and what a log says of the drives' gains.
 
 GAINS_OF_DRIVES = ("drive.kp", "drive.kd")
-DELAY = "drive.delay"
+DELAY, LOOP = "drive.delay", "drive.loop"
 # What was asked for and what came of it have the same size in the same unit.
 _SAME = 1.6
 # Of a joint's own spread, by which it may be away from its command, since gravity holds hobby arms some degrees below
@@ -458,6 +459,8 @@ def stand_in(
         decisions[DELAY] = Decision(
             DELAY, "0", ("the effort shows it: drives follow a command at once",), likely=True
         )
+        why_loop = "the effort shows it: the command of the row before, with the motion of its own row"
+        decisions[LOOP] = Decision(LOOP, DRIVE, (why_loop,), likely=True)
     decisions[key] = Decision(key, NONE, (why,), options=decisions[key].options, likely=True)
     chosen |= commands
     if robot.drive.servo is not None:
