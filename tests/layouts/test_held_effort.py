@@ -33,7 +33,8 @@ def test_commands_stand_in_for_an_effort_that_is_read_at_the_end_of_their_hold(t
     assert "previous row's command" in found[EFFORT].why[0]
     tables = tomllib.loads(experiment_text(found, "dynid init"))
     assert tables["drive"]["delay"] == 0.0
-    np.testing.assert_allclose(list(tables["drive"]["kp"].values()), KP, rtol=0.02)
+    assert tables["drive"]["loop"] == "drive"
+    np.testing.assert_allclose(list(tables["drive"]["kp"].values()), KP, rtol=0.002)
     assert "effort" not in tables["log"]
     assert tables["log"]["command_position"]["columns"] == "q_des_{number}"
 

@@ -757,7 +757,7 @@ def _report_loop(timing: DriveTiming, diagnostics: Diagnostics) -> None:
         other, wrong = DRIVE, "less"
     if timing.exchanged:
         why = f"rows of {row}, but otherwise friction would drive most joints"
-    diagnostics.note(
+    diagnostics.warn(
         "command-loop",
         f"position loops are assumed to be closed {taken} ({why}). If not, viscous friction is up to {late:.2g} "
         f'N m s/rad {wrong}: set --loop {other}, or loop = "{other}" under [drive] of the experiment',

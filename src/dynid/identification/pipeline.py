@@ -401,16 +401,13 @@ def _settings_for_commands(settings: Settings, log: Log) -> Settings:
 
     The controller compensates whatever the model lacks. Couplings, zeros and forms of friction then imitate errors of
     its law and delay, and a robot simulated with them follows its commands several times worse (`dynid replay`). A law
-    of which gains and delay are declared has no such errors, and plain friction would be too small without Stribeck's.
+    whose gains, delay and loop are declared has no such errors; viscous friction alone would take part of Stribeck's.
     """
     by_default = settings.terms is None and settings.automatic is None
     servo = log.robot.drive.servo
-    declared = servo is not None and servo.known and np.isfinite(servo.delay)
-    return (
-        replace(settings, automatic=False)
-        if log.channels.commanded and by_default and not declared
-        else settings
-    )
+    declared = servo is not None and servo.known and np.isfinite(servo.delay) and servo.loop
+    plain = log.channels.commanded and by_default and not declared
+    return replace(settings, automatic=False) if plain else settings
 
 
 def _with_torque(

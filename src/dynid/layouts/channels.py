@@ -34,6 +34,7 @@ from dynid.layouts.proposal import Answers, Decision, Excerpt, Group, Option, Re
 from dynid.log.files import parts_beside
 from dynid.log.joints import hand_joints
 from dynid.log.mapping import PERCENT
+from dynid.robot.drive import DRIVE
 from dynid.robot.model import RobotModel, path_to_base
 
 NONE = "none"
@@ -482,7 +483,7 @@ def _refuse_broken(
 # Commands in place of an effort that was not measured, and the controller gains that the log implies.
 
 GAINS_OF_DRIVES = ("drive.kp", "drive.kd")
-DELAY = "drive.delay"
+DELAY, LOOP = "drive.delay", "drive.loop"
 # Decision on the preset data sheet that describes the drives, its answer for none of them, and the values it contains.
 SERVO, OTHER_SERVO = "drive.servo", "other"
 DATA_SHEET = ("drive.stall_torque", "drive.no_load_speed", "drive.duty_gain")
@@ -535,6 +536,8 @@ def stand_in(
         decisions[DELAY] = Decision(
             DELAY, "0", ("the effort shows that the drives apply a command immediately",), likely=True
         )
+        why_loop = "the effort shows it: the command of the row before, with the motion of its own row"
+        decisions[LOOP] = Decision(LOOP, DRIVE, (why_loop,), likely=True)
     decisions[key] = Decision(key, NONE, (why,), options=decisions[key].options, likely=True)
     chosen |= commands
     sheet = {} if any(gain in answers for gain in GAINS_OF_DRIVES) else _data_sheet(robot, known, answers)

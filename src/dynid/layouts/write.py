@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.layouts.channels import DATA_SHEET, DELAY, GAINS_OF_DRIVES, NONE, SERVO
+from dynid.layouts.channels import DATA_SHEET, DELAY, GAINS_OF_DRIVES, LOOP, NONE, SERVO
 from dynid.layouts.clock import SORT
 from dynid.layouts.cylinders import KEY as LEVERS
 from dynid.layouts.effort import GAINS, GEARS, RATED_TORQUE, RAW, SIGN, TURNED
@@ -428,6 +428,11 @@ def _drive(p: Proposal) -> list[str]:
             lines.append(f"{name} = {_table({j: _number(v) for j, v in zip(joints, values, strict=False)})}")
         else:
             lines.append(f"# {name} = ?")
+    lines += [
+        f"{LOOP.removeprefix('drive.')} = {_quoted(one.value)}"
+        for one in p.decisions
+        if one.key == LOOP and one.value
+    ]
     return lines
 
 
