@@ -23,12 +23,16 @@ def completed(words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "some"),
     [
-        ("dynid export run --format ", {"urdf", "mjcf", "c", "table"}),
+        ("dynid export run --format ", {"urdf", "mjcf", "playground", "c", "table"}),
         ("dynid export run --width n", {"noise"}),
         ("dynid identify --method w", {"wls"}),
         ("dynid identify --rows ", {"torque", "energy", "all"}),
         ("dynid check --velocity m", {"measured"}),
         ("dynid identify --accept tilted", {"tilted-base"}),
+        ("dynid limits --geometry ", {"collision", "visual"}),
+        ("dynid payload --tool k", {"kuka"}),
+        ("dynid simulate --simulator m", {"mujoco"}),
+        ("dynid simulate --controller c", {"computed-torque"}),
         ("dynid explain tilted-b", {"tilted-base"}),
     ],
 )

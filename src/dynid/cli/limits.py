@@ -7,7 +7,7 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from dynid.cli.common import RobotArgument, print_diagnostics, say, set_results
+from dynid.cli.common import RobotArgument, completes, print_diagnostics, say, set_results
 from dynid.cli.options import RobotOptions, with_robot
 
 
@@ -18,7 +18,12 @@ def command(
         Path | None, typer.Option("--out", help="TOML file to write; must not exist. Default: print it.")
     ] = None,
     geometry: Annotated[
-        str, typer.Option("--geometry", help="Shapes to use: collision or visual.")
+        str,
+        typer.Option(
+            "--geometry",
+            autocompletion=completes(lambda: ("collision", "visual")),
+            help="Shapes to use: collision or visual.",
+        ),
     ] = "collision",
     *,
     robot_options: RobotOptions,

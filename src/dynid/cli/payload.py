@@ -12,6 +12,7 @@ from dynid.cli.common import (
     ConfigOption,
     ThreadsOption,
     TopicOption,
+    completes,
     print_diagnostics,
     say,
     set_results,
@@ -91,7 +92,11 @@ def command(
     ] = None,
     tool: Annotated[
         str | None,
-        typer.Option("--tool", help="Also print the payload for a controller: ur, franka, abb or kuka."),
+        typer.Option(
+            "--tool",
+            autocompletion=completes(lambda: ("ur", "franka", "abb", "kuka")),
+            help="Also print the payload for a controller: ur, franka, abb or kuka.",
+        ),
     ] = None,
     flange: Annotated[
         str,

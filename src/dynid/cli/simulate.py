@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.common import RobotArgument, print_diagnostics, progress_bar, say, set_results
+from dynid.cli.common import RobotArgument, completes, print_diagnostics, progress_bar, say, set_results
 from dynid.cli.options import RobotOptions, with_robot
 
 
@@ -22,7 +22,12 @@ def command(
         typer.Option("--trajectory", help="JSON file, random:SEED, or random (another motion in each run)."),
     ] = "random:0",
     controller: Annotated[
-        str, typer.Option("--controller", help="ideal, pd, computed-torque, open-loop:LOG, or a TOML file.")
+        str,
+        typer.Option(
+            "--controller",
+            autocompletion=completes(lambda: ("ideal", "pd", "computed-torque", "open-loop:")),
+            help="ideal, pd, computed-torque, open-loop:LOG, or a TOML file.",
+        ),
     ] = "ideal",
     sensors: Annotated[
         Path | None,
@@ -31,7 +36,12 @@ def command(
     plant: Annotated[
         Path | None, typer.Option("--plant", help="TOML file: elastic joints, payload, friction, integrator.")
     ] = None,
-    simulator: Annotated[str, typer.Option("--simulator", help="dynid or mujoco.")] = "dynid",
+    simulator: Annotated[
+        str,
+        typer.Option(
+            "--simulator", autocompletion=completes(lambda: ("dynid", "mujoco")), help="dynid or mujoco."
+        ),
+    ] = "dynid",
     duration: Annotated[float, typer.Option("--duration", help="Length of a random trajectory, s.")] = 20.0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of sensors and random trajectories.")] = 0,
     runs: Annotated[
