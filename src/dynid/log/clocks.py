@@ -695,7 +695,7 @@ class OnOneClock:
         self.remarks = (*getattr(table, "remarks", ()), *remarks)
 
     def _is_slow(self, name: str, clock: Channel, rows: Float) -> bool:
-        """Whether a column uses the time column of the rows, but its usual time step is at least `SLOWER` times longer."""
+        """Whether a column uses the time of the rows, but with a usual step at least `SLOWER` times longer."""
         step = float(np.median(np.diff(rows))) if len(rows) > 1 else np.inf
         usual = float(np.median(np.diff(self._series[name].t)))
         return clock.column == self._time.column and usual >= SLOWER * step
