@@ -180,7 +180,7 @@ ONE_BELT = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 1.0]])
 def shown_transmission(sink: Diagnostics) -> Float:
     (found,) = list(sink)
     assert found.code == "undeclared-coupling"
-    assert found.text.startswith("angles and torque of")
+    assert found.text.startswith("the log contains angles and torque of")
     assert 'position.side = "motor"' in found.text
     rows = re.search(r"transmission = \[\[(.*)\]\]", found.text)
     assert rows is not None
