@@ -180,7 +180,7 @@ ONE_BELT = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 1.0]])
 def shown_transmission(sink: Diagnostics) -> Float:
     (found,) = list(sink)
     assert found.code == "undeclared-coupling"
-    assert found.text.startswith("angles and torque of")
+    assert found.text.startswith("the log contains angles and torque of")
     assert 'position.side = "motor"' in found.text
     rows = re.search(r"transmission = \[\[(.*)\]\]", found.text)
     assert rows is not None
@@ -252,7 +252,7 @@ def test_bodies_alone_accuse_no_wiring(joints: tuple[int, int]) -> None:
     check_wiring(analysis, sink)
     (warning,) = sink.warnings
     assert warning.identifier == "large-misfit"
-    assert "rigid_body: misses" in warning.text
+    assert "rigid_body: the torque error is" in warning.text
     missed = {name: float(share) for share, name in re.findall(r"([\d.]+) % of '(\w+)'", warning.text)}
     assert set(missed) <= set(robot.joint_names)
     assert list(missed.values()) == sorted(missed.values(), reverse=True)
@@ -650,4 +650,4 @@ def test_friction_that_stands_in_for_most_of_a_torque_says_nothing_of_a_sign() -
     (found,) = list(sink)
     assert (found.identifier, found.place.joint) == ("negative-friction", "elbow")
     assert not sink.doubts
-    assert "misses more than 50 %" in found.text
+    assert "exceeds 50 %" in found.text

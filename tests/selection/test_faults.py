@@ -93,7 +93,7 @@ def test_a_gain_without_described_bodies_is_a_note_while_it_is_small(tmp_path: P
     (note,) = [one for one in found.diagnostics if one.identifier == "drive-gain"]
     assert "torque of 'joint2'" in note.text
     (finding,) = [one for one in found.verdict.findings if one.title.startswith("Model chosen")]
-    assert "It holds what the log adds: gain of joint2" in finding.text
+    assert "Also estimated: gain of joint2" in finding.text
 
 
 def test_a_gain_that_is_far_off_is_a_doubt_whatever_is_described(tmp_path: Path) -> None:

@@ -178,8 +178,8 @@ MOST_EFFECTS = 40
 MOST_SHARE = 0.5
 # Gains that differ by less than this share are equal: the difference is rounding.
 EQUAL = 1e-6
-# An effect that its shield contains is taken where it gains this share of what the shield, or any rival, does: on a
-# short way a slow function of position, or a lean of the base, bends as a spring does, and has more to bend with.
+# An effect is preferred to its shield, or to a rival, if it achieves this share of their gain: over a short range, a
+# smooth function of position or a tilt of the base fits like a spring, with more parameters.
 NEARLY = 0.95
 
 

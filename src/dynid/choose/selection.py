@@ -1,4 +1,4 @@
-"""What is kept of a choice among models."""
+"""Results of a choice among models, their texts and their plain data."""
 
 from __future__ import annotations
 
@@ -123,25 +123,22 @@ def selection_findings(selection: Selection | None) -> list[Finding]:
     text = options_in_words(selection.axes, selection.chosen.options) + "."
     if selection.friction and "by joint" in selection.chosen.options:
         text += " Friction by joint: " + ", ".join(f"{f.joint} {f.form}" for f in selection.friction) + "."
-    held = [one for one in selection.measurement_effects if one.adopted and one.fault]
-    if held:
-        text += " It holds what the log adds: " + ", ".join(_in_words(one) for one in held) + "."
+    faults = [effect for effect in selection.measurement_effects if effect.adopted and effect.fault]
+    if faults:
+        text += " Also estimated: " + ", ".join(_in_words(effect) for effect in faults) + "."
     title = f"Model chosen among {selection.compared} on held-out blocks"
     return [Finding(Level.GOOD, "model-chosen", text, title=title)]
 
 
 def effects_left_out(effects: Mapping[tuple[str, int], Sequence[tuple[str, float, float, str]]]) -> str:
-    """Note on effects that were removed from the model, with the reason.
-
-    effects: by label the name, value, half width and unit of each of its parameters.
-    """
+    """Note on effects that were removed from the model; `effects` has name, value, half-width, unit per parameter."""
     parts = [
         f"{label.split('@')[0]} ({', '.join(_limits_in_words(*limits) for limits in parameters)})"
         for (label, _), parameters in effects.items()
     ]
     return (
-        f"{', '.join(parts)}: predicts held-out blocks better, but the interval in the final fit holds zero; left out "
-        "of the model"
+        f"{', '.join(parts)}: improves the held-out error, but the interval in the final fit contains zero; not in the "
+        "model"
     )
 
 
@@ -157,7 +154,7 @@ def _in_words(one: MeasurementEffect) -> str:
 
 
 def options_in_words(axes: Sequence[str], options: Sequence[str]) -> str:
-    """What was chosen on every axis of the comparison."""
+    """Describe the chosen option of every axis of the comparison."""
     return "; ".join(
         f"{question_words(axis)}: {'kept' if option == axis else option}"
         for axis, option in zip(axes, options, strict=True)
