@@ -429,9 +429,9 @@ def _drive(p: Proposal) -> list[str]:
         else:
             lines.append(f"# {name} = ?")
     lines += [
-        f"{LOOP.removeprefix('drive.')} = {_quoted(one.value)}"
-        for one in p.decisions
-        if one.key == LOOP and one.value
+        f"{LOOP.removeprefix('drive.')} = {_quoted(decision.value)}"
+        for decision in p.decisions
+        if decision.key == LOOP and decision.value
     ]
     return lines
 
