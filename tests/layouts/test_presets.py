@@ -31,7 +31,7 @@ def test_every_entry_has_its_source(preset: Preset) -> None:
     known = {one.id for one in preset.source}
     assert len(known) == len(preset.source)
     used = set()
-    for entry in (*preset.channel, *preset.constants):
+    for entry in (*preset.channel, *preset.constants, *preset.servos):
         ids = {entry.source} if isinstance(entry.source, str) else set(entry.source)
         assert ids
         assert ids <= known
