@@ -577,19 +577,21 @@ def _data_sheet(robot: RobotModel, known: Sequence[Preset], answers: Answers) ->
     else:
         why = (f"the name '{robot.name}' fits them",)
         asked = Decision(SERVO, None, why, "which servos does the arm have, at which supply?", tuple(options))
-    found = by_key(decided(asked, answers))
-    if found[SERVO].value not in sheets:
-        return found
-    preset, entry = sheets[str(found[SERVO].value)]
-    why = (f"{preset.cited(entry.source)}; right to {100 * entry.relative_uncertainty:.0f} %",)
+    sheet_decisions = by_key(decided(asked, answers))
+    if sheet_decisions[SERVO].value not in sheets:
+        return sheet_decisions
+    preset, entry = sheets[str(sheet_decisions[SERVO].value)]
+    why = (f"{preset.cited(entry.source)}; accurate to {100 * entry.relative_uncertainty:.0f} %",)
     values = (entry.stall_torque, entry.no_load_speed, entry.duty_gain)
     for key, numbers in zip(DATA_SHEET, values, strict=True):
         if numbers is not None:
-            found[key] = Decision(key, ", ".join(f"{value:g}" for value in numbers), why, likely=True)
+            sheet_decisions[key] = Decision(
+                key, ", ".join(f"{value:g}" for value in numbers), why, likely=True
+            )
     if entry.duty_gain is not None:
         damping = ("the damping of the firmware counts as viscous friction",)
-        found[GAINS_OF_DRIVES[1]] = Decision(GAINS_OF_DRIVES[1], "0", damping, likely=True)
-    return found
+        sheet_decisions[GAINS_OF_DRIVES[1]] = Decision(GAINS_OF_DRIVES[1], "0", damping, likely=True)
+    return sheet_decisions
 
 
 def without_held_effort(
