@@ -254,7 +254,7 @@ def test_a_load_is_named_where_more_than_the_load_changed() -> None:
     check_changes(analysis, sink)
     (doubt,) = sink
     assert "a load of" in doubt.text
-    assert "from trajectory 'with tool' on take" in doubt.text
+    assert "in trajectory 'with tool'" in doubt.text
 
 
 def test_without_blocks_to_hold_out_nothing_is_claimed() -> None:
