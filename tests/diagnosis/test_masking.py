@@ -63,7 +63,7 @@ def test_how_much_is_left_out_is_reported() -> None:
     assert [int((~one.keep).sum()) for one in sound] == [201, 0]
     (warning,) = sink.warnings
     assert warning.identifier == "masked"
-    assert warning.text.startswith("contact: 2.01 s of 20 s (10 %) are left out")
+    assert warning.text.startswith("contact: 2.01 s of 20 s (10 %)")
     assert all(one.keep.all() for one in batches)
 
 

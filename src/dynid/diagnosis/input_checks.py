@@ -45,12 +45,10 @@ def check_measured(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> None
         return
     joints = list(analysis.joints)
     noise = noise_shares(analysis)
-    # Torque computed from measured motion contains the noise of the motion. Then only the missing friction shows it.
-    noisy = noise[joints].max() > LEAST_NOISE
-    if np.median(analysis.missed[joints]) > (LEAST_FRICTION if noisy else MOST_MISSED):
+    if np.median(analysis.missed[joints]) > MOST_MISSED or noise[joints].max() > LEAST_NOISE:
         return  # the effort is measured; skip the slow estimate of friction
     friction = friction_shares(analysis)
-    most = LEAST_FRICTION + (0.0 if noisy else FITTED_TO_MISFIT) * analysis.missed
+    most = LEAST_FRICTION + FITTED_TO_MISFIT * analysis.missed
     if friction is None or (friction > most)[joints].any():
         return
     usual = float(np.median(friction[joints]))
