@@ -535,7 +535,9 @@ def test_commands_stand_in_for_a_torque_that_nobody_measured(
     # Six digits are written: an error of kd is one of viscous friction.
     kp = [80.0, 120.0, 120.0, 80.0, 80.0, 80.0, 80.0]
     assert list(drive["kp"].values()) == pytest.approx(kp, rel=1e-4)
-    assert list(drive["kd"].values()) == pytest.approx([2.5] * 7, rel=1e-4)  # of the gripper no velocity was logged
+    assert list(drive["kd"].values()) == pytest.approx(
+        [2.5] * 7, rel=1e-4
+    )  # of the gripper no velocity was logged
 
 
 @pytest.mark.parametrize("unit", ["rad", "deg"])
