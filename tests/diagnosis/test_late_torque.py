@@ -51,7 +51,7 @@ def test_friction_is_not_advised_where_the_joint_has_a_form_of_it() -> None:
     formed = replace(plain, terms=Terms((*plain.terms, SmoothCoulomb(joints=(name,)))))
     (before,), (after,) = (EffectTest(LATE_TORQUE).look(one) for one in (plain, formed))
     assert "try { term" in before.advice
-    assert after.advice.startswith("coulomb_tanh leaves this")
+    assert after.advice.startswith("coulomb_tanh does not explain this")
     assert "try { term" not in after.advice
     assert "torque_delay" in after.advice
 
