@@ -50,7 +50,7 @@ def test_a_link_that_other_parameters_take_up_is_said_to_be_out_of_sight() -> No
     analysis = analysis_of(ARM, seed=0, noise=0.002, truth=stretched(1, 0.05))
     (note,) = reported(analysis)
     assert note[0] == "link-length-unseen"
-    assert "5 % before shoulder cannot be distinguished" in note[1]
+    assert "cannot show an error of 5 % before shoulder" in note[1]
     # Nor is a link passed over in silence that is too little off to be proven.
     codes = dict(reported(analysis_of(ARM, seed=0, noise=0.002, truth=stretched(2, 0.05))))
     assert "link-length" in codes or "elbow" in codes["link-length-unseen"]
