@@ -115,7 +115,7 @@ def columns_by_joint(
 ) -> dict[str, str]:
     """Convert answers that list a column for each joint, separated by commas, into one answer per joint.
 
-    The list covers all joints from base to tip, or all but those of a hand.
+    The list covers all joints from base to tip, or all except the hand's.
     """
     given = dict(answers)
     hands = hand_joints(robot)
@@ -326,7 +326,7 @@ def _by_joint(
     groups: Sequence[Family],
     answers: Answers,
 ) -> tuple[Decision, Family | None]:
-    """Add the columns that the user named for single joints to those of the selected group."""
+    """Add the columns that the user named for single joints to the selected group."""
     key = f"log.{kind}.columns"
     given = {joint: answers[f"{key}.{joint}"] for joint in robot.joint_names if f"{key}.{joint}" in answers}
     unknown = [

@@ -672,7 +672,7 @@ def _listed(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.4g}" for value in values)
 
 
-# Gear ratios that the model file lacks although positions or efforts are those of the motors.
+# Gear ratios that the model file lacks although positions or efforts are measured at the motors.
 
 GEARS = "robot.gear_ratio"
 _SIDES = ("log.position.side", "log.effort.side")
@@ -724,7 +724,7 @@ def gears_question(robot: RobotModel, answers: Answers, effort: Effort | None) -
 
 
 def _some_joints(robot: RobotModel) -> list[tuple[str, ...]]:
-    """Sets of joints for which an answer may list numbers: all joints, or all but those of a hand."""
+    """Sets of joints for which an answer may list numbers: all joints, or all except the hand's."""
     hands = hand_joints(robot)
     arm = tuple(joint for joint in robot.joint_names if joint not in hands)
     return [robot.joint_names, *([arm] if hands and arm else [])]

@@ -407,7 +407,7 @@ def held_joints(
 
 
 def _alike(family: Family, left: Sequence[str]) -> list[str]:
-    """Columns named like those of a group but with another joint name. They may belong to a missing joint."""
+    """Columns whose names match a group except for the joint name. They may belong to a missing joint."""
     before, joint, behind = family.template.partition("{joint}")
     if not joint or not before + behind:
         return []

@@ -66,7 +66,7 @@ class MeasuredMotion:
     motion : Motion or None
         Motion in SI units; None if the unit or the zero is unknown.
     side : Decision or None
-        Whether positions and velocities are those of motors or of joints, if answered or detected; None
+        Whether positions and velocities are measured at motors or joints, if answered or detected; None
         means joints.
 
     """
@@ -364,7 +364,7 @@ def _recording(
     at : sequence of int
         Column index of each joint.
     geared : bool
-        Whether positions and velocities are those of the motors.
+        Whether positions and velocities are measured at the motors.
 
     """
     t = look.table([clock.column.value or ""])[:, 0]

@@ -70,7 +70,7 @@ def nameless(look: Excerpt, robot: RobotModel) -> tuple[list[Family], list[tuple
 
 
 def _in_groups(robot: RobotModel, columns: int) -> list[tuple[str, ...]]:
-    """Candidate sets of joints with one column in each group: all joints, or all but those of a hand.
+    """Candidate sets of joints with one column in each group: all joints, or all except the hand's.
 
     Sets that divide the number of columns evenly come first.
     """
@@ -369,7 +369,7 @@ def _kind(group: Family) -> str:
 
 
 def _families(look: Excerpt, robot: RobotModel, known: Sequence[Preset]) -> list[Family]:
-    """Group the columns by joint; if no group is a position, also try numbered columns without those of the hand."""
+    """Group the columns by joint; if no group is a position, also try numbered columns without the hand's."""
     plain, numbers = with_stated_units(look), {*look.numeric} - ({"t"} if look.bag else set())
     columns = [name for name, file_name in plain.items() if file_name in numbers]
     numeric = {*look.numeric}.union(*look.orientations)

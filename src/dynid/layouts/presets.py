@@ -177,7 +177,7 @@ def read_preset(path: str | Path) -> Preset:
 
 
 def presets(further: Sequence[str | Path] = ()) -> tuple[Preset, ...]:
-    """All presets: given files first, then those of plug-ins, then dynid's own."""
+    """All presets: given files first, then plug-ins' presets, then dynid's."""
     named = [read_preset(path) for path in further]
     plugged = [read_preset(PRESETS[name].path) for name in PRESETS.names()]
     return (*named, *plugged, *_own())

@@ -436,7 +436,7 @@ def decided(decision: Decision, answers: Answers) -> Decision:
     return Decision(decision.key, answer, (AS_YOU_SAY,), optional=decision.optional)
 
 
-# Result for a log: its decisions, and the columns of every channel.
+# Proposal for a log: its decisions and the columns of each channel.
 
 
 @dataclass(frozen=True)
@@ -450,7 +450,7 @@ class Group:
     slides : dict
         Column and unit of prismatic joints in a robot that also has revolute joints.
     apart : bool
-        Whether the rows differ from those of the positions.
+        Whether the channel has other rows than the positions.
 
     """
 

@@ -140,7 +140,7 @@ def propose(
         Answers to earlier questions by key. `log.position.columns.JOINT` names the column of a single
         joint, or "none" if it has none; the same applies to velocity and effort.
     further : sequence of paths
-        Preset files in addition to those of dynid and its plug-ins.
+        Further preset files, besides dynid's and its plug-ins'.
 
     Raises
     ------
@@ -300,7 +300,7 @@ def _motion_and_effort(
             else at_joints(robot, motion)
         )
     joints = [joint for joint in robot.joint_names if joint in (*effort.joints, *alike)]
-    # Ignore efforts that are always 0, for example those of hand joints.
+    # Ignore efforts that are always 0, for example of hand joints.
     of = effort.columns if effort.named else in_order(effort.columns, measured.columns)
     values = np.nan_to_num(look.table(of))
     idle = {joint for j, joint in enumerate(effort.joints[: values.shape[1]]) if not values[:, j].any()}
@@ -343,7 +343,7 @@ def _groups(
     slides : dict
         Separate columns of prismatic joints, by joint and channel.
     apart : collection of str
-        Channels whose rows differ from those of the positions.
+        Channels that have other rows than the positions.
 
     """
     groups = {}

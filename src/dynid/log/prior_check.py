@@ -150,9 +150,9 @@ SQUARE = 5.0
 # A joint is loaded by gravity if the deviation of its gravity torque exceeds this share of the largest one, and this
 # share of its inertial torque. The limits are relative, so that they also fit small robots such as a camera gimbal.
 SHARE, OF_INERTIAL = 0.2, 0.02
-# Gravity must explain at least the share GRAVITY of the torque that inertia and friction do not explain. The new
-# direction may leave at most the share LEFT of this explained part unexplained, and at most the share LEFT of the
-# residual of the declared direction with a free factor per joint.
+# A direction of gravity is found only if gravity explains at least the share GRAVITY of the torque that inertia and
+# friction leave. Its residual must be at most the share LEFT of the part that gravity explains, and at most LEFT of the
+# residual with the declared direction and a free factor per joint.
 GRAVITY, LEFT = 0.5, 0.3
 # The total mass in a URDF is assumed to be right within this factor.
 MASSES = 2.0
