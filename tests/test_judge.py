@@ -447,7 +447,9 @@ def test_an_effect_that_makes_up_the_misfit_lowers_the_verdict(
 # Logs that say little
 
 
-def thin(values: float | None, condition: float, prior: float, *validations: Validation) -> Verdict:
+def thin(
+    values: float | None, condition: float, prior: float, *validations: Validation, **options: Any
+) -> Verdict:
     """Verdict with so many independent torques a parameter, a condition number, and a share from the prior."""
     case = synthetic_regression(1)
     rank = case.regression.base.rank
@@ -459,7 +461,7 @@ def thin(values: float | None, condition: float, prior: float, *validations: Val
     if values is not None:
         # Two joints, two values a period of 10 Hz.
         training = replace(training, residuals=stretch(values * rank / 40.0))
-    return judge(estimate, base, training, validations, Diagnostics(), bandwidth=10.0)
+    return judge(estimate, base, training, validations, Diagnostics(), bandwidth=10.0, **options)
 
 
 def stretch(seconds: float) -> Residuals:
@@ -490,3 +492,31 @@ def test_a_log_that_says_little_is_not_trusted(
     titles = [f.title for f in checked.findings]
     assert any(says in title for title in titles)
     assert ("All 5 base parameters are excited" in titles) == (condition < 1e4)
+
+
+@pytest.mark.parametrize(
+    ("values", "condition", "prior", "code", "torque"),
+    [
+        (100.0, 2.8e5, 0.0, "ill-conditioned", "yes"),
+        (100.0, 50.0, 0.6, "from-description", "yes"),
+        (4.8, 50.0, 0.0, "little-data", "with limits"),
+    ],
+)
+def test_findings_about_parameters_limit_the_masses_alone(
+    values: float, condition: float, prior: float, code: str, torque: str
+) -> None:
+    """What held-out torque contradicts is no limit of the torque; few values prove no torque either."""
+    held_out = scored(Origin.HELD_OUT_LOG, 0.01, 0.01)
+    of_torque, simulation, masses = thin(values, condition, prior, held_out, masses_determined=(2, 2)).uses
+    assert of_torque.answer == simulation.answer == torque
+    assert of_torque.reason == simulation.reason == ("" if torque == "yes" else code)
+    assert masses.answer == "with limits"
+    assert (code in masses.reason) == (torque == "yes")
+
+
+def test_only_findings_that_limit_a_use_are_named_as_its_limits() -> None:
+    diagnostics = Diagnostics()
+    diagnostics.warn("saturated", "5 % of the effort lies at its end")
+    diagnostics.warn("large-misfit", "the fit misses 40 %")
+    (use,) = reported(scored(Origin.HELD_OUT_LOG, 0.05, 0.05), diagnostics=diagnostics).uses
+    assert use.reason == "large-misfit"

@@ -58,8 +58,10 @@ SPOILING = (
     "joint-at-rest",
     MOVES_IN_STEP,
 )
-# Warnings about links: they cap the verdict at usable, but not the rating for torque prediction.
+# Findings that speak about parameters and not about predicted torque, which held-out and expected errors measure: they
+# limit the use of link masses, and as warnings cap the verdict at usable.
 OF_LINKS = ("mass-not-said", "description-contradicted", "floating-base", "scale-not-shown")
+OF_PARAMETERS = ("from-description", "ill-conditioned")
 # Warnings that name the cause of a bias in the whole model and its remedy.
 CAUSES = ("undeclared-coupling",)
 # Standard deviations below zero from which a negative stiffness is beyond doubt.
@@ -148,7 +150,8 @@ def judge(
     """
     findings: list[Finding] = []
     held_out_sets = [v for v in validations if v.scores.origin is not Origin.TRAINING]
-    level = "good"
+    # Levels that the use of the torque is capped at, each with the code of the finding that caps it.
+    caps: list[tuple[str, str]] = []
     one_sided = {item.place.joint: item.text for item in diagnostics if item.code == ONE_SIDED}
     slight = [_of_no_account(v.scores, effort_limit) for v in held_out_sets]
     headline_scores = min(
@@ -159,9 +162,9 @@ def judge(
         default=float("nan"),
     )
     for validation, small in zip(held_out_sets, slight, strict=True):
-        level = _worse(level, _score_findings(validation, training, one_sided, small, effort_limit, findings))
+        caps += _score_findings(validation, training, one_sided, small, effort_limit, findings)
     if not held_out_sets:
-        level = "usable"
+        caps.append(("usable", "not-validated"))
         _add(
             findings,
             Level.WARNING,
@@ -173,10 +176,13 @@ def judge(
     in_step = any(warning.code == MOVES_IN_STEP for warning in diagnostics.warnings)
     _identifiability(estimate, structural, training.scores, in_step, findings)
     thin = _thin_findings(estimate, training, bandwidth)
-    if thin:
-        # A model that the data hardly determine must prove on held-out data that it predicts.
-        level = _worse(level, "usable" if held_out_sets else "poor")
-        findings += thin
+    findings += thin
+    # A model that the data hardly determine must prove on held-out data that it predicts. Few values prove little.
+    caps += [
+        ("usable" if held_out_sets else "poor", finding.code)
+        for finding in thin
+        if not held_out_sets or finding.code not in OF_PARAMETERS
+    ]
     if faults or any(column.of is Of.BODY for column in estimate.columns):
         findings.append(_export_finding(faults, estimate, held_out_sets))
     findings += masses
@@ -185,24 +191,25 @@ def judge(
     for finding in residual_findings:
         if finding.level is Level.WARNING:
             _add(findings, Level.WARNING, finding.code, finding.title, finding.text, finding.advice)
-    if any(_bends(finding, training.scores) for finding in residual_findings):
-        level = _worse(level, "usable")
+    caps += [("usable", finding.code) for finding in residual_findings if _bends(finding, training.scores)]
     if not estimate.status.ok:
-        level = _worse(level, "usable")
+        caps.append(("usable", "not-converged"))
         _add(findings, Level.WARNING, "not-converged", "The fit did not converge", estimate.status.text)
     repeated = [note for note in diagnostics if note.code in (MOTION_REPEATS, SAME_MOTION)]
     for note in repeated:
         _add(findings, Level.NOTE, note.code, "Held-out motion repeats the training motion", note.text)
     for warning in diagnostics.warnings:
-        level = _worse(level, "usable" if warning.code in SPOILING else "good")
+        caps += [("usable", warning.code)] if warning.code in SPOILING else []
         _add(findings, Level.WARNING, warning.code, f"Log: {warning.code}", warning.placed)
     for doubt in diagnostics.doubts:
-        level = _worse(level, "doubtful")
+        caps.append(("doubtful", doubt.code))
         _add(findings, Level.DOUBT, doubt.code, f"Doubt: {doubt.code}", doubt.placed)
-    of_torque = level
+    level = max((level for level, _ in caps), key=LEVELS.index, default="good")
+    of_links = [finding.code for finding in findings if finding.code in OF_LINKS]
+    of_links += [finding.code for finding in thin if finding.code in OF_PARAMETERS]
     # Simulators reject a physically inconsistent model, however well it predicts.
-    if faults or any(finding.code in OF_LINKS for finding in findings):
-        level = _worse(level, "usable")
+    if faults or of_links:
+        level = max(level, "usable", key=LEVELS.index)
     held_out = "held-out blocks of a motion that repeats" if repeated else "held-out data"
     if any(note.code == SAME_MOTION for note in repeated):
         held_out = "a repetition of the training motion"
@@ -214,7 +221,7 @@ def judge(
     if level != "poor":
         headline += _other_motions(expected)
     only_recorded = bool(expected) and not any(item.served for item in expected)
-    uses = _uses(of_torque, findings, bool(faults), masses_determined, only_recorded)
+    uses = _uses(caps, of_links, bool(faults), masses_determined, only_recorded)
     return Verdict(level, headline, tuple(findings), diagnostics.accepted, uses, expected)
 
 
@@ -230,29 +237,25 @@ def _other_motions(expected: Sequence[ExpectedError]) -> str:
 
 
 def _uses(
-    of_torque: str,
-    findings: Sequence[Finding],
+    caps: Sequence[tuple[str, str]],
+    of_links: Sequence[str],
     inconsistent: bool,
     determined: tuple[int, int] | None,
     only_recorded: bool,
 ) -> tuple[Use, ...]:
     """Ratings per purpose.
 
-    of_torque: level of the prediction of torque.    inconsistent: whether exports contain another model.
-    determined: number of links whose mass the log determines, and of all; None = there are none.
-    only_recorded: whether the log supports the model on no other motion.
+    caps: levels that predicted torque is capped at, and codes of their findings.    of_links: codes of findings that
+    limit the masses alone.    inconsistent: whether exports contain another model.    determined: number of links
+    whose mass the log determines, and of all; None = there are none.    only_recorded: whether the log supports the
+    model on no other motion.
     """
-    answer = {"good": "yes", "poor": "no"}.get(of_torque, "with limits")
-    if only_recorded and answer == "yes":
-        answer = "with limits"
-    weak = [
-        finding.code
-        for level in (Level.DOUBT, Level.PROBLEM, Level.WARNING)
-        for finding in findings
-        if finding.level is level and finding.code not in (*OF_LINKS, "not-exportable")
-    ]
+    worst_first = sorted(caps, key=lambda cap: -LEVELS.index(cap[0]))
+    answer = (
+        "no" if caps and worst_first[0][0] == "poor" else "with limits" if caps or only_recorded else "yes"
+    )
     limits = ["motions like the recorded ones only"] if only_recorded and answer != "no" else []
-    why = "" if answer == "yes" else ", ".join([*limits, *dict.fromkeys(weak)][:NAMED_LIMITS])
+    why = ", ".join([*limits, *dict.fromkeys(code for _, code in worst_first)][:NAMED_LIMITS])
     uses = [Use(TORQUE, answer, why)]
     if determined is None:
         return tuple(uses)
@@ -261,11 +264,10 @@ def _uses(
     else:
         uses.append(Use(SIMULATION, answer, why))
     known, links = determined
-    doubted = dict.fromkeys(finding.code for finding in findings if finding.code in OF_LINKS)
-    text = f"the log determines {known} of {links}" + "".join(f", {code}" for code in doubted)
+    text = ", ".join([f"the log determines {known} of {links}", *dict.fromkeys(of_links)])
     if answer == "no" or not known:
         uses.append(Use(MASSES, "no", text))
-    elif known < links or doubted or answer != "yes":
+    elif known < links or of_links or answer != "yes":
         uses.append(Use(MASSES, "with limits", text))
     else:
         uses.append(Use(MASSES, "yes"))
@@ -337,14 +339,14 @@ def _score_findings(
     small: Bool,
     effort_limit: Float | None,
     findings: list[Finding],
-) -> str:
-    """Add the findings about the score of each joint.
+) -> list[tuple[str, str]]:
+    """Add the findings about the score of each joint; levels that they cap the use of the torque at, with their codes.
 
     one_sided: doubtful efforts, by joint.    small: (n,) joints whose error is too small to count.
     effort_limit: (n,) of the joints; None or inf = unknown.
     """
     scores = validation.scores
-    level = "good"
+    caps: list[tuple[str, str]] = []
     unknown = [True] * len(scores.rms) if effort_limit is None else np.isinf(effort_limit)
     state_limit = [
         f" If {rms:.2g} r.m.s. is small compared with its effort limit, add that limit to the robot file."
@@ -355,7 +357,7 @@ def _score_findings(
     error = _judged_error(scores)
     if error > USABLE_ERROR:
         poor = error > POOR_ERROR
-        level = "poor" if poor else "usable"
+        caps.append(("poor" if poor else "usable", "large-error"))
         _add(
             findings,
             Level.PROBLEM if poor else Level.WARNING,
@@ -380,7 +382,7 @@ def _score_findings(
             _add(findings, Level.NOTE, "joint-not-judged", f"{name}: at rest, not judged", text, advice)
             continue
         if name in scores.moved_once:
-            level = _worse(level, "usable")
+            caps.append(("usable", "joint-not-judged"))
             text = (
                 "It moves in only one part of the log. A fit without that part cannot determine its friction, so its "
                 "motion cannot be held out."
@@ -402,7 +404,7 @@ def _score_findings(
                 )
                 _add(findings, Level.NOTE, "small-error", f"{name}: negligible error", text)
         elif name in scores.useless:
-            level = "poor"
+            caps.append(("poor", "useless-joint"))
             text += " Predicting a constant torque gives a significantly smaller error."
             advice = (
                 "Do not use the model of this joint, or inspect its residuals over velocity and position."
@@ -411,13 +413,13 @@ def _score_findings(
             title = f"{name}: worse than a constant torque"
             _add(findings, Level.PROBLEM, "useless-joint", title, text, advice + state_limit[j])
         elif r2 < USABLE_R2:
-            level = "poor"
+            caps.append(("poor", "poor-joint"))
             advice = "Inspect its residuals over velocity and position; try another friction model."
             advice = _advice_on_supply_current(one_sided.get(name)) or advice
             title = f"{name}: poorly predicted"
             _add(findings, Level.PROBLEM, "poor-joint", title, text, advice + state_limit[j])
         elif r2 < GOOD_R2:
-            level = _worse(level, "usable")
+            caps.append(("usable", "weak-joint"))
             advice = (
                 "Look for missing effects in its residual plot: friction at low speed, elasticity or a cable."
             )
@@ -435,7 +437,7 @@ def _score_findings(
         scores.total_relative > OVERFIT_RATIO * training.scores.total_relative
         and scores.total_relative > 0.03
     ):
-        level = _worse(level, "usable")
+        caps.append(("usable", "overfit"))
         _add(
             findings,
             Level.WARNING,
@@ -444,7 +446,7 @@ def _score_findings(
             f"{100 * scores.total_relative:.3g} %, in training {100 * training.scores.total_relative:.3g} %.",
             "Record a longer or richer motion, or use a prior (method = 'ridge').",
         )
-    return level
+    return caps
 
 
 def _thin_findings(estimate: Estimate, training: Validation, bandwidth: float | None) -> list[Finding]:
@@ -624,10 +626,6 @@ def choice_findings(choices: Sequence[Choice]) -> list[Finding]:
 def _gain_text(choice: Choice) -> str:
     winner = choice.winner
     return f"{choice.joint} {winner.name} (held-out mean square error {100 * winner.gain:.2g} % lower)"
-
-
-def _worse(a: str, b: str) -> str:
-    return max(a, b, key=LEVELS.index)
 
 
 def _worst(values: Float) -> float:
