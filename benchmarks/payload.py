@@ -1,6 +1,7 @@
 """Payloads of known mass: real pairs of logs with and without a load, and how often intervals hold simulated ones.
 
-    python benchmarks/payload.py [--data FOLDER] [--cases 500] [--out payload-results] [--part ur10e|airbot|simulated]
+    python benchmarks/payload.py [--data FOLDER] [--cases 500] [--first 0] [--out payload-results]
+                                 [--part ur10e|airbot|simulated]
 
 ur10e: every pair of a log without a load and one with it of `ur10e_innopolis/id/*`, identified by default (De Luca's
 gains beside the description robot.urdf), the scale once the description's masses, once the declared gains. The load
@@ -80,13 +81,13 @@ Cases = Iterator[tuple[str, Callable[[], Any]]]
 
 def main() -> None:
     """Runs what is not there yet, then prints all."""
-    options = parser(__doc__, data=DATA, cases=500, out=Path("payload-results"), print=False)
+    options = parser(__doc__, data=DATA, cases=500, first=0, out=Path("payload-results"), print=False)
     options.add_argument("--part", choices=("ur10e", "airbot", "simulated"), action="append")
     given = options.parse_args()
     parts: dict[str, tuple[Callable[[], Cases], Callable[[Any], None]]] = {
         "ur10e": (lambda: ur10e(given.data), print_ur10e),
         "airbot": (lambda: airbot(given.data), print_airbot),
-        "simulated": (lambda: simulated(given.cases), print_simulated),
+        "simulated": (lambda: simulated(given.first, given.cases), print_simulated),
     }
     given.out.mkdir(parents=True, exist_ok=True)
     for name, (cases, show) in parts.items():
@@ -250,9 +251,9 @@ def print_airbot(rows: list[Any]) -> None:
         )
 
 
-def simulated(cases: int) -> Cases:
+def simulated(first: int, cases: int) -> Cases:
     """Cases by their number, each with a seed of its own."""
-    for number in range(cases):
+    for number in range(first, first + cases):
         yield str(number), lambda number=number: one_case(number)
 
 
