@@ -103,24 +103,6 @@ def estimate_effects(
 
     Relative effects, such as drive gains, are relative to the first joint for which the model does not contain the
     effect. An effect that replaces others is estimated without these.
-
-    Parameters
-    ----------
-    robot : RobotModel
-        Robot of the log.
-    comparison : ModelComparison
-        Comparison of the candidates.
-    factors : Factors
-        Factors of the wide model.
-    first : Fitted
-        Fit with the weights of the joints.
-    labels : sequence of Label
-        Effects of the chosen model.
-
-    Returns
-    -------
-    tuple of MeasurementEffect
-
     """
     wide = comparison.wide.terms.columns(robot)
     place = {column.name: i for i, column in enumerate(wide)}
@@ -414,20 +396,7 @@ def _too_short(blocks: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _WideFit:
-    """Wide model with the columns of all candidates, linearised about a fit.
-
-    Attributes
-    ----------
-    fitted : Fitted
-        The fit.
-    nominal : Nominal
-        Nominal model of the fit.
-    factors : Factors
-        Factors of the wide model.
-    comparison : ModelComparison
-        Comparison of the candidates.
-
-    """
+    """Wide model with the columns of all candidates, linearised about a fit."""
 
     fitted: Fitted
     nominal: Nominal
@@ -473,11 +442,7 @@ def _friction_beside_faults(
     A common delay gains on all joints at once, so it may enter before the friction forms that it imitates. It remains
     an option in the final comparison.
 
-    Returns
-    -------
-    tuple
-        Plain friction and faults of the better alternative, and its friction forms per joint.
-
+    Result: plain friction and faults of the better alternative, and its friction forms per joint.
     """
     beside = _friction_by_joint(comparison, base, search)
     in_step = tuple(label for label in base if not comparison.wide.proposal(label).alike)
@@ -533,9 +498,9 @@ def _shared(
                 continue
             tried = (present, *_tried(comparison, present, offered, j))
             models = [_with_form(wide, base, *rest, each) for each in tried]
-            missed = comparison.friction_squares(models).sum(axis=1)
-            best = int(np.argmin(missed))
-            if (1.0 + NEGLIGIBLE) * missed[best] < missed[0]:
+            squares = comparison.friction_squares(models).sum(axis=1)
+            best = int(np.argmin(squares))
+            if (1.0 + NEGLIGIBLE) * squares[best] < squares[0]:
                 forms = {**forms, j: tried[best]}
     return forms
 
@@ -549,20 +514,20 @@ def _worthwhile(
     significance alone does not justify a form.
     """
 
-    def missed(options: Sequence[dict[int, Option]]) -> Float:
+    def squared_errors(options: Sequence[dict[int, Option]]) -> Float:
         models = [_with_form(comparison.wide, base, *forms_by_joint.values()) for forms_by_joint in options]
         return np.asarray(comparison.friction_squares(models).sum(axis=1))
 
-    enough = (1.0 + NEGLIGIBLE) * float(missed([forms])[0])
+    enough = (1.0 + NEGLIGIBLE) * float(squared_errors([forms])[0])
     while forms:
         fewer = [
             {j: form for j, form in {**forms, joint: less}.items() if form.labels}
             for joint in forms
             for less in _without_one(comparison.wide, forms[joint], joint)
         ]
-        left = missed(fewer)
-        least = int(np.argmin(left))
-        if not left[least] <= enough:
+        squares = squared_errors(fewer)
+        least = int(np.argmin(squares))
+        if not squares[least] <= enough:
             break
         forms = fewer[least]
     return forms

@@ -133,16 +133,18 @@ class ModelComparison:
             measurement_effects=(),
         )
 
-    def _model(self, trial: Trial, found: Comparison, place: int) -> Model:
-        reference = max(float(found.candidates[found.best].squares.sum()), np.finfo(np.float64).tiny)
+    def _model(self, trial: Trial, comparison: Comparison, index: int) -> Model:
+        reference = max(
+            float(comparison.candidates[comparison.best].squares.sum()), np.finfo(np.float64).tiny
+        )
         target = self.regression.target_square
         return Model(
             options=tuple(option.name for option in trial.options),
             parameters=int(trial.parameters),
             relative=float(np.sqrt(trial.squares.sum() / target)) if target > 0 else float("nan"),
-            behind=float(found.excess[place]) / reference,
-            behind_std=float(found.excess_std[place]) / reference,
-            within=bool(found.within[place]),
+            behind=float(comparison.excess[index]) / reference,
+            behind_std=float(comparison.excess_std[index]) / reference,
+            within=bool(comparison.within[index]),
         )
 
     def _ablations(

@@ -36,18 +36,18 @@ from dynid.terms.forms import (
 )
 from dynid.terms.term import Term, Terms, joint_indices
 
-# Friction that is loaded by the bodies that are estimated with it: Newton's method on both together.
+# Friction that depends on the load of the links estimated with it: Newton's method on both together.
 
-# Settled when no parameter moves by more than this many of its standard deviations, or, where a log is exact, by more
-# than this share of the largest one. Newton's method takes four to ten fits.
+# Converged when no parameter changes by more than STEP of its standard deviation or, for exact logs, by more than
+# ROUNDING of the largest one. Newton's method takes four to ten fits.
 STEP, ROUNDING, ROUNDS = 1e-2, 1e-9, 40
 
 
 def with_loads(terms: Terms, robot: RobotModel, fit: Callable[[Terms], Estimate]) -> Terms:
-    """The terms with the bodies that they are loaded by: those that fit best together with the load's share.
+    """Set the inertias in load-dependent friction to those that fit best together with its load share.
 
-    tau = Y pi + f |Y pi| s is linearised about (pi, f): (1 + f s sign(Y pi)) Y pi + (change of f) |Y pi| s.
-    fit: of a linear model.    Raises SolverError if the bodies do not settle.
+    tau = Y pi + f |Y pi| s is linearised about (pi, f): (1 + f s sign(Y pi)) Y pi + (change of f) |Y pi| s. `fit` is
+    that of a linear model. Raises SolverError if the iteration does not converge.
     """
     if not any(needs_bodies(term) for term in terms):
         return terms
@@ -59,27 +59,27 @@ def with_loads(terms: Terms, robot: RobotModel, fit: Callable[[Terms], Estimate]
     for _ in range(ROUNDS):
         loaded = Terms(tuple(with_bodies(term, bodies) for term in terms))
         estimate = fit(_tangent(terms, loaded, share, robot))
-        found = dict(zip(estimate.names, estimate.value.tolist(), strict=True))
-        share = {name: value + found.get(name, 0.0) for name, value in share.items()}
-        now = np.array([share.get(name, value) for name, value in found.items()])
+        values = dict(zip(estimate.names, estimate.value.tolist(), strict=True))
+        share = {name: value + values.get(name, 0.0) for name, value in share.items()}
+        current = np.array([share.get(name, value) for name, value in values.items()])
         bodies = _bodies(estimate, robot)
-        room = np.maximum(STEP * estimate.std, ROUNDING * np.abs(now).max())
-        if len(before) == len(now) and (np.abs(now - before) <= room).all():
+        room = np.maximum(STEP * estimate.std, ROUNDING * np.abs(current).max())
+        if len(before) == len(current) and (np.abs(current - before) <= room).all():
             return Terms(tuple(with_bodies(term, bodies) for term in terms))
-        before = now
+        before = current
     raise SolverError(
         "load-friction",
-        found=f"bodies that still move after {ROUNDS} fits together with the friction that they load",
-        expected="bodies, and shares of their load, that settle",
-        do="give the bodies as inertia = [...] of load_friction, or in the description with load = 'prior'",
+        found=f"link inertias that still change after {ROUNDS} fits together with the friction that they load",
+        expected="inertias and load shares that converge",
+        do="give the inertias as inertia = [...] of load_friction, or in the model file with load = 'prior'",
     )
 
 
 @dataclass(frozen=True)
 class LoadedBodies(Term):
-    """A term of bodies, each joint's torque multiplied by 1 + the slope of what it loads.
+    """A term of the links, each joint's torque multiplied by 1 + the slope of its load-dependent friction.
 
-    loads: terms that know their bodies, with the shares about which they are linear.
+    `loads` are terms that know their link inertias, with the shares about which they are linear.
     """
 
     of: Term
@@ -87,19 +87,19 @@ class LoadedBodies(Term):
     name: str = "rigid_body"
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """Those of the bodies."""
+        """Columns of the links."""
         return self.of.columns(robot)
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """The bodies' lines, joint by joint times the factor."""
+        """Columns of the links, multiplied by each joint's factor."""
         return self._times(1.0 + self._slope(robot, samples, (Side.MOTOR, Side.LINK)), robot, samples, wanted)
 
     def _slope(self, robot: RobotModel, samples: Samples, sides: tuple[Side, ...]) -> Float:
-        found = np.zeros_like(samples.dq)
+        slope = np.zeros_like(samples.dq)
         for term, share in self.loads:
             if term.traits.side in sides:
-                found = found + load_slope(term, robot, seen_by(term, samples), np.array(share))
-        return found
+                slope = slope + load_slope(term, robot, seen_by(term, samples), np.array(share))
+        return slope
 
     def _times(self, factor: Float, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
         panels = self.of.torque_regressor(robot, samples, wanted)
@@ -108,7 +108,7 @@ class LoadedBodies(Term):
 
 @motor_regressor.register(LoadedBodies)
 def _(term: LoadedBodies, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-    """What the bodies load at the motors."""
+    """Load-dependent friction of the links at the motors."""
     return term._times(term._slope(robot, samples, (Side.MOTOR,)), robot, samples, wanted)
 
 
@@ -135,7 +135,7 @@ CONVERGED = 2e-3
 
 
 def refuse_open_inside(terms: Terms) -> None:
-    """Raises UsageError for an open choice inside another term, where no search reaches it."""
+    """Raise UsageError for an open choice inside another term, which no search reaches."""
     for term in terms:
         inner = getattr(term, "of", None)
         if isinstance(inner, Term) and has_open_choice(inner) and not getattr(inner, "shapes", ()):
@@ -148,9 +148,9 @@ def refuse_open_inside(terms: Terms) -> None:
 
 
 def fit_nonlinear(terms: Terms, search: Search, start: Terms | None = None) -> NonlinearFit:
-    """Makes every choice of a model: loads first, then forms of friction joint by joint, then all shapes together.
+    """Make every choice of a model: loads first, then forms of friction per joint, then all shapes together.
 
-    start: the same terms with shapes to begin with, where they are known roughly.    Deterministic for a seed.
+    `start` has the same terms with approximate shapes. The result is deterministic for a seed.
     """
     refuse_open_inside(terms)
     terms = with_loads(terms, search.robot, lambda model: search.fit(nominal(model, search.robot)).estimate)
@@ -165,10 +165,10 @@ def fit_nonlinear(terms: Terms, search: Search, start: Terms | None = None) -> N
                 estimated[i] = unknown
     near = tried if start is None else start
     first = nominal(chosen, search.robot) if near is None else near
-    found = refine(NonlinearFit(first, estimated), search, fresh=near is None)
-    # Shapes that come with a start were compared with their rivals before.
-    worth = worth_of_shapes(terms, found, search) if start is None else ()
-    return replace(found, choices=(*choices, *worth))
+    refined = refine(NonlinearFit(first, estimated), search, fresh=near is None)
+    # With a start, the shapes were compared with their alternatives before.
+    worth = worth_of_shapes(terms, refined, search) if start is None else ()
+    return replace(refined, choices=(*choices, *worth))
 
 
 def refine(
@@ -178,10 +178,10 @@ def refine(
     blocks: Sequence[int] | None = None,
     constant: ConstantPart | None = None,
 ) -> NonlinearFit:
-    """Seeks every open shape in turn, with all coefficients eliminated, until none changes any more.
+    """Vary every open shape in turn, with all coefficients eliminated, until none changes.
 
-    fresh: whether to begin with several starts, and not with the present values alone.
-    blocks: to fit on, in a single pass; None = all.    constant: of a fit to begin with, if there is one.
+    If `fresh`, several starts are tried instead of the present values alone. `blocks` are those to fit on in a single
+    pass (None = all), and `constant` belongs to an earlier fit.
     """
     now = constant
     for round_number in range(PASSES if nonlinear.estimated else 0):
@@ -198,14 +198,14 @@ def refine(
 
 @dataclass(frozen=True, eq=False)
 class ConstantPart:
-    """A separable problem with the lines of all terms whose shapes are not estimated, and the target."""
+    """A separable problem, with the target and the columns of all terms whose shapes are not estimated."""
 
     fitted: Fitted
     separable: SeparableProblem
     static: Lines
 
     def of(self, fitted: Fitted, nonlinear: NonlinearFit, search: Search) -> ConstantPart:
-        """That of another fit: the lines stay, where the same columns count."""
+        """The constant part of another fit; reuses the columns if the same ones count."""
         names, before = base_names(fitted.estimate), self.fitted.factors
         columns = zip(fitted.factors.total, before.total, strict=True)
         if names != self.separable.names or any(not np.array_equal(a.columns, b.columns) for a, b in columns):
@@ -227,7 +227,7 @@ def _one_pass(
 ) -> tuple[Terms, float]:
     separable, static = constant.separable, constant.static
     terms, change = nonlinear.terms, 0.0
-    # Friction below zero would stand for what a shape misses, and the fit that is reported has none of it.
+    # Negative friction could compensate for an error of a shape, and the reported fit excludes it.
     columns = terms.columns(search.robot)
     bounded = bounded_columns(columns, constant.fitted.estimate)
     every = range(len(separable.factors.blocks)) if blocks is None else blocks
@@ -239,25 +239,27 @@ def _one_pass(
             joint = joint_indices(search.robot, term.joints)[row]
             trial = Terms((of_joints(term, search.robot, (joint,)),))
             extra = _without(terms, nonlinear.estimated, position, joint, search.robot)
-            own = joint_problem(separable, static, extra, separable.lines(trial))
-            mine = {column.name for column in columns if column.of is Of.JOINT and column.owner == joint}
-            rest, held = own.without(own.alone_here(bounded & mine))
+            joint_lines = joint_problem(separable, static, extra, separable.lines(trial))
+            joint_columns = {
+                column.name for column in columns if column.of is Of.JOINT and column.owner == joint
+            }
+            rest, removed = joint_lines.without(joint_lines.alone_here(bounded & joint_columns))
             motion = separable.motion(joint, term)
             table = shape_table(term, search.robot)
             start = Start(joint, table[row], free[row], fresh)
-            found = variable_projection(
-                rest, rest.reduced(every), held, term, start, motion, search.seed + joint, bounded
+            best = variable_projection(
+                rest, rest.reduced(every), removed, term, start, motion, search.seed + joint, bounded
             )
             scale = Scale.of(term, motion, free[row])
-            change = max(change, float(np.abs(scale.unit(found.shape) - scale.unit(table[row])).max()))
+            change = max(change, float(np.abs(scale.unit(best.shape) - scale.unit(table[row])).max()))
             table = table.copy()
-            table[row] = found.shape
+            table[row] = best.shape
             terms = _replaced(terms, position, with_shape_table(term, table))
     return terms, change
 
 
 def _without(terms: Terms, estimated: dict[int, Bool], position: int, joint: int, robot: RobotModel) -> Terms:
-    """The estimated terms, less one of them on one joint."""
+    """The estimated terms without one of them on one joint."""
     kept: list[Term] = []
     for i in estimated:
         term = terms.terms[i]
@@ -274,8 +276,7 @@ def _replaced(terms: Terms, position: int, term: Term) -> Terms:
     return Terms(tuple(term if i == position else t for i, t in enumerate(terms)))
 
 
-# Scores on held-out blocks when shapes were estimated: they are estimated again without the blocks that
-# score them.
+# Held-out scores when shapes were estimated: shapes are estimated again without the blocks that score them.
 
 
 def held_out_scores(
@@ -285,10 +286,10 @@ def held_out_scores(
     estimator: Estimator,
     left_out: LeftOut | None = None,
 ) -> Scores:
-    """Scores on contiguous runs of blocks, each left out of everything that is estimated but the forms of friction.
+    """Scores on contiguous runs of blocks, each left out of every estimate except the choice of friction forms.
 
-    search: of a long log its stretches of every block, on which the shapes were estimated: the scores are of these.
-    left_out: samples of the log that are in no equation, by the model that was fitted to all blocks.
+    `search` has the share of each block on which shapes were estimated, and the scores are of this share. `left_out`
+    are samples that are in no equation, according to the model fitted to all blocks.
     """
     if search.share < 1.0:
         fitted = search.fit(nonlinear.terms)
@@ -320,23 +321,23 @@ def held_out_scores(
         sums.append(Sums.of_factors(held_out, theta, scored))
         blocks += Sums.of_blocks(held_out, theta, scored)
     total = sums[0]
-    for one in sums[1:]:
-        total = total + one
+    for part in sums[1:]:
+        total = total + part
     names = dict.fromkeys(block.trajectory for block in fitted.factors.blocks)
     scored_names = [group_names[g] for g in scored]
-    found = total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)
-    return replace(found, moved_once=moved_once(fitted.factors, folds))
+    scores = total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)
+    return replace(scores, moved_once=moved_once(fitted.factors, folds))
 
 
 def _factors_of_all(
     fitted: Fitted, models: Sequence[Terms], changed: Sequence[int], search: Search
 ) -> Iterator[Factors]:
-    """Factors of models that differ from a fitted one in some terms, by their positions, from one pass over all."""
+    """Factors of models that differ from a fitted one in the `changed` terms, from one pass over the log."""
     assembly, robot = fitted.assembly, search.robot
     counts = [len(term.columns(robot)) for term in assembly.terms]
     first = np.cumsum([0, *counts])
-    own = [np.arange(first[i], first[i + 1]) for i in changed]
-    trial = np.concatenate(own)
+    changed_columns = [np.arange(first[i], first[i + 1]) for i in changed]
+    trial = np.concatenate(changed_columns)
     others = [
         Labelled(model.terms[i], f"{number}, {i}") for number, model in enumerate(models) for i in changed
     ]

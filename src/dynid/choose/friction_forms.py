@@ -33,7 +33,7 @@ from dynid.terms.friction_shapes import MOST_WAVES
 from dynid.terms.term import Term, Terms, joint_indices, joints_of, narrowed
 from dynid.terms.transmission import OnMotor
 
-# Position-dependent dry friction, found in the residual of a fit with plain friction, without trial fits.
+# Position-dependent dry friction, detected in the residual of a fit with plain friction, without trial fits.
 
 # Least number of periods within the range of motion: fewer look like constant friction.
 FEWEST = 1.0
@@ -57,14 +57,16 @@ def joint_motions(search: Search, fitted: Fitted) -> tuple[JointMotion, ...]:
     linked = search.robot.drive.linked
     cutoff = fitted.assembly.parallel.cutoff
     motions = []
-    for joint, left in enumerate(_left(fitted, separable.batches, search)):
+    for joint, residual in enumerate(_left(fitted, separable.batches, search)):
         if linked[joint]:
             # Friction acts at the motor of a linkage, but the search covers only joint positions.
             motions.append(replace(separable.motion(joint, OnMotor(Coulomb())), waves=()))
             continue
         motion = separable.motion(joint)
-        fastest = np.inf if cutoff is None else WITHIN * 2.0 * np.pi * cutoff / max(SLOW * left.speed, STANDS)
-        wave = left.wave(fastest) if search.moved[joint] else None
+        fastest = (
+            np.inf if cutoff is None else WITHIN * 2.0 * np.pi * cutoff / max(SLOW * residual.speed, STANDS)
+        )
+        wave = residual.wave(fastest) if search.moved[joint] else None
         motions.append(replace(motion, waves=() if wave is None else (wave,)))
     return tuple(motions)
 
@@ -105,17 +107,8 @@ class Left:
 class _Profile:
     """Sums over position bins and parts of the time.
 
-    Attributes
-    ----------
-    waves : ndarray, shape (K,)
-        Tried spatial frequencies.
-    lines : ndarray, shape (K, 2, B)
-        Cosine and sine in each bin.
-    count, total : ndarray, shape (P, B)
-        Number of samples and sum of their errors.
-    square : ndarray, shape (P,)
-        Sum of squared errors.
-
+    `waves` (K,): tried spatial frequencies; `lines` (K, 2, B): cosine and sine in each bin; `count`, `total` (P, B):
+    number of samples and sum of their errors; `square` (P,): sum of squared errors.
     """
 
     waves: Float
@@ -134,8 +127,8 @@ class _Profile:
         angle = waves[:, None] * (low + span * middle)
 
         def summed(values: Float | None) -> Float:
-            found = np.bincount(part * B + bins, values, PARTS * B)
-            return np.asarray(found.reshape(PARTS, B), dtype=np.float64)
+            sums = np.bincount(part * B + bins, values, PARTS * B)
+            return np.asarray(sums.reshape(PARTS, B), dtype=np.float64)
 
         return _Profile(
             waves,
@@ -244,60 +237,58 @@ def chosen_form(comparison: ModelComparison, forms: Sequence[Form]) -> tuple[Com
 def choose_forms(terms: Terms, search: Search) -> tuple[Terms, Terms | None, tuple[Choice, ...]]:
     """Replace every term with alternatives by the best alternative per joint.
 
-    Returns
-    -------
-    tuple
-        The chosen terms; the same terms at their best tried shapes, or None if other terms still have a choice or
-        nothing was chosen; and the choices.
-
+    Returns the chosen terms; the same terms at their best tried shapes (None if other terms still have a choice or
+    nothing was chosen); and the choices.
     """
     robot = search.robot
-    asked = [term for term in terms if alternatives(term, ())]
-    if not asked:
+    choosable = [term for term in terms if alternatives(term, ())]
+    if not choosable:
         return terms, None, ()
-    others = Terms(tuple(term for term in terms if term not in asked))
-    fitted = search.fit(nominal(Terms((*others.terms, *asked)), robot))
-    places = [(term, joint) for term in asked for joint in joint_indices(robot, joints_of(term))]
+    others = Terms(tuple(term for term in terms if term not in choosable))
+    fitted = search.fit(nominal(Terms((*others.terms, *choosable)), robot))
+    places = [(term, joint) for term in choosable for joint in joint_indices(robot, joints_of(term))]
     rivals = [
         [
-            (name, _slowed(one, search))
-            for name, one in alternatives(term, (robot.joint_names[joint],)).items()
+            (name, _slowed(form, search))
+            for name, form in alternatives(term, (robot.joint_names[joint],)).items()
         ]
         for term, joint in places
     ]
-    open_forms = [one[0][1] for one in rivals]
+    open_forms = [forms[0][1] for forms in rivals]
     started, choices = list(open_forms), list[Choice]()
     if search.can_compare(fitted):
         moving = [i for i, (_, joint) in enumerate(places) if search.moved[joint]]
         motions = joint_motions(search, fitted)
         tried = {
-            (i, k): tuple(_tried(one, motions[places[i][1]], search))
+            (i, k): tuple(_tried(form, motions[places[i][1]], search))
             for i in moving
-            for k, (_, one) in enumerate(rivals[i])
+            for k, (_, form) in enumerate(rivals[i])
         }
         shelf = _Shelf.of(
-            nominal(others, robot), [*open_forms, *(m for own in tried.values() for m in own)], search
+            nominal(others, robot), [*open_forms, *(m for models in tried.values() for m in models)], search
         )
         comparison = shelf.comparison(fitted, search)
-        plain = [shelf.labels(one) for one in open_forms]
+        plain = [shelf.labels(form) for form in open_forms]
         picked = list(plain)
         for i in moving:
-            base = tuple(label for k, own in enumerate(plain) if k != i for label in own)
+            base = tuple(label for k, labels in enumerate(plain) if k != i for label in labels)
             offered = [(k, *rival) for k, rival in enumerate(rivals[i]) if tried[i, k]]
             forms = [
-                Form(name, _count(one, search), tuple((*base, *shelf.labels(model)) for model in tried[i, k]))
-                for k, name, one in offered
+                Form(
+                    name, _count(form, search), tuple((*base, *shelf.labels(model)) for model in tried[i, k])
+                )
+                for k, name, form in offered
             ]
-            found, shape = chosen_form(comparison, forms)
-            choices.append(_choice(comparison, found, robot.joint_names[places[i][1]], "friction"))
-            k, _, open_forms[i] = offered[found.chosen]
+            compared, shape = chosen_form(comparison, forms)
+            choices.append(_choice(comparison, compared, robot.joint_names[places[i][1]], "friction"))
+            k, _, open_forms[i] = offered[compared.chosen]
             started[i] = tried[i, k][shape]
             picked[i] = shelf.labels(started[i])
         # With many trials, some forms gain one standard error by chance, so together they must gain more.
-        before, together = (tuple(x for own in one for x in own) for one in (plain, picked))
+        before, together = (tuple(label for part in forms for label in part) for forms in (plain, picked))
         if before != together and not comparison.earns(comparison.friction_squares([before])[0], together):
-            open_forms = started = [one[0][1] for one in rivals]
-            choices = [replace(one, chosen=one.candidates[0].name) for one in choices]
+            open_forms = started = [forms[0][1] for forms in rivals]
+            choices = [replace(choice, chosen=choice.candidates[0].name) for choice in choices]
     whole, start = (Terms((*others.terms, *merged(parts, robot))) for parts in (open_forms, started))
     return whole, None if is_open(others) or not choices else start, tuple(choices)
 
@@ -306,49 +297,49 @@ def _slowed(terms: Terms, search: Search) -> Terms:
     return Terms(tuple(narrowed(term, search.slowness) for term in terms))
 
 
-def worth_of_shapes(terms: Terms, found: NonlinearFit, search: Search) -> tuple[Choice, ...]:
+def worth_of_shapes(terms: Terms, nonlinear: NonlinearFit, search: Search) -> tuple[Choice, ...]:
     """Gain of each term with an estimated shape on held-out blocks, per joint."""
     robot = search.robot
-    asked = {type(term) for term in terms if isinstance(term, ShapedTerm) and shapes_of(term)}
-    mine: dict[int, Bool] = {
-        i: free for i, free in found.estimated.items() if type(found.terms.terms[i]) in asked
+    kinds = {type(term) for term in terms if isinstance(term, ShapedTerm) and shapes_of(term)}
+    estimated: dict[int, Bool] = {
+        i: free for i, free in nonlinear.estimated.items() if type(nonlinear.terms.terms[i]) in kinds
     }
-    if not mine:
+    if not estimated:
         return ()
-    others, own = list[Term](), list[tuple[ShapedTerm, int, Bool]]()
-    for i, term in enumerate(found.terms):
-        if i not in mine or not isinstance(term, ShapedTerm):
+    others, shaped = list[Term](), list[tuple[ShapedTerm, int, Bool]]()
+    for i, term in enumerate(nonlinear.terms):
+        if i not in estimated or not isinstance(term, ShapedTerm):
             others.append(term)
             continue
         acting = joint_indices(robot, term.joints)
-        kept = [joint for joint, free in zip(acting, mine[i], strict=True) if not free.any()]
+        kept = [joint for joint, free in zip(acting, estimated[i], strict=True) if not free.any()]
         others += [of_joints(term, robot, kept)] if kept else []
-        own += [
+        shaped += [
             (of_joints(term, robot, (j,)), j, free)
-            for j, free in zip(acting, mine[i], strict=True)
+            for j, free in zip(acting, estimated[i], strict=True)
             if free.any()
         ]
-    fitted = search.fit(Terms((*others, *(term for term, _, _ in own))))
+    fitted = search.fit(Terms((*others, *(term for term, _, _ in shaped))))
     if not search.can_compare(fitted):
         return ()
     separable = search.separable(fitted)
-    without = [_slowed(rival_of(term, (robot.joint_names[joint],)), search) for term, joint, _ in own]
+    without = [_slowed(rival_of(term, (robot.joint_names[joint],)), search) for term, joint, _ in shaped]
     open_terms = [
         Terms((with_shape_table(term, np.where(free, np.nan, shape_table(term, robot))),))
-        for term, _, free in own
+        for term, _, free in shaped
     ]
     tried = [
-        tuple(_tried(one, separable.motion(joint, term), search))
-        for one, (term, joint, _) in zip(open_terms, own, strict=True)
+        tuple(_tried(open_term, separable.motion(joint, term), search))
+        for open_term, (term, joint, _) in zip(open_terms, shaped, strict=True)
     ]
-    here = [Terms((term,)) for term, _, _ in own]
+    alone = [Terms((term,)) for term, _, _ in shaped]
     shelf = _Shelf.of(
-        Terms(tuple(others)), [*here, *without, *(model for one in tried for model in one)], search
+        Terms(tuple(others)), [*alone, *without, *(model for models in tried for model in models)], search
     )
     comparison = shelf.comparison(fitted, search)
     choices = []
-    for i, (term, joint, _) in enumerate(own):
-        base = tuple(label for k, one in enumerate(here) if k != i for label in shelf.labels(one))
+    for i, (term, joint, _) in enumerate(shaped):
+        base = tuple(label for k, other in enumerate(alone) if k != i for label in shelf.labels(other))
         rival = _subject(without[i].terms[0]) if without[i].terms else "without"
         forms = [
             Form(rival, _count(without[i], search), ((*base, *shelf.labels(without[i])),)),
@@ -396,11 +387,13 @@ def _tried(terms: Terms, motion: JointMotion, search: Search) -> Iterator[Terms]
     for term in terms:
         table = shape_table(term, search.robot) if isinstance(term, ShapedTerm) else np.zeros(0)
         if isinstance(term, ShapedTerm) and np.isnan(table).any():
-            tried = [np.where(np.isnan(table), one, table) for one in tried_shapes(inner_term(term), motion)]
-            options.append([with_shape_table(term, one) for one in tried])
+            tried = [
+                np.where(np.isnan(table), shape, table) for shape in tried_shapes(inner_term(term), motion)
+            ]
+            options.append([with_shape_table(term, shape) for shape in tried])
         else:
             options.append([term])
-    yield from (Terms(one) for one in product(*options))
+    yield from (Terms(combination) for combination in product(*options))
 
 
 def _subject(term: Term) -> str:
@@ -409,25 +402,25 @@ def _subject(term: Term) -> str:
 
 def _count(terms: Terms, search: Search) -> int:
     shapes = [
-        shape_table(one, search.robot) for one in terms if isinstance(one, ShapedTerm) and shapes_of(one)
+        shape_table(term, search.robot) for term in terms if isinstance(term, ShapedTerm) and shapes_of(term)
     ]
-    return len(terms.columns(search.robot)) + sum(int(np.isnan(one).sum()) for one in shapes)
+    return len(terms.columns(search.robot)) + sum(int(np.isnan(table).sum()) for table in shapes)
 
 
-def _choice(comparison: ModelComparison, found: Comparison, joint: str, subject: str) -> Choice:
+def _choice(comparison: ModelComparison, compared: Comparison, joint: str, subject: str) -> Choice:
     """Choice among forms, with gains relative to the first form."""
-    first, torque = found.candidates[0], comparison.regression.target_square
+    first, torque = compared.candidates[0], comparison.regression.target_square
     candidates = []
-    for one in found.candidates:
-        share, std = gain(first.squares, one.squares, comparison.regression.counts)
+    for candidate in compared.candidates:
+        share, std = gain(first.squares, candidate.squares, comparison.regression.counts)
         candidates.append(
             FormScore(
-                name=one.name,
-                parameters=int(one.parameters),
-                relative=float(np.sqrt(one.squares.sum() / torque)) if torque > 0 else float("nan"),
+                name=candidate.name,
+                parameters=int(candidate.parameters),
+                relative=float(np.sqrt(candidate.squares.sum() / torque)) if torque > 0 else float("nan"),
                 gain=share,
                 gain_std=std,
-                earned=one is not first and share > std,
+                earned=candidate is not first and share > std,
             )
         )
-    return Choice(joint, subject, tuple(candidates), found.winner.name)
+    return Choice(joint, subject, tuple(candidates), compared.winner.name)

@@ -1,4 +1,4 @@
-"""What searches for a model work with: fits of fixed models, and the samples to try others on."""
+"""Fits of fixed models and the samples of trial models, on which searches for a model are based."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from dynid.terms.curve import CurveTerm, ShapedTerm, shape_table, shapes_of, wit
 from dynid.terms.forms import alternatives, has_open_choice
 from dynid.terms.term import Term, Terms, joints_of, on_joints
 
-# What is kept of a search for shapes and of a comparison of friction models.
+# Results of a search for shapes and of a comparison of friction models.
 
 
 @dataclass(frozen=True)
 class ShapeEstimate:
-    """A nonlinear parameter of one joint.
+    """Estimate of a nonlinear parameter of one joint.
 
-    name: shape and number of the joint, "velocity5".    std: nan where the data do not determine it.
-    lower, upper: bounds of the search.    note: "" or why the value is doubtful.
+    `name` is the shape and the number of the joint ("velocity5"); `std` is nan if the data do not determine it; `lower`
+    and `upper` bound the search; `note` says why the value is doubtful, or is empty.
     """
 
     name: str
@@ -48,12 +48,12 @@ class ShapeEstimate:
 
 @dataclass(frozen=True)
 class FormScore:
-    """How one form of friction did on blocks that it was not fitted on.
+    """Held-out score of one form of friction.
 
-    parameters: linear and nonlinear ones of the joint.
-    relative: held-out error over torque, both RMS, of all joints, each weighted by its own residual.
-    gain: held-out mean square error less than that of the first candidate, as a share of the latter.
-    gain_std: its standard error over blocks.    earned: whether the gain exceeds one standard error.
+    `parameters` counts the joint's linear and nonlinear parameters. `relative` is the r.m.s. held-out error over the
+    r.m.s. torque of all joints, each weighted by its residual. `gain` is the relative reduction of the held-out mean
+    square error from the first candidate, `gain_std` its standard error over blocks, and `earned` whether the gain
+    exceeds it.
     """
 
     name: str
@@ -66,9 +66,9 @@ class FormScore:
 
 @dataclass(frozen=True)
 class Choice:
-    """Candidates for one joint, the simplest first, and the one chosen by the rule of one standard error.
+    """Candidates for one joint, the simplest first, and the one chosen by the one-standard-error rule.
 
-    subject: "friction", or the term of the model whose worth was looked at (it stays in the model whatever comes out).
+    `subject` is "friction", or a term of the model whose gain was tested (the term stays in the model in any case).
     """
 
     joint: str
@@ -79,19 +79,19 @@ class Choice:
     @property
     def winner(self) -> FormScore:
         """The chosen candidate."""
-        return next(one for one in self.candidates if one.name == self.chosen)
+        return next(candidate for candidate in self.candidates if candidate.name == self.chosen)
 
 
-# Terms whose shapes are open: as they are before a search, on some joints, and put together again.
+# Terms with open shapes: before a search, on single joints, and merged again.
 
 
 def is_open(terms: Terms) -> bool:
-    """Whether a model has a choice to make, a load or a shape to estimate."""
+    """Whether a model has an open choice, or a load or shape to estimate."""
     return any(has_open_choice(term) for term in terms)
 
 
 def nominal(terms: Terms, robot: RobotModel) -> Terms:
-    """Terms with baseline friction and typical shapes, to start from."""
+    """Terms with baseline friction and typical shapes, as a start."""
     made: list[Term] = []
     for term in terms:
         plain = plainest(term, joints_of(term))
@@ -112,7 +112,7 @@ def plainest(term: Term, joints: tuple[str, ...]) -> Terms | None:
 
 
 def merged(parts: Sequence[Terms], robot: RobotModel) -> list[Term]:
-    """Terms on one joint each, put together to terms on all joints that share a form."""
+    """Merge terms on one joint each into terms on all joints that share a form."""
     groups: dict[Term, list[Term]] = {}
     for terms in parts:
         for term in terms:
@@ -138,17 +138,17 @@ def _joined(form: Term, members: Sequence[Term], robot: RobotModel) -> Term:
     return whole
 
 
-# Blocks from which on the standard error of a difference between models, itself uncertain by a quarter, says something.
+# Fewest blocks for a comparison: the standard error of a difference between models is then itself known to a quarter.
 LEAST_TO_COMPARE = 10
-# Equations that are kept in memory to try shapes on, a dozen times each: of five minutes of a 7-joint arm.
+# Bytes of equations kept in memory for trial shapes, each used a dozen times: five minutes of a 7-joint arm.
 LINE_BYTES = 25e6
-# Samples beside the filter's own margin that differences along time reach.
+# Samples beyond the filter's margin that differences along time need.
 SPARE = 2
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """One fit: how the equations are made, all factors, what the estimator saw and what it found."""
+    """One fit: its equations and factors, the regression and the estimate."""
 
     structural: BaseMap
     assembly: Assembly
@@ -161,12 +161,12 @@ class Fit(Protocol):
     """Fits a model whose shapes are fixed."""
 
     def __call__(self, terms: Terms, like: Fitted | None = None) -> Fitted:
-        """The fit of all the data.    like: of a model with most of the same terms, whose factors serve again."""
+        """Fit to all data; reuses the factors of `like`, a fit of a model with most of the same terms."""
         ...
 
 
 class LatestKept:
-    """A fit whose latest model is kept, since steps that follow one another ask for the same or much of it."""
+    """A fit that remembers its latest model, since consecutive steps need the same model or most of it."""
 
     def __init__(self, fit: Fit) -> None:
         self._fit = fit
@@ -185,8 +185,7 @@ class LatestKept:
 class NonlinearFit:
     """A model without open choices.
 
-    estimated: by position in `terms`, which shapes of which joints (m, s) were estimated.    choices: the comparisons
-    made.
+    `estimated` marks estimated shapes (m, s) of the joints by position in `terms`; `choices` are the comparisons made.
     """
 
     terms: Terms
@@ -196,11 +195,11 @@ class NonlinearFit:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """What a search works with.
+    """Data and settings of a search.
 
-    moved: (n,) which joints moved: the others keep typical shapes.    folds: how many are wanted.
-    share: of the log's time that the batches hold, `thinned`.    slowness: of the log, see `Prepared`.
-    prior: of the final fit, or the default one where that has none.
+    `moved` (n,) marks joints that moved (the others keep typical shapes); `folds` is the requested number; `share` is
+    the part of the log's time in the batches, `thinned`; `slowness` is that of `Prepared`; `prior` is that of the final
+    fit, or the default.
     """
 
     robot: RobotModel
@@ -215,7 +214,7 @@ class Search:
     prior: MAP = MAP()
 
     def separable(self, fitted: Fitted) -> SeparableProblem:
-        """The samples to try shapes on, with the weights and base columns of a fit."""
+        """Samples for trial shapes, with the weights and base columns of a fit."""
         width = sum(len(f.columns) + 1 for f in fitted.factors.total)
         batches = tuple(self.within_memory(fitted, width))
         names, weights = base_names(fitted.estimate), np.asarray(fitted.estimate.weights)
@@ -224,7 +223,7 @@ class Search:
     def within_memory(self, fitted: Fitted, width: int) -> Iterable[Samples]:
         """The batches, or the share of each block of time whose equations take LINE_BYTES.
 
-        width: lines of all groups of equations together.
+        `width` is the number of columns of all groups of equations together.
         """
         most = max(factor.count for factor in fitted.factors.total)
         part = LINE_BYTES / max(8.0 * width * most, 1.0)
@@ -234,7 +233,7 @@ class Search:
         return thinned(self.batches, part, fitted.assembly.blocks, margin, self.share)
 
     def can_compare(self, fitted: Fitted) -> bool:
-        """Whether there are enough blocks to compare models on."""
+        """Whether there are enough blocks to compare models."""
         return len(fitted.factors.blocks) >= LEAST_TO_COMPARE and can_hold_out(fitted.factors)
 
 

@@ -15,13 +15,12 @@ from dynid.terms.catalogue import question_words
 
 @dataclass(frozen=True)
 class Model:
-    """One combination of options, one an axis.
+    """One combination of options, one per axis.
 
-    parameters: columns of the model, and one for every shape that was estimated.
-    relative: held-out error over torque, both RMS, every joint weighted by its own residual.
-    behind: held-out squared error in excess of the best model's, as a share of the latter.
-    behind_std: its standard error over blocks.    within: whether the excess is within one standard error,
-    or too small to matter.
+    `parameters` counts columns and estimated shapes. `relative` is the r.m.s. held-out error over the r.m.s. torque,
+    each joint weighted by its residual. `behind` is the excess of the held-out squared error over the best model's,
+    relative to the latter; `behind_std` is its standard error over blocks, and `within` whether the excess is within
+    one standard error or negligible.
     """
 
     options: tuple[str, ...]
@@ -34,10 +33,10 @@ class Model:
 
 @dataclass(frozen=True)
 class Ablation:
-    """What one option of the chosen model is worth: the chosen model against the same with another option.
+    """Gain of one option of the chosen model over another option.
 
-    gain: held-out squared error less than with the other option, as a share of the latter; negative = more.
-    gain_std: its standard error over blocks.
+    `gain` is the relative reduction of the held-out squared error (negative = increase), `gain_std` its standard error
+    over blocks.
     """
 
     axis: str
@@ -49,10 +48,10 @@ class Ablation:
 
 @dataclass(frozen=True)
 class JointForm:
-    """A form of friction that earned its place on one joint.
+    """A friction form that gains significantly on one joint.
 
-    gain: held-out squared error of all joints less than with plain friction, as a share of the latter.
-    gain_std: its standard error over blocks.
+    `gain` is the reduction of all joints' held-out squared error relative to plain friction, `gain_std` its standard
+    error.
     """
 
     joint: str
@@ -63,10 +62,10 @@ class JointForm:
 
 @dataclass(frozen=True)
 class MeasurementEffect:
-    """A quantity of the log rather than of the robot, estimated beside the chosen model.
+    """A quantity of the log rather than of the robot, estimated together with the chosen model.
 
-    half_width: of the 95 % interval.    adopted: whether the chosen model contains it.
-    fault: whether it is the log's alone, which no robot has.
+    `half_width` is that of the 95 % interval, `adopted` whether the chosen model contains the effect, and `fault`
+    whether it belongs to the log alone.
     """
 
     name: str
@@ -80,18 +79,17 @@ class MeasurementEffect:
 
     @property
     def significant(self) -> bool:
-        """Whether its interval leaves out zero."""
+        """Whether its interval excludes zero."""
         return abs(self.value) > self.half_width
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Models compared on held-out blocks, the one chosen by the rule of one standard error first among `models`.
+    """Models compared on held-out blocks; the first of `models` is the one chosen by the one-standard-error rule.
 
-    axes: names of the options' axes.    models: the chosen one, then the others from the best on, at most MOST.
-    compared: how many were compared.    folds: into how many runs of blocks the log was cut.
-    friction: what "by joint" stands for.    ablations: what each chosen option gains.
-    measurement_effects: what the log adds to the robot.
+    `axes` are the names of the options' axes; `models` continues with the best others, at most MOST in all; `compared`
+    and `folds` are the numbers of compared models and of runs of blocks. `friction` lists the forms of the option "by
+    joint", `ablations` the gain of each chosen option, and `measurement_effects` the effects of the log.
     """
 
     axes: tuple[str, ...]
@@ -111,7 +109,7 @@ class Selection:
 MOST = 40
 
 
-# What a choice among models says, in plain words.
+# Messages about a choice among models.
 
 _LOUD = {"s": (1e3, "ms"), "1": (1e2, "%"), "rad": (1e3, "mrad")}
 
@@ -147,10 +145,10 @@ def _limits_in_words(name: str, value: float, half_width: float, unit: str) -> s
     return f"{name} = {with_interval(factor * value, factor * half_width)} {unit}"
 
 
-def _in_words(one: MeasurementEffect) -> str:
-    factor, unit = _LOUD.get(one.unit, (1.0, one.unit))
-    where = f" of {one.joint}" if one.joint else ""
-    return f"{one.kind}{where} {with_interval(factor * one.value, factor * one.half_width)} {unit}"
+def _in_words(effect: MeasurementEffect) -> str:
+    factor, unit = _LOUD.get(effect.unit, (1.0, effect.unit))
+    where = f" of {effect.joint}" if effect.joint else ""
+    return f"{effect.kind}{where} {with_interval(factor * effect.value, factor * effect.half_width)} {unit}"
 
 
 def options_in_words(axes: Sequence[str], options: Sequence[str]) -> str:
@@ -170,7 +168,7 @@ def selection_to_dict(selection: Selection | None) -> dict[str, Any] | None:
 
 
 def selection_from_dict(data: Mapping[str, Any] | None) -> Selection | None:
-    """Back from plain data."""
+    """The selection from plain data."""
     if data is None:
         return None
     return Selection(

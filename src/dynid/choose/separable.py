@@ -86,19 +86,8 @@ class SeparableProblem:
         Only whole equations use several threads, because the overhead is too large for a few columns. If the equations
         are torques, columns without target are computed and filtered for all batches at once.
 
-        Parameters
-        ----------
-        terms : Terms
-            Terms with fixed shapes.
-        target : bool
-            Whether to append the target as a last column named "".
-        names : sequence of str
-            Names of the terms' parameters, if already known.
-
-        Returns
-        -------
-        Lines
-
+        `terms`: terms with fixed shapes; `target`: whether to append the target as a last column named ""; `names`:
+        names of the terms' parameters, if already known.
         """
         regressor = getattr(self.assembly.rows, "regressor", None)
         if regressor is not None and not target:
@@ -229,10 +218,10 @@ class ReducedProblem:
     scale: Float
 
     @staticmethod
-    def of(A: Float, y: Float, own: Int, scale: Float) -> ReducedProblem:
+    def of(A: Float, y: Float, rows: Int, scale: Float) -> ReducedProblem:
         """Build from the static columns and the target."""
         basis = orthonormal(A)
-        return ReducedProblem(A, basis, beyond(A, basis, y), own, scale)
+        return ReducedProblem(A, basis, beyond(A, basis, y), rows, scale)
 
     def left(self, C: Float) -> Float:
         """Make trial columns C (c, rows of the joint) orthogonal to the static columns, (c, rows)."""
@@ -410,21 +399,8 @@ def beyond(A: Float, basis: Float, values: Float) -> Float:
 def joint_problem(separable: SeparableProblem, static: Lines, extra: Terms, probe: Lines) -> JointProblem:
     """Build the problem of a joint.
 
-    Parameters
-    ----------
-    separable : SeparableProblem
-        The whole problem.
-    static : Lines
-        Columns and target of the terms without estimated shapes.
-    extra : Terms
-        Other terms with fixed shapes during the trial.
-    probe : Lines
-        Columns of the trial terms, which show the groups that they act on.
-
-    Returns
-    -------
-    JointProblem
-
+    `static`: columns and target of the terms without estimated shapes; `extra`: other terms with fixed shapes during
+    the trial; `probe`: columns of the trial terms, which show the groups that they act on.
     """
     groups = tuple(g for g, names in enumerate(probe.names) if names)
     more = separable.lines(extra) if extra.terms else None
@@ -523,7 +499,7 @@ class Found:
 
 
 def variable_projection(
-    own: JointProblem,
+    joint_lines: JointProblem,
     problem: ReducedProblem,
     fixed: Mapping[str, Float],
     term: ShapedTerm,
@@ -537,7 +513,7 @@ def variable_projection(
     `fixed` contains columns (rows,) by name that are fitted together with the trial columns. `bounded` contains the
     names of columns, of `fixed` and of the term, with nonnegative coefficients.
     """
-    joint, robot = start.joint, own.separable.assembly.robot
+    joint, robot = start.joint, joint_lines.separable.assembly.robot
     scale = Scale.of(term, motion, start.free)
 
     alone = of_joints(term, robot, (joint,))
@@ -554,7 +530,7 @@ def variable_projection(
     def residual(u: Float) -> Float:
         key = u.tobytes()
         if key not in latest:
-            lines = own.trial(Terms((with_shape_table(alone, shape_at(u)[None, :]),)), own_names)
+            lines = joint_lines.trial(Terms((with_shape_table(alone, shape_at(u)[None, :]),)), own_names)
             latest.clear()
             latest[key] = problem.project(np.vstack([fixed_lines, problem.left(lines)]), signed)[1]
         return latest[key]
@@ -579,11 +555,11 @@ def variable_projection(
 
 def forward_difference(residual: Callable[[Float], Float], u: Float) -> Float:
     """Derivative (rows, s) of a residual (rows,) by one-sided differences that stay inside the unit cube."""
-    here = residual(u)
+    present = residual(u)
     columns = []
     for k in range(len(u)):
         step = STEP if u[k] + STEP <= 1.0 else -STEP
         moved = u.copy()
         moved[k] += step
-        columns.append((residual(moved) - here) / step)
+        columns.append((residual(moved) - present) / step)
     return np.stack(columns, axis=1)

@@ -1,4 +1,4 @@
-"""Intervals that know that shapes were estimated: a joint block jackknife of coefficients and shapes, linearised."""
+"""Intervals that include the uncertainty of estimated shapes: a linearised joint block jackknife."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EDGE = 1e-3
 class Slope:
     """d tau_j / d shape of one joint's term at its estimate.
 
-    theta: (c,) its coefficients.    step: of the difference.
+    `theta` (c,) are the term's coefficients; `step` is that of the difference.
     """
 
     term: ShapedTerm
@@ -53,7 +53,7 @@ class Slope:
 
 @dataclass(frozen=True, eq=False)
 class Slopes(Term):
-    """One column an estimated shape: how the torque changes with it."""
+    """One column per estimated shape, the derivative of the torque with respect to it."""
 
     slopes: tuple[Slope, ...]
     name: str = "slopes"
@@ -63,14 +63,14 @@ class Slopes(Term):
         object.__setattr__(self, "traits", Traits(side=Side.MOTOR, reads=reads))
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """The shapes."""
+        """One column per shape."""
         return tuple(
             Column(f"d {subject(s.term)} {shape_name(s.term, s.index, s.joint)}", "1", self.name, s.joint)
             for s in self.slopes
         )
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """Central differences of the wanted curves, written into the same equations as the curves themselves."""
+        """Central differences of the wanted curves, in the equations of the curves."""
         columns: list[list[int]] = [[] for _ in range(robot.n)]
         values: list[list[Float]] = [[] for _ in range(robot.n)]
         for i, slope in enumerate(self.slopes):
@@ -85,7 +85,7 @@ class Slopes(Term):
 
 
 def _differences(slope: Slope, robot: RobotModel, samples: Samples) -> Iterator[tuple[int, Float]]:
-    """The joints that a shape acts on, and how their torque (T,) changes with it."""
+    """Joints that a shape acts on, and the derivatives (T,) of their torques."""
     shape = shape_table(slope.term, robot)
     ends = []
     for sign in (1.0, -1.0):
@@ -102,75 +102,80 @@ def _differences(slope: Slope, robot: RobotModel, samples: Samples) -> Iterator[
 def with_shape_uncertainty(
     fitted: Fitted, nonlinear: NonlinearFit, search: Search, trial: Search
 ) -> tuple[Estimate, tuple[ShapeEstimate, ...]]:
-    """The estimate with a covariance that includes the shapes' own uncertainty, and the shapes with theirs.
+    """The estimate and its shapes, with a covariance that includes the uncertainty of the shapes.
 
-    The residual is linearised in the shapes at the estimate, so that the exact block jackknife of the linear
-    parameters holds for all of them together. Where the shapes were estimated on a share of the equations, their
-    variance is as many times greater, and so is what they add to that of the others; it is worked out on such a share.
-    A shape at an edge of its range, or without effect, gets std nan.
-    search, trial: of all samples, and of those that shapes were estimated on.
+    The residual is linearised in the shapes at the estimate, so that the block jackknife of the linear parameters holds
+    for all parameters together. If the shapes were estimated on a share of the equations, their variance, and their
+    part in the variance of the others, is divided by the share. A shape at an edge of its range, or without effect, has
+    std nan. `search` has all samples, `trial` those on which the shapes were estimated.
     """
     estimate = fitted.estimate
     if not nonlinear.estimated:
         return estimate, ()
     known = fitted if trial.share >= 1.0 else trial.fit(nonlinear.terms)
     separable = trial.separable(known)
-    found, slopes = _described(fitted, nonlinear, separable)
-    # A share of every block says how far the shapes are from the truth as well as all of the log does.
+    shapes, slopes = _described(fitted, nonlinear, separable)
+    # A share of every block shows the uncertainty of the shapes as well as the whole log.
     base = np.array_equal(known.regression.base.independent, fitted.regression.base.independent)
-    there, batches = (known, trial.batches) if base else (fitted, search.batches)
+    source, batches = (known, trial.batches) if base else (fitted, search.batches)
     kept = sum(len(numbers) for numbers in separable.block_of)
-    share = min(kept / max(sum(factor.count for factor in there.factors.total), 1), 1.0)
+    share = min(kept / max(sum(factor.count for factor in source.factors.total), 1), 1.0)
     inside = [i for i, slope in enumerate(slopes) if slope is not None]
     chosen = tuple(slope for slope in slopes if slope is not None)
     if not chosen:
-        return estimate, tuple(found)
-    covariance, free = _joint_covariance(there, Slopes(chosen), batches, search.threads)
+        return estimate, tuple(shapes)
+    covariance, free = _joint_covariance(source, Slopes(chosen), batches, search.threads)
     b = estimate.base.rank
     for i, owner in enumerate(inside):
         if i in free:
             at = b + free.index(i)
-            found[owner] = _with_std(found[owner], chosen[i], float(np.sqrt(covariance[at, at] / share)))
+            shapes[owner] = _with_std(shapes[owner], chosen[i], float(np.sqrt(covariance[at, at] / share)))
         else:
-            found[owner] = replace(found[owner], note="without effect on the torque")
-    plain = _jackknife(there, there, [])
+            shapes[owner] = replace(shapes[owner], note="without effect on the torque")
+    plain = _jackknife(source, source, [])
     widened = widened_by(np.asarray(estimate.covariance), covariance[:b, :b] - plain, share)
-    return replace(estimate, covariance=widened), tuple(found)
+    return replace(estimate, covariance=widened), tuple(shapes)
 
 
-def _with_std(found: ShapeEstimate, slope: Slope, std: float) -> ShapeEstimate:
-    vague = shapes_of(slope.term)[slope.index].positive and std > abs(found.value)
-    return replace(found, std=std, note="not determined by the data" if vague else "")
+def _with_std(shape: ShapeEstimate, slope: Slope, std: float) -> ShapeEstimate:
+    vague = shapes_of(slope.term)[slope.index].positive and std > abs(shape.value)
+    return replace(shape, std=std, note="not determined by the data" if vague else "")
 
 
 def _described(
     fitted: Fitted, nonlinear: NonlinearFit, separable: SeparableProblem
 ) -> tuple[list[ShapeEstimate], list[Slope | None]]:
-    """Every estimated shape without its std, and how the torque changes with it; None at an edge of its range."""
+    """Every estimated shape without its std, and its slope; None at an edge of its range."""
     robot = separable.assembly.robot
     names = [c.name for c in fitted.estimate.columns]
     theta = fitted.estimate.full_vector
-    found: list[ShapeEstimate] = []
+    shapes: list[ShapeEstimate] = []
     slopes: list[Slope | None] = []
     for position, free in nonlinear.estimated.items():
         term = nonlinear.terms.terms[position]
         if not isinstance(term, ShapedTerm):
             continue
-        for joint, mine in zip(joint_indices(robot, term.joints), free, strict=True):
-            if not mine.any():
+        for joint, estimated in zip(joint_indices(robot, term.joints), free, strict=True):
+            if not estimated.any():
                 continue
-            one = of_joints(term, robot, (joint,))
-            scale = Scale.of(one, separable.motion(joint, one), mine)
-            own = np.array([theta[names.index(c.name)] for c in one.columns(robot)])
-            shape = shape_table(one, robot)[0]
-            places = zip(np.flatnonzero(mine).tolist(), scale.unit(shape), scale.low, scale.high, strict=True)
+            joint_term = of_joints(term, robot, (joint,))
+            scale = Scale.of(joint_term, separable.motion(joint, joint_term), estimated)
+            coefficients = np.array([theta[names.index(c.name)] for c in joint_term.columns(robot)])
+            shape = shape_table(joint_term, robot)[0]
+            places = zip(
+                np.flatnonzero(estimated).tolist(), scale.unit(shape), scale.low, scale.high, strict=True
+            )
             for k, at, low, high in places:
                 edge = not EDGE < at < 1.0 - EDGE
-                found.append(_shape_estimate(one, joint, k, float(shape[k]), (low, high), robot, edge))
-                size = abs(shape[k]) if shapes_of(one)[k].positive else high - low
-                hidden = edge or not own.any()
-                slopes.append(None if hidden else Slope(one, joint, k, own, STEP * float(size)))
-    return found, slopes
+                shapes.append(
+                    _shape_estimate(joint_term, joint, k, float(shape[k]), (low, high), robot, edge)
+                )
+                size = abs(shape[k]) if shapes_of(joint_term)[k].positive else high - low
+                hidden = edge or not coefficients.any()
+                slopes.append(
+                    None if hidden else Slope(joint_term, joint, k, coefficients, STEP * float(size))
+                )
+    return shapes, slopes
 
 
 def _shape_estimate(
@@ -198,7 +203,7 @@ def _shape_estimate(
 def _joint_covariance(
     fitted: Fitted, slopes: Slopes, batches: Iterable[Samples], threads: int
 ) -> tuple[Float, list[int]]:
-    """Covariance of base parameters and of those slopes that are independent of them, (b + k, b + k), and which."""
+    """Covariance (b + k, b + k) of base parameters and of the slopes independent of them, and the slopes' indices."""
     assembly = fitted.assembly
     k = len(slopes.slopes)
     wider = replace(
@@ -212,7 +217,7 @@ def _joint_covariance(
     while kept:
         R = _triangle(fitted, wide, kept)
         size = np.linalg.norm(R, axis=0)
-        # A slope without any effect on the log is as dependent as can be.
+        # A slope without effect on the log counts as dependent.
         distance = np.divide(np.abs(np.diag(R)), size, out=np.zeros_like(size), where=size > 0)
         weak = [i for i, d in zip(kept, distance[-len(kept) :], strict=True) if not d > DEPENDENT]
         if not weak:
@@ -245,8 +250,8 @@ def _with_target(fitted: Fitted, wide: Fitted, kept: list[int]) -> Float:
 def _jackknife(fitted: Fitted, wide: Fitted, kept: list[int]) -> Float:
     """Covariance about the least-squares optimum of the linearised equations.
 
-    The search for shapes ends near the optimum, not at it: a rest of the score, all in one block where that block alone
-    sees the shape, would count as disagreement between blocks.
+    The search for shapes ends near the optimum: a remaining gradient that comes from a single block would otherwise
+    count as disagreement between blocks.
     """
     columns = _columns(fitted, kept)
     count = len(columns)
@@ -262,10 +267,10 @@ def _jackknife(fitted: Fitted, wide: Fitted, kept: list[int]) -> Float:
 
 
 def widened_by(covariance: Float, change: Float, share: float) -> Float:
-    """A covariance (b, b) and what estimated shapes change of it, found on a share of the equations.
+    """Add to a covariance (b, b) the change due to estimated shapes, computed on a share of the equations.
 
-    Of all equations the sum is that of a joint fit. Of a share, `change` scatters by more than what it is worked out
-    from and is divided by the share: of it counts what adds uncertainty.
+    With all equations the sum is that of a joint fit. With a share, `change` is divided by it and scatters more, so
+    that only its increase of the uncertainty counts.
     """
     size = np.sqrt(np.diag(covariance))
     size = np.where(size > 0, size, 1.0)
@@ -275,6 +280,6 @@ def widened_by(covariance: Float, change: Float, share: float) -> Float:
 
 
 def _positive(matrix: Float, size: Float) -> Float:
-    """The nearest matrix without negative eigenvalues, its lines and columns taken in units of `size` (b,)."""
+    """Nearest positive semidefinite matrix, with rows and columns in units of `size` (b,)."""
     values, vectors = np.linalg.eigh(matrix / np.outer(size, size))
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(size, size))

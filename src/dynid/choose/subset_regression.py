@@ -98,41 +98,32 @@ class BlockRows:
 
         Groups of equations that share no column of the model are separate branches.
 
-        Parameters
-        ----------
-        blocks : ndarray of int, shape (m,)
-            Numbers of the blocks.
-        kept : ndarray of int, shape (k,)
-            Columns of the model.
-        behind : ndarray of int, shape (e,)
-            Other columns; the last is the target.
-        solved : ndarray, shape (k, e)
-            Regression coefficients of the other columns on the kept columns.
-
-        Returns
-        -------
-        tuple
-            For each branch the indices (e_b,) of its columns in `behind`, and their residual rows (e_b, m, R).
-
+        `blocks` (m,); `kept` (k,): columns of the model; `behind` (e,): other columns; the last is the target; `solved`
+        (k, e): regression coefficients of the other columns on the kept columns. Result: for each branch the indices
+        (e_b,) of its columns in `behind`, and their residual rows (e_b, m, R).
         """
         of_kept = np.full(self.width, -1)
         of_kept[kept] = np.arange(len(kept))
         part, of_branches = _part(blocks), list[tuple[Int, Float]]()
         for members in _sets(self.used[:, kept]):
-            mine = np.flatnonzero(np.append(self.used[members].any(axis=0), True)[behind])
+            branch_columns = np.flatnonzero(np.append(self.used[members].any(axis=0), True)[behind])
             number = np.full(self.width, -1)
-            number[behind[mine]] = np.arange(len(mine))
+            number[behind[branch_columns]] = np.arange(len(branch_columns))
             groups = [(self.places[g], self.lines[g]) for g in members if g < len(self.places)]
-            residual_rows = np.zeros((len(mine), len(blocks), sum(lines.shape[2] for _, lines in groups)))
+            residual_rows = np.zeros(
+                (len(branch_columns), len(blocks), sum(lines.shape[2] for _, lines in groups))
+            )
             first = 0
             for place, lines in groups:
                 group_lines, r = lines[:, part], lines.shape[2]
                 known = of_kept[place] >= 0
-                there = residual_rows[:, :, first : first + r]
-                there[number[place[number[place] >= 0]]] = group_lines[number[place] >= 0]
-                there -= np.tensordot(solved[np.ix_(of_kept[place[known]], mine)].T, group_lines[known], 1)
+                rows = residual_rows[:, :, first : first + r]
+                rows[number[place[number[place] >= 0]]] = group_lines[number[place] >= 0]
+                rows -= np.tensordot(
+                    solved[np.ix_(of_kept[place[known]], branch_columns)].T, group_lines[known], 1
+                )
                 first += r
-            of_branches.append((mine, residual_rows))
+            of_branches.append((branch_columns, residual_rows))
         return tuple(of_branches)
 
 
@@ -222,26 +213,13 @@ def independent(triangle: Float, index: Int) -> tuple[Int, Float]:
 
 
 def nonnegative(R: Float, z: Float, positive: Bool) -> Float:
-    """Nonnegative least squares, min ||R x - z|| with x >= 0, for independent columns R (m, k).
+    """Nonnegative least squares, min ||R x - z|| with x >= 0, for independent columns R (m, k) and target z (m,).
 
     The active-set method frees the coefficient with the steepest gradient, and fixes a coefficient at the first bound
-    on the way to the next solution.
+    on the way to the next solution. `positive` (k,) marks initially free coefficients, which are positive without
+    bounds.
 
     Source: Lawson and Hanson 1974, chapter 23.
-
-    Parameters
-    ----------
-    R : ndarray, shape (m, k)
-        Independent columns.
-    z : ndarray, shape (m,)
-        Target.
-    positive : ndarray of bool, shape (k,)
-        Initially free coefficients: those that are positive without bounds.
-
-    Returns
-    -------
-    ndarray, shape (k,)
-
     """
     k = R.shape[1]
     square, along = R.T @ R, R.T @ z
@@ -495,23 +473,9 @@ class SubsetRegression:
     ) -> SubsetRegression:
         """Build from factors of the wide model.
 
-        Parameters
-        ----------
-        factors : Factors
-            Factors of the wide model.
-        names : sequence of str, p of them
-            All columns of the wide model.
-        columns : ndarray of int, shape (c,)
-            Columns that the factors contain.
-        weights : ndarray, shape (g,)
-            Weights of the groups.
-        folds : sequence of Fold
-            At least LEAST_FOLDS.
-        bounded : iterable of str
-            Columns with physically nonnegative coefficients.
-        prior : Prior or None
-            Prior in every training; None for none.
-
+        `names`: all columns of the wide model; `columns` (c,): columns that the factors contain; `weights` (g,):
+        weights of the groups; `folds`: at least LEAST_FOLDS; `bounded`: columns with physically nonnegative
+        coefficients; `prior`: prior in every training; None for none.
         """
         c, seen = len(columns), judged_equations(factors, folds)
         in_training = weights if prior is None else prior.weights

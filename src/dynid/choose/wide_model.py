@@ -1,4 +1,4 @@
-"""Every column that some proposal model has, side by side in one model, so that a log is worked through once."""
+"""A wide model with the columns of all candidate models, so that one pass over a log suffices for all."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dynid.terms.nominal import Nominal
 from dynid.terms.term import CATALOGUE, Proposal, Term, Terms, joint_indices
 from dynid.terms.transmission import seen_at_joints
 
-# An effect with the number of its variant, and its place.
+# Name of an effect with its variant, and its place.
 Label = tuple[str, int]
 KEPT: Label = ("kept", EVERYWHERE)
 _VARIANT = "@"
@@ -38,7 +38,7 @@ _DRIVES = (MotionBasis.ACCELERATION, MotionBasis.SPEED, MotionBasis.SIGN, Motion
 
 @dataclass(frozen=True)
 class Labelled(Term):
-    """A term whose parameters carry a label, so that several of a kind can stand side by side."""
+    """A term whose parameter names have a label, so that a model can contain several of its kind."""
 
     of: Term
     label: str
@@ -48,11 +48,11 @@ class Labelled(Term):
         object.__setattr__(self, "traits", self.of.traits)
 
     def columns(self, robot: RobotModel) -> tuple[Column, ...]:
-        """Those of the term, renamed."""
+        """Columns of the term, renamed."""
         return tuple(replace(c, name=f"{self.label}:{c.name}") for c in self.of.columns(robot))
 
     def torque_regressor(self, robot: RobotModel, samples: Samples, wanted: Bool) -> Panels:
-        """That of the term."""
+        """Regressor of the term."""
         return self.of.torque_regressor(robot, samples, wanted)
 
 
@@ -66,10 +66,10 @@ for _form in FORMS:
 
 @dataclass(frozen=True, eq=False)
 class WideModel:
-    """The wide model, and which of its columns belong to which effect at which place (EVERYWHERE = the whole robot).
+    """The wide model, and the columns of each effect at each place (EVERYWHERE = the whole robot).
 
-    proposals: the effects, in the order of the catalogue.
-    kept: how many terms every candidate has, which come first.
+    `proposals` are the effects in the order of the catalogue; `kept` is the number of terms, the first ones, that every
+    candidate has.
     """
 
     terms: Terms
@@ -85,21 +85,23 @@ class WideModel:
     def proposal(self, label: Label) -> Proposal:
         """The proposal of a label."""
         name = label[0].split(_VARIANT)[0]
-        return next(one for one in self.proposals if one.label == name and label[1] in one.places)
+        return next(
+            proposal for proposal in self.proposals if proposal.label == name and label[1] in proposal.places
+        )
 
     def bounded(self, label: Label) -> tuple[str, ...]:
-        """Those columns of an effect that are not negative by nature."""
+        """Columns of an effect with physically nonnegative coefficients."""
         prefix = f"{label[0]}:"
         return tuple(
             prefix + column.name
-            for one in self.proposals
-            if one.label == self.proposal(label).label
-            for place, column in zip(one.places, one.variants[0].columns(self.robot), strict=True)
+            for proposal in self.proposals
+            if proposal.label == self.proposal(label).label
+            for place, column in zip(proposal.places, proposal.variants[0].columns(self.robot), strict=True)
             if place == label[1] and column.lower >= 0
         )
 
     def role(self, label: Label) -> Role:
-        """What an effect is to the choice."""
+        """Role of an effect in the choice."""
         return self.proposal(label).role
 
     def of(self, proposal: Proposal, variant: int = 0) -> tuple[Label, ...]:
@@ -109,10 +111,12 @@ class WideModel:
 
     def named(self, name: str) -> tuple[Label, ...]:
         """Labels of the first variant of all proposals of a name, at all their places."""
-        return tuple(label for one in self.proposals if one.label == name for label in self.of(one))
+        return tuple(
+            label for proposal in self.proposals if proposal.label == name for label in self.of(proposal)
+        )
 
     def replaced(self, labels: Iterable[Label]) -> tuple[Label, ...]:
-        """Labels of the plain effects of the same question in whose place some effects stand."""
+        """Labels of the plain effects that some effects replace."""
         return tuple(
             (name, label[1])
             for label in labels
@@ -122,18 +126,18 @@ class WideModel:
         )
 
     def adds(self, label: Label) -> tuple[str, ...]:
-        """Names in a model of the columns that an effect adds to those in whose place it stands."""
+        """Names of the columns that an effect adds beyond those it replaces."""
         proposal, replaced = self.proposal(label), self.names(self.replaced([label]))
         gone = {*(name.split(":", 1)[1] for name in replaced), *proposal.auxiliary}
         names = (name.split(":", 1)[1] for name in self.members[label])
         return tuple(name for name in names if name not in gone)
 
     def tried(self, proposal: Proposal, labels: Collection[Label]) -> Iterator[tuple[int, int]]:
-        """Place and number of the variant of those labels that are of a proposal."""
+        """Place and variant number of a proposal's labels among some."""
         for variant in range(len(proposal.variants)):
             name = effect_name(proposal, variant)
-            own = sorted(place for effect, place in labels if effect == name and place in proposal.places)
-            yield from ((place, variant) for place in own)
+            places = sorted(place for effect, place in labels if effect == name and place in proposal.places)
+            yield from ((place, variant) for place in places)
 
     def shape(self, proposal: Proposal, variant: int, joint: int) -> Float:
         """Shapes (s,) of a variant on a joint."""
@@ -144,23 +148,25 @@ class WideModel:
 
 
 def effect_name(proposal: Proposal, variant: int) -> str:
-    """The name of a proposal's variant in labels."""
+    """Name of a proposal's variant in labels."""
     return proposal.label if len(proposal.variants) == 1 else f"{proposal.label}{_VARIANT}{variant}"
 
 
 def plain_effects(robot: RobotModel, kept: Terms) -> tuple[Proposal, ...]:
-    """The effects that are on trial in every comparison: those that no kept term stands for."""
+    """Effects that are tested in every comparison: those that no kept term covers."""
     covered = {label for term in kept for label in term.selection.covers}
-    return tuple(one for one in proposals(robot, LogFacts(), Role.PLAIN) if one.label not in covered)
+    return tuple(
+        proposal for proposal in proposals(robot, LogFacts(), Role.PLAIN) if proposal.label not in covered
+    )
 
 
 def kept_terms(terms: Terms) -> Terms:
-    """The terms that are in every proposal: all but those that are on trial."""
+    """Terms of every candidate model: all except those that are tested."""
     return Terms(tuple(term for term in terms if term.selection.role is not Role.PLAIN))
 
 
 def nominal_model(robot: RobotModel, estimate: Estimate, before: Nominal | None = None) -> Nominal:
-    """The bodies and drives of a fit.    before: drives of joints whose friction has another form now."""
+    """The links and drives of a fit; `before` has the drives of joints whose friction now has another form."""
     inertia = np.zeros(10 * robot.n_bodies)
     bodies = [i for i, c in enumerate(estimate.columns) if c.of is Of.BODY]
     inertia[: len(bodies)] = estimate.parameters[bodies]
@@ -175,7 +181,7 @@ def nominal_model(robot: RobotModel, estimate: Estimate, before: Nominal | None 
 
 
 def found_effects(estimate: Estimate) -> dict[str, float]:
-    """Values, by name, of the effects that a fit holds and that are linear about a nominal model."""
+    """Values, by name, of a fit's effects that are linear about a nominal model."""
     return {
         estimate.columns[i].name: float(value)
         for i, value in zip(estimate.base.independent, estimate.value, strict=True)
@@ -184,18 +190,18 @@ def found_effects(estimate: Estimate) -> dict[str, float]:
 
 
 def wide_model(robot: RobotModel, kept: Terms, log: LogFacts) -> WideModel:
-    """The wide model around the terms that every proposal has."""
+    """The wide model with the terms that every candidate has."""
     covered = {label for term in kept for label in term.selection.covers}
-    effects = tuple(one for one in proposals(robot, log) if one.label not in covered)
+    effects = tuple(proposal for proposal in proposals(robot, log) if proposal.label not in covered)
     members: dict[Label, list[str]] = {KEPT: [c.name for c in kept.columns(robot)]}
-    there = frozenset(members[KEPT])
+    kept_names = frozenset(members[KEPT])
     labelled: list[Term] = []
     for proposal in effects:
         for variant, term in enumerate(proposal.variants):
             name = effect_name(proposal, variant)
             labelled.append(Labelled(term, name))
             for place, column in zip(proposal.places, term.columns(robot), strict=True):
-                if column.name in there:
+                if column.name in kept_names:
                     continue
                 if proposal.both_ways and log.motion and not log.motion[place].both_ways:
                     continue
@@ -211,7 +217,7 @@ def wide_model(robot: RobotModel, kept: Terms, log: LogFacts) -> WideModel:
     )
 
 
-# One pass over a log for every column of a wide model, and regressions on subsets of them.
+# One pass over a log for all columns of a wide model, and regressions on subsets of them.
 
 
 def most_probable(fitted: Fitted, prior: MAP) -> Estimate:
@@ -225,17 +231,15 @@ def wide_regression(
 ) -> tuple[Factors, SubsetRegression]:
     """Factors of the wide model, and regressions on subsets of their columns.
 
-    probable: the most probable estimate of the fit, about which the prior is linearised.
-
-    Of the columns that every candidate has those stay that any motion can determine; the others are few, and which of
-    them depend on which is a matter of the log: random states would not show what has a memory.
+    Columns that every candidate has are kept if any motion can determine them. The log decides which of the others are
+    dependent, since random states do not show effects with a memory. The prior is linearised about `probable`.
     """
     robot, assembly = search.robot, fitted.assembly
     alive = wide.terms.alive(robot, search.moved)
     wanted = np.array(alive)
     common = len(wide.members[KEPT])
     wanted[:common] &= fitted.structural.mask[:common]
-    # Models are compared with all repetitions of a motion as one: the blocks of each would be merged.
+    # All repetitions of a motion count as one: the blocks of each are merged.
     made = replace(assembly, terms=wide.terms, wanted=wanted, blocks=assembly.blocks.of_all_repetitions())
     factors = made.factors(search.batches, search.threads).repetitions_merged()
     names = [column.name for column in wide.terms.columns(robot)]
@@ -247,7 +251,7 @@ def wide_regression(
 
 
 def _prior_of(fitted: Fitted, probable: Estimate, names: Sequence[str]) -> Prior | None:
-    """Prior of the links as the final fit has it; None for a model without links."""
+    """Prior of the links in the final fit; None for a model without links."""
     regression, base = fitted.regression, fitted.regression.base
     place = {name: i for i, name in enumerate(names)}
     rows = np.array(

@@ -88,25 +88,11 @@ class CompiledDynamics:
         Computation stops at the first step whose mass matrix is not positive definite; with the NumPy kernel no step
         is computed.
 
-        Parameters
-        ----------
-        mean : ndarray, shape (2s + b,)
-            State and parameters; updated in place.
-        covariance : ndarray, shape (2s + b, 2s + b)
-            Their covariance; updated in place.
-        u : ndarray, shape (K, k, n), N m (N)
-            Torque of each step.
-        means : ndarray, shape (nodes, k)
-            Weights of the torque at the nodes.
-        x : ndarray, shape (K, s)
-            Positions measured at the end of each step.
-        deviations : ndarray, shape (2s + b,)
-            Standard deviations of force, position and drift of the parameters.
-        seconds : float, s
-            Length of a step.
-        passes : int
-            Newton iterations per step.
-
+        `mean` (2s + b,): state and parameters; updated in place; `covariance` (2s + b, 2s + b): their covariance;
+        updated in place; `u` (K, k, n) in N m (N): torque of each step; `means` (nodes, k): weights of the torque at
+        the nodes; `x` (K, s): positions measured at the end of each step; `deviations` (2s + b,): standard deviations
+        of force, position and drift of the parameters; `seconds` in s: length of a step; `passes`: Newton iterations
+        per step.
         """
         if (native := self.known.native()) is None:
             return np.zeros(0)

@@ -54,18 +54,8 @@ class Source(Protocol):
     ) -> tuple[Float, ...] | None:
         """Covariance per group of the errors in the regressor columns that are caused by motion noise.
 
-        Parameters
-        ----------
-        wanted : ndarray of bool, shape (p,)
-            Columns.
-        position : float or sequence of float, optional
-            Standard deviation of position noise, one number or one per joint; None = from the log.
-
-        Returns
-        -------
-        tuple of ndarray, shape (w_g, w_g), or None
-            Covariances; None if there is no noise, or none is known.
-
+        `wanted` (p,): columns; `position`: standard deviation of position noise, one number or one per joint; None =
+        from the log. Result: covariances; None if there is no noise, or none is known, (w_g, w_g).
         """
         ...
 

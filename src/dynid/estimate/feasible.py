@@ -245,15 +245,7 @@ def _metric(estimate: Estimate) -> Float:
 def weighted_rows(regression: Regression, factors: Factors, weights: Float) -> tuple[Float, Float]:
     """Rows (b, p) and right side (b,) of the weighted equations, in all parameters.
 
-    Parameters
-    ----------
-    regression : Regression
-        Regression.
-    factors : Factors
-        Equations.
-    weights : ndarray, shape (g,)
-        Weights of the groups.
-
+    `weights` (g,): weights of the groups.
     """
     R = stack(factors.total, regression.base.independent, weights)
     b = regression.base.rank

@@ -140,18 +140,7 @@ class DIDIM(ClosedLoopFit):
 def deflected(simulated: Samples, measured: Samples, second: tuple[int, ...]) -> Samples:
     """Simulated samples with the measured deflection of the motors.
 
-    Parameters
-    ----------
-    simulated, measured : Samples
-        Samples.
-    second : tuple of int
-        Joints with two encoders.
-
-    Returns
-    -------
-    Samples
-        Simulated samples, in which motors lead their links as measured.
-
+    `second`: joints with two encoders. Result: simulated samples, in which motors lead their links as measured.
     """
     if not second or simulated.theta is None or measured.theta is None:
         return simulated
@@ -169,27 +158,10 @@ def iterated(
 ) -> tuple[Iteration, Made]:
     """Repeat value -> next value until it moves by less than the tolerance.
 
-    Parameters
-    ----------
-    following : callable
-        Value (b,) to simulate -> the next one, the triangle R (b, b) of its weighted equations, and further results. If
-        it raises SolverError, the step before is halved.
-    nearest : callable
-        Value and R -> the nearest value that can be simulated.
-    start : ndarray, shape (b,)
-        Start, which can be simulated.
-    rounds : int
-        Greatest number of rounds.
-    tolerance : float
-        Tolerance, in standard deviations.
-
-    Returns
-    -------
-    Iteration
-        End of the iteration.
-    object
-        Last further results.
-
+    `following`: value (b,) to simulate -> the next one, the triangle R (b, b) of its weighted equations, and further
+    results. If it raises SolverError, the step before is halved; `nearest`: value and R -> the nearest value that can
+    be simulated; `start` (b,): start, which can be simulated; `rounds`: greatest number of rounds; `tolerance`:
+    tolerance, in standard deviations. Results: end of the iteration; last further results.
     """
     value, (new, R, results) = start, following(start)
     for number in range(1, rounds + 1):
@@ -355,23 +327,8 @@ def solve_instruments(
 ) -> Solved:
     """Solve the equations of measured pieces with instruments of simulated pieces.
 
-    Parameters
-    ----------
-    regression : Regression
-        Regression.
-    measured, simulated : iterable of Piece
-        Equations along measured and simulated motion.
-
-    Returns
-    -------
-    Solved
-        Solution.
-
-    Raises
-    ------
-    SolverError
-        If the equations are singular.
-
+    `measured`, `simulated`: equations along measured and simulated motion. Result: solution. Raises SolverError if the
+    equations are singular.
     """
     p, base = regression.factors.parameter_count, regression.base
     double = replace(
@@ -439,16 +396,7 @@ def _singular_error() -> SolverError:
 def least_correlation(ZW: Float, ZZ: Float, WW: Float) -> float:
     """Least canonical correlation between instruments and regressors.
 
-    Parameters
-    ----------
-    ZW, ZZ, WW : ndarray, shape (b, b)
-        Products of instruments Z and regressors W.
-
-    Returns
-    -------
-    float
-        Correlation.
-
+    `ZW`, `ZZ`, `WW` (b, b): products of instruments Z and regressors W.
     """
     z, w = np.linalg.cholesky(_regularised(ZZ)), np.linalg.cholesky(_regularised(WW))
     whitened = np.linalg.solve(w, np.linalg.solve(z, ZW).T)

@@ -96,36 +96,12 @@ def minimised(
 ) -> Estimate:
     """Fit by Gauss-Newton with halved steps; groups weigh 1/sigma^2 of their residuals, recomputed each round.
 
-    Parameters
-    ----------
-    method : Method
-        Estimator.
-    regression : Regression
-        Its input.
-    problem : Problem
-        Residuals.
-    nearest : callable
-        Value (b,) and triangle R (b, b) of equations -> the nearest value that can be simulated. Steps end there, and
-        intervals include the distance to the solution of the equations.
-    start : ndarray, shape (b,)
-        Start, which can be simulated.
-    rounds : int
-        Greatest number of rounds.
-    tolerance : float
-        Move of the estimate at which iteration stops, in standard deviations.
-    subject : str
-        Start of the text of the status.
-    memory : float, s
-        Time within which residuals are correlated: shorter blocks count together in the intervals.
-    enough : callable
-        Called after every step; True ends the iteration early, although other parameters may not have
-        converged.
-
-    Returns
-    -------
-    Estimate
-        Estimate.
-
+    `method`: estimator; `regression`: its input; `nearest`: value (b,) and triangle R (b, b) of equations -> the
+    nearest value that can be simulated. Steps end there, and intervals include the distance to the solution of the
+    equations; `start` (b,): start, which can be simulated; `rounds`: greatest number of rounds; `tolerance`: move of
+    the estimate at which iteration stops, in standard deviations; `subject`: start of the text of the status; `memory`
+    in s: time within which residuals are correlated: shorter blocks count together in the intervals; `enough`: called
+    after every step; True ends the iteration early, although other parameters may not have converged.
     """
     current = _Linear.at(regression, problem, start)
     stopped: str | None = None
@@ -347,20 +323,8 @@ class OE:
 def closed_loop(simulation: SimulationProblem, feedback: Feedback, of_torque: bool) -> Problem:
     """Residuals of position or torque under feedback, with their derivatives, after the filters of the equations.
 
-    Parameters
-    ----------
-    simulation : SimulationProblem
-        Samples and model.
-    feedback : Feedback
-        Feedback on the measured motion.
-    of_torque : bool
-        Residuals of torque instead of position.
-
-    Returns
-    -------
-    Problem
-        Residuals.
-
+    `simulation`: samples and model; `feedback`: feedback on the measured motion; `of_torque`: residuals of torque
+    instead of position.
     """
     robot = simulation.source.robot
     probe = simulation.mechanism(np.zeros(simulation.regression.base.rank))
@@ -405,24 +369,7 @@ def piece_of_run(
 ) -> Piece:
     """Derivatives and target of a batch as equations, with the filter and decimation of the log.
 
-    Parameters
-    ----------
-    simulation : SimulationProblem
-        Filter of the equations.
-    samples : Samples
-        Batch.
-    columns : tuple of ndarray of int
-        Indices of the parameters by group.
-    slope : ndarray, shape (T, g, w)
-        Derivatives.
-    target : ndarray, shape (T, g)
-        Target.
-
-    Returns
-    -------
-    Piece
-        Equations.
-
+    `columns`: indices of the parameters by group; `slope` (T, g, w): derivatives; `target` (T, g).
     """
     parallel = simulation.parallel
     panels, times = [], np.zeros(0)

@@ -445,19 +445,8 @@ def design_effects(regression: Regression, value: Float) -> tuple[Float, Float]:
     The variance of the blocks' scores over that of independent samples, corrected for the pull of each block on the
     fit, in every direction of the equations.
 
-    Parameters
-    ----------
-    regression : Regression
-        Equations.
-    value : ndarray, shape (b,)
-        Base parameters.
-
-    Returns
-    -------
-    weak : ndarray, shape (g,)
-        Harmonic mean over the less determined half of the directions, in which priors matter.
-    mean : ndarray, shape (g,)
-        Mean over the directions, for intervals.
+    `value` (b,): base parameters. Results: `weak` (g,): harmonic mean over the less determined half of the directions,
+    in which priors matter; `mean` (g,): mean over the directions, for intervals.
 
     References
     ----------
@@ -726,20 +715,8 @@ class Probable:
 def link_equations(estimate: Estimate, regression: Regression, rows: Int) -> Float:
     """Prior of the links as equations of base parameters with unit standard deviation, linearised at an estimate.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        Most probable estimate.
-    regression : Regression
-        Its equations.
-    rows : ndarray of int, shape (k,)
-        Numbers of the base parameters that belong to links.
-
-    Returns
-    -------
-    ndarray, shape (k, k + 1)
-        Coefficients and target.
-
+    `estimate`: most probable estimate; `rows` (k,): numbers of the base parameters that belong to links. Result:
+    coefficients and target, (k, k + 1).
     """
     widths = np.asarray(estimate.link_widths)
     # The middle of a link whose description was left out is a guess.
@@ -758,18 +735,8 @@ def link_equations(estimate: Estimate, regression: Regression, rows: Int) -> Flo
 def with_further(estimate: Estimate, plain: Estimate, free: Estimate) -> Estimate:
     """Add what the covariance of the fit without a prior has from elsewhere: estimated shapes, late or unknown torque.
 
-    Parameters
-    ----------
-    estimate : Estimate
-        Most probable estimate.
-    plain, free : Estimate
-        The fit without a prior, its covariance without and with the further uncertainty.
-
-    Returns
-    -------
-    Estimate
-        With the addition as far as the prior lets the estimate follow that fit.
-
+    `estimate`: most probable estimate; `plain`, `free`: the fit without a prior, its covariance without and with the
+    further uncertainty. Result: with the addition as far as the prior lets the estimate follow that fit.
     """
     size = np.asarray(plain.textbook_std)
     # Blocks are few, so that the difference scatters about what shapes add: only what adds uncertainty counts.

@@ -93,20 +93,8 @@ def guessed_links(robot: RobotModel, columns: tuple[Column, ...], spread: Float)
     A link has the typical mass of `spread`, its centre halfway to the joints that it carries, and the second moments of
     a rod up to there plus a ball with GYRATION of the typical length.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        Robot.
-    columns : tuple of Column
-        Columns of the model.
-    spread : ndarray, shape (p,)
-        Sizes, see `parameter_spread`.
-
-    Returns
-    -------
-    ndarray, shape (p,)
-        Values of links; the priors of other columns.
-
+    `columns`: columns of the model; `spread` (p,): sizes, see `parameter_spread`. Result: values of links; the priors
+    of other columns, (p,).
     """
     guessed = np.array([column.prior for column in columns])
     for ten in body_columns(columns):

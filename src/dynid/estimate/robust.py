@@ -209,20 +209,7 @@ class _State:
 def residuals_of(regression: Regression, piece: Piece, theta: Float) -> list[Float]:
     """Residuals y - X theta of a piece.
 
-    Parameters
-    ----------
-    regression : Regression
-        Regression.
-    piece : Piece
-        Equations.
-    theta : ndarray, shape (p,)
-        Parameters.
-
-    Returns
-    -------
-    list of ndarray
-        Residuals by group.
-
+    `piece`: equations; `theta` (p,): parameters. Result: residuals by group.
     """
     return [
         panel[-1] - theta[columns] @ panel[:-1]
@@ -233,20 +220,7 @@ def residuals_of(regression: Regression, piece: Piece, theta: Float) -> list[Flo
 def robust_spread(regression: Regression, pieces: Iterable[Piece], value: Float) -> Float:
     """Robust standard deviation, 1.4826 times the median of abs(residual), over the blocks of the regression.
 
-    Parameters
-    ----------
-    regression : Regression
-        Regression.
-    pieces : iterable of Piece
-        Equations.
-    value : ndarray, shape (b,)
-        Base parameters.
-
-    Returns
-    -------
-    ndarray, shape (g,)
-        Spread by group.
-
+    `pieces`: equations; `value` (b,): base parameters. Result: spread by group, (g,).
     """
     theta, places = full_vector(regression, value), Places(regression.factors.blocks)
     sizes_by_group: list[list[Float]] = [[] for _ in regression.factors.group_names]
@@ -267,20 +241,7 @@ def _scaled_median(deviations: Float) -> float:
 def robust_weights(u: Float, loss: str, c: float) -> tuple[Float, Float]:
     """Weights psi(u) / u and slopes psi'(u) of standardised residuals.
 
-    Parameters
-    ----------
-    u : ndarray
-        Standardised residuals.
-    loss : {"huber", "tukey"}
-        Loss function.
-    c : float
-        Tuning constant.
-
-    Returns
-    -------
-    weights, slopes : ndarray, shape of u
-        Weights and slopes.
-
+    `loss`: loss function; `c`: tuning constant. Results: `weights`, `slopes`.
     """
     if loss == "huber":
         far = np.abs(u) > c

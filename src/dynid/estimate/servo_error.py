@@ -46,20 +46,7 @@ def of_late_feedback(robot: RobotModel, terms: Terms, base: BaseMap) -> Float:
     A delay of the feedback reduces the estimated viscous friction by kp times the delay, and the armature by kd times
     the delay. It is zero if a computer closes the loop, whose delay is estimated.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        Robot.
-    terms : Terms
-        Terms of the model.
-    base : BaseMap
-        Base parameters.
-
-    Returns
-    -------
-    ndarray, shape (b, b)
-        Covariance.
-
+    `terms`: terms of the model; `base`: base parameters. The result has shape (b, b).
     """
     servo = robot.drive.servo
     if servo is None or not servo.on_board or not servo.known:
@@ -108,20 +95,7 @@ def slowest_loop(simulation: SimulationProblem, servo: Servo, value: Float) -> f
 
     A lag of the whole torque reduces the damping by kp lag.
 
-    Parameters
-    ----------
-    simulation : SimulationProblem
-        Problem.
-    servo : Servo
-        Controllers of the drives.
-    value : ndarray, shape (b,)
-        Base parameters.
-
-    Returns
-    -------
-    float, s
-        Time constant.
-
+    `servo`: controllers of the drives; `value` (b,): base parameters. The result is in s.
     """
     mechanism, place = simulation.mechanism(value), simulation.mechanism(value).driven
     inertia = np.maximum(simulation.inertia(value), 1e-12)
@@ -200,19 +174,8 @@ class Windows:
     ) -> Windows:
         """Windows whose initial state is forgotten after `SETTLING` time constants of the slowest loop.
 
-        Parameters
-        ----------
-        simulation : SimulationProblem
-            Problem.
-        servo : Servo
-            Controllers of the drives.
-        commands_of : callable
-            Commands of a trajectory by name.
-        start : ndarray, shape (b,)
-            Base parameters.
-        play : bool
-            Whether play is estimated.
-
+        `servo`: controllers of the drives; `commands_of`: commands of a trajectory by name; `start` (b,): base
+        parameters; `play`: whether play is estimated.
         """
         slowest = slowest_loop(simulation, servo, start)
         settling = float(np.clip(SETTLING * slowest, LEAST_SETTLING, MOST_SETTLING))

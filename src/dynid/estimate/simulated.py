@@ -194,20 +194,7 @@ def motor_torque(assembly: Assembly, samples: Samples, theta: Float) -> Float:
 
     Rotor inertia is the prior's where it is known: a value fitted with an inaccurate stiffness would compensate for it.
 
-    Parameters
-    ----------
-    assembly : Assembly
-        Robot and terms.
-    samples : Samples
-        Samples.
-    theta : ndarray, shape (p,)
-        Parameters.
-
-    Returns
-    -------
-    ndarray, shape (T, n), N m (N)
-        Torque.
-
+    `assembly`: robot and terms; `theta` (p,): parameters. The result has shape (T, n), in N m (N).
     """
     robot, terms = assembly.robot, assembly.terms
     columns = terms.columns(robot)
@@ -275,28 +262,10 @@ class Simulable:
     ) -> Simulable:
         """Set whose floor F is half the mass matrix of consistent links.
 
-        Parameters
-        ----------
-        mechanism : callable
-            Model of base parameters (b,).
-        x : ndarray, shape (B, s)
-            Postures.
-        extra : mapping of str to ndarray
-            Channels of the postures.
-        wanted : ndarray of bool, shape (p,)
-            Mask of the base columns.
-        real : ndarray, shape (b,)
-            Base parameters of consistent links.
-        first : ndarray, shape (b,)
-            Parameters that give each coordinate a size of inertia if consistent links have almost none.
-        least : ndarray, shape (b,)
-            Lower bounds of single parameters.
-
-        Raises
-        ------
-        SolverError
-            If a coordinate moves no inertia at all.
-
+        `mechanism`: model of base parameters (b,); `x` (B, s): postures; `extra`: channels of the postures; `wanted`
+        (p,): mask of the base columns; `real` (b,): base parameters of consistent links; `first` (b,): parameters that
+        give each coordinate a size of inertia if consistent links have almost none; `least` (b,): lower bounds of
+        single parameters. Raises SolverError if a coordinate moves no inertia at all.
         """
         rest = np.zeros_like(x)
         M, other = (mechanism(value).equations(x, rest, extra)[0] for value in (real, first))
@@ -323,22 +292,8 @@ class Simulable:
 
         Planes v'M(x; beta) v >= 1 of the worst postures are added until none is violated.
 
-        Parameters
-        ----------
-        value : ndarray, shape (b,)
-            Base parameters.
-        R : ndarray, shape (b, b)
-            Upper triangle of the equations that the value came from.
-
-        Returns
-        -------
-        ndarray, shape (b,)
-            Nearest point.
-
-        Raises
-        ------
-        SolverError
-            If no parameters near these equations are in the set.
+        `value` (b,): base parameters; `R` (b, b): upper triangle of the equations that the value came from. The result
+        has shape (b,). Raises SolverError if no parameters near these equations are in the set.
 
         References
         ----------
@@ -374,25 +329,8 @@ class Simulable:
 def least_distance(R: Float, G: Float, h: Float) -> Float:
     """Minimise ||R z|| under G z >= h, as non-negative least squares of the dual problem.
 
-    Parameters
-    ----------
-    R : ndarray, shape (b, b)
-        Upper triangle.
-    G : ndarray, shape (k, b)
-        Normals.
-    h : ndarray, shape (k,)
-        Levels.
-
-    Returns
-    -------
-    ndarray, shape (b,)
-        z.
-
-    Raises
-    ------
-    SolverError
-        If no z fulfils the conditions.
-
+    `R` (b, b): upper triangle; `G` (k, b): normals; `h` (k,): levels. The result has shape (b,). Raises SolverError if
+    no z fulfils the conditions.
     """
     A = solve_triangular(R, G.T, transposed=True).T
     size = np.linalg.norm(A, axis=1)

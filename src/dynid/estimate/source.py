@@ -126,25 +126,7 @@ class LogSource:
 def one_a_joint(name: str, value: float | Sequence[float], n: int) -> Float:
     """Option that is one number or one per joint.
 
-    Parameters
-    ----------
-    name : str
-        Name of the option for messages.
-    value : float or sequence of float
-        Value.
-    n : int
-        Number of joints.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Values.
-
-    Raises
-    ------
-    UsageError
-        For another count.
-
+    `name`: name of the option for messages. The result has shape (n,). Raises UsageError for another count.
     """
     given = np.asarray(value, dtype=np.float64)
     if given.ndim > 1 or given.size not in (1, n):
@@ -167,22 +149,8 @@ def filtered_piece(
 ) -> Piece:
     """Panels (w + 1, T) of a batch by group, after the parallel filter, decimated and gated.
 
-    Parameters
-    ----------
-    assembly : Assembly
-        Rows and filter.
-    samples : Samples
-        Batch.
-    columns : tuple of ndarray of int
-        Indices of the parameters by group.
-    panels : tuple of ndarray, shape (w + 1, T)
-        Panels by group.
-
-    Returns
-    -------
-    Piece
-        Equations.
-
+    `assembly`: rows and filter; `columns`: indices of the parameters by group; `panels` (w + 1, T): panels by group.
+    Result: equations.
     """
     kept = assembly.parallel.kept(samples)
     owner = group_joints(assembly.rows, assembly.robot)
@@ -268,20 +236,7 @@ def factors_of_pieces(
 ) -> Factors:
     """Factors of equations in the blocks of a regression; other equations are left out.
 
-    Parameters
-    ----------
-    regression : Regression
-        Regression.
-    pieces : iterable of Piece
-        Equations.
-    names : tuple of str, optional
-        Names of the groups; None = those of the regression.
-
-    Returns
-    -------
-    Factors
-        Factors.
-
+    `names`: names of the groups; None = those of the regression.
     """
     places = Places(regression.factors.blocks)
     M = len(regression.factors.blocks)

@@ -265,12 +265,7 @@ def hac(blocks: BlockScores, bandwidth: float | None = None) -> Float:
     G_0 + sum_l w_l (G_l + G_l'), G_l = sum_m d_m d_{m+l}' over blocks l apart in one segment,
     w_l = 1 - l / bandwidth, d_m the standardised scores. It is never indefinite.
 
-    Parameters
-    ----------
-    blocks : BlockScores
-        Blocks.
-    bandwidth : float, blocks, optional
-        1 = no neighbour; None = Andrews' plug-in rule.
+    `bandwidth`: 1 = no neighbour; None = Andrews' plug-in rule.
 
     References
     ----------
@@ -319,26 +314,7 @@ def bootstrap(blocks: BlockScores, replicates: int = 500, run: int = 2, seed: in
     sample has less information than a block has on average, 1 / M, counts as having that: a block that alone determines
     a direction is missing from one sample in three, and its variance would be unbounded (see `BlockScores.jackknifed`).
 
-    Parameters
-    ----------
-    blocks : BlockScores
-        Blocks.
-    replicates : int
-        Number of samples.
-    run : int
-        Blocks per run.
-    seed : int
-        Seed.
-
-    Returns
-    -------
-    ndarray, shape (replicates, f)
-        Changes.
-
-    Raises
-    ------
-    UsageError
-        For fewer than two replicates, or a run below one block.
+    The result has shape (replicates, f). Raises UsageError for fewer than two replicates, or a run below one block.
 
     References
     ----------
@@ -453,26 +429,8 @@ def block_jackknife(
 ) -> tuple[Float, Float]:
     """Jackknife covariance, and the blocks' shares of the information.
 
-    Parameters
-    ----------
-    factors : Factors
-        Factors.
-    columns : ndarray of int, shape (b,)
-        Parameters.
-    theta : ndarray, shape (p,)
-        Estimate.
-    inverse : ndarray, shape (b, f)
-        A^-1 = inverse inverse'; f < b if only some directions are free.
-    weights : ndarray, shape (g,)
-        Weights of the groups.
-
-    Returns
-    -------
-    covariance : ndarray, shape (b, b)
-        Covariance.
-    leverage : ndarray, shape (M,)
-        Shares.
-
+    `columns` (b,): parameters; `theta` (p,): estimate; `inverse` (b, f): A^-1 = inverse inverse'; f < b if only some
+    directions are free; `weights` (g,): weights of the groups. Results: `covariance` (b, b); `leverage` (M,).
     """
     blocks = BlockScores.of(factors, columns, theta, inverse, weights)
     independent = blocks.grouped(factors.independent())

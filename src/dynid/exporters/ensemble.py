@@ -118,31 +118,9 @@ def spread_on(
 ) -> Ensemble:
     """Add the torque spread on another log to an ensemble.
 
-    Parameters
-    ----------
-    run : Identification
-        The run of the ensemble.
-    ensemble : Ensemble
-        The ensemble.
-    log : Log
-        Log of the same joints; it is prepared like the run's own.
-    diagnostics : Diagnostics, optional
-        Receives the warnings about the log.
-    threads : int, optional
-        Threads that read the log; all without it.
-
-    Returns
-    -------
-    Ensemble
-        The ensemble with its field `unseen`.
-
-    Raises
-    ------
-    UsageError
-        If the log has other joints.
-    UnfitDataError
-        If the log has no usable sample.
-
+    `log`: log of the same joints; it is prepared like the run's own; `diagnostics`: receives the warnings about the
+    log; `threads`: threads that read the log; all without it. Result: the ensemble with its field `unseen`. Raises
+    UsageError if the log has other joints; UnfitDataError if the log has no usable sample.
     """
     sink = diagnostics if diagnostics is not None else Diagnostics()
     everything = np.ones(len(run.estimate.columns), dtype=np.bool_)
@@ -240,17 +218,8 @@ def held_out_error(run: Identification, consistent: bool = True) -> Float:
     Fits to less data are worse than the run's; how much worse they are on all data is subtracted, down to the run's
     error on its own data. The prior keeps the strength that the run chose, since refits would each search for another.
 
-    Parameters
-    ----------
-    run : Identification
-        The run.
-    consistent : bool
-        Whether to take the run's physically consistent links where they differ from its estimate.
-
-    Returns
-    -------
-    ndarray, shape (n_groups,)
-        Error in N m (N); empty if the data are too short.
+    `consistent`: whether to take the run's physically consistent links where they differ from its estimate. Result:
+    error in N m (N); empty if the data are too short, (n_groups,).
 
     References
     ----------
@@ -427,18 +396,8 @@ def closest_consistent(run: Identification) -> tuple[Float, Float]:
     beta) + the prior of the method `map`, with C the textbook covariance of the estimate; for least squares the first
     term is the fit of the data. Limits of a feasible run are kept.
 
-    Returns
-    -------
-    theta : ndarray, shape (n_parameters,)
-        Parameters.
-    change : ndarray, shape (n_groups,)
-        R.m.s. change of torque on the fitted motion, relative to the measured torque.
-
-    Raises
-    ------
-    SolverError
-        If no parameters are feasible.
-
+    Results: `theta` (n_parameters,); `change` (n_groups,): r.m.s. change of torque on the fitted motion, relative to
+    the measured torque. Raises SolverError if no parameters are feasible.
     """
     from dynid.estimate import WLS
     from dynid.estimate.posterior import MAP

@@ -39,24 +39,9 @@ def check_targets(
 
     Missing folders are made later, once there is something to write.
 
-    Parameters
-    ----------
-    targets : sequence of Path
-        Files to be written.
-    inputs : sequence of Path
-        Files that are read and must not be overwritten.
-    force : bool or None
-        Whether existing files are replaced; None for commands without --force.
-    option : str
-        Name of the option that gives the targets, for messages.
-
-    Raises
-    ------
-    RefusedError
-        If a target exists (without force) or is an input.
-    ResourceError
-        If a target cannot be written.
-
+    `inputs`: files that are read and must not be overwritten; `force`: whether existing files are replaced; None for
+    commands without --force; `option`: name of the option that gives the targets, for messages. Raises RefusedError if
+    a target exists (without force) or is an input; ResourceError if a target cannot be written.
     """
     sources = {path.resolve() for path in inputs}
     for target in targets:

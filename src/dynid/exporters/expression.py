@@ -354,20 +354,8 @@ class Recursion:
     ) -> list[int]:
         """Torque of every joint of the tree by the Newton-Euler recursion.
 
-        Parameters
-        ----------
-        dq, ddq : sequence of int, length nb
-            Velocities and accelerations of the joints, as nodes.
-        gravity : list of int, length 3
-            Gravity in the base frame, as nodes.
-        inertia : sequence of sequences of int, shape (nb, 10)
-            Inertial parameters of each link, as nodes.
-
-        Returns
-        -------
-        list of int, length nb
-            Torques, as nodes.
-
+        `dq`, `ddq`: velocities and accelerations of the joints, as nodes; `gravity`: gravity in the base frame, as
+        nodes; `inertia` (nb, 10): inertial parameters of each link, as nodes. Result: torques, as nodes.
         """
         v, n = self.v, self.tree.n
         motions: list[Motion] = []

@@ -68,20 +68,7 @@ class Request:
 def files_of(request: Request, target: Path, theta: Float) -> dict[Path, bytes]:
     """Write one model in memory, and read it back where the format can be read.
 
-    Parameters
-    ----------
-    request : Request
-        Robot, terms and format.
-    target : Path
-        Path of the main file.
-    theta : ndarray, shape (n_parameters,)
-        Parameters.
-
-    Returns
-    -------
-    dict of Path to bytes
-        The files.
-
+    `request`: robot, terms and format; `target`: path of the main file; `theta` (n_parameters,). Result: the files.
     """
     if request.kind == "json":
         return {target: model_json(request.robot, request.terms, theta)}
@@ -168,20 +155,7 @@ def _playground(request: Request, model: ExportModel, target: Path) -> Mapping[P
 def samples_of(request: Request, target: Path, thetas: Float) -> bytes:
     """Write many models in one NumPy archive, for a compiled MJCF.
 
-    Parameters
-    ----------
-    request : Request
-        Robot and terms.
-    target : Path
-        Path of the archive.
-    thetas : ndarray, shape (n_models, n_parameters)
-        Parameters of each model.
-
-    Returns
-    -------
-    bytes
-        The archive.
-
+    `request`: robot and terms; `thetas` (n_models, n_parameters).
     """
     request = replace(request, diagnostics=Diagnostics(), kind="mjcf", in_mujoco=False)
     models = [files_of(request, target, theta)[target] for theta in thetas]

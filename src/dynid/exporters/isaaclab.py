@@ -29,23 +29,11 @@ def isaaclab_config(
 ) -> bytes:
     """Python file with an ArticulationCfg, whose actuators have gains, delay, friction, armature and limits per joint.
 
-    Parameters
-    ----------
-    model : ExportModel
-        The model, with friction that is viscous and dry (`ExportModel.straightened`).
-    urdf : str
-        Name of the URDF in the same folder.
-    lost : sequence of str
-        Effects that the file does not contain, for its first lines.
-    members : sequence of ExportModel
-        Models of an ensemble: their central 95 % are the ranges of randomisation.
-
-    Returns
-    -------
-    bytes
-        The file. The names of its classes and arguments are those of Isaac Lab 3.0, in which friction is a force or
-        torque; `effort_limit` and `velocity_limit` are the names that 2.3 has, too.
-
+    `model`: the model, with friction that is viscous and dry (`ExportModel.straightened`); `urdf`: name of the URDF in
+    the same folder; `lost`: effects that the file does not contain, for its first lines; `members`: models of an
+    ensemble: their central 95 % are the ranges of randomisation. Result: the file. The names of its classes and
+    arguments are those of Isaac Lab 3.0, in which friction is a force or torque; `effort_limit` and `velocity_limit`
+    are the names that 2.3 has, too.
     """
     robot = model.robot
     servo = robot.drive.servo

@@ -767,18 +767,8 @@ _MJX_APART = {"CYLINDER": ("SPHERE", "BOX", "MESH", "HFIELD"), "ELLIPSOID": ("BO
 def with_mjx_options(data: bytes, target: Path) -> tuple[bytes, tuple[str, ...]]:
     """Replace options of an MJCF file that MJX refuses, and name what else MJX does not support.
 
-    Parameters
-    ----------
-    data : bytes
-        The file.
-    target : Path
-        Its path, from whose folder MuJoCo reads meshes.
-
-    Returns
-    -------
-    tuple of bytes and tuple of str
-        The file, and the features that remain, in words; none if MuJoCo cannot load it here.
-
+    `target`: its path, from whose folder MuJoCo reads meshes. Result: the file, and the features that remain, in words;
+    none if MuJoCo cannot load it here.
     """
     root, edits = scan(data, str(target)), Edits(data)
     for option in root.all("option"):
@@ -819,22 +809,8 @@ def samples_npz(models: Sequence[bytes], target: Path, reading: Reading, diagnos
     Each field has shape (N, ...). Names: body_names (nbody,) and dof_names (nv,), the joint of each degree of freedom
     or "".
 
-    Parameters
-    ----------
-    models : sequence of bytes
-        MJCF files.
-    target : Path
-        Path against which they are read.
-    reading : Reading
-        How they are read.
-    diagnostics : Diagnostics
-        Receives the warnings.
-
-    Returns
-    -------
-    bytes
-        The archive.
-
+    `models`: MJCF files; `target`: path against which they are read; `reading`: how they are read; `diagnostics`:
+    receives the warnings.
     """
     fields: dict[str, list[Any]] = {name: [] for name in (*BODY_FIELDS, *DOF_FIELDS, *JOINT_FIELDS)}
     names: dict[str, Any] = {}

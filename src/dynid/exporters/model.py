@@ -117,20 +117,9 @@ _DUST = 1e-9
 def straight(speed: Float, torque: Float, width: float) -> tuple[float, float, float, float]:
     """Viscous friction, Coulomb friction and offset closest to a friction curve.
 
-    Parameters
-    ----------
-    speed : ndarray, shape (n_samples,), rad/s or m/s
-        Speeds.
-    torque : ndarray, shape (n_samples,), N m or N
-        Friction at these speeds.
-    width : float, rad/s or m/s
-        Width over which the sign of Coulomb friction is smoothed.
-
-    Returns
-    -------
-    tuple of float
-        Viscous friction >= 0, Coulomb friction >= 0, offset, and r.m.s. error.
-
+    `speed` (n_samples,) in rad/s or m/s; `torque` (n_samples,) in N m or N: friction at these speeds; `width` in rad/s
+    or m/s: width over which the sign of Coulomb friction is smoothed. Result: viscous friction >= 0, Coulomb friction
+    >= 0, offset, and r.m.s. error.
     """
     from scipy.optimize import nnls
 
@@ -388,20 +377,8 @@ def kept_share(whole: Float, fixed: Float) -> float:
 def scaled_inertia_text(name: str, share: float, fixed: Float, whole: Float) -> str:
     """Sentence about fixed parts whose inertias were scaled down.
 
-    Parameters
-    ----------
-    name : str
-        Link that carries the parts.
-    share : float
-        Share of their inertia that is kept.
-    fixed, whole : ndarray, shape (10,)
-        Inertial parameters of the parts, and of the link with all parts.
-
-    Returns
-    -------
-    str
-        The sentence.
-
+    `name`: link that carries the parts; `share`: share of their inertia that is kept; `fixed`, `whole` (10,): inertial
+    parameters of the parts, and of the link with all parts.
     """
     text = (
         f"links fixed to '{name}' ({fixed[0]:.3g} kg in the file) do not fit into the identified total "
@@ -416,25 +393,8 @@ def scaled_inertia_text(name: str, share: float, fixed: Float, whole: Float) -> 
 def followed_joint(robot: RobotModel, i: int, kind: str) -> tuple[int, float]:
     """Find the joint that a joint of the tree follows, for formats in which it can follow only one.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    i : int
-        Joint of the tree that follows others.
-    kind : str
-        Name of the format, for the message.
-
-    Returns
-    -------
-    tuple of int and float
-        Independent joint, and factor on its motion.
-
-    Raises
-    ------
-    RefusedError
-        If the joint follows several.
-
+    `i`: joint of the tree that follows others; `kind`: name of the format, for the message. Result: independent joint,
+    and factor on its motion. Raises RefusedError if the joint follows several.
     """
     followed = np.flatnonzero(robot.projection[i]).tolist()
     if len(followed) > 1:
@@ -542,19 +502,8 @@ def note_left_out(
 ) -> None:
     """Warn about effects that a file format cannot represent.
 
-    Parameters
-    ----------
-    model : ExportModel
-        The model.
-    kind : str
-        Name of the format.
-    further : sequence of str
-        Effects in addition to `model.left_out`.
-    diagnostics : Diagnostics
-        Receives the warnings.
-    exported_springs : sequence of JointSpring
-        Springs that the format represents.
-
+    `kind`: name of the format; `further`: effects in addition to `model.left_out`; `diagnostics`: receives the
+    warnings.
     """
     _note_springs(model, kind, exported_springs, diagnostics)
     missing = [*model.left_out, *further]

@@ -33,20 +33,7 @@ _JOINT = ("Ia", "fv", "fc", "fo")
 def model_json(robot: RobotModel, terms: Terms, theta: Float) -> bytes:
     """Write robot, terms and parameters as JSON: all that is needed to compute the model's torque.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    terms : Terms
-        The terms.
-    theta : ndarray, shape (n_parameters,)
-        Parameters.
-
-    Returns
-    -------
-    bytes
-        The file.
-
+    `theta` (n_parameters,). Result: the file.
     """
     columns = terms.columns(robot)
     data = {

@@ -98,15 +98,7 @@ def with_same_base(again: RobotModel, robot: RobotModel) -> RobotModel:
 def require_same_tree(wanted: RobotModel, other: RobotModel, path: str | Path) -> None:
     """Raise InputError if a file has other joints than the robot of a run.
 
-    Parameters
-    ----------
-    wanted : RobotModel
-        The robot of the run.
-    other : RobotModel
-        The robot of the file.
-    path : str or Path
-        The file, for the message.
-
+    `path`: the file, for the message.
     """
     same = (
         wanted.tree_joint_names == other.tree_joint_names
@@ -360,27 +352,9 @@ def unlocked(
     Links on locked joints keep the inertia of the file, or the share of it that leaves a physical remainder; the links
     that carry them get the remainder. Friction, rotors and springs of locked joints are those of the file.
 
-    Parameters
-    ----------
-    model : ExportModel
-        Model without the locked joints.
-    described : RobotModel
-        The robot of the file, with all joints.
-    locked_robot : Locked
-        The same robot with these joints locked.
-
-    Returns
-    -------
-    model : ExportModel
-        Model with all joints.
-    notes : tuple of str
-        Sentences about inertias that were scaled down.
-
-    Raises
-    ------
-    InputError
-        If the file is another robot's.
-
+    `described`: the robot of the file, with all joints; `locked_robot`: the same robot with these joints locked.
+    Results: `model`: model with all joints; `notes`: sentences about inertias that were scaled down. Raises InputError
+    if the file is another robot's.
     """
     require_same_tree(model.described, locked_robot.robot, described.source)
     inertia = np.where(np.isfinite(described.inertia_prior), described.inertia_prior, 0.0)

@@ -58,25 +58,8 @@ class Tag:
 def read_source(path: Path, tag: str, kind: str) -> tuple[bytes, Element]:
     """Read the robot file of a run.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    tag : str
-        Expected root element.
-    kind : str
-        Name of the format, for the message.
-
-    Returns
-    -------
-    tuple of bytes and Element
-        The file and its root.
-
-    Raises
-    ------
-    InputError
-        If the root is another element.
-
+    `tag`: expected root element; `kind`: name of the format, for the message. Result: the file and its root. Raises
+    InputError if the root is another element.
     """
     data = read_bytes(path, f"the {kind} file of the run", MAX_BYTES)
     element = parse(data, str(path))
@@ -233,20 +216,8 @@ def place_mjcf(data: bytes, source: Path, target: Path, *, shapes: bool = True) 
 
     MuJoCo loads no file with absent assets. Their geoms are put in comments, too.
 
-    Parameters
-    ----------
-    data : bytes
-        The file.
-    source, target : Path
-        Old and new path.
-    shapes : bool
-        False hides every asset that is read from a file. Inertias, joints and all other geoms stay.
-
-    Returns
-    -------
-    Placed
-        The new file.
-
+    `source`, `target`: old and new path; `shapes`: false hides every asset that is read from a file. Inertias, joints
+    and all other geoms stay. Result: the new file.
     """
     root = scan(data, str(source))
     work = _Mjcf(root, Edits(data), source.resolve().parent, target.resolve().parent)
@@ -384,18 +355,7 @@ def place_urdf(data: bytes, source: Path, target: Path) -> Placed:
 
     Paths by package or with a network address do not depend on the folder and stay.
 
-    Parameters
-    ----------
-    data : bytes
-        The file.
-    source, target : Path
-        Old and new path.
-
-    Returns
-    -------
-    Placed
-        The new file.
-
+    `source`, `target`: old and new path. Result: the new file.
     """
     root, edits = scan(data, str(source)), Edits(data)
     start, end = source.resolve().parent, target.resolve().parent

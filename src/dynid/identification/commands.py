@@ -45,13 +45,13 @@ from dynid.terms.torque_delay import shifted
 # Torque from commands at the wrong time looks like friction and inertia that no robot has, so the lag is estimated
 # first: one pass over the log fits the default model to the commanded torque at every lag of a grid.
 
-# s, and samples of the log: longest lag of the search. Buses and firmware of servos take 1 to 60 ms, commands of a slow
-# log up to a few of its rows.
+# Longest lag of the search in s, and in samples of the log. Buses and firmware of servos take 1 to 60 ms, commands of a
+# slow log up to a few of its rows.
 LONGEST, MOST_SAMPLES = 0.1, 5.0
 # Points of the grid at most; between them the squared error is a parabola.
 MOST_POINTS = 50
-# Hz, and share of the rate: the widest band of an automatic cutoff frequency. A lag shows in fast motion, missing
-# friction in slow motion.
+# Hz, and share of the rate: upper limits of an automatic cutoff frequency. A lag shows in fast motion, missing friction
+# in slow motion.
 BAND, BAND_SHARE = 25.0, 0.2
 # Moving samples that determine a lag to a tenth of a millisecond.
 ENOUGH = 200_000
@@ -93,23 +93,7 @@ class CommandLag:
     def of(
         seconds: float, half_width: float, rate: float, bounded: bool = False, driven: bool = False
     ) -> CommandLag:
-        """The lag of commands that act from row to row, or shorter if the lag leaves less than half a row.
-
-        Parameters
-        ----------
-        seconds, half_width : float, s
-            The lag and its 95 % half width.
-        rate : float, Hz
-            Rate of the log.
-        bounded, driven : bool
-            As for the class.
-
-        Returns
-        -------
-        CommandLag
-            The lag.
-
-        """
+        """The lag of commands that act from row to row, or for less if the lag is shorter than half a row."""
         return CommandLag(seconds, half_width, min(1.0 / rate, 2.0 * seconds), bounded, rate, driven)
 
     @property
@@ -127,20 +111,7 @@ def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
 
     The plain model is linear, so that its errors at all lags follow from one triangular factor of its columns and the
     delayed torques. The minimum is that of a parabola through the best three lags. The interval is a jackknife over
-    blocks of time.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        A log whose commanded torque has no lag yet.
-    seed : int
-        Seed of the random states for the structural base.
-
-    Returns
-    -------
-    CommandLag
-        The lag.
-
+    blocks of time. `seed` is that of the random states for the structural base.
     """
     robot, batches = prepared.log.robot, list(enough_samples(prepared))
     moved = np.max([np.ptp(samples.q, axis=0) for samples in batches], axis=0) > MOVED
@@ -157,9 +128,9 @@ def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
     size = np.diagonal(total, axis1=1, axis2=2)[:, -1]
     for _ in range(ROUNDS):
         weights = np.where(moved & (size > 0), 1.0 / np.where(size > 0, size, 1.0), 0.0)
-        missed = _squared_errors(total, weights, count)
-        size = missed[int(np.argmin(missed @ weights))]
-    curve, M, half = missed @ weights, len(grams), np.nan
+        errors = _squared_errors(total, weights, count)
+        size = errors[int(np.argmin(errors @ weights))]
+    curve, M, half = errors @ weights, len(grams), np.nan
     if M > 2:
         without = np.array(
             [_minimum(lags, _squared_errors(total - block, weights, count) @ weights) for block in grams]
@@ -175,23 +146,7 @@ def find_command_lag(prepared: Prepared, seed: int = 0) -> CommandLag:
 
 
 def prepared_with(robot: RobotModel, log: Log, servo: Servo) -> Prepared:
-    """The log with torque from its commands, without a lag, in the band in which lags are searched.
-
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    log : Log
-        The log.
-    servo : Servo
-        The position controllers.
-
-    Returns
-    -------
-    Prepared
-        The prepared log.
-
-    """
+    """The log with torque computed from its commands without a lag, filtered to the band in which lags are searched."""
     as_read = replace(log, robot=robot.with_servo(replace(servo, delay=np.nan)))
     rate = 1.0 / float(np.median([median_step(as_read, i) for i in range(len(log.trajectories))]))
     cutoff = min(BAND, BAND_SHARE * rate)
@@ -267,20 +222,8 @@ def _grams(factors: Factors, wanted: Bool) -> Float:
 def _squared_errors(grams: Float, weights: Float, count: int) -> Float:
     """Squared errors (K, n) of the plain model, by lag and joint.
 
-    Parameters
-    ----------
-    grams : ndarray, shape (n, w, w)
-        X'X of `count` columns of the model, then of the torque at K lags.
-    weights : ndarray, shape (n,)
-        Weights of the joints.
-    count : int
-        Columns of the model.
-
-    Returns
-    -------
-    ndarray, shape (K, n)
-        The errors.
-
+    `grams` (n, w, w): X'X of `count` columns of the model, then of the torque at K lags; `weights` (n,): weights of the
+    joints; `count`: columns of the model. The result has shape (K, n).
     """
     theta = _fitted(grams, weights, count)
     square = np.array([np.diag(g)[count:] for g in grams]).T
@@ -341,18 +284,7 @@ def contradicted_gains(log: Log, servo: Servo) -> dict[int, float]:
     A controller at its limit does not depend on its error, so it cannot follow a command for most of the time. Late
     commands make errors of their own, so the share is the least over all lags of the search.
 
-    Parameters
-    ----------
-    log : Log
-        The log of commands.
-    servo : Servo
-        Controllers with known gains.
-
-    Returns
-    -------
-    dict of int to float
-        Share of the moving rows at the limit, by index of the joint.
-
+    Result: share of the moving rows at the limit, by index of the joint.
     """
     limited = np.isfinite(servo.effort_limit)
     if not limited.any():
@@ -396,39 +328,18 @@ def with_gains(
 
     Per joint, q_des - q = (torque of links + rotor + friction + offset) / kp - (kd / kp) (dq_des - dq), with
     nonnegative quotients. Joints that do not determine their gains get the median of the others. Without a commanded
-    velocity kd is part of the viscous friction and stays unchanged.
+    velocity kd is part of the viscous friction and stays unchanged. `reason` begins the message of the claim
+    drive-gain.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    log : Log
-        The log.
-    servo : Servo
-        Controllers with unknown gains.
-    diagnostics : Diagnostics
-        Sink of the claim drive-gain.
-    reason : str
-        Why they are estimated.
-
-    Returns
-    -------
-    Servo
-        The controllers.
-
-    Raises
-    ------
-    InputError
-        If the model file has no inertias or the log does not determine any gain.
-
+    Raises InputError if the model file has no inertias or the log does not determine any gain.
     """
     names = robot.joint_names
     unknown = ~np.isfinite(servo.kp)
-    who = ", ".join(names[j] for j in np.flatnonzero(unknown))
+    unknown_names = ", ".join(names[j] for j in np.flatnonzero(unknown))
     if not np.isfinite(robot.inertia_prior).all():
         raise InputError(
             "no-gains",
-            found=f"commands of {who} instead of a measured torque, without controller gains or inertias",
+            found=f"commands of {unknown_names} instead of a measured torque, without controller gains or inertias",
             expected="kp (and kd if there is damping), or a model file with inertias, which give the gains a scale",
             do="set kp = ... and kd = ... under [drive] of the experiment, or --kp and --kd",
         )
@@ -443,19 +354,19 @@ def with_gains(
     readings = list(zip(*parts, strict=True))
     kp, kd = np.array(servo.kp), np.array(servo.kd)
     estimates = {j: _gains(robot, readings, j) for j in np.flatnonzero(unknown).tolist()}
-    sure = [j for j, gains in estimates.items() if gains.explained >= LEAST_EXPLAINED]
-    if not sure:
+    determined = [j for j, gains in estimates.items() if gains.explained >= LEAST_EXPLAINED]
+    if not determined:
         nearest = max(estimates.values(), key=lambda gains: gains.explained)
         raise InputError(
             "no-gains",
-            found=f"commands of {who}, whose position errors the torque of the links explains to at most "
+            found=f"commands of {unknown_names}, whose position errors the torque of the links explains to at most "
             f"{100 * nearest.explained:.2g} %, too little to estimate gains",
             expected="kp of these joints, or motion in which the links matter",
             do="set kp = ... (and kd = ...) under [drive] of the experiment, or --kp; dynid init reads them from a "
             "log with the commanded torque",
         )
     for j, gains in estimates.items():
-        source = [gains] if j in sure else [estimates[k] for k in sure]
+        source = [gains] if j in determined else [estimates[k] for k in determined]
         kp[j] = np.median([estimate.kp for estimate in source])
         kd[j] = np.median([estimate.kd for estimate in source]) if log.channels.command_velocity else kd[j]
     if len(estimates) > LONGEST_LIST:
@@ -463,12 +374,12 @@ def with_gains(
         words = [f"{chosen.min():.3g} to {chosen.max():.3g}"]
     else:
         words = [f"{names[j]} {kp[j]:.3g}" + (f" and {kd[j]:.2g}" if kd[j] else "") for j in estimates]
-    like = [names[j] for j in estimates if j not in sure]
-    taken = f" (not determined by {', '.join(like)}, which get the median)" if like else ""
+    undetermined = [names[j] for j in estimates if j not in determined]
+    remark = f" (not determined by {', '.join(undetermined)}, which get the median)" if undetermined else ""
     diagnostics.claim(
         "drive-gain",
         found=f"{reason} estimated from the model file's links as kp (and kd) {', '.join(words)}"
-        f"{taken}: inertias, friction and torques have the scale of its masses",
+        f"{remark}: inertias, friction and torques have the scale of its masses",
         expected="gains from the settings of the drives",
         do="set kp and kd under [drive] of the experiment, or --kp and --kd",
     )
@@ -477,7 +388,7 @@ def with_gains(
 
 @dataclass(frozen=True)
 class _Gains:
-    # Of a joint; `explained`: share of its position errors, after friction, rotor and damping, that links explain.
+    # `explained`: share of the joint's position errors, after friction, rotor and damping, that the links explain.
     kp: float
     kd: float
     explained: float
@@ -509,10 +420,10 @@ def _gains(robot: RobotModel, readings: Sequence[tuple[Samples, ...]], joint: in
         )
         R: Float = np.asarray(np.linalg.qr(np.column_stack([known, -errors[:, 1:], errors[:, 0]]), mode="r"))
         size = np.maximum(np.linalg.norm(R[:, :-1], axis=0), np.finfo(float).tiny)
-        quotients, left = nnls(R[:, :-1] / size, R[:, -1])
+        quotients, residual = nnls(R[:, :-1] / size, R[:, -1])
         without = nnls((R[:, :-1] / size)[:, 1:], R[:, -1])[1]
-        explained = 1.0 - (left / without) ** 2 if without > 0 and quotients[0] > 0 else 0.0
-        trials.append((left, explained, quotients / size))
+        explained = 1.0 - (residual / without) ** 2 if without > 0 and quotients[0] > 0 else 0.0
+        trials.append((residual, explained, quotients / size))
     _, explained, quotients = min(trials, key=lambda trial: trial[0])
     if not explained > 0:
         return _Gains(np.nan, np.nan, 0.0)
@@ -522,11 +433,11 @@ def _gains(robot: RobotModel, readings: Sequence[tuple[Samples, ...]], joint: in
 
 # Delay and loops of position controllers, from simulated positions if the log is slow.
 
-# s: at slower rows torque from positions hardly determines a lag (on simulated arms it is 1 to 10 ms off at rows of 10
-# to 33 ms, simulated positions 0.1 to 0.4 ms), and no computer closes the loops of a robot so slowly.
+# s: in logs with slower rows, the lag of commanded torque is inaccurate (1 to 10 ms off on simulated arms at rows of 10
+# to 33 ms; simulated positions 0.1 to 0.4 ms), and computers close the loops of robots faster.
 SLOW_ROW = 0.0099
-# s of simulated motion, and length of its parts, the busiest of the log: they determine a lag to about 0.1 ms. For a
-# robot that rests most of the time, up to twice as many seconds are simulated.
+# s of simulated motion, and length of its parts, the busiest of the log: they determine a lag to about 0.1 ms.
+# LOOKED_AT limits the seconds for a robot that rests most of the time.
 SEARCHED, PART = 20.0, 5.0
 LOOKED_AT = 2.0 * SEARCHED
 
@@ -563,25 +474,6 @@ def find_drive_timing(robot: RobotModel, log: Log, servo: Servo, seed: int, thre
     The first estimate is the lag at which commanded torque fits the plain model; in a slow log, a second one is the lag
     at which the simulated robot follows its commands as in the log. Loops are assumed to be closed by a computer in
     fast logs and on board of the drives in slow ones, unless only the other choice gives dissipative friction.
-
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    log : Log
-        The log.
-    servo : Servo
-        Controllers with known gains.
-    seed : int
-        Seed of the random states for the structural base.
-    threads : int
-        Threads of the simulations.
-
-    Returns
-    -------
-    DriveTiming
-        The controllers and the evidence.
-
     """
     rate = prepared_with(robot, log, servo).source_rate
     slow = 1.0 / rate > SLOW_ROW
@@ -624,7 +516,7 @@ def _by_positions(robot: RobotModel, log: Log, seed: int, threads: int) -> Servo
 
 
 def _without_still(log: Log) -> Log:
-    """The log with joints locked that never move, whose friction is unknown."""
+    """The log with joints locked that never move, since their friction is unknown."""
     robot = log.robot
     values = np.concatenate(
         [samples.q for samples in enough_samples(prepare(log, Preparation(), Diagnostics()))]
@@ -667,23 +559,7 @@ def with_found_servo(
 ) -> RobotModel:
     """Estimate unknown gains, delay and loop of the position controllers from a log of commands.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    log : Log
-        The log.
-    seed : int
-        Seed of the random states for the structural base.
-    threads : int
-        Threads of the simulations.
-    diagnostics : Diagnostics
-        Sink of notes, and of the claim drive-gain if gains are estimated.
-
-    Returns
-    -------
-    RobotModel
-        The robot with its controllers; unchanged for a log with measured torque.
+    The robot is unchanged for a log with measured torque. Estimated gains are claimed as drive-gain.
 
     Raises
     ------
@@ -708,12 +584,12 @@ def with_found_servo(
 def _without_contradicted(
     robot: RobotModel, log: Log, servo: Servo, wrong: dict[int, float], diagnostics: Diagnostics
 ) -> Servo:
-    """The controllers with estimates in place of gains that the log contradicts, where it determines them."""
+    """The controllers with estimates in place of gains that the log contradicts."""
     index = list(wrong)
     shares = ", ".join(f"{robot.joint_names[j]} {100 * share:.0f} %" for j, share in wrong.items())
     reason = (
-        f"with the declared gains, controllers would be at their torque limit in most moving samples ({shares}), and "
-        "they follow their commands: these gains are not this arm's"
+        f"with the declared gains, controllers would be at their torque limit in most moving samples ({shares}), yet "
+        "they follow their commands: the gains do not belong to this arm"
     )
     unknown, undamped = servo.kp.copy(), servo.kd.copy()
     unknown[index], undamped[index] = np.nan, 0.0
@@ -750,15 +626,15 @@ def _report_loop(timing: DriveTiming, diagnostics: Diagnostics) -> None:
     late = float(servo.kp.max()) * servo.lag
     row = f"{1e3 / timing.rate:.3g} ms"
     if servo.on_board:
-        taken, why = "on board of the drives", f"rows of {row} are too slow for a computer"
+        closed, why = "on board of the drives", f"rows of {row} are too slow for a computer"
         other, wrong = COMPUTER, "more"
     else:
-        taken, why = "by a computer that sends torques", f"rows of {row}"
+        closed, why = "by a computer that sends torques", f"rows of {row}"
         other, wrong = DRIVE, "less"
     if timing.exchanged:
         why = f"rows of {row}, but otherwise friction would drive most joints"
     diagnostics.warn(
         "command-loop",
-        f"position loops are assumed to be closed {taken} ({why}). If not, viscous friction is up to {late:.2g} "
+        f"position loops are assumed to be closed {closed} ({why}). If not, viscous friction is up to {late:.2g} "
         f'N m s/rad {wrong}: set --loop {other}, or loop = "{other}" under [drive] of the experiment',
     )

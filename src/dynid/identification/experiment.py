@@ -42,7 +42,7 @@ from dynid.rows.rows import Rows
 from dynid.terms.catalogue import DEFAULT_TERMS, terms_from_spec
 from dynid.terms.term import Terms
 
-# Open questions of `dynid init`: what the file asks, in which line, and what to write there.
+# Open questions of `dynid init` in the file, with their lines and possible answers.
 
 _UNITS = {
     "time": "s, ms, us, ns or day",
@@ -59,25 +59,7 @@ class _Question:
 
 
 def refuse_open_questions(log: Mapping[str, Any], robot: RobotModel, file: str, lines: Lines) -> None:
-    """Refuse a [log] table that contains open questions of `dynid init`.
-
-    Parameters
-    ----------
-    log : mapping
-        The table as written in the file.
-    robot : RobotModel
-        The robot.
-    file : str
-        Path of the file; "" if there is none.
-    lines : Lines
-        Line of every key.
-
-    Raises
-    ------
-    InputErrors
-        One error for each entry with an open question.
-
-    """
+    """Raise InputErrors with one error for each entry of a [log] table that has an open question of `dynid init`."""
     text = Path(file).read_text(encoding="utf-8").splitlines() if Path(file).is_file() else []
     errors: list[DynidError] = []
     for name, entry in log.items():
@@ -89,19 +71,21 @@ def refuse_open_questions(log: Mapping[str, Any], robot: RobotModel, file: str, 
         if not marked:
             continue
         line = line_of(("log", name), lines)
-        asked = _questions_above(text, line)
+        questions = _questions_above(text, line)
         if "columns" in marked and not any(
-            question.key.endswith((".order", ".columns", ".which")) for question in asked
+            question.key.endswith((".order", ".columns", ".which")) for question in questions
         ):
-            # The order of the columns is asked once, for the positions.
-            asked = [question for question in _questions_in(text) if question.key == "log.order"] + asked
+            # The order of the columns is questions once, for the positions.
+            questions = [
+                question for question in _questions_in(text) if question.key == "log.order"
+            ] + questions
         about = (
-            ": ".join(("asked there", " ".join(question.text for question in asked)))
-            if asked
+            ": ".join(("questions there", " ".join(question.text for question in questions)))
+            if questions
             else "an open question"
         )
         marks = ", ".join(f"{key} = {_shown(entry[key])}" for key in marked)
-        answers = [f"--answer '{question.key}={_answers(text, question)}'" for question in asked]
+        answers = [f"--answer '{question.key}={_answers(text, question)}'" for question in questions]
         errors.append(
             InputError(
                 "open-question",
@@ -168,8 +152,8 @@ def _questions_in(text: list[str]) -> list[_Question]:
 def _answers(text: list[str], question: _Question) -> str:
     """Answers that the head of the file offers for a question, separated by bars."""
     begin = [k for k, line in enumerate(text) if line.startswith(f"#   {question.key}: ")]
-    asked = [f"#{entry[3:]}" for entry in text[begin[0] :] if entry.startswith("#")] if begin else []
-    for line in list(_joined(asked))[1:]:
+    head = [f"#{entry[3:]}" for entry in text[begin[0] :] if entry.startswith("#")] if begin else []
+    for line in list(_joined(head))[1:]:
         if line.startswith("- answers: "):
             options = line.removeprefix("- answers: ").split("; ")
             return "|".join(entry.split(" (", maxsplit=1)[0] for entry in options)
@@ -219,16 +203,6 @@ class Experiment:
     def read(path: str | Path | None) -> Experiment:
         """Read an experiment file and load its plug-ins.
 
-        Parameters
-        ----------
-        path : str, Path or None
-            The file; None for the defaults.
-
-        Returns
-        -------
-        Experiment
-            The experiment.
-
         Raises
         ------
         InputErrors
@@ -260,16 +234,6 @@ class Experiment:
 
         Its plug-ins are not imported, since a run may come from anyone; name them again to import them.
 
-        Parameters
-        ----------
-        stored : mapping
-            Plain data from `to_dict`.
-
-        Returns
-        -------
-        Experiment
-            The experiment.
-
         Raises
         ------
         InputErrors
@@ -280,17 +244,7 @@ class Experiment:
         return Experiment(validate(ExperimentFile, data, {}, "run.json"), data, "run.json", {})
 
     def with_method(self, method: str) -> Experiment:
-        """The same experiment with another method; options that the method lacks are dropped.
-
-        Parameters
-        ----------
-        method : str
-            Name of the method.
-
-        Returns
-        -------
-        Experiment
-            The experiment.
+        """The same experiment with another method; drops options that the method lacks.
 
         Raises
         ------
@@ -320,17 +274,7 @@ class Experiment:
         return self._with_key("log", dict(self.raw.get("log", {})) | {"topic": list(topics)})
 
     def with_values(self, written: Mapping[str, Mapping[str, Any]]) -> Experiment:
-        """The same experiment with other values of some keys, as given on a command line.
-
-        Parameters
-        ----------
-        written : mapping
-            Values by table and key.
-
-        Returns
-        -------
-        Experiment
-            The experiment.
+        """The same experiment with other values, by table and key, as from a command line.
 
         Raises
         ------
@@ -338,10 +282,10 @@ class Experiment:
             For values that the keys do not accept.
 
         """
-        given = {table: dict(keys) for table, keys in written.items() if keys}
-        validate(ExperimentFile, given, {}, "command line")
+        values = {table: dict(keys) for table, keys in written.items() if keys}
+        validate(ExperimentFile, values, {}, "command line")
         experiment = self
-        for table, keys in given.items():
+        for table, keys in values.items():
             experiment = experiment._with_key(table, dict(experiment.raw.get(table, {})) | keys)
         return experiment
 
@@ -356,17 +300,7 @@ class Experiment:
         return self._with_key("accept", list(claim_codes((*self.content.accept, *codes))))
 
     def with_robot(self, options: Mapping[str, Any]) -> Experiment:
-        """The same experiment with other values under [robot]; entries of tables (lock, xacro) are added.
-
-        Parameters
-        ----------
-        options : mapping
-            Values by key.
-
-        Returns
-        -------
-        Experiment
-            The experiment.
+        """The same experiment with other values under [robot], by key; entries of tables (lock, xacro) are added.
 
         Raises
         ------
@@ -375,15 +309,15 @@ class Experiment:
 
         """
         before = dict(self.raw.get("robot", {}))
-        given = dict(options)
-        if self._folder and "packages" in given:  # paths in the file are relative to it, these are not
-            given["packages"] = [str(Path(folder).absolute()) for folder in given["packages"]]
-        if given.get("xacro") is True and before.get("xacro"):
-            del given["xacro"]  # implied by the arguments in the file
+        values = dict(options)
+        if self._folder and "packages" in values:  # paths in the file are relative to it, these are not
+            values["packages"] = [str(Path(folder).absolute()) for folder in values["packages"]]
+        if values.get("xacro") is True and before.get("xacro"):
+            del values["xacro"]  # implied by the arguments in the file
         tables = {key: table for key, table in before.items() if isinstance(table, Mapping)}
         merged = {
             key: {**tables.get(key, {}), **value} if isinstance(value, Mapping) else value
-            for key, value in given.items()
+            for key, value in values.items()
         }
         return self.with_values({"robot": merged})
 
@@ -401,18 +335,6 @@ class Experiment:
     def robot(self, path: str | Path, diagnostics: Diagnostics | None = None) -> RobotModel:
         """Read a model file with the options and drive constants of [robot].
 
-        Parameters
-        ----------
-        path : str or Path
-            The model file.
-        diagnostics : Diagnostics, optional
-            Sink of warnings.
-
-        Returns
-        -------
-        RobotModel
-            The robot.
-
         Raises
         ------
         InputError
@@ -423,16 +345,6 @@ class Experiment:
 
     def with_drives(self, robot: RobotModel) -> RobotModel:
         """The robot with the gear ratios, torque constants and drive gains of [robot] and the controllers of [drive].
-
-        Parameters
-        ----------
-        robot : RobotModel
-            The robot.
-
-        Returns
-        -------
-        RobotModel
-            The robot with these drives.
 
         Raises
         ------
@@ -661,9 +573,9 @@ def _with_hulls(
 
 def _with_folders(data: Mapping[str, Any], path: Path) -> dict[str, Any]:
     # Run folders are read from anywhere, so paths of message definitions become absolute.
-    given = data["log"]["definitions"]
-    several = [given] if isinstance(given, str) else given
-    folders = [str((path.parent / folder).resolve()) for folder in several]
+    folders = data["log"]["definitions"]
+    all_folders = [folders] if isinstance(folders, str) else folders
+    folders = [str((path.parent / folder).resolve()) for folder in all_folders]
     return dict(data) | {"log": dict(data["log"]) | {"definitions": folders}}
 
 
@@ -680,23 +592,7 @@ def named_files(
     held_out: Sequence[str | Path] = (),
     config: str | Path | None = None,
 ) -> dict[str, Any]:
-    """Names of the files of a command, as a run stores them.
-
-    Parameters
-    ----------
-    robot : str or Path
-        The model file.
-    logs, held_out : sequence of str or Path
-        Training and validation logs.
-    config : str or Path, optional
-        The experiment file.
-
-    Returns
-    -------
-    dict
-        Plain data.
-
-    """
+    """Names of the model file, the logs and the experiment file of a command, as a run stores them."""
     return {
         "robot": str(robot),
         "logs": [str(log) for log in logs],

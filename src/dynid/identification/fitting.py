@@ -97,7 +97,7 @@ class Data:
     Attributes
     ----------
     settings : Settings
-        With the terms that the encoders of the log require.
+        The settings, with the terms that the encoders of the log require.
     prepared : Prepared
         The log with resolved filters.
     choice : RowsChoice
@@ -143,11 +143,11 @@ class ModelFit:
     fitted : Fitted
         The equations and their unconstrained fit.
     free : Estimate
-        Before the links were made physically consistent, with signs that no real robot has.
+        The estimate without physical consistency, which may have signs that no real robot has.
     estimate : Estimate
         The final estimate.
     estimator : Estimator
-        The method that gave it.
+        The method of the final estimate.
     shapes : tuple of ShapeEstimate
         Estimated shapes of friction and other nonlinear terms.
     stiffness : dict
@@ -186,31 +186,7 @@ def for_encoders(
 
     A warning names what cannot be identified.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    terms : Terms
-        The model.
-    rows : Rows
-        The equations.
-    channels : Channels
-        Channels of the log.
-    diagnostics : Diagnostics
-        Sink of warnings.
-    automatic : bool
-        Whether terms may be added to the model.
-
-    Returns
-    -------
-    tuple of Terms and Rows
-        The model and the equations that the log allows.
-
-    Raises
-    ------
-    UsageError
-        For springs in rigid equations, and for elastic equations without a spring.
-
+    Raises UsageError for springs in rigid equations, and for elastic equations without a spring.
     """
     springs = [term.name for term in terms if isinstance(term, SpringTerm)]
     if isinstance(rows, EnergyRows | PowerRows | FilteredPowerRows) and channels.motor_position:
@@ -258,19 +234,9 @@ def _warn_of_rigid_joints(joints: list[str], springs: list[str], whole: bool, si
 
 
 def check_negative_stiffness(robot: RobotModel, estimate: Estimate, diagnostics: Diagnostics) -> None:
-    """Claim negative-stiffness or encoders-exchanged for stiffnesses that are significantly negative.
+    """Claim negative-stiffness or encoders-exchanged for significantly negative stiffnesses.
 
-    Exchanged encoders reverse the sign of every deflection, and thus of every stiffness.
-
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    estimate : Estimate
-        The unconstrained estimate.
-    diagnostics : Diagnostics
-        Sink of the claim.
-
+    Exchanged encoders reverse the sign of every deflection, and thus of every stiffness. The estimate is unconstrained.
     """
     stiffnesses = [
         (column.owner, float(estimate.value[i]), float(estimate.std[i]))
@@ -299,24 +265,9 @@ def check_negative_stiffness(robot: RobotModel, estimate: Estimate, diagnostics:
 def report_stiffness(
     assembly: Assembly, batches: Iterable[Samples], estimate: Estimate, diagnostics: Diagnostics
 ) -> dict[str, list[dict[str, object]]]:
-    """Compare each stiffness with the range from deflection and torque; a warning if it lies outside.
+    """Compare each stiffness with the range from deflection and torque; warn if it lies outside.
 
-    Parameters
-    ----------
-    assembly : Assembly
-        The equations.
-    batches : iterable of Samples
-        The samples.
-    estimate : Estimate
-        The estimate.
-    diagnostics : Diagnostics
-        Sink of notes and warnings.
-
-    Returns
-    -------
-    dict
-        The ranges as plain data, {"stiffness": [...]}; {} for rigid joints.
-
+    Returns the ranges as plain data, {"stiffness": [...]}; {} for rigid joints.
     """
     if not isinstance(assembly.rows, ElasticRows):
         return {}
@@ -356,23 +307,8 @@ def _stiffness(estimate: Estimate, name: str) -> tuple[float, float]:
 def read_data(call: Call) -> Data:
     """Choose filters, equations and terms for the log, and compute its samples.
 
-    Parameters
-    ----------
-    call : Call
-        Arguments of the identification.
-
-    Returns
-    -------
-    Data
-        The prepared log.
-
-    Raises
-    ------
-    UsageError
-        If equations, terms and channels of the log do not go together.
-    UnfitDataError
-        If the log has no usable sample, or the robot stands on its feet.
-
+    Raises UsageError if equations, terms and channels of the log do not go together; UnfitDataError if the log has no
+    usable sample, or the robot stands on its feet.
     """
     robot, log, settings, diagnostics = call.robot, call.log, call.settings, call.diagnostics
     prepared = prepare(log, settings.preparation, diagnostics)
@@ -436,21 +372,10 @@ def _require_scale(terms: Terms, diagnostics: Diagnostics) -> None:
 def fit_sound(
     call: Call, data: Data
 ) -> tuple[Data, ModelFit, Validation, ResidualAnalysis | None, tuple[Finding, ...]]:
-    """Fit and score the model, a second time without the times that its residuals show to be spoilt.
+    """Fit and score the model, and again without the times that its residuals show to be corrupted.
 
-    Parameters
-    ----------
-    call : Call
-        Arguments of the identification.
-    data : Data
-        The prepared log.
-
-    Returns
-    -------
-    tuple
-        The prepared log without spoilt times, the fit, its scores on the training data, the analysis of its residuals
-        (None without residuals), and the findings about the spoilt times.
-
+    Returns the data without these times, the fit, its scores on the training data, the analysis of its residuals (None
+    without residuals) and the findings about these times.
     """
     trial = replace(call, diagnostics=Diagnostics(accepting=call.diagnostics.accepting))
     model_fit, training, analysis = _fit_and_score(trial, data)
@@ -599,8 +524,8 @@ class _FitOn(Protocol):
 
 
 def _trial(search: Search, fit_on: _FitOn, data: Data) -> Search:
-    # Comparing models and estimating shapes takes a dozen passes. For a long log, which is read anew in each pass, a
-    # share with a part of every block of time suffices.
+    # Comparing models and estimating shapes takes a dozen passes. Each pass reads a long log anew, so that a share of
+    # it with a part of every block of time is used.
     share = share_to_choose_on(data.prepared, data.rest.left_out)
     if share >= 1.0:
         return search

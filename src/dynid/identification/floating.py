@@ -47,7 +47,7 @@ from dynid.signals.samples import Samples
 from dynid.terms.exports import Of
 from dynid.terms.term import Terms, joints_of, on_joints
 
-# Samples of a contact set, at the rate of the equations, from which its errors are known to a fifth.
+# Fewest samples of a contact set, at the rate of the equations: they determine its errors to a fifth.
 FEWEST = 30
 # Rounds of weights. Errors of the rows change by a few per cent in the third.
 ROUNDS = 3
@@ -68,7 +68,7 @@ def floats(robot: RobotModel, log: Log) -> bool:
     return wanted != "fixed" and log.channels.base is not None
 
 
-# Fit: errors of the rows by contact set, and factors with and without these weights.
+# Errors of the rows by contact set, and the fit weighted by them.
 
 
 def terms_of(terms: Terms, robot: RobotModel) -> Terms:
@@ -85,7 +85,8 @@ def terms_of(terms: Terms, robot: RobotModel) -> Terms:
 
 @dataclass(frozen=True, eq=False)
 class _Errors:
-    # By contact set: squares of the projected residuals, the share of each row that the projection keeps, and count.
+    # Per contact set: squares of the projected residuals, the share of each row that the projection keeps, and the
+    # count.
     sums: dict[tuple[bool, ...], tuple[Float, Float, int]]
 
     def rows(self, rows: FloatingRows) -> FloatingRows:
@@ -102,7 +103,7 @@ class _Errors:
 
 
 def _deviation(square: Float, share: Float, usual: Float) -> Float:
-    # Rows that the contacts leave nothing of keep the usual deviation.
+    # Rows that the projection removes keep the usual deviation.
     seen = share > 1e-6 * share.max(initial=1e-300)
     sigma = np.where(seen, np.sqrt(square / np.where(seen, share, 1.0)), usual)
     for kind in (slice(0, 3), slice(3, 6), slice(6, None)):
@@ -120,46 +121,33 @@ def errors_of_rows(assembly: Assembly, estimate: Estimate, batches: Iterable[Sam
             continue
         P = plain.projections(assembly.robot, samples)
         rest = samples.tau - assembly.terms.torque(assembly.robot, samples, estimate.full_vector)
-        left, _ = assembly.parallel.apply(np.ascontiguousarray(np.einsum("tij,tj->it", P, rest)), samples)
+        filtered, _ = assembly.parallel.apply(np.ascontiguousarray(np.einsum("tij,tj->it", P, rest)), samples)
         share = np.einsum("tii->ti", P[kept])
         sets, number = contact_sets(samples.extra[CONTACT][kept] > 0.5)
         for k, key in enumerate(map(tuple, sets.tolist())):
             index = number == k
             before = sums.get(key, (np.zeros(assembly.robot.n), np.zeros(assembly.robot.n), 0))
             sums[key] = (
-                before[0] + np.sum(left[:, index] ** 2, axis=1),
+                before[0] + np.sum(filtered[:, index] ** 2, axis=1),
                 before[1] + share[index].sum(axis=0),
                 before[2] + int(index.sum()),
             )
     return _Errors(sums)
 
 
-# m/s^2: standard deviation of the accelerometer's bias along each axis, 5 mg: usual for IMUs calibrated by their maker.
-# Data sheets of single MEMS chips name a zero-g offset of 20 to 80 mg, most of which a calibration removes.
+# m/s^2: standard deviation of the accelerometer's bias along each axis (5 mg), usual for calibrated IMUs. Data sheets
+# of MEMS chips state offsets of 20 to 80 mg, most of which a calibration removes.
 ACCELEROMETER_BIAS = 0.05
 
 
 def of_accelerometer_bias(assembly: Assembly, estimate: Estimate, batches: Iterable[Samples]) -> Float:
-    """Covariance from the unknown bias of the accelerometer, which residuals hardly show: it acts like other gravity.
+    """Covariance from the unknown bias of the accelerometer, which acts like another gravity.
 
-    A bias b of a recording changes the projected torque by D b, D = P d(Y theta)/da, and least squares moves the
-    estimate by H^-1 X' W D b. Half of the variance of b is the same in all recordings and half is independent, since it
-    is not known how much of the bias belongs to the sensor and how much to one start of it.
+    It hardly shows in residuals. A bias b of a recording changes the projected torque by D b, D = P d(Y theta)/da, and
+    least squares changes the estimate by H^-1 X' W D b. Half of the variance of b is common to all recordings and half
+    independent, since it is unknown how much of the bias is the sensor's and how much changes between recordings.
 
-    Parameters
-    ----------
-    assembly : Assembly
-        Equations that were solved.
-    estimate : Estimate
-        Their solution, with the weights of the joints.
-    batches : iterable of Samples
-        Samples.
-
-    Returns
-    -------
-    ndarray, shape (b, b)
-        Covariance of the base parameters.
-
+    Result: covariance of the base parameters, (b, b).
     """
     robot, rows, terms = assembly.robot, cast(FloatingRows, assembly.rows), assembly.terms
     width = len(assembly.wanted)
@@ -192,7 +180,7 @@ def of_accelerometer_bias(assembly: Assembly, estimate: Estimate, batches: Itera
     return np.asarray(0.5 * ACCELEROMETER_BIAS**2 * (common @ common.T + independent))
 
 
-# MB for the triangles of the blocks of the fit, and as many for those of the scores.
+# Memory for the triangles of the blocks of the fit, in MB, and as much for those of the scores.
 MOST_MEGABYTES = 150.0
 # Fewest and most blocks of time of a log.
 FEWEST_BLOCKS, MOST_BLOCKS = 12, 30
@@ -240,25 +228,7 @@ def fit_floating(
 ) -> FloatingFit:
     """Fit a floating robot, with the error of each row in each contact set.
 
-    Parameters
-    ----------
-    data : FloatingData
-        The log.
-    batches : list of Samples
-        Its samples.
-    terms : Terms
-        The model, with friction and rotors on joints with motors only.
-    settings : Settings
-        Method and seed.
-    diagnostics : Diagnostics
-        Collects warnings.
-    threads : int
-        Number of threads.
-
-    Returns
-    -------
-    FloatingFit
-
+    Only joints with motors have friction and rotors.
     """
     robot = data.robot
     structural = structural_base(robot, terms, TorqueRows(), settings.seed)
@@ -297,27 +267,10 @@ def identify_floating(
 ) -> Identification:
     """Identify a robot with a floating base and judge the result on held-out data.
 
-    Scores are of projected torque: what no contact force can change. Models are not compared, since effects of single
-    joints would need equations of single joints.
+    Scores are errors of projected torque, which no contact force can change. Models are not compared, since effects of
+    single joints would need equations of single joints. Arguments as in `identify`.
 
-    Parameters
-    ----------
-    call : Call
-        Arguments of the identification.
-    validation : Log, optional
-        A held-out log; without it blocks of the log are held out.
-    experiment, files, truth
-        As `identify`.
-
-    Returns
-    -------
-    Identification
-
-    Raises
-    ------
-    UsageError
-        For equations other than torques.
-
+    Raises UsageError for equations other than torques.
     """
     started = time.perf_counter()
     settings, diagnostics = call.settings, call.diagnostics
@@ -392,19 +345,17 @@ def identify_floating(
 
 
 def in_words(data: FloatingData, fit: FloatingFit) -> str:
-    """What the log determines, with and without the contact forces, and what to record next."""
+    """Number of base parameters that the log determines, with and without contact forces, and motion to record next."""
     rank, whole = fit.regression.base.rank, fit.structural.rank
     mass = total_mass(data.robot, fit.estimate)
     text = f"{rank} of {whole} base parameters are determined without contact forces; the robot weighs "
-    text += (
-        f"{mass[0]:.4g} +- {mass[1]:.2g} kg" if np.isfinite(mass[1]) else "what the log does not determine"
-    )
+    text += f"{mass[0]:.4g} +- {mass[1]:.2g} kg" if np.isfinite(mass[1]) else "not determined by the log"
     missing = record_next(data, fit)
     text += f". Record next: {missing}" if missing else ""
-    # Residuals of one log cannot show them, so that no interval made of residuals contains them.
+    # Such errors do not show in the residuals of one log, so that no interval from residuals contains them.
     return text + (
-        "; the intervals of masses and inertias lack errors that last a whole log: scale of the "
-        "accelerometer, feet that slide"
+        "; the intervals of masses and inertias do not include errors constant over a log: scale of the "
+        "accelerometer, sliding feet"
     )
 
 
@@ -414,7 +365,7 @@ def total_mass(robot: RobotModel, estimate: Estimate) -> tuple[float, float]:
     masses &= np.array([column.of is Of.BODY for column in estimate.columns])
     weights = masses.astype(np.float64)
     base = estimate.base
-    # The total mass as a combination of base parameters, which it is for a base that moves freely.
+    # The total mass is a combination of base parameters for a base that moves freely.
     combination = weights[base.independent]
     if not np.allclose(combination @ base.B, weights):
         return float(weights @ estimate.parameters), np.nan

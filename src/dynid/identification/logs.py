@@ -26,7 +26,7 @@ from dynid.signals.prepare import prepare
 from dynid.signals.settings import Preparation
 from dynid.terms.term import Terms
 
-# Logs without a column mapping, opened with the one that `dynid init` would write if it has no open question.
+# Logs without a column mapping, opened with the mapping of `dynid init` if it has no open question.
 
 
 def open_training(
@@ -38,34 +38,12 @@ def open_training(
 ) -> tuple[Experiment, Log]:
     """Open the training logs of an experiment, with detected columns if nothing maps them.
 
-    Columns that are neither dynid's own nor mapped under [log] are detected as by `dynid init`, with the locked joints
-    and gains that it finds, if it has no open question.
+    Columns that are neither dynid's own nor mapped under [log] are detected as by `dynid init`, with its locked joints
+    and gains, if it has no open question. `answers` contains answers to its questions by key. Returns the experiment
+    with the detected tables, and the log.
 
-    Parameters
-    ----------
-    experiment : Experiment
-        The experiment.
-    robot : str or Path
-        The model file.
-    logs : sequence of Path
-        The log files.
-    diagnostics : Diagnostics
-        Sink of notes.
-    answers : mapping, optional
-        Answers to questions of `dynid init`, by key.
-
-    Returns
-    -------
-    tuple of Experiment and Log
-        The experiment with the detected tables, and the log.
-
-    Raises
-    ------
-    InputError
-        As by `load_robot` and `open_log`, with the open questions.
-    UsageError
-        For answers together with [log].
-
+    Raises InputError as by `load_robot` and `open_log`, with the open questions; UsageError for answers together with
+    [log].
     """
     with tables_kept_open():
         return _opened(experiment, robot, logs, diagnostics, answers)
@@ -85,7 +63,7 @@ def _opened(
         raise UsageError(
             "answer",
             found=f"answers about columns together with [log] in {experiment.file}",
-            expected="one of both",
+            expected="one of the two",
         )
     if not answers:
         try:
@@ -109,7 +87,7 @@ def _with_columns(
     diagnostics: Diagnostics,
 ) -> Experiment:
     """The experiment with the detected tables.    unknown: the error of opening the log without them."""
-    from dynid.layouts.propose import found_tables  # here alone: most logs are read by a mapping
+    from dynid.layouts.propose import found_tables  # imported late, since most logs have a mapping
 
     tables, remark = found_tables(model, robot, logs, answers, unknown)
     diagnostics.note(remark.code, remark.text, remark.place)
@@ -129,25 +107,7 @@ def torque_factors(
 ) -> Factors:
     """Factors of a log's torque equations per joint, filtered as in a run, on the log's own time grid.
 
-    Parameters
-    ----------
-    run : Identification
-        The run.
-    log : Log
-        The log.
-    wanted : ndarray of bool, shape (p,)
-        Parameters whose columns are kept.
-    diagnostics : Diagnostics
-        Sink of notes and warnings.
-    threads : int
-        Threads of the pass.
-    terms : Terms, optional
-        Terms in place of the run's.
-
-    Returns
-    -------
-    Factors
-        The factors.
+    `wanted` (p,) selects the parameters whose columns are kept; `terms` replaces the run's terms.
 
     Raises
     ------
@@ -171,31 +131,9 @@ def factors_of(
     diagnostics: Diagnostics,
     threads: int,
 ) -> Factors:
-    """Factors of a log's torque equations per joint, filtered as given, on the log's own time grid.
+    """Factors of a log's torque equations per joint with these filters, on the log's own time grid.
 
-    Samples are left out, and the log is cut into blocks, as in an identification.
-
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    terms : Terms
-        The model.
-    preparation : Preparation
-        The filters.
-    log : Log
-        The log.
-    wanted : ndarray of bool, shape (p,)
-        Parameters whose columns are kept.
-    diagnostics : Diagnostics
-        Sink of notes and warnings.
-    threads : int
-        Threads of the pass.
-
-    Returns
-    -------
-    Factors
-        The factors.
+    Samples are left out, and the log is cut into blocks, as in an identification. `wanted` (p,) selects the columns.
 
     Raises
     ------
@@ -214,7 +152,7 @@ def factors_of(
 
 
 def held_out_log(run: Identification, diagnostics: Diagnostics) -> Log | None:
-    """Validation log of a run if its files exist unchanged; else None, with a warning if there was one."""
+    """Validation log of a run if its files exist unchanged; else None, with a warning if the run had such logs."""
     listed: Any = run.files.get("validate") or run.files.get("logs") or ()
     known = run.provenance.get("validation_logs")
     if not isinstance(known, Mapping) or not known:

@@ -63,28 +63,13 @@ def examine(
 ) -> Callable[[], tuple[Finding, ...]]:
     """Claim wrong inputs that the residuals reveal, and diagnose the residuals in the background.
 
-    Parameters
-    ----------
-    call : Call
-        Arguments of the identification.
-    data : Data
-        The prepared log.
-    model_fit : ModelFit
-        The fit.
-    analysis : ResidualAnalysis, optional
-        Its residuals.
-
-    Returns
-    -------
-    callable
-        Waits for the diagnosis and returns its findings.
-
+    Returns a function that waits for the diagnosis and returns its findings.
     """
     if analysis is None:
         return tuple
     terms, diagnostics = model_fit.nonlinear.terms, call.diagnostics
     misread = check_guidance(analysis, diagnostics) or check_wiring(analysis, diagnostics)
-    # The remainder of a known friction may have either sign, and so may the friction of torques of reversed sign.
+    # Neither the remainder of a known friction nor the friction of torques with reversed sign need be positive.
     if not all_turned(diagnostics) and not any(term.traits.kind is Kind.COMPENSATION for term in terms):
         check_negative_friction(analysis, diagnostics, call.log.channels.commanded)
     diagnosed = in_background(
@@ -93,14 +78,14 @@ def examine(
     check_measured(analysis, diagnostics)
     check_changes(analysis, diagnostics)
     if misread:
-        # Zeros, gains, lengths and masses that explain the residuals would belong to other joints.
+        # Do not explain the residuals by zeros, gains, lengths and masses, which would belong to other joints.
         return diagnosed
     report_missing_effects(analysis, diagnostics)
     report_held_effects(analysis, diagnostics)
     check_link_lengths(analysis, diagnostics)
     # Equations with noisy accelerations bias the links, which would then differ from the model file without cause.
     if data.choice.trusted or isinstance(data.rows, MomentumRows):
-        # A link that is named as contradicted is no evidence for the scale of the torque.
+        # A link named as contradicted is no evidence for the scale of the torque.
         believed = without_contradicted(call.robot, model_fit.estimate)
         compare_with_description(replace(analysis, robot=believed), diagnostics)
     return diagnosed
@@ -112,27 +97,7 @@ def examine(
 def score_held_out_log(
     call: Call, data: Data, model_fit: ModelFit, validation: Log, training: Validation
 ) -> Validation:
-    """Score the fit on another log, relative to its scores on the training data.
-
-    Parameters
-    ----------
-    call : Call
-        Arguments of the identification.
-    data : Data
-        The prepared training log.
-    model_fit : ModelFit
-        The fit.
-    validation : Log
-        The other log.
-    training : Validation
-        Scores on the training data.
-
-    Returns
-    -------
-    Validation
-        Scores and residuals.
-
-    """
+    """Score the fit on another log (`validation`), relative to its scores on the training data."""
     origin = origin_of(validation, call.log.identity(), call.diagnostics)
     scored = score_log(
         call.robot,
@@ -151,23 +116,7 @@ def score_held_out_log(
 
 
 def hold_out_blocks(call: Call, data: Data, model_fit: ModelFit) -> tuple[Validation, ...]:
-    """Cross-validate on contiguous blocks.
-
-    Parameters
-    ----------
-    call : Call
-        Arguments of the identification.
-    data : Data
-        The prepared log.
-    model_fit : ModelFit
-        The fit.
-
-    Returns
-    -------
-    tuple of Validation
-        One validation, or none for a log that is too short.
-
-    """
+    """Cross-validate on contiguous blocks; () for a log that is too short."""
     validations = _scores(model_fit, data, model_fit.estimator, call.diagnostics)
     return tuple(validation.with_rest(data.summary.at_rest) for validation in validations)
 
@@ -225,30 +174,30 @@ def _note_repetitions(model_fit: ModelFit, data: Data, diagnostics: Diagnostics)
         repetition = data.repeated[names[0]]
         if len(names) == 1 and not np.isfinite(repetition.period):
             continue
-        again = f"repeats after {repetition.seconds:.3g} s"
+        repeats = f"repeats after {repetition.seconds:.3g} s"
         if len(names) > 1:
-            again = f"is the same, {repetition.seconds:.3g} s long"
+            repeats = f"is the same, {repetition.seconds:.3g} s long"
         if repetition.pauses is not None:
-            again += " without its pauses"
-        who = listed([f"'{name}'" for name in names])
+            repeats += " without its pauses"
+        trajectories = listed([f"'{name}'" for name in names])
         if all(name in data.blocks.repeated and fitted[name] is not None for name in names):
             parts = round(repetition.seconds / data.blocks.seconds)
             diagnostics.note(
                 PARTS_HELD_OUT,
-                f"The motion of {who} {again} ({parts} parts). The same part of every repetition is held out together, "
-                "so that no fold predicts motion that it was fitted to.",
+                f"The motion of {trajectories} {repeats} ({parts} parts). The same part of every repetition "
+                "is held out together, so that no fold predicts motion that it was fitted to.",
             )
         else:
             diagnostics.note(
                 MOTION_REPEATS,
-                f"The motion of {who} {again}, so that held-out blocks contain motion that was fitted in another "
-                "repetition. Validate on another motion (--validate).",
+                f"The motion of {trajectories} {repeats}, so that held-out blocks contain motion that was fitted "
+                "in another repetition. Validate on another motion (--validate).",
             )
 
 
 def _torque_factors(model_fit: ModelFit, batches: Iterable[Samples]) -> Factors | None:
     fitted = model_fit.fitted
-    # Scores are errors of torque, whatever was fitted: work and filtered torque have another size and noise.
+    # Scores are errors of torque for all equations: work and filtered torque have other units and noise.
     if isinstance(fitted.assembly.rows, TorqueRows | ElasticRows | MotorRows):
         return None
     assembly = replace(fitted.assembly, rows=TorqueRows(), wanted=fitted.regression.base.mask)
@@ -399,9 +348,10 @@ def identify(
 def _settings_for_commands(settings: Settings, log: Log) -> Settings:
     """The settings; for a log of commands the model is chosen only if the settings ask for it.
 
-    The controller compensates whatever the model lacks. Couplings, zeros and forms of friction then imitate errors of
-    its law and delay, and a robot simulated with them follows its commands several times worse (`dynid replay`). A law
-    whose gains, delay and loop are declared has no such errors; viscous friction alone would take part of Stribeck's.
+    The controller compensates effects that the model lacks. Couplings, zeros and forms of friction then absorb errors
+    of its control law and delay, and a robot simulated with them follows its commands much worse (`dynid replay`). With
+    declared gains, delay and loop there are no such errors, and viscous friction alone would absorb part of the
+    Stribeck friction.
     """
     by_default = settings.terms is None and settings.automatic is None
     servo = log.robot.drive.servo
@@ -445,8 +395,8 @@ def _without_gripping(log: Log, validation: Log | None, diagnostics: Diagnostics
     for name in joints:
         diagnostics.warn(
             "joint-unmeasured",
-            f"the effort of hand joint '{name}' is not the torque of its motion, as when it grips: its equation is "
-            "left out, and its friction and rotor inertia are not identified",
+            f"the effort of hand joint '{name}' is not the torque of its motion, for example when it grips: its equation "
+            "is left out, and its friction and rotor inertia are not identified",
         )
     others = None if validation is None else validation.without_efforts(joints)
     return log.without_efforts(joints), others

@@ -56,8 +56,8 @@ class Settings(Blocks):
     preparation : Preparation
         How the signals are prepared.
     automatic : bool, optional
-        Whether friction, rotors and the effects of the measurement are chosen around the model by held-out blocks.
-        Without it they are, unless terms are given or the method reads every sample, for each of dozens of models.
+        Whether friction, rotors and the effects of the measurement are chosen by held-out blocks.
+        Without it they are, unless terms are given or the method would read every sample for dozens of models.
     accept : tuple of str
         Codes of `dynid.base.diagnostics.CLAIMS` that warn instead of counting against the verdict. A code that does
         not occur in the run is an error.
@@ -130,19 +130,7 @@ class Settings(Blocks):
 
 
 def settings_to_experiment(settings: Settings) -> dict[str, Any]:
-    """Convert settings to plain data in the form of an experiment file.
-
-    Parameters
-    ----------
-    settings : Settings
-        The settings.
-
-    Returns
-    -------
-    dict
-        Tables and their keys, from which `Experiment.from_dict(...).settings()` makes the settings again.
-
-    """
+    """Convert settings to tables and keys of an experiment; `Experiment.from_dict(...).settings()` is the inverse."""
     lists = {"accept": list(settings.accept), "plugins": named_for(needs_of(settings))}
     terms = {} if settings.terms is None else {"terms": terms_to_spec(settings.terms)}
     automatic = {} if settings.automatic is None else {"automatic": settings.automatic}
@@ -154,19 +142,7 @@ def settings_to_experiment(settings: Settings) -> dict[str, Any]:
 
 
 def needs_of(settings: Settings) -> list[Need]:
-    """Terms, rows, methods and constraints of the settings that plug-ins provide, each with its origin.
-
-    Parameters
-    ----------
-    settings : Settings
-        The settings.
-
-    Returns
-    -------
-    list of Need
-        What a run needs besides dynid.
-
-    """
+    """What a run needs besides dynid: terms, rows, methods and constraints from plug-ins, each with its origin."""
     estimator = settings.estimator
     fit = estimator if isinstance(estimator, FeasibleFit) else None
     inner, further = (fit.inner, fit.further) if fit is not None else (None, ())

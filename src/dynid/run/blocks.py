@@ -93,28 +93,9 @@ def blocks_of(
     The same part of all repetitions is held out together. There are PARTS parts, or fewer (at least LEAST_PARTS) if
     they would be too short to be independent. If even these are too short, blocks are split by time.
 
-    Parameters
-    ----------
-    repeated : mapping of str to Repetition
-        Repeated motions, by trajectory.
-    prepared : Prepared
-        The log with its signal settings.
-    wanted : float, s, optional
-        Requested length of a block.
-    still : float, s
-        Time at rest.
-    gaps : int
-        Gaps in the log; no block spans a gap.
-
-    Returns
-    -------
-    Blocking
-
-    Raises
-    ------
-    UsageError
-        As `block_seconds`.
-
+    `repeated`: repeated motions, by trajectory; `prepared`: the log with its signal settings; `wanted` in s: requested
+    length of a block; `still` in s: time at rest; `gaps`: gaps in the log; no block spans a gap. Raises UsageError as
+    `block_seconds`.
     """
     seconds, together = block_seconds(prepared, wanted, still), 1
     names = {trajectory.name for trajectory in prepared.log.trajectories}

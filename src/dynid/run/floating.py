@@ -72,19 +72,8 @@ def contacts_of(
     A ball transmits force at its lowest point, however it is rotated. Other shapes are treated as flat and
     also transmit moments.
 
-    Parameters
-    ----------
-    fixed, floating : RobotModel
-        The robot, and with a floating base.
-    base : FloatingBase
-        Sensors of the base.
-    diagnostics : Diagnostics
-        Receives notes on the contact points and warnings of feet without a shape.
-
-    Returns
-    -------
-    tuple of Contact
-
+    `fixed`, `floating`: the robot, and with a floating base; `base`: sensors of the base; `diagnostics`: receives notes
+    on the contact points and warnings of feet without a shape.
     """
     feet = base.feet or feet_of(fixed)
     try:
@@ -207,18 +196,8 @@ class _Imu:
 def vertical(t: Float, omega: Float, specific: Float) -> tuple[Float, Float]:
     """Direction against gravity in the axes of a moving base: accelerations turned by the gyroscope, then low-passed.
 
-    Parameters
-    ----------
-    t : ndarray, shape (T,), s
-        Times.
-    omega, specific : ndarray, shape (T, 3), rad/s, m/s^2
-        Angular velocity and specific force.
-
-    Returns
-    -------
-    tuple of ndarray, shape (K,) and (K, 3)
-        Times at VERTICAL_RATE or the rate of the log, and unit vectors.
-
+    `t` (T,) in s: times; `omega`, `specific` (T, 3) in rad/s, m/s^2: angular velocity and specific force. Result: times
+    at VERTICAL_RATE or the rate of the log, and unit vectors, (K,) and (K, 3).
     """
     rate = min(sensible_rate(float(np.median(np.diff(t)))), VERTICAL_RATE)
     grid = np.arange(t[0], t[-1], 1.0 / rate)
@@ -412,23 +391,8 @@ def read_floating(
 ) -> tuple[FloatingData, list[Samples], LogSummary]:
     """Read the samples of a floating robot and the summary of a log.
 
-    Parameters
-    ----------
-    log : Log
-        Log of the joints, with the sensors of the base.
-    floating : RobotModel
-        The robot with a floating base.
-    preparation : Preparation
-        Signal settings.
-    diagnostics : Diagnostics
-        Collects warnings and notes.
-
-    Returns
-    -------
-    FloatingData
-    list of Samples
-    LogSummary
-
+    `log`: log of the joints, with the sensors of the base; `floating`: the robot with a floating base; `preparation`:
+    signal settings; `diagnostics`: collects warnings and notes.
     """
     if preparation.cutoff == "auto":
         rate = sensible_rate(log.duration / max(sum(t.row_count for t in log.trajectories), 1))

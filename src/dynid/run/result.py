@@ -163,23 +163,8 @@ def provenance(
 ) -> dict[str, object]:
     """Versions, kernel, SHA-256 of every file read, seed, date and duration, as plain data.
 
-    Parameters
-    ----------
-    log : Log
-        Training log.
-    validation : Log or None
-        Held-out log.
-    seed : int
-        Seed of the run.
-    seconds : float, s
-        Wall time of the identification.
-    needs : sequence of Need
-        Plug-ins that the settings use; readers are found from the logs.
-
-    Returns
-    -------
-    dict
-
+    `log`: training log; `validation`: held-out log; `seed`: seed of the run; `seconds` in s: wall time of the
+    identification; `needs`: plug-ins that the settings use; readers are found from the logs.
     """
     tables = [table for read in (log, validation) if read is not None for table in read.tables]
     readers = [Need.of("reader", table.path.suffix[1:].lower(), type(table)) for table in tables]

@@ -55,19 +55,10 @@ class ResidualRows:
     def add(self, samples: Samples, index: Int, lines: Float, stretch: Int, opened: Bool | None) -> None:
         """Append samples of a batch, in the order of `index`.
 
-        Parameters
-        ----------
-        samples : Samples
-            Prepared samples of one trajectory.
-        index : ndarray, shape (n_samples,)
-            Indices of the samples in the batch.
-        lines : ndarray, shape (5 n_joints, n_samples)
-            Measured and predicted torque, positions, velocities, and standard deviations of the prediction.
-        stretch : ndarray, shape (n_samples,)
-            Number of the part of the segment.
-        opened : ndarray of bool, shape (n_samples, n_joints), optional
-            Whose equations count; None = all.
-
+        `samples`: prepared samples of one trajectory; `index` (n_samples,): indices of the samples in the batch;
+        `lines` (5 n_joints, n_samples): measured and predicted torque, positions, velocities, and standard deviations
+        of the prediction; `stretch` (n_samples,): number of the part of the segment; `opened` (n_samples, n_joints):
+        whose equations count; None = all.
         """
         self._append(lines)
         self._counted.append(
@@ -162,23 +153,10 @@ class Counted:
     ) -> Counted:
         """Evaluate a batch.
 
-        Parameters
-        ----------
-        samples : Samples
-            Prepared samples of one trajectory.
-        index : ndarray, shape (n_samples,)
-            Valid samples.
-        torque : ndarray, shape (2 n_joints, n_samples), N m
-            Measured, then predicted.
-        dry : ndarray, shape (n_joints, n_samples), N m
-            Dry friction at rest.
-        opened : ndarray of bool, shape (n_samples, n_joints), optional
-            Whose equations count; None = all.
-        rate : float, Hz
-            Sampling rate.
-        trained : MotionRange, optional
-            Range of the training motion.
-
+        `samples`: prepared samples of one trajectory; `index` (n_samples,): valid samples; `torque` (2 n_joints,
+        n_samples) in N m: measured, then predicted; `dry` (n_joints, n_samples) in N m: dry friction at rest; `opened`
+        (n_samples, n_joints): whose equations count; None = all; `rate` in Hz: sampling rate; `trained`: range of the
+        training motion.
         """
         kept, n = samples.keep[index], samples.n
         reasons = {reason: float(mask[index].sum()) for reason, mask in samples.left_out.items()}
@@ -250,21 +228,8 @@ class Tally:
 def kept_sums(samples: Samples, index: Int, torque: Float, opened: Bool | None) -> Sums:
     """Sums over the samples that count.
 
-    Parameters
-    ----------
-    samples : Samples
-        A batch.
-    index : ndarray, shape (n_samples,)
-        Valid samples of the batch.
-    torque : ndarray, shape (2 n_joints, n_samples), N m
-        Measured, then predicted.
-    opened : ndarray of bool, shape (n_samples, n_joints), optional
-        Whose equations count; None = all.
-
-    Returns
-    -------
-    Sums
-
+    `samples`: a batch; `index` (n_samples,): valid samples of the batch; `torque` (2 n_joints, n_samples) in N m:
+    measured, then predicted; `opened` (n_samples, n_joints): whose equations count; None = all.
     """
     kept = samples.keep[index]
     sound, counted = torque[:, kept], None if opened is None else opened[kept]
@@ -310,42 +275,14 @@ def score(
 ) -> tuple[Validation, LeftOut]:
     """Scores and residuals of an estimate on samples that are filtered and decimated as in the equations.
 
-    Parameters
-    ----------
-    assembly : Assembly
-        Equations and filters.
-    estimate : Estimate
-        The fitted estimate.
-    batches : iterable of Samples
-        Prepared samples.
-    origin : Origin
-        Where the samples come from.
-    threads : int
-        Number of threads; results do not depend on it.
-    progress : callable, optional
-        Called with seconds of data done.
-    trained : MotionRange, optional
-        Range of the training motion; None = not compared.
-    share : float
-        Share of the log whose residuals are kept: a part of each block of time, each as its own segment. Scores are
-        over all samples.
-    travel : ndarray, shape (n_joints,), rad (m), optional
-        Smallest motion that can be distinguished from noise. At rest, a share of the dry friction of the last such
-        motion is predicted. None = the model at zero velocity.
-    kept_at_rest : ndarray, shape (n_joints,), optional
-        That share; None = fitted on the stops of these samples.
-
-    Returns
-    -------
-    Validation
-    LeftOut
-        Samples that do not count.
-
-    Raises
-    ------
-    UnfitDataError
-        If no sample is left between the edges of the filters.
-
+    `assembly`: equations and filters; `estimate`: the fitted estimate; `batches`: prepared samples; `origin`: where the
+    samples come from; `threads`: number of threads; results do not depend on it; `progress`: called with seconds of
+    data done; `trained`: range of the training motion; None = not compared; `share`: share of the log whose residuals
+    are kept: a part of each block of time, each as its own segment. Scores are over all samples; `travel` (n_joints,)
+    in rad (m): smallest motion that can be distinguished from noise. At rest, a share of the dry friction of the last
+    such motion is predicted. None = the model at zero velocity; `kept_at_rest` (n_joints,): that share; None = fitted
+    on the stops of these samples. Result: samples that do not count. Raises UnfitDataError if no sample is left between
+    the edges of the filters.
     """
     robot = assembly.robot
     rate = assembly.parallel.rate / assembly.parallel.decimation

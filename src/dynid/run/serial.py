@@ -37,22 +37,8 @@ Files = tuple[dict[str, Any], dict[str, Any]]
 def to_present(run: dict[str, Any], model: dict[str, Any], place: Place) -> Files:
     """Convert run.json and model.json of any earlier format to the present one.
 
-    Parameters
-    ----------
-    run, model : dict
-        Contents of run.json and model.json.
-    place : Place
-        The run folder, for error messages.
-
-    Returns
-    -------
-    tuple of dict
-
-    Raises
-    ------
-    InputError
-        For a newer format, or data without a format.
-
+    `run`, `model`: contents of run.json and model.json; `place`: the run folder, for error messages. Raises InputError
+    for a newer format, or data without a format.
     """
     while (current := _format(run, model, place)) < FORMAT:
         try:

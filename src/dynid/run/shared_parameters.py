@@ -300,17 +300,8 @@ class Shared:
     def torque(self, away: Float, noise: Float) -> tuple[Float, Float]:
         """Mean square torque of the differences `away` and of their noise, relative to the measured torque.
 
-        Parameters
-        ----------
-        away : ndarray, shape (n_fits, r)
-            Differences of the sums from their common value.
-        noise : ndarray, shape (n_fits, r, n_draws)
-            Draws of their noise.
-
-        Returns
-        -------
-        tuple of ndarray, shape (n_groups,)
-
+        `away` (n_fits, r): differences of the sums from their common value; `noise` (n_fits, r, n_draws). The result
+        has shape (n_groups,).
         """
         lifts = self.lifts()
         moved, chance, size = (np.zeros(len(self.fits[0].estimate.group_names)) for _ in range(3))

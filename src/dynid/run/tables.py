@@ -200,19 +200,7 @@ def write_residuals(identification: Identification, path: Path) -> None:
 def read_residuals(path: Path, robot: RobotModel, described: Mapping[str, Any]) -> dict[int, Residuals]:
     """Read the residuals of a run folder.
 
-    Parameters
-    ----------
-    path : Path
-        The Parquet file.
-    robot : RobotModel
-        The robot.
-    described : mapping
-        Sampling rate and trajectories by number of the data set, from run.json.
-
-    Returns
-    -------
-    dict of int to Residuals
-
+    `path`: the Parquet file; `described`: sampling rate and trajectories by number of the data set, from run.json.
     """
     table = read_table(path)
     residuals: dict[int, Residuals] = {}

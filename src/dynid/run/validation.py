@@ -228,27 +228,9 @@ def without_held_parts(
     Such joints are at rest throughout a trajectory or in a part of it, move elsewhere, and have an effort at rest that
     is not the torque of the links.
 
-    Parameters
-    ----------
-    batches : iterable of Samples
-        Prepared samples.
-    summary : LogSummary
-        Summary of the log.
-    robot : RobotModel
-        The robot.
-    seconds : float, s
-        Reach of the filters to either side of a time at rest.
-    keep_rest : bool
-        Whether rest counts despite friction.
-    diagnostics : Diagnostics
-        Collects warnings and notes.
-    smoothing : float, s
-        Period of the cutoff frequency of the low pass by which rest is detected; 0 = none.
-
-    Returns
-    -------
-    iterable of Samples
-
+    `batches`: prepared samples; `seconds` in s: reach of the filters to either side of a time at rest; `keep_rest`:
+    whether rest counts despite friction; `diagnostics`: collects warnings and notes; `smoothing` in s: period of the
+    cutoff frequency of the low pass by which rest is detected; 0 = none.
     """
     still = {
         trajectory.name: trajectory.upper - trajectory.lower <= STILL for trajectory in summary.trajectories
@@ -374,15 +356,8 @@ def _joined_stand(group: Sequence[Stand]) -> Stand:
 def note_same_motion(training: Validation, held_out_set: Validation, diagnostics: Diagnostics) -> None:
     """Note held-out trajectories that repeat a training motion.
 
-    Parameters
-    ----------
-    training : Validation
-        Scores on the fitted data; ignored without residuals.
-    held_out_set : Validation
-        Scores on held-out data; ignored without residuals.
-    diagnostics : Diagnostics
-        Gets the note.
-
+    `training`: scores on the fitted data; ignored without residuals; `held_out_set`: scores on held-out data; ignored
+    without residuals; `diagnostics`: gets the note.
     """
     if (
         training.residuals is None
@@ -622,19 +597,7 @@ def _without_clipped(
 def origin_of(log: Log, trained: list[list[Any]], diagnostics: Diagnostics) -> Origin:
     """Whether a log is held out or was training data, which is warned of.
 
-    Parameters
-    ----------
-    log : Log
-        The log to score.
-    trained : list of (sha256, row, start, end)
-        The fitted data.
-    diagnostics : Diagnostics
-        Gets the warning.
-
-    Returns
-    -------
-    Origin
-
+    `log`: the log to score; `trained`: the fitted data; `diagnostics`: gets the warning.
     """
     shared = [
         t.name
@@ -664,33 +627,10 @@ def score_log(
 ) -> Validation:
     """Torque scores of an estimate on a log that is prepared like the training log, on its own time grid.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    terms : Terms
-        The model.
-    estimate : Estimate
-        The fitted estimate.
-    log : Log
-        The log.
-    preparation : Preparation
-        Signal settings.
-    diagnostics : Diagnostics
-        Collects warnings and notes.
-    threads : int
-        Number of threads; results do not depend on it.
-    origin : Origin
-        Whether the log is held out or training data.
-    progress : Progress, optional
-        Called with stage and seconds of data done.
-    training : Scores
-        Scores on the fitted log: its range of motion and its share of friction kept at rest are used.
-
-    Returns
-    -------
-    Validation
-
+    `terms`: the model; `estimate`: the fitted estimate; `preparation`: signal settings; `diagnostics`: collects
+    warnings and notes; `threads`: number of threads; results do not depend on it; `origin`: whether the log is held out
+    or training data; `progress`: called with stage and seconds of data done; `training`: scores on the fitted log: its
+    range of motion and its share of friction kept at rest are used.
     """
     # The sampling rate of the training log may differ from this one.
     prepared = prepare(log, replace(preparation, rate=None), diagnostics)

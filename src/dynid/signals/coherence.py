@@ -35,14 +35,14 @@ FIT_ORDER = 4  # of the low pass below which a trial model is fitted
 # Width of a band in which the gain of a low pass is one number, and the multiple of its cutoff frequency above which
 # the gain counts as zero, since it passes less than a millionth of the power.
 FIT_BANDS_AN_OCTAVE, LAST = 4, 3.0
-# Of a stretch, at either end: its equations are faded in and out over it, so that its ends make no jump.
+# Share of a stretch at either end over which its equations fade in and out, so that the ends cause no jump.
 RAMP = 0.02
 BLOCK_SECONDS = 2.0  # s of held-out torque: several periods of any cutoff frequency
 INDEPENDENT = 1e-6  # of the greatest eigenvalue: directions below it count as dependent columns
-# Random states that show which columns are linear combinations of others (several rows per column), and the remainder
-# below which a column is one.
+# Number of random states that show which columns are linear combinations of others, and the remainder below which a
+# column is one.
 STATES, STRUCTURAL = 40, 1e-9
-# Of the r.m.s. speed: width over which the Coulomb friction of a trial model changes sign.
+# Share of the r.m.s. speed over which the Coulomb friction of a trial model changes sign.
 SMOOTHED_SIGN = 0.1
 
 
@@ -109,25 +109,12 @@ def torque_coherence(robot: RobotModel, parts: Sequence[Signals], rate: float) -
     below 1, 2, 4, ... Hz. In each band of a quarter octave its torque x, computed from the noisy motion, is compared
     with the measured torque y by Re(S_xy)^2 / (S_xx S_yy), from Welch's cross-spectra. With signal power S, noise A of
     the motion and N of the torque this is S^2 / ((S + A)(S + N)). It falls to a half where either noise reaches the
-    signal, whatever its source (quantised positions, stale samples, torque ripple, effects that the model lacks), and
-    needs no noise floor, which low-passed logs do not have. A wrong scale does not matter, a wrong phase counts as
-    noise, as it is to the equations. A fit cannot imitate signal above its own band, and has few parameters for many
-    samples within it. The best of all fits counts, since slow motion hardly shows inertia and noisy accelerations
-    shrink it.
+    signal, whatever the source of the noise, and needs no noise floor, which low-passed logs lack. A wrong scale has no
+    effect; a wrong phase counts as noise. The best of all fits counts, since slow motion hardly shows inertia and noisy
+    accelerations bias it towards zero.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    parts : sequence of Signals
-        Uniform stretches of the log.
-    rate : float, Hz
-        Sampling rate.
-
-    Returns
-    -------
-    TorqueCoherence or None
-        The coherence; None without torque or enough samples.
+    `parts`: uniform stretches of the log; `rate` in Hz: sampling rate. Result: the coherence; None without torque or
+    enough samples.
 
     References
     ----------
@@ -166,35 +153,14 @@ def held_out_misfits(
     highest: float,
     width: float = 0.0,
 ) -> Float:
-    """Squared torque errors of the trial model on held-out blocks of two seconds.
+    """Squared torque errors of the trial model of `torque_coherence` on held-out blocks of two seconds.
 
-    The model is that of `torque_coherence`, fitted per joint; both sides of its equations are low-passed.
+    The model is fitted per joint; both sides of its equations are low-passed.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    parts : sequence of Signals
-        Uniform stretches of the log, positions filtered.
-    rate : float, Hz
-        Sampling rate.
-    cutoff : float, Hz
-        Cutoff frequency of the equations.
-    order : int
-        Order of that filter.
-    edge : float, s
-        Left out at both ends of each stretch.
-    highest : float, Hz
-        Highest frequency of the motion; what lies above it is decimated away.
-    width : float, rad/s or m/s
-        Speed over which Coulomb friction changes sign, and below which a joint's equations do not count. 0 =
-        SMOOTHED_SIGN of each joint's r.m.s. speed, and all equations count.
-
-    Returns
-    -------
-    ndarray, shape (B, n)
-        Sums of squares by block and joint.
-
+    `cutoff` in Hz: cutoff frequency of the equations; `order`: order of that filter; `edge` in s: time left out at both
+    ends of each stretch; `highest` in Hz: highest frequency of the motion that is kept; `width` in rad/s or m/s: speed
+    over which Coulomb friction changes sign, and below which a joint's equations do not count. 0 = SMOOTHED_SIGN of
+    each joint's r.m.s. speed, and all equations count. Result: sums of squares by block and joint, (B, n).
     """
     thinning = max(1, int(rate // (OVERSAMPLING * 2.0 * highest)))
     slow = rate / thinning
@@ -219,11 +185,13 @@ def held_out_misfits(
             grams.append([lines[:, selected] @ lines[:, selected].T for lines in equations])
     total = [np.sum([gram[j] for gram in grams], axis=0) for j in range(robot.n)]
 
-    def missed(gram: Float, rest: Float) -> float:
+    def squared_error(gram: Float, rest: Float) -> float:
         error = np.append(_solved(rest), -1.0)
         return float(error @ gram @ error)
 
-    return np.array([[missed(g, whole - g) for g, whole in zip(gram, total, strict=True)] for gram in grams])
+    return np.array(
+        [[squared_error(g, whole - g) for g, whole in zip(gram, total, strict=True)] for gram in grams]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,8 +257,8 @@ def _driven(robot: RobotModel, tree: Panels, joint: int) -> Float:
 def _fitted(stretches: Sequence[_Stretch], limits: Float, rate: float) -> list[Float]:
     """Parameters (fits, w) of each joint by least squares below each of the frequencies (Hz).
 
-    Tapering and Fourier transform leave linear equations valid, and a low pass only weights their spectral lines.
-    Within a band its gain is one number, so that the sums are computed once for all fits.
+    Tapering and the Fourier transform keep the equations linear, and a low pass only weights their spectral lines.
+    Within a band its gain is constant, so that the sums are computed once for all fits.
     """
     size = max(s.q.shape[1] for s in stretches)
     padded = 1 << (size - 1).bit_length()  # a length that transforms fast
@@ -371,17 +339,17 @@ def _end(frequency: Float, share: Float) -> float:
 
 # A cutoff frequency from the spectrum of the motion.
 
-SHARE = 0.999  # of the velocity's power below the reach of a joint
+SHARE = 0.999  # share of a joint's velocity power below its reach
 HIGHEST_MOTION = 20.0  # Hz: no arm moves faster
-MARGIN = 10.0  # times the reach: the rule of thumb of Khalil and Dombre 2002
+MARGIN = 10.0  # times the reach, a rule of thumb of Khalil and Dombre 2002
 LEAST, GREATEST = 5.0, 25.0  # Hz: limits of the cutoff frequency from the motion
-# Times the frequency at which signal equals noise: a zero-phase filter of fourth order passes 86 % of the amplitude
-# there.
+# Multiple of the frequency at which signal equals noise: there, a fourth-order zero-phase filter passes 86 % of the
+# amplitude.
 ABOVE_SIGNAL = 1.25
 LEAST_BY_TORQUE = 3.0  # Hz: friction reverses within a fraction of a second, however slow the motion
-# Static friction is unknown, and a low pass spreads it over one period to either side: a third of a move.
+# Static friction is unknown, and a low pass spreads it over one period to either side: together a third of a move.
 PERIODS_A_MOVE = 6.0
-NOTHING_LEFT = 1e-4  # of the torque's power, 1 % of its amplitude: less is not worth filtering
+NOTHING_LEFT = 1e-4  # of the torque's power, 1 % of its amplitude: less needs no filter
 FLOOR_BAND = (0.25, 0.45)  # of the sampling rate: no arm moves there
 FLOOR_FACTOR = 3.0  # times the noise floor, about which spectra scatter
 
@@ -449,32 +417,23 @@ def choose_cutoff(
     """Choose the cutoff frequency of the parallel filter.
 
     A joint's reach is the frequency below which 99.9 % of its velocity's power lies, counted up to 20 Hz: no arm moves
-    faster, and above it position noise, amplified by differentiation, would exceed the motion. White noise of the
-    position, measured above a quarter of the rate, is subtracted first. The cutoff frequency is ten times the greatest
-    reach, between 5 and 25 Hz and below a fifth of the sampling rate.
+    faster, and differentiated position noise would exceed the motion above it. White position noise, measured above a
+    quarter of the rate, is subtracted first. The cutoff frequency is ten times the greatest reach, between 5 and 25 Hz
+    and below a fifth of the sampling rate.
 
-    Above 1.25 times the frequency up to which torque follows motion, accelerations and torque contain more noise than
-    signal. The cutoff frequency is lowered to it, but not below 3 Hz, and not if the torque contains nothing above it
-    (a command, or a log that was low-passed). Static friction takes any value, and the filter spreads it over one
-    period to either side, so that six periods of the filter must fit into a move.
+    It is lowered to 1.25 times the frequency up to which torque follows motion, since both sides are mostly noise
+    above. It is not lowered below 3 Hz, nor if the torque has no power above that frequency (a command, or a low-passed
+    log). Six periods of the filter must fit into a move: static friction is unknown, and the filter spreads it over one
+    period to either side.
 
     Parameters
     ----------
+    rate, joint_names, coherence
+        As for `torque_coherence` and `CutoffEvidence`.
     positions : sequence of ndarray, shape (n, T), rad or m
         Uniformly sampled positions.
-    rate : float, Hz
-        Sampling rate.
-    joint_names : tuple of str
-        Names of the joints.
-    coherence : TorqueCoherence, optional
-        How much of the torque follows the motion.
     move : float, s
         Duration of a move, from one pause to the next.
-
-    Returns
-    -------
-    CutoffEvidence
-        The cutoff frequency and its evidence.
 
     References
     ----------

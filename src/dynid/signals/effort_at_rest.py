@@ -21,24 +21,24 @@ from dynid.signals.samples import Samples, Stand, own_samples
 
 # Hz, and samples per period: gravity and the coupling of joints lie below this frequency.
 CUTOFF, OVERSAMPLING = 5.0, 4.0
-# s, at both ends of a dwell: filters ring there, and drives hand over to brakes.
+# s at both ends of a dwell, where filters ring and drives hand over to brakes.
 EDGE = 0.3
-# Of a short dwell, in place of EDGE at both ends: more than filters ring for.
+# Share of a short dwell left out at both ends in place of EDGE; filters ring for less.
 EDGE_SHARE = 0.3
-# A brake carries the load if the error at rest exceeds so many times the error in motion plus so many times the Coulomb
+# A brake carries the load if the error at rest exceeds MISSED times the error in motion plus FRICTION times the Coulomb
 # friction, which at rest may have either sign and up to twice its size.
 MISSED, FRICTION = 4.0, 2.0
-# Static friction carries load if the error at rest, over all dwells of a joint, exceeds so many times the error in
-# motion (above noise and model error) and this share of the Coulomb friction (above ripple and cable forces).
+# Static friction carries load if a joint's error over all dwells exceeds HELD times its error in motion (above noise
+# and model error) and this share of the Coulomb friction (above ripple and cable forces).
 HELD, HELD_PART = 1.5, 0.1
-# Static friction carries nothing if the error stays below this share of the Coulomb friction on every joint that is
-# compared, and these are more than this share of all. Friction that settles anywhere up to its limit causes an error of
-# 0.6 of itself, friction that stays as in motion one of all of itself.
+# Static friction carries nothing if the error stays below this share of the Coulomb friction on every compared joint,
+# and more than a share MOST of all joints is compared. Friction that settles anywhere up to its limit causes an error
+# of 0.6 of the limit; friction that stays as in motion causes an error equal to it.
 FREE_PART, MOST = 0.3, 0.5
 FASTER = 1.5  # times the speed of a joint during its dwells, up to which it counts as at rest
-# Times the speed over which friction's sign is smoothed: from here on the sign is 1.
+# Multiple of the smoothing speed of friction's sign above which the sign is 1.
 CLEAR = 3.0
-# Samples of a dwell that are compared (more are alike), and the fewest of a joint's motion for a comparison.
+# Samples of a dwell that are compared, and the fewest of a joint's motion for a comparison.
 COMPARED, LEAST_SAMPLES = 40, 60
 RIDGE = 1e-9  # on columns of unit length
 ROUNDS = 3  # of weights from residuals
@@ -59,11 +59,11 @@ class EffortsAtRest:
     not_carried : tuple of Stand
         Dwells in which the motor's effort is not the torque of the joint's load, for example because a brake is on.
     held_below : ndarray, shape (n,), rad/s or m/s
-        Speed below which static friction carries a part of the load; nan if it is not seen to.
+        Speed below which static friction carries a part of the load; nan if none was detected.
     free : bool
         Whether efforts at rest are those of the links alone, as from torque sensors behind the gears.
     nearly_free : bool
-        Whether they are, apart from a small part of friction.
+        Whether they are those of the links and a small part of friction.
 
     """
 
@@ -79,19 +79,18 @@ def efforts_at_rest(
     """Find out what carries the load of joints during their dwells: the motor, a brake or static friction.
 
     Links, friction, rotors and offsets are fitted to all joints in motion. The prediction error r of a dwell with
-    regressor X counts as r' (1 + X inv(G) X')^-1 r, G being the information of the fit: this is what the dwell would
-    add to the sum of squares of a fit to both, so that directions unknown from motion cost nothing.
+    regressor X counts as r' (1 + X inv(G) X')^-1 r with the information matrix G of the fit. This is what the dwell
+    would add to the sum of squares of a joint fit, so that directions unknown from motion cost nothing.
 
-    A brake carries the load if the error exceeds the bound of `MISSED` and `FRICTION`. Such a dwell is extended by the
-    time before and after in which the effort stays the same. Joints that were stopped together with it and whose effort
-    at rest is constant count as braked, too.
+    A brake carries the load if the error exceeds the bound of `MISSED` and `FRICTION`. The dwell is then extended by
+    the time around it in which the effort stays the same. Joints that stopped at the same time and have constant effort
+    at rest also count as braked.
 
-    Over the other dwells of a joint, static friction carries a part of the load if the error exceeds `HELD` times the
-    error in motion and `HELD_PART` of the Coulomb friction: at rest friction takes any value up to its limit, which no
-    equation of motion describes. Samples at which all joints rest are left out anyway, but not samples at which
-    some joints rest while others move. A joint that moves too little for a comparison follows the majority
-    of the joints with dwells. Static friction carries little if its share stays below `FREE_PART` on every joint that
-    is compared, and these are more than `MOST` of all; nothing, if it carries nothing on most of them.
+    Over a joint's other dwells, static friction carries a part of the load if the error exceeds `HELD` times the error
+    in motion and `HELD_PART` of the Coulomb friction: at rest friction takes any value up to its limit, which no
+    equation of motion describes. Joints that move too little for a comparison follow the majority. Static friction
+    carries little if its share stays below `FREE_PART` on every compared joint and these are more than `MOST` of all;
+    nothing, if it carries nothing on most of them.
 
     Parameters
     ----------
@@ -103,11 +102,6 @@ def efforts_at_rest(
         Dwells that are long enough for a brake.
     brief : sequence of Stand
         Shorter dwells, which show friction alone, since brakes take a while to close and open.
-
-    Returns
-    -------
-    EffortsAtRest
-        The findings.
 
     """
     alone, below = own_motors(robot), np.full(robot.n, np.nan)
@@ -131,7 +125,7 @@ def efforts_at_rest(
         if stand not in braked
         and any(b.trajectory == stand.trajectory and abs(b.start - stand.start) <= TOGETHER for b in braked)
     ]
-    left = sorted(
+    not_carried = sorted(
         [*_extended(batches, reference, braked, True), *_extended(batches, reference, others, False)],
         key=lambda stand: (stand.trajectory, stand.start, stand.joint),
     )
@@ -152,16 +146,16 @@ def efforts_at_rest(
             free[j] = missed <= max(HELD * reference.size[j], FREE_PART * reference.friction[j])
     if not braked and free.sum() == len(friction_holds) > MOST * robot.n:
         mostly_nothing = 2 * sum(friction_holds.values()) < len(friction_holds)
-        return EffortsAtRest(tuple(left), below, free=mostly_nothing, nearly_free=not mostly_nothing)
+        return EffortsAtRest(tuple(not_carried), below, free=mostly_nothing, nearly_free=not mostly_nothing)
     mostly = 2 * sum(friction_holds.values()) > np.isfinite(slowest).sum()
     for j in range(robot.n):
         if friction_holds.get(j, mostly):
             below[j] = slowest[j]
-    return EffortsAtRest(tuple(left), below)
+    return EffortsAtRest(tuple(not_carried), below)
 
 
 class _StandsByTime:
-    """Dwells, looked up by time: a day of picking and placing has thousands."""
+    """Dwells that can be looked up by time, since long logs have thousands."""
 
     def __init__(self, stands: Sequence[Stand]) -> None:
         self.stands = stands
@@ -192,17 +186,8 @@ class _StandsByTime:
 class _Lines:
     """Low-passed equations of a batch.
 
-    Attributes
-    ----------
-    t : ndarray, shape (T,), s
-        Times.
-    bodies : ndarray, shape (n, T, k)
-        Columns of the links.
-    own : ndarray, shape (n, T, 4)
-        Columns of each joint's friction, offset and rotor.
-    effort : ndarray, shape (n, T)
-        Measured efforts.
-
+    `t` (T,) in s: times; `bodies` (n, T, k): columns of the links; `own` (n, T, 4): columns of each joint's friction,
+    offset and rotor; `effort` (n, T): measured efforts.
     """
 
     t: Float
@@ -234,23 +219,10 @@ class _Lines:
 class _Reference:
     """A model fitted to joints in motion.
 
-    Attributes
-    ----------
-    bend : ndarray, shape (n,), rad/s or m/s
-        Speeds over which the sign of friction is smoothed.
-    columns : ndarray of int, shape (n, k + 4)
-        Indices of each joint's parameters.
-    theta : ndarray, shape (p,)
-        Solution of the weighted normal equations.
-    root : ndarray, shape (p, p)
-        Root of their inverse, inv(G) = root root'.
-    size : ndarray, shape (n,)
-        R.m.s. error in motion; nan for too few samples.
-    friction : ndarray, shape (n,)
-        Coulomb friction.
-    spread : ndarray, shape (n,)
-        Standard deviation of the effort in motion.
-
+    `bend` (n,) in rad/s or m/s: speeds over which the sign of friction is smoothed; `columns` (n, k + 4): indices of
+    each joint's parameters; `theta` (p,): solution of the weighted normal equations; `root` (p, p): root of their
+    inverse, inv(G) = root root'; `size` (n,): r.m.s. error in motion; nan for too few samples; `friction` (n,): Coulomb
+    friction; `spread` (n,): standard deviation of the effort in motion.
     """
 
     bend: Float
@@ -289,12 +261,12 @@ class _Reference:
         size = np.sqrt(square / np.maximum(count, 1.0))
         for _ in range(ROUNDS):
             theta, root = _solved(gram, right, columns, np.where(enough, size, np.inf))
-            left = [
+            squared_errors = [
                 square[j] - 2.0 * theta[indices] @ right[j] + theta[indices] @ gram[j] @ theta[indices]
                 for j, indices in enumerate(columns)
             ]
             free = np.maximum(count - k / n - _JOINT_COLUMNS, 1.0)
-            size = np.sqrt(np.maximum(left, 1e-12 * square) / free)
+            size = np.sqrt(np.maximum(squared_errors, 1e-12 * square) / free)
         friction = np.abs(theta[columns[:, k + 2]])
         mean = right[:, k] / np.maximum(count, 1.0)
         spread = np.sqrt(np.maximum(square / np.maximum(count, 1.0) - mean**2, 0.0))
@@ -305,8 +277,8 @@ class _Reference:
         indices = self.columns[j]
         error = y - X @ self.theta[indices]
         # r' (1 + Z Z')^-1 r by the singular values of Z, so that no part of the error is lost to rounding.
-        left, value, _ = np.linalg.svd(X @ self.root[indices] / self.size[j], full_matrices=False)
-        along = left.T @ error
+        vectors, value, _ = np.linalg.svd(X @ self.root[indices] / self.size[j], full_matrices=False)
+        along = vectors.T @ error
         square = error @ error - along @ along + along @ (along / (1.0 + value**2))
         return float(np.sqrt(max(square, 0.0) / len(y)))
 
@@ -336,8 +308,8 @@ def _moving(t: Float, samples: Samples, resting: _StandsByTime) -> Bool:
 def _solved(gram: Float, right: Float, columns: Int, size: Float) -> tuple[Float, Float]:
     """Solution (p,) of the weighted normal equations, and a root (p, p) of their inverse.
 
-    Eigenvectors separate directions without information, of size 1 / RIDGE, from all others. A plain inverse would
-    spread their rounding errors, of the size of a hundred, over every direction and decide whether a brake is seen.
+    Eigenvectors separate directions without information, of size 1 / RIDGE, from the others. A plain inverse would
+    spread their rounding errors over every direction, which could change whether a brake is detected.
     """
     p = int(columns.max()) + 1
     G, b = np.zeros((p, p)), np.zeros(p)
@@ -357,7 +329,7 @@ def _solved(gram: Float, right: Float, columns: Int, size: Float) -> tuple[Float
 
 @dataclass(frozen=True)
 class _Compared:
-    """Of a dwell: r.m.s. error of the effort (nan = unknown), number of samples, and greatest speed."""
+    """R.m.s. error of a dwell's effort (nan = unknown), number of samples and greatest speed."""
 
     missed: float
     count: int
@@ -459,21 +431,10 @@ GRIPPING = 0.5
 
 
 def unexplained_at_rest(log: Log) -> tuple[str, ...]:
-    """Resting joints whose effort is not predicted by the links fitted to the moving joints.
+    """Names of resting joints whose effort is not predicted by the links fitted to the moving joints.
 
     A servo at rest delivers the torque of its load, which is as informative about the links as that of a moving joint.
     With a brake or static friction the motor's torque is arbitrary.
-
-    Parameters
-    ----------
-    log : Log
-        The log.
-
-    Returns
-    -------
-    tuple of str
-        Names of the joints.
-
     """
     resting = np.array([name in log.resting for name in log.robot.joint_names])
     if not resting.any() or resting.all() or not log.channels.effort:
@@ -494,21 +455,10 @@ def unexplained_at_rest(log: Log) -> tuple[str, ...]:
 
 
 def unexplained_hands(log: Log) -> tuple[str, ...]:
-    """Moving joints of a hand whose effort is not the torque of their motion.
+    """Names of a hand's moving joints whose effort is not the torque of their motion.
 
-    A gripper's effort is its grip force, or the commanded one. Only joints that carry nothing except
-    joints of the hand are tested, and only if the arm has efforts.
-
-    Parameters
-    ----------
-    log : Log
-        The log.
-
-    Returns
-    -------
-    tuple of str
-        Names of the joints.
-
+    A gripper's effort is its grip force, or the commanded one. Only joints that carry nothing but joints of the hand
+    are tested, and only if the arm has efforts.
     """
     robot, silent = log.robot, {*log.unmeasured, *log.resting}
     hands = hand_joints(robot)
@@ -531,22 +481,9 @@ def _resting_trial(log: Log) -> _RestingTrial | None:
 
 
 def unexplained_joints(robot: RobotModel, batches: Sequence[Samples], moving: Bool, resting: Bool) -> Bool:
-    """Resting joints of one trajectory whose effort the links do not explain, as in `unexplained_at_rest`.
+    """Resting joints (n,) of one trajectory whose effort the links do not explain, as in `unexplained_at_rest`.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    batches : sequence of Samples
-        Samples of the trajectory.
-    moving, resting : ndarray of bool, shape (n,)
-        Joints that move, or rest, throughout the trajectory.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        The joints.
-
+    `moving` and `resting` (n,) select joints that move, or rest, throughout the trajectory.
     """
     unexplained = np.zeros(robot.n, dtype=np.bool_)
     measured = np.ones(robot.n, dtype=np.bool_)
@@ -566,17 +503,8 @@ def unexplained_joints(robot: RobotModel, batches: Sequence[Samples], moving: Bo
 class _RestingTrial:
     """Equations of the log and their cut into two halves for cross-validation.
 
-    Attributes
-    ----------
-    bodies : ndarray, shape (n, T, k)
-        Columns of the links.
-    own : ndarray, shape (n, T, m)
-        Columns of each joint's friction, offset and rotor.
-    effort : ndarray, shape (n, T)
-        Measured efforts.
-    second_half : ndarray of bool, shape (T,)
-        Every other block of time.
-
+    `bodies` (n, T, k): columns of the links; `own` (n, T, m): columns of each joint's friction, offset and rotor;
+    `effort` (n, T): measured efforts; `second_half` (T,): every other block of time.
     """
 
     bodies: Float

@@ -113,20 +113,9 @@ class ZeroPhase:
     def __call__(self, lines: Float, start: int = 0, step: int = 1, continued: bool = True) -> Float:
         """Filter along time.
 
-        Parameters
-        ----------
-        lines : ndarray, shape (L, T)
-            Signals.
-        start, step : int
-            The samples start, start + step, ... are returned.
-        continued : bool
-            Whether the ends are continued by odd reflection; only samples a margin away from both ends do without it.
-
-        Returns
-        -------
-        ndarray, shape (L, K)
-            The filtered samples.
-
+        `lines` (L, T): signals; `start`, `step`: the samples start, start + step, ... are returned; `continued`:
+        whether the ends are continued by odd reflection; only samples a margin away from both ends do without it.
+        Result: the filtered samples, (L, K).
         """
         T = lines.shape[1]
         if T < 2:
@@ -147,16 +136,12 @@ def low_passed(
 
     Parameters
     ----------
+    order, rate, start, step
+        As for `zero_phase_filter` and its call.
     lines : ndarray, shape (L, T)
         Signals.
     cutoffs : sequence of float, Hz
         Cutoff frequency of each signal.
-    order : int
-        Order of the filters.
-    rate : float, Hz
-        Sampling rate.
-    start, step : int
-        The samples start, start + step, ... are returned.
 
     Returns
     -------
@@ -183,24 +168,12 @@ def settling_of(cutoffs: Sequence[float], order: int, rate: float) -> int:
 
 
 def butterworth(order: int, cutoff: float, rate: float) -> Float:
-    """Digital Butterworth low pass as second-order sections.
+    """Digital Butterworth low pass, -3 dB at the cutoff frequency, as second-order sections.
 
     The analogue poles lie on a circle of warped radius and are mapped by the bilinear transform; all zeros lie at half
     the rate.
 
-    Parameters
-    ----------
-    order : int
-        Order of the low pass.
-    cutoff : float, Hz
-        Frequency at -3 dB.
-    rate : float, Hz
-        Sampling rate.
-
-    Returns
-    -------
-    ndarray, shape (s, 6)
-        Rows b0, b1, b2, 1, a1, a2; the section with the sharpest resonance last.
+    Result: rows b0, b1, b2, 1, a1, a2; the section with the sharpest resonance last, (s, 6).
 
     References
     ----------
@@ -255,18 +228,8 @@ def first_difference(x: Float, rate: float, at: Int | None = None) -> Float:
 def second_difference(x: Float, rate: float, at: Int | None = None) -> Float:
     """Second time derivative along the last axis, of fourth order: exact for polynomials of degree 5.
 
-    ddx_k = (-x_{k+2} + 16 x_{k+1} - 30 x_k + 16 x_{k-1} - x_{k-2}) / (12 h^2)
-
-    Parameters
-    ----------
-    x, rate, at
-        As for `first_difference`.
-
-    Returns
-    -------
-    ndarray, shape (..., K)
-        The derivatives.
-
+    ddx_k = (-x_{k+2} + 16 x_{k+1} - 30 x_k + 16 x_{k-1} - x_{k-2}) / (12 h^2). Arguments and result as for
+    `first_difference`.
     """
     two_before, before, centre, after, two_after = _around(x, at, -2, -1, 0, 1, 2)
     outer, inner = two_after + two_before, after + before
@@ -295,7 +258,7 @@ def _to_ends(inner: Float, at: Int | None) -> Float:
 
 # Power spectral densities by Welch's method: of one signal, of two, averaged over contiguous stretches.
 
-# Values that are transformed at a time, so that they fit into the caches.
+# Values that are transformed at a time, to fit into the processor's caches.
 BATCH = 1 << 16
 
 
@@ -304,21 +267,8 @@ def density(
 ) -> tuple[Float, Float]:
     """One-sided power spectral density by Welch's method with half-overlapping Hann windows.
 
-    Parameters
-    ----------
-    lines : ndarray, shape (..., T)
-        Signals.
-    rate : float, Hz
-        Sampling rate.
-    window : int
-        Samples of a window, at most T.
-    detrend : "constant" or "linear"
-        Trend that is subtracted from each window.
-
-    Returns
-    -------
-    tuple of ndarray, shapes (F,) and (..., F)
-        Frequencies in Hz and densities in unit^2/Hz.
+    `lines` (..., T): signals; `rate` in Hz: sampling rate; `window`: samples of a window, at most T; `detrend`: trend
+    that is subtracted from each window. Result: frequencies in Hz and densities in unit^2/Hz, (F,) and (..., F).
 
     References
     ----------
@@ -333,20 +283,8 @@ def density(
 def pair_density(x: Float, y: Float, rate: float, window: int) -> tuple[Float, Float, Float, Any]:
     """One-sided spectral densities of two signals and their cross-spectral density by Welch's method.
 
-    Parameters
-    ----------
-    x, y : ndarray, shape (..., T)
-        Signals whose leading axes broadcast.
-    rate : float, Hz
-        Sampling rate.
-    window : int
-        Samples of a window.
-
-    Returns
-    -------
-    tuple of ndarray
-        Frequencies (F,) in Hz, and the densities of x, of y and of conj(X) Y, (..., F) each.
-
+    `x`, `y` (..., T): signals whose leading axes broadcast. Result: frequencies (F,) in Hz, and the densities of x, of
+    y and of conj(X) Y, (..., F) each.
     """
     sums: list[Any] = [0.0, 0.0, 0.0]
     size = _batch_size(max(x, y, key=np.size), window)
@@ -358,21 +296,14 @@ def pair_density(x: Float, y: Float, rate: float, window: int) -> tuple[Float, F
 
 
 def averaged_density(parts: Sequence[Float], rate: float, window: int) -> tuple[Float, Float]:
-    """One-sided spectral density by Welch's method, averaged over stretches weighted by their length.
+    """Density and frequencies as in `density`, averaged over stretches weighted by their length.
 
     Parameters
     ----------
+    rate, window
+        As for `density`.
     parts : sequence of ndarray, shape (..., T_i)
         Stretches with T_i >= window, at least one.
-    rate : float, Hz
-        Sampling rate.
-    window : int
-        Samples of a window.
-
-    Returns
-    -------
-    tuple of ndarray, shapes (F,) and (..., F)
-        Frequencies in Hz and densities in unit^2/Hz.
 
     """
     densities = [density(part, rate, window) for part in parts]
@@ -427,7 +358,7 @@ UNIFORM = 0.02  # of a step: stamps nearer to the grid need no interpolation
 
 
 def sensible_rate(median_dt: float) -> float:
-    """1/median_dt in Hz, rounded to a whole number if within half a percent of one."""
+    """1/median_dt in Hz, rounded to an integer if within half a percent of it."""
     rate = 1.0 / median_dt
     whole = round(rate)
     return float(whole) if whole > 0 and abs(rate / whole - 1.0) < 5e-3 else rate

@@ -1,4 +1,4 @@
-"""First looks at a log (time step, time base, signals for choices), and averages over the periods of a motion."""
+"""Time step, time base and signals from the first rows of a log, and averages over the periods of a motion."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dynid.signals.coherence import Signals
 from dynid.signals.filter import at_times, is_uniform, sensible_rate
 from dynid.signals.time_base import Piece, TimeBase, clean_rows, find_time_base, pieces
 
-HEAD_ROWS = 8192  # rows that show time step and time base
-EVIDENCE_SAMPLES = 200_000  # samples that spectra are taken from, which bounds time and memory
+HEAD_ROWS = 8192  # rows read for the time step and the time base
+EVIDENCE_SAMPLES = 200_000  # samples used for spectra, which bounds time and memory
 WINDOW_SECONDS, WINDOWS = 10.0, 6  # s, and windows: a minute is enough for spectra
 
 
@@ -67,7 +67,7 @@ class EffortClock:
 
 
 def effort_clock(log: Log) -> EffortClock:
-    """Times of the efforts by the first rows of each trajectory."""
+    """Times of the efforts, estimated from the first rows of each trajectory."""
     clocks = []
     for trajectory in log.trajectories:
         chunk = next(log.chunks(trajectory, HEAD_ROWS), None)
@@ -75,7 +75,7 @@ def effort_clock(log: Log) -> EffortClock:
             return EffortClock()
         t = chunk.t[:: chunk.effort_every]
         steps = np.diff(t)
-        # Numbers of the periods, those within gaps counted, give a period that keeps to the clock for long.
+        # Numbering the periods, including those within gaps, gives a period that stays accurate over a long log.
         number = np.rint(np.append(0.0, np.cumsum(steps / np.median(steps))))
         period, phase = np.polyfit(number, t, 1)
         clocks.append((chunk.effort_every, float(period), float(phase)))
@@ -98,7 +98,7 @@ def _time_base(chunks: Iterable[RawChunk], joints: int) -> TimeBase:
 
 def _median_step(trajectory: Trajectory, chunks: Iterable[RawChunk]) -> float:
     times, total = [np.zeros(0)], 0
-    for chunk in chunks:  # several if a selected window leaves little of the first
+    for chunk in chunks:  # several, since a selected window may keep few rows of the first
         times.append(chunk.t)
         total += len(chunk.t)
         if total >= HEAD_ROWS:
@@ -106,7 +106,7 @@ def _median_step(trajectory: Trajectory, chunks: Iterable[RawChunk]) -> float:
     if not total:
         raise UnfitDataError(
             "no-rows",
-            found=f"trajectory '{trajectory.name}' without values in the columns that are read",
+            found=f"trajectory '{trajectory.name}' has no values in the selected columns",
             expected="positions of its joints",
         )
     steps = np.diff(np.concatenate(times)[:HEAD_ROWS])
@@ -114,29 +114,16 @@ def _median_step(trajectory: Trajectory, chunks: Iterable[RawChunk]) -> float:
     if len(steps) == 0:
         raise UnfitDataError(
             "time-stands",
-            found=f"trajectory '{trajectory.name}', whose time stamps never increase",
+            found=f"time stamps of trajectory '{trajectory.name}' never increase",
             expected="increasing time stamps",
         )
     return float(np.median(steps))
 
 
 def signals_for_evidence(log: Log, rate: float, bases: Sequence[TimeBase]) -> list[Signals]:
-    """Uniform positions, velocities and torques of the first segments of a log, for choices from their spectra.
+    """Uniform positions, velocities and torques from the start of a log at `rate` (Hz), for choices from their spectra.
 
-    Parameters
-    ----------
-    log : Log
-        The log.
-    rate : float, Hz
-        Rate of the uniform grid.
-    bases : sequence of TimeBase
-        Corrections of the rows of each trajectory.
-
-    Returns
-    -------
-    list of Signals
-        Uniform stretches.
-
+    `bases` has the time base of each trajectory.
     """
     n, m = log.robot.n, log.channels
     velocity, effort = set(m.velocity) == set(log.robot.joint_names), m.gives_torque
@@ -202,7 +189,7 @@ class PeriodMean:
     t : ndarray, shape (P,), s
         Times from the start of the period.
     mean, spread : ndarray, shape (L, P)
-        Mean over the periods, and standard deviation of a single period.
+        Mean over the periods, and standard deviation between them.
 
     """
 
@@ -234,8 +221,8 @@ def average_periods(
 ) -> tuple[PeriodMean, ...]:
     """Average the trajectories of a log over the periods of their motion, in the memory of one period.
 
-    With N periods the noise of positions and torques falls by sqrt(N), and the spread of the periods is its size. q,
-    dq, tau, and theta and dtheta of second encoders are averaged; temperatures and further channels are left out.
+    With N periods the noise of positions and torques falls by sqrt(N); the spread between periods is an estimate of it.
+    q, dq, tau, and theta and dtheta of second encoders are averaged; temperatures and further channels are left out.
 
     Parameters
     ----------
@@ -276,16 +263,16 @@ def average_periods(
 
 
 def columns_of(log: Log, mean: PeriodMean, margin: float) -> tuple[Float, dict[str, Float]]:
-    """Times and columns of a mean period as a log of the robot contains them.
+    """Times and columns of a mean period in the format of the robot's logs.
 
     Parameters
     ----------
     log : Log
-        The averaged log; its robot names the side of the torque.
+        The averaged log; its robot determines the side of the torque (motor or link).
     mean : PeriodMean
         The mean period.
     margin : float, s
-        Continuation on both sides.
+        Time by which the period is continued on both sides.
 
     Returns
     -------

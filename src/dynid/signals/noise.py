@@ -1,4 +1,4 @@
-"""Noise of the measured motion before and after the filters, and what it hides: directions, reversals."""
+"""Noise of the measured motion before and after the filters, and directions and reversals that stand out of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynid.signals.filter import density, first_difference, low_passed, second_d
 from dynid.signals.prepare import Prepared
 from dynid.signals.samples import Samples
 
-ROWS = 20_000  # of a log, from which the noise is estimated
+ROWS = 20_000  # of a log that the noise is estimated from
 BAND = (0.25, 0.45)  # of the sampling rate: no arm moves there
 
 
@@ -78,11 +78,11 @@ class MotionNoise:
         """
         n, settings = prepared.joints, prepared.settings
         q, dq, theta, dtheta = _levels(prepared.log)
-        given = None if position is None else np.broadcast_to(np.asarray(position, dtype=np.float64), (n,))
+        known = None if position is None else np.broadcast_to(np.asarray(position, dtype=np.float64), (n,))
         return MotionNoise(
-            position=q if given is None else given,
+            position=q if known is None else known,
             velocity=dq,
-            motor_position=theta if given is None or theta is None else given,
+            motor_position=theta if known is None or theta is None else known,
             motor_velocity=dtheta,
             measured=settings.velocity == "measured",
             rate=prepared.source_rate,
@@ -129,21 +129,7 @@ class MotionNoise:
         )
 
     def added(self, samples: Samples, rng: np.random.Generator) -> Samples:
-        """Samples with drawn noise added to their motion.
-
-        Parameters
-        ----------
-        samples : Samples
-            The samples.
-        rng : Generator
-            Source of random numbers.
-
-        Returns
-        -------
-        Samples
-            The noisy samples.
-
-        """
+        """Samples with drawn noise added to their motion."""
         q, dq, ddq = self.draw(len(samples), rng)
         moved = replace(samples, q=samples.q + q, dq=samples.dq + dq, ddq=samples.ddq + ddq)
         if samples.theta is None or samples.dtheta is None or samples.ddtheta is None:
@@ -232,7 +218,7 @@ def _turned(before: tuple[float, ...], path: Float, travel: float) -> Float:
 
 # Correlated joint motions: along how many independent directions of the joint space a log moves.
 
-# Of the mean variance of the joints: a direction counts from here on, where motion is a tenth as fast as the joints.
+# Share of the joints' mean variance from which a direction counts: motion there is a tenth as fast.
 COUNTS = 0.01
 
 
@@ -240,7 +226,7 @@ COUNTS = 0.01
 class Directions:
     """Number of moving joints and of independent directions of their motion.
 
-    The directions are eigenvalues of at least COUNTS of the correlation of the joint velocities. Joints that move
+    They are counted as eigenvalues of at least COUNTS of the correlation of joint velocities. Joints that move
     independently have as many directions as joints, moves between two poses with one profile have one.
 
     Attributes

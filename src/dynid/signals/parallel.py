@@ -21,7 +21,7 @@ from dynid.signals.samples import ALONG_TIME, Samples, joined_samples
 class ParallelFilter:
     """Zero-phase low pass and decimation.
 
-    Which samples remain depends on their number within the segment, not on how the segment was cut into windows.
+    The remaining samples depend on their number within the segment, not on how it was cut into windows.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class ParallelFilter:
         return self.counting(thinned, samples), samples.t[self.kept(samples)]
 
     def counting(self, thinned: Float, samples: Samples) -> Float:
-        """Columns that count of a panel (w, any) that was filtered and decimated."""
+        """Selects the columns that count from a filtered and decimated panel (w, any)."""
         keep = samples.keep[self.phase(samples) :: self.decimation]
         if keep.all():
             return thinned
@@ -109,10 +109,8 @@ class ParallelFilter:
 
         Parameters
         ----------
-        tree : Tree
-            Kinematic tree of the robot.
-        samples : Samples
-            Samples with the motion of the tree.
+        tree, samples
+            Kinematic tree of the robot, and samples with its motion.
         columns : ndarray of bool
             Columns of the regressor that are wanted.
         further : sequence of ndarray

@@ -53,13 +53,13 @@ from dynid.signals.time_base import LONGEST_HOLD, Cutter, TimeBase, Window, betw
 
 __all__ = ["Prepared", "prepare"]
 
-# Of its greatest speed: below it a robot that never exceeds the usual `rest` counts as at rest.
+# Share of its greatest speed: a robot that never exceeds the usual `rest` counts as at rest below it.
 SLOW_REST = 0.1
-# s: positions so far apart give the speed of a joint before any filter is chosen.
+# s between the positions that give a joint's speed before any filter is chosen.
 LOOK_SECONDS = 0.5
-# Times the rate of the log: a finer grid contains nothing more and fills memory.
+# Multiple of the log's rate: a finer grid contains no more information and fills memory.
 MOST_UPSAMPLING = 50
-# Samples per period of the cutoff frequency: before the parallel filter, so that decimation loses nothing, and after.
+# Samples per period of the cutoff frequency before the parallel filter, so that decimation loses nothing, and after it.
 STATE_OVERSAMPLING = 16.0
 FINAL_OVERSAMPLING = 5.0
 
@@ -73,7 +73,7 @@ class Prepared:
     log : Log
         The log.
     settings : Preparation
-        With every "auto" replaced.
+        The settings with every "auto" replaced.
     source_rate : float, Hz
         Rate of the uniform grid before decimation.
     state_decimation : int
@@ -83,11 +83,11 @@ class Prepared:
     steps : tuple of float, s
         Median time step of the first rows of each trajectory.
     evidence : CutoffEvidence, optional
-        For an automatic cutoff frequency.
+        Reason for an automatic cutoff frequency.
     velocities : VelocityEvidence, optional
-        For an automatic choice of the velocity.
+        Reason for an automatic choice of the velocity.
     states : StateCutoffs, optional
-        For automatic cutoff frequencies of the positions.
+        Reason for automatic cutoff frequencies of the positions.
     time_bases : tuple of TimeBase
         Corrections of the rows of each trajectory; () for none.
     asked : Preparation
@@ -95,7 +95,7 @@ class Prepared:
     efforts : EffortClock
         Times of the efforts, if they are recorded more slowly than positions.
     slowness : float
-        Factor on the usual speeds of friction and rest; less than 1 for a robot slower than others at rest.
+        Factor on the usual speeds of friction and rest; less than 1 for a robot that never exceeds them.
 
     """
 
@@ -367,11 +367,6 @@ def prepare(
     diagnostics : Diagnostics, optional
         Sink of notes and warnings.
 
-    Returns
-    -------
-    Prepared
-        The log with resolved settings.
-
     Raises
     ------
     UnfitDataError
@@ -433,10 +428,10 @@ def prepare(
             f"fast: equations are those at the times of the efforts, with a cutoff frequency of at most {most:.3g} Hz",
         )
         cutoff = most if most < cutoff else cutoff
-    # A cutoff frequency in the settings is that of both filters; torque made of commands has the noise of positions.
+    # An explicit cutoff frequency applies to both filters; torque computed from commands has the noise of positions.
     raises = evidence is not None and not log.channels.commanded
     higher = sharper_cutoff(cutoff, rate) if raises else common
-    given = named_cutoffs(named, log.robot.joint_names)
+    named_limits = named_cutoffs(named, log.robot.joint_names)
     if not cutoff < 0.45 * rate:
         raise UsageError(
             "cutoff",
@@ -454,17 +449,17 @@ def prepare(
     velocities = None
     if resolved.velocity == "auto":
         names = log.robot.joint_names
-        widest = max((higher if np.isnan(limit) else limit for limit in given), default=higher)
+        widest = max((higher if np.isnan(limit) else limit for limit in named_limits), default=higher)
         velocities = compare_velocities(signals, rate, widest, resolved.state_order, names)
         resolved = _with_velocity(resolved, velocities, sink)
     states = None
     # Springs are identified from the difference of two encoders, which must pass the same filter.
-    if np.isnan(given).any() and not log.channels.motor_position:
-        states = _states(log, signals, rate, common, resolved, given if raises else None)
-        if (states.chosen != common)[np.isnan(given)].any():
+    if np.isnan(named_limits).any() and not log.channels.motor_position:
+        states = _states(log, signals, rate, common, resolved, named_limits if raises else None)
+        if (states.chosen != common)[np.isnan(named_limits)].any():
             sink.note("state-cutoff", states.reason)
     chosen = np.full(log.robot.n, common) if states is None else states.chosen
-    state = np.where(np.isnan(given), chosen, given)
+    state = np.where(np.isnan(named_limits), chosen, named_limits)
     trim = 1.0 / min(cutoff, float(state.min())) if settings.trim == "auto" else settings.trim
     alike = bool((state == state[0]).all())
     resolved = replace(
@@ -486,12 +481,12 @@ def prepare(
 def _cutoff(
     log: Log, signals: list[Signals], rate: float, settings: Preparation, slowness: float
 ) -> CutoffEvidence:
-    # With the better of the two velocities, since the worse one only adds noise.
+    # The worse of the two velocities would only add noise.
     windows = windows_of(signals, rate)
     kinds = [windows] if settings.velocity == "measured" else [[Signals(s.q, None, s.tau) for s in windows]]
     if settings.velocity == "auto" and windows[0].dq is not None:
         kinds.append(windows)
-    # Torque of a floating base follows contact forces, too, so that it says nothing about a fixed robot.
+    # Torque of a floating base also follows contact forces, which a model of a fixed robot cannot predict.
     floating = log.channels.base is not None
     looks = [None if floating else torque_coherence(log.robot, kind, rate) for kind in kinds]
     coherence = max((look for look in looks if look is not None), key=lambda look: look.end, default=None)
@@ -501,10 +496,10 @@ def _cutoff(
 
 
 def _slowness(log: Log, steps: Sequence[float], usual: float, sink: Diagnostics) -> float:
-    """Rest speed of a robot that never exceeds the usual one, as a share of that (rad/s or m/s); 1 for others.
+    """Rest speed of a robot that never exceeds the usual one (rad/s or m/s), as a share of it; 1 for others.
 
-    Telescopes and presses move slower than other robots drift at rest. All of their log would be left out, and the sign
-    of friction, smoothed over the usual speed, would act as a second viscous friction.
+    Telescopes and presses move slower than other robots drift at rest. All of their log would be left out, and friction
+    whose sign is smoothed over the usual speed would act as a second viscous friction.
     """
     top, way = 0.0, 0.0
     for trajectory, step in zip(log.trajectories, steps, strict=True):
@@ -518,7 +513,7 @@ def _slowness(log: Log, steps: Sequence[float], usual: float, sink: Diagnostics)
             sound = (seconds > 0.5 * LOOK_SECONDS) & (seconds < 2.0 * LOOK_SECONDS)
             speeds = np.abs(q[behind:] - q[:-behind])[sound] / seconds[sound, None]
             top = max(top, float(np.nanmax(speeds, initial=0.0)))
-            # Positions that wrap after a turn exceed it, too, and do not belong to a slow robot.
+            # Positions that wrap after a turn also exceed it; such a robot is not slow.
             if top >= usual:
                 return 1.0
             last = q[-behind:], t[-behind:]
@@ -542,7 +537,7 @@ def _states(
     settings: Preparation,
     raised: Float | None,
 ) -> StateCutoffs:
-    # raised: (n,) Hz from the settings (nan = automatic) if automatic ones may exceed the common one; None if not.
+    # raised: limits (n,) in Hz from the settings (nan = automatic) up to which cutoffs may exceed the common one.
     cutoffs = choose_state_cutoffs(signals, rate, common, settings, log.robot.joint_names)
     parts = windows_of(signals, rate)
     if log.channels.base is not None:

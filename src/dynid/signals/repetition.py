@@ -13,25 +13,25 @@ from dynid.base.records import dataclass
 from dynid.log.joints import STILL
 from dynid.signals.samples import Samples
 
-# Samples of a trajectory that are examined, at most DENSE per second (Hz), hence 200 s or more; a first search takes
-# FINE per second.
+# Samples of a trajectory that are examined, at most DENSE per second (Hz), so that they span 200 s or more. A first
+# search takes FINE per second.
 EVIDENCE, DENSE, FINE = 20_000, 100.0, 25.0
-# A joint has returned within so many standard deviations of its position; a motion repeats if all joints have at this
-# share of its moving samples, since a start and an end may surround the repeated part.
+# A joint has returned within RETURNED standard deviations of its position. A motion repeats if all joints have returned
+# at a share MOST of its moving samples, since a start and an end may surround the repeated part.
 RETURNED, MOST = 0.1, 0.5
-# Of the mean square difference of unrelated positions: a motion must leave by so much before it can return.
+# Share of the mean square difference of unrelated positions that a motion must exceed before it can return.
 LEFT = 0.3
-# Of the samples: share that must have a later one to compare with, so that a motion repeats for at least a third. And
-# of the shorter of two trajectories: share that the other must contain.
+# Share of the samples that must have a later one to compare with, so that a motion repeats for at least a third; and
+# share of the shorter of two trajectories that the other must contain.
 OVERLAP, SHARED = 0.25, 0.5
-# Of a joint's r.m.s. speed: above it the joint moves. And shifts (samples) on either side in the fine search.
+# Share of a joint's r.m.s. speed above which the joint moves, and shifts (samples) on either side in the fine search.
 MOVING, CLOSE = 0.1, 12
 LEAST = 100  # samples: fewer show no repetition
 COMPARED = 5_000  # samples per comparison: the median of more is hardly more precise
 MOST_MOTIONS = 32  # different motions that a trajectory is compared with, which bounds the time
 # Range of part numbers of each motion, more than any motion has parts.
 PARTS_OF_A_MOTION = 1_000_000
-NEAR = 1e-6  # of a part: rounding error of sums of times
+NEAR = 1e-6  # of a part: rounding error of summed times
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class Repetition:
 
     def part(self, t: float, seconds: float) -> int:
         """Number of the part (of `seconds` each) that begins nearest to a time, unique among all motions."""
-        # NEAR, so that the last digits of a time in the middle between two parts do not decide.
+        # NEAR keeps rounding from deciding for a time midway between two parts.
         number = int(float(self.phase(np.asarray(t))) / seconds + 0.5 + NEAR)
         if np.isfinite(self.period):
             number %= self.parts(seconds)
@@ -115,14 +115,9 @@ def repetitions(batches: Iterable[Samples], trajectories: Collection[str]) -> di
     Parameters
     ----------
     batches : iterable of Samples
-        Samples of the log, read until enough is known of each trajectory, and to the end if pauses are left out.
+        Samples of the log, read to the end only if motions are compared without pauses.
     trajectories : collection of str
         Names of the trajectories of interest.
-
-    Returns
-    -------
-    dict of Repetition
-        The repetitions by name of the trajectory.
 
     """
     tracks = _tracks(batches, trajectories)
@@ -140,17 +135,17 @@ def repetitions(batches: Iterable[Samples], trajectories: Collection[str]) -> di
 
 def _tracks(batches: Iterable[Samples], trajectories: Collection[str]) -> dict[str, _Track]:
     parts: dict[str, list[Samples]] = {}
-    left = set(trajectories)
+    remaining = set(trajectories)
     for samples in batches:
-        if samples.trajectory not in left or not len(samples):
+        if samples.trajectory not in remaining or not len(samples):
             continue
         seen = parts.setdefault(samples.trajectory, [])
         # One segment alone, since its clock has no gap.
         if not seen or seen[0].segment == samples.segment:
             seen.append(samples)
         if seen[-1] is not samples or sum(map(len, seen)) >= EVIDENCE * _step(samples.rate):
-            left.remove(samples.trajectory)
-            if not left:
+            remaining.remove(samples.trajectory)
+            if not remaining:
                 break
     tracks = {}
     for name, segment in parts.items():
@@ -194,19 +189,7 @@ def _pause_ends(t: Float | Int, moves: Bool) -> Float:
 
 
 def same_motion(known: Mapping[str, Motion], other: Mapping[str, Motion]) -> dict[str, str]:
-    """Match trajectories with known ones of the same motion.
-
-    Parameters
-    ----------
-    known, other : mapping of Motion
-        Motions by name of the trajectory.
-
-    Returns
-    -------
-    dict of str
-        Names of known trajectories by name of the other.
-
-    """
+    """Match trajectories with known ones of the same motion: names of known trajectories by name of the others."""
     rate = min((motion.rate for motion in (*known.values(), *other.values())), default=1.0)
     tracks, tried = (
         {
@@ -273,21 +256,10 @@ def _grouped(tracks: Mapping[str, _Track], others: int = 0) -> dict[str, Repetit
 class _Track:
     """Positions of a trajectory on a uniform grid, and their scale.
 
-    Attributes
-    ----------
-    q : ndarray, shape (N, n), rad or m
-        Positions.
-    known, moves : ndarray of bool, shape (N,)
-        Whether a position is known, and whether the robot moves there.
-    mean, size : ndarray, shape (n,), rad or m
-        Mean and standard deviation of the positions; 0 for joints that do not move.
-    slow : ndarray, shape (n,), rad/s or m/s
-        Speeds below which a joint rests.
-    start : float, s
-        Time of the first position.
-    rate : float, Hz
-        Rate of the grid.
-
+    `q` (N, n) in rad or m: positions; `known`, `moves` (N,): whether a position is known, and whether the robot moves
+    there; `mean`, `size` (n,) in rad or m: mean and standard deviation of the positions; 0 for joints that do not move;
+    `slow` (n,) in rad/s or m/s: speeds below which a joint rests; `start` in s: time of the first position; `rate` in
+    Hz: rate of the grid.
     """
 
     q: Float
@@ -334,7 +306,7 @@ class _Track:
 
     @property
     def has_pauses(self) -> bool:
-        """Whether it has any pause."""
+        """Whether the track has a pause."""
         return bool(self.in_pause.any())
 
     def in_motion(self) -> _Track:
@@ -387,9 +359,9 @@ def _differences(later: _Track, track: _Track, shift: int) -> Float:
     if last <= first:
         return np.zeros(0)
     step = max((last - first) // COMPARED, 1)
-    here, there = slice(first, last, step), slice(first + shift, last + shift, step)
-    asked = track.moves[here] & later.known[there]
-    away: Float = np.abs(later.x[there][asked] - track.x[here][asked]).max(axis=1, initial=0.0)
+    first_rows, later_rows = slice(first, last, step), slice(first + shift, last + shift, step)
+    asked = track.moves[first_rows] & later.known[later_rows]
+    away: Float = np.abs(later.x[later_rows][asked] - track.x[first_rows][asked]).max(axis=1, initial=0.0)
     return away
 
 
@@ -401,11 +373,11 @@ def _returns(later: _Track, track: _Track, shift: int) -> bool:
 def _nearest(later: _Track, track: _Track, shift: int) -> int | None:
     """Nearby shift with the least difference of positions; None if the least lies at the edge of the search."""
     tried = np.arange(shift - CLOSE, shift + CLOSE + 1)
-    missed = [
+    medians = [
         float(np.median(differences)) if len(differences := _differences(later, track, k)) else np.inf
         for k in tried.tolist()
     ]
-    best = int(np.argmin(missed))
+    best = int(np.argmin(medians))
     return int(tried[best]) if 0 < best < len(tried) - 1 else None
 
 
@@ -432,10 +404,10 @@ def _period(track: _Track) -> float | None:
     step = max(int(track.rate / FINE), 1)
     coarse = track.thinned(step)
     apart, pairs = (values[: len(coarse.q)] for values in _mean_differences(coarse, coarse))
-    left = np.flatnonzero(apart > LEFT)
-    if not len(left):
+    departed = np.flatnonzero(apart > LEFT)
+    if not len(departed):
         return None
-    for shift in range(int(left[0]) + 1, len(apart) - 1):
+    for shift in range(int(departed[0]) + 1, len(apart) - 1):
         if pairs[shift] < OVERLAP * len(coarse.q):
             return None
         lowest = apart[shift] <= min(apart[shift - 1], apart[shift + 1])

@@ -15,7 +15,7 @@ from dynid.base.records import dataclass
 from dynid.log.joints import STILL
 from dynid.robot.drive import Drive
 
-# Reversals of the motion: all that friction with a memory needs to know of the past.
+# Reversals of the motion, the only part of the past that hysteretic friction depends on.
 
 # rad (m): greatest distance over which friction builds up, ten times the values measured on gears and seals.
 REACH = 0.2
@@ -27,7 +27,7 @@ SHORT = 256
 class Past:
     """Positions at which the motion before some samples reversed, oldest first.
 
-    Of the past only extremes count, and none from before the joint moved by more than twice the greatest distance over
+    Only extremes of the past count, and none from before the joint moved by more than twice the greatest distance over
     which friction builds up (return-point memory of rate-independent hysteresis).
 
     Attributes
@@ -216,19 +216,7 @@ class Samples:
         return len(self.t)
 
     def part(self, start: int, stop: int) -> Samples:
-        """Samples start..stop as a batch without a past.
-
-        Parameters
-        ----------
-        start, stop : int
-            Range of samples.
-
-        Returns
-        -------
-        Samples
-            The batch.
-
-        """
+        """Samples start..stop as a batch without a past."""
         window = slice(start, stop)
 
         def cut(values: Float | None) -> Float | None:
@@ -292,7 +280,7 @@ class Samples:
     def from_motion(
         q: Float, dq: Float, ddq: Float, tau: Float | None = None, rate: float = 1000.0
     ) -> Samples:
-        """Samples of a given motion, all of which count: for simulated data, random states and tests.
+        """Samples of a motion, all of which count: for simulated data, random states and tests.
 
         Parameters
         ----------
@@ -302,11 +290,6 @@ class Samples:
             Torque; zero without it.
         rate : float, Hz
             Sampling rate.
-
-        Returns
-        -------
-        Samples
-            The samples.
 
         """
         T = len(q)
@@ -335,11 +318,6 @@ def poses_at_rest(q: Float, tau: Float | None = None, extra: Mapping[str, Float]
         Torques; zero without them.
     extra : mapping of ndarray, optional
         Further channels by name.
-
-    Returns
-    -------
-    Samples
-        The samples.
 
     """
     zero = np.zeros_like(q)
@@ -401,10 +379,10 @@ class WithPast:
 
 # Dwells of joints within a log.
 
-# s, and numbers of such bins: a dwell lasts LEAST_BINS or more, which is longer than most reversals; a brief dwell, as
-# between two moves, BRIEF_BINS or more.
+# BIN in s. A dwell lasts LEAST_BINS or more, longer than most reversals; a brief dwell, as between two moves,
+# BRIEF_BINS.
 BIN, LEAST_BINS, BRIEF_BINS = 0.1, 10, 4
-# s, and bins of it: shortest pause between two moves; a reversal at 0.1 rad/s^2 or more is shorter.
+# Shortest pause between two moves, in s and in bins; a reversal at 0.1 rad/s^2 or more is shorter.
 PAUSE, PAUSE_BINS = 0.2, 4
 
 
@@ -440,7 +418,7 @@ def _runs_of_bins(batches: Iterable[Samples], least: int) -> Iterator[_Bins]:
 
 
 class _Bins:
-    """Bins of a segment in which joints rest or move: all that is kept of a log of a day."""
+    """Bins of a segment in which joints rest or move, so that a long log needs little memory."""
 
     def __init__(self, trajectory: str, segment: int, least: int) -> None:
         self.trajectory, self.segment, self._least = trajectory, segment, least
@@ -476,22 +454,9 @@ class _Bins:
 
 
 def move_seconds(parts: Sequence[Float], rate: float, slowness: float = 1.0) -> float:
-    """Median duration of a move from one pause to the next.
+    """Median duration (s) of a move from one pause to the next; inf if less than half of the motion is such moves.
 
-    Parameters
-    ----------
-    parts : sequence of ndarray, shape (n, T), rad or m
-        Uniform positions.
-    rate : float, Hz
-        Sampling rate.
-    slowness : float
-        Factor on the usual speeds at rest.
-
-    Returns
-    -------
-    float, s
-        The duration; inf if less than half of the motion consists of such moves.
-
+    `parts` are uniform positions (n, T) at `rate` (Hz); `slowness` is a factor on the usual speeds at rest.
     """
     width = max(1, round(PAUSE / PAUSE_BINS * rate))
     longest = slowness * STILL * PAUSE / (BIN * LEAST_BINS)
@@ -525,25 +490,11 @@ def own_samples(samples: Samples) -> Bool:
     return np.asarray(np.any([samples.keep, *samples.left_out.values()], axis=0))
 
 
-# Hz: nominal rate of a single sample, along which nothing is differentiated.
+# Hz: nominal rate of a single sample, where nothing is differentiated.
 LONE_RATE = 1000.0
 
 
 def samples_at(t: Float, q: Float, dq: Float, ddq: Float) -> Samples:
-    """Samples of a motion at given uniform times.
-
-    Parameters
-    ----------
-    t : ndarray, shape (T,), s
-        Times.
-    q, dq, ddq : ndarray, shape (T, n), rad or m and derivatives
-        Motion.
-
-    Returns
-    -------
-    Samples
-        The samples.
-
-    """
+    """Samples of a motion q, dq, ddq (T, n) at uniform times t (T,) in s."""
     rate = (len(t) - 1) / float(t[-1] - t[0]) if len(t) > 1 else LONE_RATE
     return replace(Samples.from_motion(q, dq, ddq, rate=rate), t=t)

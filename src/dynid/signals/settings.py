@@ -11,7 +11,7 @@ Auto = float | Literal["auto"]
 # One frequency for all joints, one per joint, or some by name of the joint.
 ByJoint = float | tuple[float, ...] | dict[str, float] | Literal["auto"]
 
-# Hz: motion slower than one turn in a quarter of an hour identifies nothing, and such a filter is lost in rounding.
+# Hz: one cycle in a quarter of an hour; slower motion identifies nothing, and filters become numerically inaccurate.
 LOWEST_FREQUENCY = 1e-3
 # Hz: no drive closes its current loop faster, and a finer grid fills memory.
 HIGHEST_RATE = 1e5
@@ -121,13 +121,13 @@ class Preparation:
 
     def state_cutoffs(self, n: int) -> tuple[float, ...]:
         """Cutoff frequency of the positions of each of `n` joints, Hz, for settings without "auto"."""
-        given = self.state_cutoff
-        if isinstance(given, (str, dict)):
-            raise TypeError(f"state_cutoff = {given!r} is resolved with a log, by prepare")
+        setting = self.state_cutoff
+        if isinstance(setting, (str, dict)):
+            raise TypeError(f"state_cutoff = {setting!r} is resolved with a log, by prepare")
         return (
-            tuple(float(cutoff) for cutoff in given)
-            if isinstance(given, (tuple, list))
-            else (float(given),) * n
+            tuple(float(cutoff) for cutoff in setting)
+            if isinstance(setting, (tuple, list))
+            else (float(setting),) * n
         )
 
 

@@ -23,14 +23,14 @@ from dynid.signals.filter import (
 )
 from dynid.signals.settings import ByJoint, Preparation
 
-# Which velocity to use, per joint: the derivative of the position, the logged velocity, or both of them.
+# Which velocity to use, per joint: the derivative of the position, the logged velocity, or both.
 
 WINDOW_SECONDS = 4.0  # s: spectra resolve 0.25 Hz
 LEAST_ROWS = 64  # shorter stretches show no spectrum
 CROSSOVER_ORDER = 2  # low, so that the two velocities blend over an octave
-MOVED = 2e-3  # rad or m: travel from which on a velocity that never changes counts as not measured
+MOVED = 2e-3  # rad or m: travel above which a constant velocity counts as not measured
 LOWEST_CROSSOVER = 1.0  # Hz: lower ones need seconds to settle, and there both velocities hardly differ
-WORTH = 0.8  # share of the logged velocity's noise that a replacement may leave at most
+WORTH = 0.8  # a replacement must reduce the noise to at most this share
 NEGLIGIBLE = 0.02  # of the acceleration's power: noise of the logged velocity up to this share is accepted
 # Squared coherence, and share of the peak, above which the phase shows the delay of the logged velocity.
 AGREE, STRONG = 0.9, 0.01
@@ -105,30 +105,16 @@ def compare_velocities(
     Both measure the same velocity v with independent noise, a = v + n_a and b = v + n_b. At each frequency the
     cross-spectrum is the common part, C = Re(S_ab exp(i w d)), hence N_a = S_aa - C and N_b = S_bb - C. No noise floor
     is assumed: quantised positions, velocity steps, repeated rows and scattered stamps all count, as far as the filter
-    passes them. The delay d of b after a adds C |1 - exp(-i w d)|^2 to N_b, since a velocity that was low-passed or
-    comes late belongs to another time than position and torque; d is the slope of the phase where both agree. The noise
-    of the acceleration decides, w^2 N after the filter. The logged velocity is used where its noise is below 2 % of the
-    acceleration's power. Elsewhere the derivative is used, or both with a crossover frequency (the noise of the
-    derivative grows with frequency, that of the logged velocity does not), where that leaves less than 0.8 of the noise
-    of the simpler choice. A logged velocity that never changes while its joint moves contains none of the motion.
+    passes them. The delay d of b after a is the slope of the phase where both agree. It adds C |1 - exp(-i w d)|^2 to
+    N_b, since a delayed velocity does not match position and torque.
 
-    Parameters
-    ----------
-    parts : sequence of Signals
-        Uniform stretches of the log.
-    rate : float, Hz
-        Sampling rate.
-    cutoff : float, Hz
-        Cutoff frequency of the positions.
-    order : int
-        Order of that filter.
-    joint_names : tuple of str
-        Names of the joints.
+    The noise of the acceleration, w^2 N after the filter, decides. The logged velocity is used where its noise is below
+    2 % of the acceleration's power. Elsewhere the derivative is used, or both with a crossover frequency (the
+    derivative's noise grows with frequency, the logged velocity's does not) if that reduces the noise to 0.8 of the
+    simpler choice. A logged velocity that never changes while its joint moves is not used.
 
-    Returns
-    -------
-    VelocityEvidence or None
-        The comparison; None without a logged velocity or enough rows.
+    `parts`: uniform stretches of the log; `rate` in Hz: sampling rate; `cutoff` in Hz: cutoff frequency of the
+    positions; `order`: order of this filter. Result: the comparison; None without a logged velocity or enough rows.
 
     References
     ----------
@@ -177,29 +163,13 @@ def compare_velocities(
 
 
 def fused(q: Float, dq: Float, rate: float, crossover: Sequence[float] | None) -> Float:
-    """Velocities (n, T): `dq` above each joint's crossover frequency, the derivative of `q` below it.
-
-    Parameters
-    ----------
-    q, dq : ndarray, shape (n, T)
-        Positions and logged velocities.
-    rate : float, Hz
-        Sampling rate.
-    crossover : sequence of float, optional, Hz
-        Crossover frequency per joint.
-
-    Returns
-    -------
-    ndarray, shape (n, T)
-        The velocities.
-
-    """
+    """Velocities (n, T): `dq` above each joint's crossover frequency (Hz), the derivative of `q` below it."""
     if crossover is None or not any(crossover):
         return dq
     used = dq.copy()
     slope = first_difference(q, rate)
     for j, at in enumerate(crossover):
-        if at >= 0.5 * rate:  # also one of a log with another rate
+        if at >= 0.5 * rate:  # also a crossover chosen for a log with another rate
             used[j] = slope[j]
         elif at > 0:
             low = zero_phase_filter(at, CROSSOVER_ORDER, rate)
@@ -239,16 +209,17 @@ def _crossover(
         return 0.0
     best, least = (rate, derivative) if derivative < WORTH**2 * logged else (0.0, logged)
     candidates = [float(f) for f in frequency if LOWEST_CROSSOVER <= f < cutoff]
-    left = [float(position[frequency < at].sum() + velocity[frequency >= at].sum()) for at in candidates]
-    if left and min(left) < WORTH**2 * least:
-        return candidates[int(np.argmin(left))]
+    noise = [float(position[frequency < at].sum() + velocity[frequency >= at].sum()) for at in candidates]
+    if noise and min(noise) < WORTH**2 * least:
+        return candidates[int(np.argmin(noise))]
     return best
 
 
-# Of the sampling rate: the band in which no arm moves, so that it shows the white noise.
+# Band, as shares of the sampling rate, in which no arm moves, so that the spectrum is white noise.
 FLOOR_BAND = (0.25, 0.45)
 LEAST_WINDOW = 256  # samples of a spectrum
-# Of the acceleration's power: noise makes an inertia too small by its share, and a thousandth shows in no log.
+# Share of noise in the acceleration's power up to which nothing is filtered: it biases an inertia by the same share,
+# and a thousandth shows in no log.
 STATE_CUTOFF_NEGLIGIBLE = 1e-3
 STEPS_AN_OCTAVE = 4  # of the cutoff frequencies that are tried
 LOWEST = 1.0  # Hz: slower filters need seconds to settle
@@ -258,10 +229,10 @@ EDGE_PERIODS, LEAST_BLOCKS = 1.5, 6
 BEYOND_CHANCE = 2.0  # standard errors
 # Variance of a sum of spectral lines with Hann's window over that of independent lines: neighbours are correlated.
 NEIGHBOURS = 35.0 / 18.0
-# Of the log: share that may be left out at the ends of its segments, one period of the filter at each.
+# Share of the log that may be left out at the ends of its segments, one period of the filter at each.
 SPARED = 0.1
-# Times the cutoff frequency of the parallel filter, which removes the noise above it from both sides. At a quarter of
-# its cutoff frequency a zero-phase filter of fourth order attenuates by 15 ppm, and the sign of the velocity stays
+# Multiple of the cutoff frequency of the parallel filter, which removes noise above its own cutoff from both sides. At
+# a quarter of its cutoff a fourth-order zero-phase filter attenuates by 15 ppm, so that the sign of the velocity stays
 # sharp.
 SHARPER = 4.0
 
@@ -275,9 +246,9 @@ class StateCutoffs:
     joint_names : tuple of str
         Names of the joints.
     common : float, Hz
-        That of the parallel filter; joints whose noise does not matter have it or a higher one.
+        Cutoff frequency of the parallel filter; joints with negligible noise have this or a higher one.
     chosen : ndarray, shape (n,), Hz
-        Per joint.
+        Cutoff frequency of each joint.
     noise, left : ndarray, shape (n,)
         Share of noise in the acceleration's power after both filters, at the common and at the chosen frequency. For
         higher ones both are equal, since the parallel filter removes what lies above.
@@ -329,25 +300,9 @@ class StateCutoffs:
 
 
 def named_cutoffs(named: ByJoint, joint_names: Sequence[str]) -> Float:
-    """Cutoff frequencies of positions that the settings name; nan = automatic.
+    """Cutoff frequencies (n,) of positions in the settings, in Hz; nan = automatic.
 
-    Parameters
-    ----------
-    named : float, sequence, mapping or "auto"
-        The setting.
-    joint_names : sequence of str
-        Names of the joints.
-
-    Returns
-    -------
-    ndarray, shape (n,), Hz
-        Per joint.
-
-    Raises
-    ------
-    UsageError
-        For a joint that the robot lacks, or a wrong number of frequencies.
-
+    Raises UsageError for a joint that the robot lacks, or a wrong number of frequencies.
     """
     if isinstance(named, dict):
         strange = [joint for joint in named if joint not in joint_names]
@@ -399,23 +354,8 @@ def choose_state_cutoffs(
     lost at the ends of its segments. Joints whose noise is below a thousandth of the acceleration's power keep the
     common frequency.
 
-    Parameters
-    ----------
-    parts : sequence of Signals
-        Uniform stretches of the log.
-    rate : float, Hz
-        Sampling rate.
-    common : float, Hz
-        Cutoff frequency of the parallel filter.
-    settings : Preparation
-        With cutoff frequency, orders and velocity resolved.
-    joint_names : tuple of str
-        Names of the joints.
-
-    Returns
-    -------
-    StateCutoffs
-        The cutoff frequencies.
+    `parts`, `rate`, `joint_names`: as for `compare_velocities`; `common` in Hz: cutoff frequency of the parallel
+    filter; `settings`: settings with cutoff frequency, orders and velocity resolved.
 
     References
     ----------
@@ -454,7 +394,7 @@ def choose_state_cutoffs(
     power = (weight * gains**2) @ density.T
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(power > 0, noise / power, 0.0)
-    # The least error is known only to within the scatter of the spectrum; the lowest frequency within it leaves least
+    # Spectra scatter, so that the lowest frequency whose error equals the least within the scatter leaves the least
     # noise.
     least_error = np.argmin(noise + lost, axis=0)
     count = sum(max(2 * x.shape[1] // size - 1, 1) for x in steps)
@@ -478,29 +418,10 @@ def confirmed_by_torque(
 ) -> StateCutoffs:
     """Keep lower cutoff frequencies that improve the prediction of the joint's torque; reset the others.
 
-    What looks like noise of a position may be motion: a drive reacts to the noise of its encoder, and an arm may
-    vibrate. The torque then follows it, and filtering it out worsens the prediction. For each joint a trial model is
-    fitted with and without the lower frequency. The mean log ratio of both errors on held-out blocks must lie two
-    standard errors below zero.
-
-    Parameters
-    ----------
-    proposed : StateCutoffs
-        The proposed cutoff frequencies.
-    robot : RobotModel
-        The robot.
-    parts : sequence of Signals
-        Positions, velocities and torques of some windows.
-    rate : float, Hz
-        Sampling rate.
-    settings : Preparation
-        With cutoff frequency, orders and velocity resolved.
-
-    Returns
-    -------
-    StateCutoffs
-        The confirmed cutoff frequencies.
-
+    High-frequency motion may be real: a drive reacts to the noise of its encoder, and an arm may vibrate. The torque
+    then follows it, and filtering it out worsens the prediction. For each joint a trial model is fitted with and
+    without the lower frequency. The mean log ratio of both errors on held-out blocks must lie two standard errors below
+    zero. Arguments as in `choose_state_cutoffs`; `parts` also has torques.
     """
     n = len(proposed.joint_names)
     common = np.full(n, proposed.common)
@@ -525,35 +446,17 @@ def raised_beside_torque(
     settings: Preparation,
     named: Float,
 ) -> StateCutoffs:
-    """Raise cutoff frequencies from the common one to SHARPER times that, unless it worsens a joint's prediction.
+    """Raise cutoff frequencies from the common one to SHARPER times it, unless it worsens a joint's prediction.
 
     The parallel filter removes noise above the common frequency from both sides of the equations. A filter of the
     positions at the same frequency also removes signal below it, from one side alone, and smears the sign of the
-    velocity on which friction depends. It helps only if the noise of the velocity is as large as the speed over which
-    friction changes sign. A trial model whose friction changes sign over the default speed is therefore fitted with
-    both. A joint keeps the common frequency if the mean log ratio of both errors on held-out blocks lies two standard
-    errors above zero, or if it moves in fewer than two blocks. All keep it in a log with too few blocks. If some keep
-    it, the others are tested once more with these unchanged.
+    velocity on which friction depends. It helps only if the velocity noise is as large as the speed over which friction
+    changes sign. A trial model whose friction changes sign over the default speed is therefore fitted with both.
 
-    Parameters
-    ----------
-    proposed : StateCutoffs
-        The proposed cutoff frequencies.
-    robot : RobotModel
-        The robot.
-    parts : sequence of Signals
-        Positions, velocities and torques of some windows.
-    rate : float, Hz
-        Sampling rate.
-    settings : Preparation
-        With cutoff frequency, orders, rest and velocity resolved.
-    named : ndarray, shape (n,), Hz
-        Cutoff frequencies that the settings name; nan = automatic.
-
-    Returns
-    -------
-    StateCutoffs
-        The cutoff frequencies.
+    A joint keeps the common frequency if the mean log ratio of both errors on held-out blocks lies two standard errors
+    above zero, or if it moves in fewer than two blocks. All joints keep it in a log with too few blocks. If some keep
+    it, the others are tested once more with these unchanged. `named` has the frequencies (n,) from the settings in Hz,
+    nan = automatic; the other arguments are those of `confirmed_by_torque`.
 
     References
     ----------

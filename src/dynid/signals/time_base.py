@@ -1,4 +1,4 @@
-"""The times of a log's rows: messages that were logged twice, and stamps that scatter about a regular clock."""
+"""Times of a log's rows: messages logged twice, and time stamps that scatter around a regular clock."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from dynid.base.records import dataclass
 from dynid.recording import RawChunk
 
 Rows = tuple[Float, Float]
-# A time base is adopted where it lowers the interpolation error of the positions to this share.
+# A time base is adopted if it lowers the interpolation error of the positions to this share.
 BETTER = 0.9
 SHARE_HELD = 0.01  # of the rows: fewer repeated rows hardly change a fit
-SCATTER = 0.02  # of a step: less does not move a row on the uniform grid either
-CLOCK_SECONDS = 0.25  # to each side: a clock's rate is steady for longer, its scatter averages out over less
+SCATTER = 0.02  # of a step: rows with less scatter count as uniform
+CLOCK_SECONDS = (
+    0.25  # to each side: clock rates are steady for longer, and their scatter averages out over less
+)
 PAUSE_STEPS = 4.0  # median steps after which a clock may have lost count
 # Change of position after repeated rows over the change before them: above it, the robot moved in between.
 HELD_RATIO = 1.5
 LONGEST_HOLD = 0.25  # s: a robot that repeats its position for longer is at rest
-# s: the stream waits for the end of a frozen segment for so long; a robot at rest repeats its position for hours.
+# s: longest wait for the end of a frozen segment, since a robot at rest repeats its position for hours.
 LONGEST_FROZEN = 2.0
-# Rows. A logger without a new message repeats the last one. If the next message is late, the rows after it lag their
-# stamps by one message until the logger skips one: within so many rows, or the stamps are right and time was lost.
+# Rows. A logger without a new message repeats the last one. After a late message, rows lag their stamps by one message
+# until the logger skips one. If that takes more rows than this, the stamps are right and time was lost.
 LATE_ROWS = 5
-LONGEST_GAP = 10  # median steps: after a longer pause the motion does not show how many messages are missing
+LONGEST_GAP = 10  # median steps: after a longer pause the number of missing messages is unknown
 AROUND = 4  # rows on either side by which late rows are judged: two more than a cubic needs
-CLEARLY = 0.5  # of the interpolation error with the stamps: late rows must be at most as uneven
+CLEARLY = 0.5  # share of the interpolation error with the original stamps that late rows must not exceed
 LEAST_ROWS = 64  # fewer rows do not show how a clock scatters
 
 
@@ -51,7 +53,7 @@ class TimeBase:
     step : float, s
         Median step of the remaining rows.
     reason : str
-        What is corrected and why; "" if nothing is.
+        Corrections and their reasons; "" without any.
 
     """
 
@@ -67,7 +69,7 @@ class TimeBase:
         if self.drop_repeated:
             rows = _without_repeated(rows, joints)
         if self.shift_late:
-            reach = 2 * (LATE_ROWS + 2 * AROUND)  # of a gap, and of one beside it
+            reach = 2 * (LATE_ROWS + 2 * AROUND)  # of a gap and of its neighbour
             rows = _retimed(
                 rows,
                 lambda t, lines: times_of_messages(t, _without_turns(lines[:joints]), self.step),
@@ -83,15 +85,8 @@ def _retimed(
 ) -> Iterator[Rows]:
     """Rows at new times, in batches of any size.
 
-    Parameters
-    ----------
-    rows : iterable of (ndarray, ndarray)
-        Stamps (T,) in s and channels (L, T) of consecutive rows.
-    times : callable
-        New times (T,) from the stamps and channels of consecutive rows.
-    ahead, behind : int
-        Number of later and of earlier rows on which a new time depends.
-
+    `times` returns new times (T,) from stamps (T,) in s and channels (L, T); each depends on `ahead` later and `behind`
+    earlier rows.
     """
     t, lines, done = np.zeros(0), np.zeros((0, 0)), 0
     for more, values in rows:
@@ -116,18 +111,7 @@ def find_time_base(stretches: Sequence[Rows], joints: int) -> TimeBase:
     fitted anew after each pause). Each must lower the error by a tenth. Rows that really were sampled unevenly keep
     their stamps, since even times raise their error.
 
-    Parameters
-    ----------
-    stretches : sequence of (ndarray, ndarray)
-        Stamps (T,) in s and channels (L, T), the positions first, of consecutive rows.
-    joints : int
-        Number of positions.
-
-    Returns
-    -------
-    TimeBase
-        The corrections.
-
+    `stretches`: stamps (T,) in s and channels (L, T), the positions first, of consecutive rows.
     """
     frozen = [frozen_rows(t, x, joints) for t, x in stretches]
     whole = [
@@ -181,11 +165,11 @@ def _at_even_times(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], Time
     scatter = float(np.sqrt(np.mean(moved**2)))
     if scatter <= SCATTER * step or not all((np.diff(t) > 0).all() for t, _ in even):
         return None
-    why = (
+    reason = (
         f"time stamps scatter by {1e3 * scatter:.2g} ms around a regular clock and are replaced by its times, which "
         "fit the positions {:.2g} times better"
     )
-    return even, replace(base, smoothing=rows_each_side), why
+    return even, replace(base, smoothing=rows_each_side), reason
 
 
 def _at_message_times(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], TimeBase, str] | None:
@@ -202,22 +186,9 @@ def _at_message_times(logged: list[Rows], base: TimeBase) -> tuple[list[Rows], T
 
 
 def regular_times(t: Float, half: int, pause: float) -> Float:
-    """Times on a straight line through the stamps of up to `half` rows on each side, fitted anew after each pause.
+    """Times (T,) on a straight line through the stamps of up to `half` rows on each side, fitted anew after each pause.
 
-    Parameters
-    ----------
-    t : ndarray, shape (T,), s
-        Increasing stamps.
-    half : int
-        Rows on each side of the line.
-    pause : float, s
-        Steps longer than this start a new line.
-
-    Returns
-    -------
-    ndarray, shape (T,), s
-        The times.
-
+    A step longer than `pause` (s) counts as a pause.
     """
     smooth = t.copy()
     starts = np.flatnonzero(np.diff(t) > pause) + 1
@@ -228,32 +199,18 @@ def regular_times(t: Float, half: int, pause: float) -> Float:
 
 
 def times_of_messages(t: Float, q: Float, step: float) -> Float:
-    """Times of the messages of rows that lag their stamps after a gap, until the logger skips a message.
+    """Times (T,) of the messages of rows that lag their stamps after a gap, until the logger skips a message.
 
-    After each gap up to LATE_ROWS rows are tried with a lag of whole steps that the gap has room for. The lag is
-    adopted if cubics through the neighbours then interpolate the positions CLEARLY better.
-
-    Parameters
-    ----------
-    t : ndarray, shape (T,), s
-        Stamps.
-    q : ndarray, shape (n, T), rad or m
-        Positions.
-    step : float, s
-        Median step.
-
-    Returns
-    -------
-    ndarray, shape (T,), s
-        The times.
-
+    After each gap up to LATE_ROWS rows are tried with lags of whole steps that fit into the gap. A lag is adopted if
+    cubics through the neighbours then interpolate the positions q (n, T) CLEARLY better. `step` is the median step in
+    s.
     """
     message_times = t.copy()
     elapsed = np.rint(np.diff(t) / step).astype(np.int64)
     gaps = np.flatnonzero((elapsed > 1) & (elapsed <= LONGEST_GAP)) + 1
     gaps = gaps[(gaps >= AROUND) & (gaps < len(t) - LATE_ROWS - AROUND)]
-    # From AROUND rows before the end of the gap to AROUND rows after the last that may be late. A second round takes
-    # account of neighbouring gaps that were corrected in the first.
+    # From AROUND rows before the end of the gap to AROUND rows after the last that may be late. The second round
+    # accounts for neighbouring gaps corrected in the first.
     rows = gaps[:, None] + np.arange(-AROUND, LATE_ROWS + AROUND)
     lost = elapsed[gaps - 1]
     near = q[:, rows]
@@ -281,8 +238,8 @@ def _unevenness(t: Float, q: Float) -> Float:
     """(G,) r.m.s. error of positions (n, G, W) at times (G, W) from cubics through two neighbours on both sides."""
     forward = np.asarray((np.diff(t, axis=1) > 0).all(axis=1))
     t = np.where(forward[:, None], t, np.arange(t.shape[1]))
-    missed = _off_cubic(t, q, np.arange(2, t.shape[1] - 2))
-    return np.where(forward, np.sqrt((missed**2).mean(axis=(0, 2))), np.inf)
+    error = _off_cubic(t, q, np.arange(2, t.shape[1] - 2))
+    return np.where(forward, np.sqrt((error**2).mean(axis=(0, 2))), np.inf)
 
 
 def _off_cubic(t: Float, q: Float, k: Int) -> Float:
@@ -321,20 +278,7 @@ def repeated_rows(t: Float, lines: Float, joints: int) -> Bool:
     A single repeated row always counts. Longer runs count where the position then jumps by more than it changed just
     before; otherwise, and beyond LONGEST_HOLD, the robot is at rest.
 
-    Parameters
-    ----------
-    t : ndarray, shape (T,), s
-        Times.
-    lines : ndarray, shape (L, T)
-        Channels, the positions first.
-    joints : int
-        Number of positions.
-
-    Returns
-    -------
-    ndarray of bool, shape (T,)
-        Which rows.
-
+    `t` (T,) in s: times; `lines` (L, T): channels, the positions first.
     """
     same = np.append(False, (lines[:, 1:] == lines[:, :-1]).all(axis=0))
     edges = np.flatnonzero(np.diff(np.concatenate([[False], same, [False]]).astype(np.int8)))
@@ -350,26 +294,11 @@ def repeated_rows(t: Float, lines: Float, joints: int) -> Bool:
 
 
 def frozen_rows(t: Float, lines: Float, joints: int) -> Bool:
-    """Rows of runs of two or more that repeat every channel of the row before while the robot moves.
+    """Rows (T,) of runs of two or more that repeat every channel of the row before while the robot moves.
 
-    After such a run the position jumps by more than HELD_RATIO times its mean step in the rows around, most of which
-    carry new values. A robot that leaves rest does so in small, growing steps. If a logger is faster than its source,
-    the rows around repeat as well: see `repeated_rows`.
-
-    Parameters
-    ----------
-    t : ndarray, shape (T,), s
-        Times.
-    lines : ndarray, shape (L, T)
-        Channels, the positions first.
-    joints : int
-        Number of positions.
-
-    Returns
-    -------
-    ndarray of bool, shape (T,)
-        Which rows.
-
+    After such a run the position jumps by more than HELD_RATIO times its mean step in the surrounding rows, most of
+    which have new values. A robot that leaves rest does so in small, growing steps. If a logger is faster than its
+    source, the surrounding rows repeat as well (see `repeated_rows`, which has the same arguments).
     """
     frozen = np.zeros(lines.shape[1], dtype=np.bool_)
     same = _repeats(lines)
@@ -381,8 +310,8 @@ def frozen_rows(t: Float, lines: Float, joints: int) -> Bool:
 
 
 def _is_frozen(q: Float, same: Bool, a: int, b: int) -> bool:
-    # Rows a to b - 1 repeat row a - 1. Steps that end other runs of repeated rows are jumps, so they do not show the
-    # usual pace.
+    # Rows a to b - 1 repeat row a - 1. Steps that end other runs of repeated rows are jumps and do not show the usual
+    # pace.
     ends = np.r_[max(a - AROUND, 1) : a, b + 1 : min(b + 1 + AROUND, q.shape[1])]
     fresh = ends[~same[ends]]
     usual = fresh[~same[fresh - 1]]
@@ -408,8 +337,8 @@ def _runs_of(same: Bool) -> list[tuple[int, int]]:
 
 
 def _without_frozen(rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
-    # Rows that may belong to a frozen run wait until the rows after it are known; all others are passed on unchanged.
-    # The first `sent` of the buffered rows were passed on already and serve to judge those that follow.
+    # Rows that may belong to a frozen run wait until the following rows are known; others pass unchanged. The first
+    # `sent` buffered rows have been passed on and serve as context.
     t, lines, sent = np.zeros(0), np.zeros((0, 0)), 0
     context = AROUND + 2
     for more, values in rows:
@@ -451,8 +380,8 @@ def _without_frozen(rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
 
 
 def _without_repeated(rows: Iterable[Rows], joints: int) -> Iterator[Rows]:
-    # Repeated rows at the end are judged once their run has ended or is too long; two rows before it show how fast
-    # the robot moved. `resting`: the last row passed on belongs to a long run, which may continue.
+    # Repeated rows at the end are judged once their run has ended or is too long; the two rows before it show the
+    # speed. `resting`: the last row passed on belongs to a long run, which may continue.
     t, lines, sent, resting = np.zeros(0), np.zeros((0, 0)), 0, False
     for more, values in rows:
         t = np.concatenate([t, more])
@@ -523,24 +452,8 @@ def pieces(
 ) -> Iterator[Piece]:
     """Clean pieces in order; the last piece of every segment is marked.
 
-    Parameters
-    ----------
-    chunks : iterator of RawChunk
-        Rows as read.
-    prismatic : sequence of bool
-        Which joints are prismatic, so that their positions are not unwrapped.
-    longest_step : float, s
-        A longer step starts a new segment.
-    first_segment : int
-        Number of the first segment.
-    time_base : TimeBase, optional
-        Corrections of repeated rows and time stamps.
-
-    Yields
-    ------
-    Piece
-        The pieces.
-
+    `chunks`: rows as read; `prismatic`: which joints are prismatic, so that their positions are not unwrapped;
+    `longest_step` in s: a longer step starts a new segment; `time_base`: corrections of repeated rows and time stamps.
     """
     segment, n = first_segment, len(prismatic)
     turning = ~np.array(prismatic)
@@ -601,7 +514,7 @@ def _finite(chunk: RawChunk) -> tuple[Float, Float]:
     ]
     parts += [values[None, :] if values.ndim == 1 else values.T for values in chunk.extra.values()]
     lines = _stacked(parts)
-    # A sum is finite only if all its terms are, which is one pass over the values in the usual case.
+    # A sum is finite only if all its terms are, which takes one pass over the values in the usual case.
     with np.errstate(invalid="ignore"):
         complete = np.isfinite(lines.sum()) and np.isfinite(chunk.t.sum())
     if complete:
@@ -639,24 +552,10 @@ def _motor_lines(chunk: RawChunk) -> slice:
 
 
 def _unwrapped(q: Float, before: Float | None, turned: Float, turning: Bool) -> tuple[Float, Float]:
-    """Unwrap jumps of a whole turn, to within a quarter turn, which no joint moves in one step.
+    """Unwrap jumps within a quarter turn of a whole turn, which no joint moves in one step.
 
-    Parameters
-    ----------
-    q : ndarray, shape (n, T), rad
-        Positions as logged.
-    before : ndarray, shape (n,), optional
-        The values before the first ones.
-    turned : ndarray, shape (n,)
-        Turns removed so far.
-    turning : ndarray of bool, shape (n,)
-        Which joints are revolute.
-
-    Returns
-    -------
-    tuple of ndarray
-        Unwrapped positions, and the turns removed at their end.
-
+    Positions q (n, T) in rad follow `before` (n,), from which `turned` (n,) turns were removed; `turning` (n,) selects
+    revolute joints. Returns unwrapped positions and the turns removed at their end.
     """
     spread = q.max(axis=1) - q.min(axis=1)
     far = np.abs(q[:, 0] - before) if before is not None else np.zeros(len(q))
@@ -668,12 +567,11 @@ def _unwrapped(q: Float, before: Float | None, turned: Float, turning: Bool) -> 
     return q - TURN * total, total[:, -1].copy()
 
 
-# Windows of clean rows that samples are made from, cut from segments while those are read.
+# Windows of clean rows, cut from segments as these are read, from which samples are made.
 
-# s: long enough that the fixed cost of a window is small, short enough that a window of a 7-joint arm at 1 kHz takes
-# 10 MB.
+# s: a window of a 7-joint arm at 1 kHz then takes 10 MB, and the fixed cost per window is small.
 WINDOW_SECONDS = 60.0
-ON_GRID = 0.1  # of a period: a segment may begin so much after a sample at which it begins
+ON_GRID = 0.1  # of a period: tolerance between the start of a segment and its first sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -693,7 +591,7 @@ class Window:
     t : ndarray, shape (T,), s
         Times of the rows.
     parts : tuple of ndarray, shape (L, T_i)
-        Channels of consecutive rows, as views of what was read.
+        Channels of consecutive rows, as views of the rows read.
     low, high : int
         Range of grid samples that are computed.
     start, stop : int
@@ -757,8 +655,8 @@ class Cutter:
         self.trajectory, self.step, self.rate, self.overlap = trajectory, step, rate, overlap
         self.shortest = shortest
         self.size = max(int(WINDOW_SECONDS * rate) // decimation, 1) * decimation
-        # Grid samples that must be known beyond a window before it is cut: enough to know that it is not the last,
-        # so that the ends of windows do not depend on how the rows arrived.
+        # Grid samples that must be known beyond a window before it is cut: it is then not the last, so that the ends of
+        # windows do not depend on how the rows arrived.
         self.ahead = max(self.overlap + 2, self.size // 2)
         self.pending: list[Piece] = []
         self.done, self.origin = 0, 0.0
@@ -809,7 +707,7 @@ class Cutter:
 
 
 def between(parts: tuple[Float, ...], start: int, stop: int) -> tuple[Float, ...]:
-    """Columns start..stop of arrays that lie side by side."""
+    """Columns start..stop of arrays concatenated along time."""
     selected, at = [], 0
     for part in parts:
         a, b = max(start - at, 0), min(stop - at, part.shape[1])

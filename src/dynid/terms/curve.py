@@ -356,22 +356,8 @@ def motor_name(name: str) -> str:
 def c_texts(curve: CurveTerm, joint: int, shape: Float, speed: str) -> tuple[str, ...] | None:
     """C expressions of a curve.
 
-    Parameters
-    ----------
-    curve : CurveTerm
-        The curve.
-    joint : int
-        Index of the joint.
-    shape : ndarray, shape (s,)
-        Values of the shapes.
-    speed : str
-        C expression of the joint's velocity.
-
-    Returns
-    -------
-    tuple of str, or None
-        Torque per unit of each coefficient. None = the curve reads more than the velocity and is not exported.
-
+    `joint`: index of the joint; `shape` (s,); `speed`: C expression of the joint's velocity. Result: torque per unit of
+    each coefficient. None = the curve reads more than the velocity and is not exported.
     """
     return None
 

@@ -653,25 +653,9 @@ def side_by_side(
 ) -> Panels:
     """Evaluate the regressors of several terms and join their columns.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    parts : iterable of tuple
-        For each term: function that returns its panels, samples as the term receives them, number of its parameters.
-    samples : Samples
-        Motion.
-    wanted : ndarray of bool, shape (p,), or None
-        Parameters that get columns; None = all.
-    target : ndarray, shape (T, n), or None
-        Values that each joint's panel gets as its last line.
-    joints : ndarray of bool, shape (n,), optional
-        Joints that get columns; None = all.
-
-    Returns
-    -------
-    Panels
-
+    `parts`: for each term: function that returns its panels, samples as the term receives them, number of its
+    parameters; `samples`: motion; `wanted` (p,): parameters that get columns; None = all; `target` (T, n): values that
+    each joint's panel gets as its last line; `joints` (n,): joints that get columns; None = all.
     """
     columns: list[list[Int]] = [[] for _ in range(robot.n)]
     values: list[list[Float]] = [[] for _ in range(robot.n)]
@@ -704,19 +688,8 @@ def empty_panels(robot: RobotModel, samples: Samples) -> Panels:
 def panels_of(robot: RobotModel, samples: Samples, lines: Mapping[int, tuple[ArrayLike, Float]]) -> Panels:
     """Panels from the lines of some joints.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    samples : Samples
-        Motion; its length is that of the lines.
-    lines : mapping of int to tuple
-        By joint: indices of the parameters (k,), and their values (k, T).
-
-    Returns
-    -------
-    Panels
-
+    `samples`: motion; its length is that of the lines; `lines`: by joint: indices of the parameters (k,), and their
+    values (k, T).
     """
     columns, values = [_NO_COLUMN] * robot.n, [np.zeros((0, len(samples)))] * robot.n
     for joint, (index, line) in lines.items():
@@ -727,19 +700,8 @@ def panels_of(robot: RobotModel, samples: Samples, lines: Mapping[int, tuple[Arr
 def mapped_panels(panels: Panels, weights: Float, present: Bool | None = None) -> Panels:
     """Map panels of links or motors to the joints: Y_j = sum_i weights[i, j] Y_i.
 
-    Parameters
-    ----------
-    panels : Panels
-        Panels of m links or motors.
-    weights : ndarray, shape (m, n), or (T, m, n) or (1, m, n) if they may change over time
-        Weight of each panel in each joint's equation.
-    present : ndarray of bool, shape (m, n), optional
-        Whether a weight can differ from zero; by default whether it does.
-
-    Returns
-    -------
-    Panels
-
+    `panels`: panels of m links or motors; `weights` (m, n) in m, m: weight of each panel in each joint's equation;
+    `present` (m, n): whether a weight can differ from zero; by default whether it does.
     """
     columns, values = [], []
     T = panels.values[0].shape[1]

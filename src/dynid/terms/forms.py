@@ -107,24 +107,8 @@ def motor_momentum_form(
 def energy_form(term: Columns, robot: RobotModel, samples: Samples, wanted: Bool) -> tuple[Float, Panels]:
     """Stored energy h and other torque W with dq' Y theta = d(h theta)/dt + dq' W theta.
 
-    Parameters
-    ----------
-    term : Term
-        The term.
-    robot : RobotModel
-        The robot.
-    samples : Samples
-        Motion of the term's side.
-    wanted : ndarray of bool, shape (p,)
-        Parameters that get columns.
-
-    Returns
-    -------
-    h : ndarray, shape (w, T)
-        Energy per unit of each wanted parameter.
-    W : Panels
-        In the form of `torque_regressor`; all of Y for terms that store no energy.
-
+    `samples`: motion of the term's side; `wanted` (p,): parameters that get columns. Results: `h` (w, T): energy per
+    unit of each wanted parameter; `W`: in the form of `torque_regressor`; all of Y for terms that store no energy.
     """
     return np.zeros((int(wanted.sum()), len(samples))), term.torque_regressor(robot, samples, wanted)
 
@@ -163,27 +147,8 @@ def filtered_regressor(
 ) -> Panels:
     """Filter `torque_regressor` and further lines of each joint.
 
-    Parameters
-    ----------
-    term : Term
-        The term.
-    robot : RobotModel
-        The robot.
-    samples : Samples
-        Motion of the term's side.
-    wanted : ndarray of bool, shape (p,)
-        Parameters that get columns.
-    further : sequence of ndarray, shape (e, T)
-        Lines for each joint, after those of the term.
-    parallel : ParallelFilter
-        The filter.
-    joints : ndarray of bool, shape (n,), optional
-        Joints that get columns; None = all.
-
-    Returns
-    -------
-    Panels
-
+    `samples`: motion of the term's side; `wanted` (p,): parameters that get columns; `further` (e, T): lines for each
+    joint, after those of the term; `joints` (n,): joints that get columns; None = all.
     """
     parts = ((term.torque_regressor, samples, len(wanted)),)
     columns = side_by_side(robot, parts, samples, wanted, None, joints)
@@ -195,21 +160,8 @@ def filtered_regressor(
 def motion_slopes(term: Columns, robot: RobotModel, samples: Samples) -> Float | None:
     """Derivatives of the columns of torque with respect to position, velocity and acceleration.
 
-    Parameters
-    ----------
-    term : Term
-        The term.
-    robot : RobotModel
-        The robot.
-    samples : Samples
-        Motion of the term's side.
-
-    Returns
-    -------
-    ndarray, shape (3, n, R, T), or None
-        With respect to q, dq, ddq of each joint, of all R lines of the regressor, joint after joint. None = the caller
-        computes finite differences, which is slower.
-
+    `samples`: motion of the term's side. Result: with respect to q, dq, ddq of each joint, of all R lines of the
+    regressor, joint after joint. None = the caller computes finite differences, which is slower, (3, n, R, T).
     """
     return None
 

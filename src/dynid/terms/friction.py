@@ -67,20 +67,8 @@ def check_width(width: float) -> None:
 def direction_sides(samples: Samples, width: float, joint: int) -> tuple[Float, Float]:
     """Positive and negative part (T,) of the smoothed sign of a joint's velocity.
 
-    Parameters
-    ----------
-    samples : Samples
-        Motion.
-    width : float, rad/s (m/s)
-        Width; 0 = the sign.
-    joint : int
-        Index of the joint.
-
-    Returns
-    -------
-    tuple of two ndarray, shape (T,)
-        Each is averaged over the time that a sample represents, as in `direction`.
-
+    `samples`: motion; `width` in rad/s (m/s): width; 0 = the sign; `joint`: index of the joint. Result: each is
+    averaged over the time that a sample represents, as in `direction`, (T,).
     """
     low, high = passed_speeds(samples, joint)
     both = mean_sign(low, high, width)
@@ -104,17 +92,8 @@ def passed_speeds(samples: Samples, joint: int | None = None) -> tuple[Float, Fl
 def mean_sign(low: Float, high: Float, width: float) -> Float:
     """Mean of the smoothed sign over velocities from `low` to `high`.
 
-    Parameters
-    ----------
-    low, high : ndarray, rad/s (m/s)
-        Limits of the velocities; they may be equal.
-    width : float, rad/s (m/s)
-        Width; 0 = the sign.
-
-    Returns
-    -------
-    ndarray, shape of low
-
+    `low`, `high` in rad/s (m/s): limits of the velocities; they may be equal; `width` in rad/s (m/s): width; 0 = the
+    sign.
     """
     if low is high:
         return smooth_sign(low, width)

@@ -103,11 +103,8 @@ def common_scale(fit: FitAnalysis) -> CommonScale | None:
     torque is used first, since it does not depend on rotors; where it does not tell a factor of two from none, all
     combinations of inertial parameters that the fit tells from the rotors, beta, are used, if the model has rotors.
 
-    Returns
-    -------
-    CommonScale or None
-        None if a link has no parameters in the robot file, if the fit shows fewer than two combinations, or if the
-        factor is not positive.
+    Result: None if a link has no parameters in the robot file, if the fit shows fewer than two combinations, or if the
+    factor is not positive.
 
     References
     ----------

@@ -195,21 +195,8 @@ def rotated(vector: Float, rotation: Float) -> Float:
 def _tilt_notice(robot: RobotModel, half: float, gravity: Float, suffix: str) -> Hypothesis:
     """Notice about a tilted base; above one degree, 95 % interval included, it is a doubt.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot with its declared gravity.
-    half : float, degrees
-        Half width of the 95 % interval.
-    gravity : ndarray, shape (3,), m/s^2
-        Estimated gravity, as large as the declared one.
-    suffix : str
-        Text after the size.
-
-    Returns
-    -------
-    Hypothesis
-
+    `robot`: the robot with its declared gravity; `half` in degrees: half width of the 95 % interval; `gravity` (3,) in
+    m/s^2: estimated gravity, as large as the declared one; `suffix`: text after the size.
     """
     level = robot.gravity
     sine = np.linalg.norm(np.cross(level, gravity) / float(level @ level))

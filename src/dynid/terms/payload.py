@@ -183,11 +183,7 @@ def find_load(fit: FitAnalysis) -> Load | None:
     uncertainty of the robot file. A load pi on a link with the columns J of B is the least-squares solution of J pi = d
     in the metric of C. Its gain is tested against chi-square with ten degrees of freedom.
 
-    Returns
-    -------
-    Load or None
-        None if a link has no parameters in the robot file, or the model has no rigid links.
-
+    Result: None if a link has no parameters in the robot file, or the model has no rigid links.
     """
     robot, base = fit.robot, fit.body_parameters
     if base is None or not knows_masses(robot):

@@ -235,21 +235,8 @@ class Remains:
     def friction(self, joint: int, column: Float, title: Callable[[float], str], advice: str) -> Feature:
         """Feature of a form of friction.
 
-        Parameters
-        ----------
-        joint : int
-            Index of the joint.
-        column : ndarray, shape (N,)
-            Torque per unit of the factor.
-        title : callable
-            Name of the form from its factor, which begins the text.
-        advice : str
-            What to do, without the full stop.
-
-        Returns
-        -------
-        Feature
-
+        `joint`: index of the joint; `column` (N,): torque per unit of the factor; `title`: name of the form from its
+        factor, which begins the text; `advice`: what to do, without the full stop.
         """
 
         def words(factor: Float, _: Float) -> Words:

@@ -206,17 +206,8 @@ def _(term: SpinningRotor, robot: RobotModel, samples: Samples, wanted: Bool) ->
 class _Rotors:
     """Motion of rotors and links.
 
-    Attributes
-    ----------
-    mounting : Mounting
-        Carrying links and axes of the motors.
-    links : reference.Motion
-        Motion of the links.
-    ratio : ndarray, shape (m,)
-        Gear ratio of each motor on its own joint.
-    speed, acceleration : ndarray, shape (T, m)
-        Motion of the motors over their gear ratio.
-
+    `mounting`: carrying links and axes of the motors; `ratio` (m,): gear ratio of each motor on its own joint; `speed`,
+    `acceleration` (T, m): motion of the motors over their gear ratio.
     """
 
     mounting: Mounting

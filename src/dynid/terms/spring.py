@@ -225,23 +225,7 @@ def _point_motion(
 def lever_panels(robot: RobotModel, samples: Samples, joints: Int, lines: Float, wanted: Bool) -> Panels:
     """Panels of torque that acts on some joints.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    samples : Samples
-        Motion.
-    joints : ndarray of int
-        Joints on which the torque acts.
-    lines : ndarray, shape (c, T, n)
-        Torque per unit of each parameter.
-    wanted : ndarray of bool, shape (c,)
-        Parameters that get columns.
-
-    Returns
-    -------
-    Panels
-
+    `samples`: motion; `lines` (c, T, n): torque per unit of each parameter; `wanted` (c,): parameters that get columns.
     """
     chosen = np.flatnonzero(wanted)
     return panels_of(robot, samples, {j: (chosen, lines[chosen, :, j]) for j in joints.tolist()})

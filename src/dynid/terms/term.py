@@ -512,21 +512,8 @@ class Proposal:
 def proposal_of_robot(robot: RobotModel, term: Term, label: str, option: str, **more: Any) -> Proposal:
     """Proposal of an effect that is chosen for the whole robot.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    term : Term
-        The term of the wide model, and of the final model unless `build` is given.
-    label, option : str
-        As in `Proposal`.
-    **more
-        Further fields of the proposal.
-
-    Returns
-    -------
-    Proposal
-
+    `term`: the term of the wide model, and of the final model unless `build` is given; `**more`: further fields of the
+    proposal.
     """
     places = (EVERYWHERE,) * len(term.columns(robot))
     fields: dict[str, Any] = {"variants": (term,), "places": places, "build": lambda _: term}
@@ -744,11 +731,7 @@ def narrowed(term: SomeTerm, slowness: float) -> SomeTerm:
 def on_joints(term: TermOnJoints, joints: tuple[str, ...]) -> TermOnJoints:
     """Restrict a term to named joints, () = all.
 
-    Raises
-    ------
-    UsageError
-        If the term has no field `joints`.
-
+    Raises UsageError if the term has no field `joints`.
     """
     if "joints" not in getattr(term, "__dataclass_fields__", {}):
         raise UsageError(
@@ -801,21 +784,7 @@ def joint_indices(robot: RobotModel, names: tuple[str, ...]) -> tuple[int, ...]:
 def proposal_by_joint(robot: RobotModel, term: Term, label: str, option: str, **more: Any) -> Proposal:
     """Proposal of an effect that is chosen per joint.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    term : Term
-        The term on all joints.
-    label, option : str
-        As in `Proposal`.
-    **more
-        Further fields of the proposal.
-
-    Returns
-    -------
-    Proposal
-
+    `term`: the term on all joints; `**more`: further fields of the proposal.
     """
     fields: dict[str, Any] = {
         "places": tuple(column.owner for column in term.columns(robot)),
@@ -829,19 +798,8 @@ def by_joint(
 ) -> Callable[[type[Term], RobotModel, LogFacts], tuple[Proposal, ...]]:
     """`Selection.proposed` of a term that is chosen per joint.
 
-    Parameters
-    ----------
-    label, option : str
-        As in `Proposal`; the option is the label by default.
-    make : callable, optional
-        Returns the term on all joints for a log, or None to leave it out; by default the class without options.
-    **more
-        Further fields of the proposal.
-
-    Returns
-    -------
-    callable
-
+    `label`, `option`: as in `Proposal`; the option is the label by default; `make`: returns the term on all joints for
+    a log, or None to leave it out; by default the class without options; `**more`: further fields of the proposal.
     """
 
     def proposed(kind: type[Term], robot: RobotModel, log: LogFacts) -> tuple[Proposal, ...]:

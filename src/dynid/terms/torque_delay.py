@@ -273,19 +273,8 @@ def shifted(values: Float, samples: float) -> Float:
 def _lag_notice(seconds: float, half: float, rate: float, suffix: str) -> Hypothesis:
     """Notice about a lag of all joints; above five samples of the log, 95 % interval included, it is a doubt.
 
-    Parameters
-    ----------
-    seconds, half : float, s
-        Lag and half width of its 95 % interval.
-    rate : float, Hz
-        Sampling rate of the log.
-    suffix : str
-        Text after the size.
-
-    Returns
-    -------
-    Hypothesis
-
+    `seconds`, `half` in s: lag and half width of its 95 % interval; `rate` in Hz: sampling rate of the log; `suffix`:
+    text after the size.
     """
     doubted = (abs(seconds) - half) * rate > DOUBT_SAMPLES
     return Hypothesis(

@@ -338,18 +338,8 @@ def at_drives(robot: RobotModel, proposal: Proposal) -> tuple[Proposal, ...]:
     Friction and rotor of a gear motor are constant at the motor. Seen at a joint behind a linkage they change with the
     position, so that a constant at the joint would make a declared linkage worse than none.
 
-    Parameters
-    ----------
-    robot : RobotModel
-        The robot.
-    proposal : Proposal
-        A plain effect, or a form of friction, on all joints.
-
-    Returns
-    -------
-    tuple of Proposal
-        With the same label: that of the other joints, if there are any, and one per motor behind a linkage.
-
+    `proposal`: a plain effect, or a form of friction, on all joints. Result: with the same label: that of the other
+    joints, if there are any, and one per motor behind a linkage.
     """
     linked = np.flatnonzero(robot.drive.linked).tolist()
     if not linked or proposal.role not in (Role.PLAIN, Role.FRICTION):
