@@ -30,7 +30,7 @@ from dynid.identification.settings import (
 )
 from dynid.log.clocks import Selection
 from dynid.log.log import Channel
-from dynid.log.mapping import channel_map, read_calibration
+from dynid.log.mapping import LIMITS, channel_map, read_calibration
 from dynid.log.read import Log, read_log
 from dynid.robot.linkage import Table
 from dynid.robot.load import read_robot, with_tables
@@ -222,7 +222,7 @@ class Experiment:
         if content.log is not None and content.log.definitions is not None:
             whole = _with_folders(whole, path)
         position = content.log.position if content.log is not None else None
-        if position is not None and isinstance(position.calibration, str):
+        if position is not None and isinstance(position.calibration, str) and position.calibration != LIMITS:
             whole = _with_calibration(whole, path.parent / position.calibration)
         if whole is not data:
             content = validate(ExperimentFile, whole, lines, str(path))

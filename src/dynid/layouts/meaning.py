@@ -78,7 +78,7 @@ MEASURED = {"actual", "act", "meas", "measured", "measure", "measurement", "fb",
 _SENSED = {"sensor", "sensed"}
 _COMMANDED = {"cmd", "command", "commanded", "commands", "des", "desired", "target", "targets", "tgt", "ref",
               "reference", "goal", "set", "setpoint", "sp", "soll", "action", "nominal", "planned", "plan", "ipo", "d",
-              "r", "c", "input", "interpolated", "demand", "demanded", "request", "requested", "wanted",
+              "r", "c", "input", "control", "ctrl", "interpolated", "demand", "demanded", "request", "requested", "wanted",
               "consigne", "consigna", "目标", "指令", "期望", "목표", "заданный", "задание"}  # fmt: skip
 # Drives use these words for a torque computed from their current; they also denote a model's torque.
 _ESTIMATED = {"est", "estimated", "estimate"}
@@ -190,6 +190,8 @@ class Meaning:
         Unit; "unknown" if not stated.
     units : tuple of str
         Possible units.
+    percent : tuple of str
+        Words of joints in percent of their motors' range, whatever the unit of the others.
     said_by : str
         "name", or the preset's title with its source.
     doubt, actuator : str
@@ -208,6 +210,7 @@ class Meaning:
     motor: bool = False
     actuator: str | None = None
     units: tuple[str, ...] = ()
+    percent: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=4096)
@@ -314,6 +317,7 @@ def meaning_of(
                 return Meaning(
                     entry.quantity, entry.role, unit, citation, entry.side, doubt,
                     ordered=preset.order is not None, unordered=entry.unordered, units=tuple(entry.units),
+                    percent=tuple(entry.percent),
                     actuator=entry.actuator,
                 )  # fmt: skip
     return _by_words(template, place, stated)

@@ -20,10 +20,13 @@ from dynid.layouts.physics import (
     Motion,
     Recording,
     answered_offsets,
+    decide_calibration,
     decide_counters_zero,
     decide_offset,
     evidence,
+    joints_in_percent,
     moved_by,
+    percent_as_angles,
     rad_by_joint,
     unwrapped,
 )
@@ -47,6 +50,7 @@ from dynid.layouts.units import (
 )
 from dynid.log.checks import MOVED
 from dynid.log.joints import WITHOUT_EFFORT, hand_joints
+from dynid.log.mapping import LIMITS, PERCENT
 from dynid.robot.model import RobotModel
 
 SIDE, UNIT = "log.position.side", "log.position.unit"
@@ -158,7 +162,10 @@ def _measured_motion(
     def read(at: Order) -> tuple[Units, Decision | None, Motion | None]:
         plain = moved_by(_recording(robot, look, clock, chosen, at, geared), robot, offsets)
         recording = replace(plain, q=plain.q * ratios)
+        shares = () if first else joints_in_percent(robot, family, plain.q)
         units = units_of(recording)
+        if shares:
+            units, recording = with_shares(robot, family, plain, shares, answers, units_of)
         counted = first or units.position.value or ""
         if first and units.velocity is not None and units.velocity.value is None and plain.dq is not None:
             # Each joint's velocity may be in the unit of its position, per second.
@@ -170,7 +177,7 @@ def _measured_motion(
             units = _speeds_by_joint(robot, family.joints, answered, units, first)
         if first:
             units = replace(units, position=replace(units.position, value=answers[UNIT]))
-        elif not geared and slides_among(robot, family.joints, family.joints):
+        elif not geared and not shares and slides_among(robot, family.joints, family.joints):
             units, recording, counted = with_slides(robot, family.joints, plain, units, units_of)
         zero = decide_offset(robot, family.joints, recording, units.scale, counted, answers)
         if zero is None and OFFSET not in answers and isinstance(units.scale, float):
@@ -188,6 +195,60 @@ def _measured_motion(
         # Limits and masses belong to the joints, so the units are decided again in the order just decided.
         units, zero, motion = read(at)
     return MeasuredMotion(units, order, at, zero, motion, side)
+
+
+def with_shares(
+    robot: RobotModel,
+    family: Family,
+    plain: Recording,
+    shares: Sequence[str],
+    answers: Answers,
+    units_of: Callable[[Recording], Units],
+) -> tuple[Units, Recording]:
+    """Decide the units of a robot with some joints in percent of their motors' range.
+
+    The others decide the unit of angle; if all are in percent, these joints are nothing special.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    family : Family
+        Column group of the positions.
+    plain : Recording
+        Recording as logged.
+    shares : sequence of str
+        Joints in percent.
+    answers : Answers
+        User answers by key.
+    units_of : callable
+        Decides the units of a recording.
+
+    Returns
+    -------
+    units : Units
+        Units with an entry per joint.
+    recording : Recording
+        Recording with all positions in the angle unit.
+
+    """
+    numbers = [robot.joint_names.index(joint) for joint in shares]
+    others = plain.q.copy()
+    others[:, numbers] = 0.0
+    angle = units_of(replace(plain, q=others)).position.value or ""
+    if not is_unit_of(angle, "angle"):
+        return units_of(plain), plain
+    q = percent_as_angles(robot, family, plain.q, shares, si(angle, "angle"), answers)
+    recording = replace(plain, q=q)
+    units = units_of(recording)
+    why = f"{', '.join(shares)} in {PERCENT} of the range, as {family.meaning.said_by} says"
+    value = ",".join(PERCENT if joint in shares else angle for joint in family.joints)
+    position = replace(units.position, value=value, why=(*units.position.why, why))
+    asked = decide_calibration(answers)
+    if asked.value is None:
+        assumed = "without the file that lerobot-calibrate wrote, 0 to 100 % are the limits in the robot file"
+        asked = replace(asked, value=LIMITS, why=(assumed,), question="", likely=True)
+    return replace(units, position=position, calibration=asked), recording
 
 
 def with_slides(

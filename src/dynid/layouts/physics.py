@@ -14,10 +14,11 @@ from dynid.base.errors import UsageError
 from dynid.base.records import dataclass
 from dynid.base.units import is_multiple
 from dynid.kernel import gravity_torque, inverse_dynamics, torque_regressor
+from dynid.layouts.meaning import words
 from dynid.layouts.names import Family
 from dynid.layouts.proposal import Answers, Decision, Option, decided
 from dynid.log.joints import RangeWatch, common_shift, half_turn, hand_joints
-from dynid.log.mapping import motor_of, rad_per_percent, read_calibration
+from dynid.log.mapping import LIMITS, motor_of, percent_of_limits, rad_per_percent, read_calibration
 from dynid.log.prior_check import find_mounting
 from dynid.robot.model import RobotModel
 from dynid.signals.filter import zero_phase_filter
@@ -646,25 +647,30 @@ def _usual(
 # Calibration file of positions in percent of each motor's range.
 
 CALIBRATION = "log.position.calibration"
+# Upper end of a percentage of a motor's range; a value above it, or a negative one of a gripper, is an angle.
+WHOLE = 100.0
 
 
 def decide_calibration(answers: Answers) -> Decision:
     """Decide the calibration file, or ask for it."""
     asked = "which calibration file did lerobot-calibrate write for this arm?"
     why = ("one percent is a different angle on each motor",)
-    decision = decided(Decision(CALIBRATION, None, why, asked), answers)
+    instead = (f"{CALIBRATION}={LIMITS}", " (their ranges are the joints' limits in the robot file)")
+    decision = decided(Decision(CALIBRATION, None, why, asked, example=instead), answers)
     # Absolute path, because the experiment file may be in another folder.
     return (
         decision
-        if decision.value is None
+        if decision.value in (None, LIMITS)
         else replace(decision, value=str(Path(decision.value).expanduser().resolve()))
     )
 
 
 def rad_by_joint(robot: RobotModel, family: Family, answers: Answers) -> Float | None:
-    """Angle of one percent of each motor's range (n,), rad; None without an answered calibration file."""
+    """Angle of one percent of each motor's range (n,), rad; None without an answered calibration."""
     if CALIBRATION not in answers:
         return None
+    if answers[CALIBRATION] == LIMITS:
+        return np.array([scale for scale, _ in _of_limits(robot, family)])
     motors = read_calibration(Path(answers[CALIBRATION]).expanduser())
     scale = np.full(robot.n, np.nan)
     for joint, column in zip(family.joints, family.columns, strict=False):
@@ -674,3 +680,59 @@ def rad_by_joint(robot: RobotModel, family: Family, answers: Answers) -> Float |
     # Joints without a column are constant.
     scale[[robot.joint_names.index(joint) for joint in family.missing]] = 0.0
     return scale
+
+
+def _of_limits(robot: RobotModel, family: Family) -> list[tuple[float, float]]:
+    """Angle in rad of one percent and of 0 % of the range between the limits of each joint; 0 without a column."""
+    columns = dict(zip(family.joints, family.columns, strict=False))
+    return [
+        percent_of_limits(columns[joint], joint, float(robot.limits.lower[j]), float(robot.limits.upper[j]))
+        if joint in columns
+        else (0.0, 0.0)
+        for j, joint in enumerate(robot.joint_names)
+    ]
+
+
+def joints_in_percent(robot: RobotModel, family: Family, q: Float) -> tuple[str, ...]:
+    """Revolute joints with limits that a preset says to be in percent, if no value (T, n) contradicts it."""
+    return tuple(
+        joint
+        for joint, column in zip(family.joints, family.columns, strict=False)
+        for j in (robot.joint_names.index(joint),)
+        if any(word in words(joint) or word in words(column) for word in family.meaning.percent)
+        and not robot.prismatic[j]
+        and np.isfinite([robot.limits.lower[j], robot.limits.upper[j]]).all()
+        and np.nanmin(q[:, j], initial=0.0) >= 0.0
+        and np.nanmax(q[:, j], initial=0.0) <= WHOLE
+    )
+
+
+def percent_as_angles(
+    robot: RobotModel, family: Family, q: Float, joints: Sequence[str], unit: float, answers: Answers
+) -> Float:
+    """Positions (T, n) with those of some joints, in percent, in the angle unit of the others.
+
+    Parameters
+    ----------
+    robot : RobotModel
+        The robot.
+    family : Family
+        Column group of the positions.
+    q : (T, n) array
+        Positions as logged.
+    joints : sequence of str
+        Joints in percent.
+    unit : float
+        Angle unit of the others, rad.
+    answers : Answers
+        User answers by key; without a calibration file the range is that of the limits.
+
+    """
+    limits = _of_limits(robot, family)
+    by_file = None if answers.get(CALIBRATION, LIMITS) == LIMITS else rad_by_joint(robot, family, answers)
+    out = q.copy()
+    for joint in joints:
+        j = robot.joint_names.index(joint)
+        scale, zero = limits[j] if by_file is None else (float(by_file[j]), 0.0)
+        out[:, j] = (zero + scale * q[:, j]) / unit
+    return out

@@ -68,6 +68,10 @@ class ChannelEntry(Strict):
     units: list[str] = key(
         doc="possible units, if they depend on the robot's configuration", default_factory=list
     )
+    percent: list[str] = key(
+        doc="words of joints in % of their motors' range, whatever the unit of the others",
+        default_factory=list,
+    )
     side: Literal["link", "motor"] | None = key(None, "side of a torque")
     actuator: Literal["input", "force"] | None = key(
         None, "for a simulated actuator: its input, or its force before the gear"

@@ -18,6 +18,7 @@ from dynid.layouts.names import Family
 from dynid.layouts.physics import (
     DECISIVE,
     FITS,
+    WHOLE,
     Motion,
     Recording,
     decide_calibration,
@@ -357,8 +358,8 @@ TOO_FAST = 3.0
 # Minimum share of the logged velocity explained by the derivative of the position, and maximum factor between
 # their scales.
 FOLLOWS, ALIKE = 0.5, 1.2
-# Percentages saturate at this value; at least this many saturated samples are no coincidence.
-WHOLE, AT_AN_END = 100.0, 3
+# Percentages saturate at their end; at least this many saturated samples are no coincidence.
+AT_AN_END = 3
 
 
 @dataclass(frozen=True)

@@ -241,8 +241,10 @@ def summary_lines(proposal: Proposal) -> list[str]:
         lines.append(f"{'imu':<10}{f'{imu[0][0]} ... {imu[1][-1]} rad/s, m/s^2':<44} likely")
     for key in (SERVO, *DATA_SHEET, *GAINS_OF_DRIVES):
         if p[key].value is not None:
-            lines.append(f"{key.removeprefix('drive.'):<10}{p[key].value:<44} {p[key].grade}")
-            lines += [line for why in p[key].why for line in _wrapped(why, " " * 12)]
+            lines.append(f"{key.removeprefix('drive.'):<14}{p[key].value:<40} {p[key].grade}")
+            new = [why for why in p[key].why if why not in seen]
+            seen |= set(new)
+            lines += [line for why in new for line in _wrapped(why, " " * 12)]
     if p[GAINS].value is not None:
         current = p["log.effort.unit"].value != RAW
         lines.append(f"{'N m per A' if current else 'N m per 1':<10}{p[GAINS].value}")

@@ -42,6 +42,8 @@ def is_rated(unit: object) -> bool:
 
 # Encoder counts per turn of Feetech STS and Dynamixel X servos, which all LeRobot arms have.
 COUNTS_PER_TURN = 4096
+# In place of a calibration file: each motor's range is that of its joint's limits in the robot file.
+LIMITS = "limits"
 # LeRobot logs grippers from 0 (range_min) to 100 and other joints from -100 to 100, with 0 at mid-range.
 _GRIPPER = "gripper"
 # Bytes. A calibration file has a few hundred bytes per motor; a larger file is rejected as something else.
@@ -119,6 +121,13 @@ def rad_per_percent(motor: str, calibration: MotorCalibration) -> float:
     whole = 100.0 if motor.endswith(_GRIPPER) else 200.0
     sign = -1.0 if calibration.drive_mode else 1.0
     return sign * (calibration.range_max - calibration.range_min) * 2.0 * math.pi / COUNTS_PER_TURN / whole
+
+
+def percent_of_limits(column: str, joint: str, lower: float, upper: float) -> tuple[float, float]:
+    """Angle in rad of one percent and of 0 %, if the motor's range is that of the joint's limits in rad."""
+    if any(name.endswith(_GRIPPER) for name in (joint, *re.findall(r"[A-Za-z_]+", column))):
+        return (upper - lower) / 100.0, lower
+    return (upper - lower) / 200.0, 0.5 * (lower + upper)
 
 
 def moved(
@@ -208,8 +217,8 @@ class PositionEntry(JointEntry):
     )
     calibration: str | dict[str, MotorCalibration] | None = key(
         None,
-        "LeRobot arms only: the [file of the motors' ranges](servos.md#lerobot-arms), relative to this file; needed "
-        "for positions and commands in `%`",
+        "LeRobot arms only, for positions and commands in `%`: the [file of the motors' ranges]"
+        "(servos.md#lerobot-arms), relative to this file, or `limits`: the joints' limits in the robot file",
         kind="text, or tables by motor",
     )
     side: Literal["link", "motor"] = key(
@@ -547,7 +556,7 @@ class _Resolver:
                 )
             )
         time = s.time or TimeEntry(column="t", unit="s")
-        offset = {}
+        offset = self.zeros_of_limits(position)
         for joint, value in convention.offset.items():
             if self.known(joint, "position", "offset"):
                 offset[joint] = value * (position[joint].factor if joint in position else 1.0)
@@ -974,6 +983,23 @@ class _Resolver:
             )
         return next(iter(sorted(kinds)), "torque")
 
+    def of_limits(self, joint: str, column: str) -> tuple[float, float]:
+        """Angle in rad of one percent and of 0 % of a joint's range between its limits in the robot file."""
+        j = self.robot.joint_names.index(joint)
+        return percent_of_limits(
+            column, joint, float(self.robot.limits.lower[j]), float(self.robot.limits.upper[j])
+        )
+
+    def zeros_of_limits(self, position: Mapping[str, Channel]) -> dict[str, float]:
+        """Angle in rad of 0 %, for each joint in percent of the range between its limits."""
+        if self.section.position is None or self.section.position.calibration != LIMITS:
+            return {}
+        return {
+            joint: self.of_limits(joint, channel.column)[1]
+            for joint, channel in position.items()
+            if channel.unit == PERCENT
+        }
+
     def calibrated(self, key: str, columns: Mapping[str, str]) -> dict[str, float]:
         """Angle in rad of one percent of the motor's range, for each joint."""
         given = self.section.position.calibration if self.section.position else None
@@ -981,6 +1007,20 @@ class _Resolver:
         if not columns:
             return scales
         place = self.place("position")
+        if given == LIMITS:
+            scales = {joint: self.of_limits(joint, column)[0] for joint, column in columns.items()}
+            unlimited = [joint for joint, scale in scales.items() if not math.isfinite(scale)]
+            if unlimited:
+                self.errors.append(
+                    InputError(
+                        "calibration",
+                        found=f"calibration = '{LIMITS}', but no limits of {', '.join(unlimited)}",
+                        expected="limits of every joint in % in the robot file",
+                        do='add the limits there, or set calibration = "FILE.json"',
+                        place=place,
+                    )
+                )
+            return scales
         if given is None:
             self.errors.append(
                 InputError(
