@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dynid.layouts import experiment_text, found_tables, propose_logs
+from dynid.layouts.propose import later_question
 from dynid.log import LogSection, channel_map, write_log
 from dynid.robot import ServoSettings
 from tests.layouts.plants import UR_JOINTS, run
@@ -112,3 +113,13 @@ def test_a_file_named_control_beside_the_states_holds_the_commands(tmp_path: Pat
     log = tomllib.loads(experiment_text(found, "dynid init"))["log"]
     assert log["position"]["columns"] == "states/{joint} [rad]"
     assert log["command_position"]["columns"] == "control/{joint} [rad]"
+
+
+def test_the_file_of_ranges_is_named_with_the_unit_that_needs_it(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    columns = {f"observation.state.{j}.pos": 20 * np.degrees(OURS.q[:, k]) / 180 for k, j in enumerate(UR_JOINTS)}
+    columns |= {f"action.{j}.pos": columns[f"observation.state.{j}.pos"] for j in UR_JOINTS}
+    asked = propose_logs(ARM, [write_log(log, OURS.t, columns)], {"drive.servo": "sts3215-12v"}).open
+    assert [question.key for question in asked] == ["log.position.unit"]
+    assert "log.position.calibration=" in later_question(ARM, asked, {})
+    assert later_question(ARM, asked, {"log.position.calibration": "limits"}) == ""

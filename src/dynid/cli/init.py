@@ -95,7 +95,7 @@ def command(
             for line in question_lines(question):
                 say(line)
             say(f"    {answer_option(question)}")
-        if later := later_question(model, [question.key for question in proposal.open], answers):
+        if later := later_question(model, proposal.open, answers):
             say(f"  {later}")
         return
     say(f"wrote {out}; next: dynid identify {robot} {log} --config {out} --out run")

@@ -78,8 +78,8 @@ MEASURED = {"actual", "act", "meas", "measured", "measure", "measurement", "fb",
 _SENSED = {"sensor", "sensed"}
 _COMMANDED = {"cmd", "command", "commanded", "commands", "des", "desired", "target", "targets", "tgt", "ref",
               "reference", "goal", "set", "setpoint", "sp", "soll", "action", "nominal", "planned", "plan", "ipo", "d",
-              "r", "c", "input", "control", "ctrl", "interpolated", "demand", "demanded", "request", "requested", "wanted",
-              "consigne", "consigna", "目标", "指令", "期望", "목표", "заданный", "задание"}  # fmt: skip
+              "r", "c", "input", "control", "ctrl", "interpolated", "demand", "demanded", "request", "requested",
+              "wanted", "consigne", "consigna", "目标", "指令", "期望", "목표", "заданный", "задание"}  # fmt: skip
 # Drives use these words for a torque computed from their current; they also denote a model's torque.
 _ESTIMATED = {"est", "estimated", "estimate"}
 _MODEL = {"model", "hat", "ext", "external", "gravity", "grav", "ff", "feedforward",

@@ -59,7 +59,7 @@ from dynid.layouts.measured_motion import (
 )
 from dynid.layouts.nameless import column_groups, without_silent
 from dynid.layouts.names import Family
-from dynid.layouts.physics import OFFSET
+from dynid.layouts.physics import CALIBRATION, OFFSET
 from dynid.layouts.presets import Preset, presets
 from dynid.layouts.proposal import (
     Answers,
@@ -75,7 +75,7 @@ from dynid.layouts.proposal import (
 from dynid.layouts.units import time_unit
 from dynid.layouts.write import answer_option, columns_in_words, experiment_text, files_of, question_lines
 from dynid.log.clocks import ROW
-from dynid.log.mapping import imu_columns, wrench_groups
+from dynid.log.mapping import LIMITS, PERCENT, imu_columns, wrench_groups
 from dynid.log.readers.csv import refuse_unlike
 from dynid.log.readers.parts import may_be_parts, recordings
 from dynid.robot.linkage import Table
@@ -366,15 +366,15 @@ _NAMES_OF_PARTS = (
 )
 
 
-def later_question(model: RobotModel, asked: Collection[str], answers: Mapping[str, str]) -> str:
-    """Follow-up question that results from some of the answers, with its option; empty if there is none.
+def later_question(model: RobotModel, asked: Collection[Decision], answers: Mapping[str, str]) -> str:
+    """Follow-up questions that result from some of the answers, with their options; empty if there is none.
 
     Parameters
     ----------
     model : RobotModel
         The robot.
-    asked : collection of str
-        Keys of the remaining questions.
+    asked : collection of Decision
+        The remaining questions.
     answers : mapping of str to str
         Answers by key.
 
@@ -383,10 +383,15 @@ def later_question(model: RobotModel, asked: Collection[str], answers: Mapping[s
     str
 
     """
-    if EFFORT_UNIT not in asked or GAINS in answers or knows_gains(model):
-        return ""
-    meaning = "N m at the joint per A or per 1, from base to tip"
-    return f"currents and raw values also need {GAINS}: {meaning} (--answer '{GAINS}=...')"
+    further = []
+    if any(question.key == EFFORT_UNIT for question in asked) and GAINS not in answers and not knows_gains(model):
+        meaning = "N m at the joint per A or per 1, from base to tip"
+        further.append(f"currents and raw values also need {GAINS}: {meaning} (--answer '{GAINS}=...')")
+    percent = any(option.value == PERCENT for question in asked for option in question.options)
+    if percent and CALIBRATION not in answers:
+        meaning = f"the file of lerobot-calibrate, or {LIMITS}"
+        further.append(f"% also needs {CALIBRATION}: {meaning} (--answer '{CALIBRATION}=...')")
+    return "; ".join(further)
 
 
 def found_tables(
@@ -440,7 +445,7 @@ def found_tables(
         questions = "; ".join(
             f"{question.key}: {_asked(question)} ({answer_option(question)})" for question in asked
         )
-        if later := later_question(model, [question.key for question in asked], answers):
+        if later := later_question(model, asked, answers):
             questions += f"; {later}"
         error = unknown or InputError(
             "no-mapping",
