@@ -236,9 +236,41 @@ def test_errors_count_by_what_the_joint_can_give(size: float, limit: float, litt
     assert ("add that limit to the robot file" in advice) == (not little and np.isinf(limit))
 
 
+# An effect in the residuals of the whole robot: a cause of a large error.
+RIPPLE = Finding(
+    Level.WARNING, "gear-ripple", "a ripple explains 20 % of the residual", title="torque ripple"
+)
+
+
+def test_a_large_error_is_usable_only_where_most_of_it_has_a_cause() -> None:
+    """The first joint carries nearly all of the squared error."""
+    misses = scored(Origin.HELD_OUT_LOG, 0.15, 0.01)
+    cases = (("", "usable"), (JOINTS[0], "usable"), (JOINTS[1], "poor"))
+    for joint, level in cases:
+        effect = replace(RIPPLE, place=Place(joint=joint or None))
+        assert reported(misses, residual_findings=(effect,)).level == level
+    for code, level in (("large-misfit", "poor"), ("saturated", "usable"), ("urdf-gravity", "poor")):
+        diagnostics = Diagnostics()
+        diagnostics.warn(code, "text")
+        assert reported(misses, diagnostics=diagnostics).level == level
+    verdict = reported(misses)
+    (large,) = [finding for finding in verdict.findings if finding.code == "large-error"]
+    assert (verdict.level, large.level) == ("poor", Level.PROBLEM)
+    assert "No finding names the cause" in large.text
+
+
+def test_an_effort_limit_far_above_all_torque_is_a_placeholder() -> None:
+    for limit, little in ((10.0, True), (1000.0, True), (5.0, False)):
+        codes = {f.code for f in reported(two_joints(0.1), effort_limit=np.array([limit, limit])).findings}
+        assert ("small-error" in codes) == little
+    # 10 % of the torque of the strongest joint is missed: no sensor is that inexact.
+    codes = {f.code for f in reported(two_joints(0.5), effort_limit=np.array([1000.0, 1000.0])).findings}
+    assert "poor-joint" in codes
+
+
 @pytest.mark.parametrize(("share", "level"), [(0.05, "good"), (0.15, "usable"), (0.3, "poor")])
 def test_the_share_of_all_torque_that_is_missed_limits_the_verdict(share: float, level: str) -> None:
-    verdict = reported(scored(Origin.HELD_OUT_LOG, share, share))
+    verdict = reported(scored(Origin.HELD_OUT_LOG, share, share), residual_findings=(RIPPLE,))
     assert verdict.level == level
     levels = {"usable": "warning", "poor": "problem"}
     said = [finding.level for finding in verdict.findings if finding.code == "large-error"]
@@ -257,7 +289,7 @@ def test_uses_agree_with_the_findings() -> None:
         (good, (far,), (), (2, 2), ("yes", "yes", "with limits")),
         (good, (), ("link 'a'",), (2, 2), ("yes", "with limits", "yes")),
         (good, (), (), None, ("yes",)),
-        (scored(Origin.HELD_OUT_LOG, 0.15, 0.15), (), (), (2, 2), ("with limits",) * 3),
+        (scored(Origin.HELD_OUT_LOG, 0.15, 0.15), (), (), (2, 2), ("no",) * 3),
         (scored(Origin.HELD_OUT_LOG, 0.3, 0.3), (), (), (2, 2), ("no",) * 3),
     ):
         verdict = reported(validation, masses=masses, faults=faults, masses_determined=determined)

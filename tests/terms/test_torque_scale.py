@@ -125,3 +125,13 @@ def test_two_heavy_bodies_that_are_off_the_same_way_are_no_scale(seed: int) -> N
     """Two joints of a heavy robot carry most weight: gravity's torque is 0.71 and 1.46 times the described one."""
     result = outcome(MACHINES["kr300"], BY_NAME[CLEAN], seed)
     assert result["doubted"] == [], result
+
+
+@pytest.mark.parametrize(
+    ("factor", "std", "open_"),
+    [(1.0, 0.1, False), (1.0, 0.5, True), (0.53, 0.34, True), (1.3, 0.3, True), (0.5, 0.1, False)],
+)
+def test_a_scale_is_open_where_one_and_a_factor_of_two_both_fit(
+    factor: float, std: float, open_: bool
+) -> None:
+    assert CommonScale(factor, std, -10.0).open == open_

@@ -408,10 +408,14 @@ def _better(
             return None
         before = declared
         if samples.gate is not None and reading.identifier == "joint-order":
-            # Each joint is scored only while it moves, so swapped columns would be scored at other times, and torque at
-            # rest is easy to fit. Score both readings at the times when either joint moves.
-            gate, pair = np.array(samples.gate), list(reading.joints)
-            gate[:, pair] = gate[:, pair].max(axis=1, keepdims=True)
+            # Each joint is scored only while it moves, so exchanged columns would be scored at other times, and torque
+            # at rest is easy to fit. Score both readings while all exchanged joints move; if they hardly ever do, while
+            # any of them moves.
+            gate, changed = np.array(samples.gate), list(reading.joints)
+            moves = gate[:, changed]
+            together = moves.all(axis=1, keepdims=True)
+            some = moves.any(axis=1, keepdims=True)
+            gate[:, changed] = together if together.sum() >= LEAST_SAMPLES else some
             errors = [
                 misfits(analysis, robot, replace(motion, gate=gate))
                 for robot, motion in ((analysis.robot, samples), (reading.robot, reading.samples))
@@ -464,10 +468,10 @@ class _Shared:
 
 
 def _predicts(analysis: ResidualAnalysis, reading: Interpretation) -> bool:
-    """Whether a reading predicts held-out blocks significantly better than the declared one, and better than friction.
+    """Whether a reading predicts held-out blocks of its joints significantly better than the declared one.
 
     A better fit alone can be overfitting. If joints move only once or twice, friction can look like a flipped sign or
-    the torque of another joint.
+    the torque of another joint, so both are fitted with friction.
     """
     samples = analysis.gated
     readings = (
@@ -481,16 +485,14 @@ def _predicts(analysis: ResidualAnalysis, reading: Interpretation) -> bool:
         if (candidate.identifier, candidate.what, candidate.joints) == _key(reading)
     )
     plain = Reading(analysis.robot, samples)
-    fits = [
-        HeldOut.of(analysis, plain),
-        HeldOut.of(analysis, same.reading),
-        HeldOut.of(analysis, plain, plain_friction(samples)),
-    ]
-    if fits[0] is None or fits[1] is None or fits[2] is None:
+    fits = [HeldOut.of(analysis, tried, plain_friction(tried.samples)) for tried in (plain, same.reading)]
+    if fits[0] is None or fits[1] is None:
         return False
-    before, after = fits[0].error(), fits[1].error()
-    rubbed = fits[2].joined(before, analysis.robot.n)
-    return chance_of_gain(before.sum(axis=0), after.sum(axis=0)) < CHANCE and bool(after.sum() < rubbed.sum())
+    before, after = (fit.joined(fit.error(), analysis.robot.n) for fit in fits)
+    # Large errors of other joints, which the reading leaves as they are, would hide its gain.
+    changed = list(reading.joints)
+    gains = chance_of_gain(before[changed].sum(axis=0), after[changed].sum(axis=0)) < CHANCE
+    return gains and bool(after.sum() < before.sum())
 
 
 def plain_friction(samples: Samples) -> Float:
@@ -765,8 +767,8 @@ def _gain(before: Float, after: Float) -> float:
 def _mends(tried: Interpretation, before: Float, after: Float) -> bool:
     # If the model describes little of the torque, some wrong reading always fits slightly better than another.
     changed = list(tried.joints)
-    worst = int(np.nanargmax(before - after))
-    return bool(np.nanmax(after[changed]) <= FITS and after[worst] <= MENDS * before[worst])
+    most = int(np.nanargmax(before / after))
+    return bool(np.nanmax(after[changed]) <= FITS and after[most] <= MENDS * before[most])
 
 
 def _add_large(analysis: ResidualAnalysis, missed: Float, diagnostics: Diagnostics) -> None:
@@ -797,7 +799,7 @@ def thinned(analysis: ResidualAnalysis) -> Samples:
 
 
 def misfits(analysis: ResidualAnalysis, robot: RobotModel, samples: Samples) -> Float | None:
-    """Mean square error over torque variance per joint, (n,), of a least-squares fit of the plain model.
+    """Mean square error over torque variance per joint, (n,), of a least-squares fit of the plain model and friction.
 
     The values are at least 1e-12, and nan for joints with few samples. The result is None if a term of the model needs
     other inputs than motion.
@@ -808,7 +810,11 @@ def misfits(analysis: ResidualAnalysis, robot: RobotModel, samples: Samples) -> 
 def misfit_of(analysis: ResidualAnalysis, reading: Reading) -> Float | None:
     """Mean square error over torque variance per joint, (n,), of a reading; see `misfits`."""
     Y, complete = reading.columns(*analysis.plain_model)
-    return _Fitted.of(analysis, reading.robot, reading.samples, Y).misfit if complete else None
+    if not complete:
+        return None
+    # A model that was chosen under a wrong reading may lack the friction that the right one needs.
+    Y = np.concatenate([Y, plain_friction(reading.samples)], axis=2)
+    return _Fitted.of(analysis, reading.robot, reading.samples, Y).misfit
 
 
 @dataclass(frozen=True, eq=False)

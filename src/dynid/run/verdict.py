@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.base.arrays import Bool, Float
-from dynid.base.diagnostics import LEVELS, Diagnostics, ExpectedError, Finding, Level, Use, Verdict, plain
+from dynid.base.diagnostics import (
+    CLAIMS,
+    LEVELS,
+    Diagnostics,
+    ExpectedError,
+    Finding,
+    Level,
+    Use,
+    Verdict,
+    plain,
+)
 from dynid.base.records import dataclass, listed
 from dynid.choose.search import Choice
 from dynid.choose.selection import Selection, selection_findings
@@ -30,6 +41,9 @@ OVERFIT_RATIO = 1.5
 # Share of a joint's effort limit, or of the largest joint torque if that is unknown, below which an error is of no
 # account: sensors and current loops of drives are no more exact.
 LITTLE = 0.01
+# Share of its effort limit that the strongest joint of a log uses at least. Drives are chosen for their motion, so a
+# higher limit is a placeholder and does not say how exact a sensor is.
+LEAST_USED = 0.1
 # Torque errors over all joints from which on a model is only usable, and from which on it is not: the usual errors of
 # fits to real logs end at the first (docs/is-my-model-good.md), and a model with a torque error of 25 % is no
 # better than hand-tuned gravity and friction.
@@ -64,6 +78,15 @@ OF_LINKS = ("mass-not-said", "description-contradicted", "floating-base", "scale
 OF_PARAMETERS = ("from-description", "ill-conditioned")
 # Warnings that name the cause of a bias in the whole model and its remedy.
 CAUSES = ("undeclared-coupling",)
+# Warnings of the log and findings of the verdict that name the cause of a large error, beside the codes of doubts, the
+# effects that residuals show, and CAUSES.
+NAMING = (
+    *("command-delay", "command-loop", "friction-drift", "two-clocks", "velocity-differs", "rows-misplaced"),
+    *("saturated", "quantised-effort", "stiffness-disputed", "contact-missed", "drift", "mixed-rates"),
+    *("extrapolation", "overfit", "little-data"),
+)
+# Share of the squared error that joints with a named cause carry at least.
+EXPLAINED = 0.5
 # Standard deviations below zero from which a negative stiffness is beyond doubt.
 FRICTION_SIGNIFICANCE = 4.0
 # Causes of a model that cannot be exported that are listed in its finding; and findings named as limits of a use.
@@ -188,6 +211,7 @@ def judge(
     findings += masses
     findings += selection_findings(selection)
     findings += choice_findings(choices)
+    of_verdict = list(findings)
     for finding in residual_findings:
         if finding.level is Level.WARNING:
             _add(findings, Level.WARNING, finding.code, finding.title, finding.text, finding.advice)
@@ -204,6 +228,12 @@ def judge(
     for doubt in diagnostics.doubts:
         caps.append(("doubtful", doubt.code))
         _add(findings, Level.DOUBT, doubt.code, f"Doubt: {doubt.code}", doubt.placed)
+    unnamed = [index for index, item in enumerate(findings) if item.code == "large-error"]
+    if unnamed and not _cause_named(held_out_sets, residual_findings, [*of_verdict, *diagnostics]):
+        caps.append(("poor", "large-error"))
+        for index in unnamed:
+            text = findings[index].text + " No finding names the cause of most of this error."
+            findings[index] = replace(findings[index], level=Level.PROBLEM, text=text)
     level = max((level for level, _ in caps), key=LEVELS.index, default="good")
     of_links = [finding.code for finding in findings if finding.code in OF_LINKS]
     of_links += [finding.code for finding in thin if finding.code in OF_PARAMETERS]
@@ -281,11 +311,30 @@ def _judged_error(scores: Scores) -> float:
     return float(np.sqrt(error / torque)) if torque > 0 else 0.0
 
 
+def _cause_named(
+    held_out_sets: Sequence[Validation], effects: Sequence[Finding], findings: Sequence[Finding]
+) -> bool:
+    """Whether the joints with a named cause carry most of the squared error of every held-out set.
+
+    effects: findings of residual tests.    findings: those of the verdict and of the log.
+    """
+    codes = {*CLAIMS, *CAUSES, *NAMING}
+    causes = (*effects, *(finding for finding in findings if finding.code in codes))
+    named = {finding.joint for finding in causes if finding.level is Level.WARNING}
+    for scores in (validation.scores for validation in held_out_sets):
+        missed = np.where(np.isfinite(scores.judged_r2), scores.count * scores.rms**2, 0.0)
+        explained = [not named.isdisjoint(("", name)) for name in scores.joint_names]
+        if missed[explained].sum() < EXPLAINED * missed.sum():
+            return False
+    return True
+
+
 def _of_no_account(scores: Scores, effort_limit: Float | None) -> Bool:
     """Joints (n,) with a small error relative to their effort limit, or to the largest joint torque without one."""
     largest = np.nanmax(scores.torque_rms, initial=0.0)
     limit = np.full(len(scores.rms), np.nan) if effort_limit is None else np.asarray(effort_limit)
-    return np.asarray(scores.rms <= LITTLE * np.where(np.isfinite(limit), limit, largest))
+    limit = np.where(np.isfinite(limit), np.minimum(limit, largest / LEAST_USED), largest)
+    return np.asarray(scores.rms <= LITTLE * limit)
 
 
 def _add(findings: list[Finding], level: Level, code: str, title: str, text: str, advice: str = "") -> None:

@@ -86,6 +86,12 @@ class CommonScale:
         return min(normal_quantile(1.0 - 0.5 * SCALE_CHANCE) * self.std, NO_SCALE)
 
     @property
+    def open(self) -> bool:
+        """Whether the interval tells neither 1 from 2 nor 1 from 1/2."""
+        low, high = self.limits
+        return low <= 1.0 <= high and not 1.0 / TWICE < low <= high < TWICE
+
+    @property
     def sure(self) -> bool:
         """Whether the interval excludes a factor of 1, and no load is clearly the better explanation."""
         low, high = self.limits
@@ -115,9 +121,7 @@ def common_scale(fit: FitAnalysis) -> CommonScale | None:
     if base is None or not knows_masses(robot):
         return None
     scale = _scale_of(robot, gravity_parameters(fit, base))
-    if (scale is None or scale.reach > np.log(TWICE)) and any(
-        term.traits.kind is Kind.ROTORS for term in fit.terms
-    ):
+    if (scale is None or scale.open) and any(term.traits.kind is Kind.ROTORS for term in fit.terms):
         return _scale_of(robot, base) or scale
     return scale
 
@@ -295,7 +299,7 @@ def _median_factor(sizes: Float) -> float:
 
 def _scale_notices(fit: FitAnalysis) -> Iterator[Finding | Hypothesis]:
     scale = common_scale(fit)
-    if (scale is None or scale.reach > np.log(TWICE)) and _weightless(fit):
+    if (scale is None or scale.open) and _weightless(fit):
         yield Finding(
             Level.WARNING,
             "scale-not-shown",
