@@ -193,7 +193,7 @@ ROW_CASES = (
         "motor side",
         lambda c, r: scaled(c, "tau", 0.01),
         "unit-suspicion",
-        ("joint 'j2'", "torque 0.0", "times the gravity torque", "side"),
+        ("joint 'j2'", "torque 0.0", "times that of the prior", "side"),
         priors=True,
     ),
     RowCase(
@@ -224,9 +224,8 @@ ROW_CASES = (
         54,
         "no torque at all",
         lambda c, r: scaled(c, "tau", 0.0),
-        "gravity-compensated",
-        ("j2",),
-        priors=True,
+        "constant-effort",
+        ("j2", "a constant effort of 0"),
     ),
     RowCase(
         55,
@@ -240,7 +239,7 @@ ROW_CASES = (
         "torque",
         lambda c, r: {**c, "tau_j3": -c["tau_j3"]},
         "torque-sign",
-        ("joint 'j3'", "opposite sign to gravity (-", "effort.sign"),
+        ("joint 'j3'", "opposite sign to that of the prior", "effort.sign"),
         priors=True,
     ),
     RowCase(
@@ -255,7 +254,7 @@ ROW_CASES = (
         "torques",
         lambda c, r: exchanged(c, "tau_j1", "tau_j2"),
         "joint-order",
-        ("joint 'j2'", "effort column of 'j1'"),
+        ("the torque of 'j1' in the column of 'j2'", "the torque of 'j2' in the column of 'j1'"),
         priors=True,
     ),
     RowCase(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, cached_property
 from itertools import combinations, product
@@ -18,71 +18,11 @@ from dynid.base.records import dataclass, listed
 from dynid.diagnosis.proof import CHANCE, HeldOut, Reading, chance_of_gain
 from dynid.diagnosis.residual_analysis import ResidualAnalysis, regressor
 from dynid.kernel import cho_factor, cho_solve
-from dynid.log.prior_check import TURNED, square
+from dynid.log.prior_check import best_mounting, degrees_between
 from dynid.robot.model import RobotModel
 from dynid.signals.samples import Samples
-from dynid.spatial.algebra import rotation_about
 from dynid.terms.exports import Kind, Scale, Side
 from dynid.terms.term import JointTerm, Terms
-
-# Another mounting of the base (wall, ceiling or inclined), found without the link masses of the URDF.
-
-# First rotation of gravity away from the best base axis, degrees, and number of steps, each half the one before.
-STEP, HALVED = 30.0, 4
-
-
-def mountings(robot: RobotModel) -> Iterator[Float]:
-    """Yield gravity (3,), m/s^2, along each base axis that differs from the declared direction."""
-    size = float(np.linalg.norm(robot.gravity))
-    if size == 0:
-        return
-    for axis in (*np.eye(3), *-np.eye(3)):
-        if degrees_between(axis, robot.gravity) > TURNED:
-            yield size * axis
-
-
-def best_mounting(robot: RobotModel, gain: Callable[[Float], float]) -> Float | None:
-    """Search for the direction of gravity with the largest gain.
-
-    Parameters
-    ----------
-    robot : RobotModel
-        Robot with the declared gravity.
-    gain : callable
-        Maps gravity (3,) to its gain over the declared gravity; larger is better.
-
-    Returns
-    -------
-    ndarray, shape (3,), or None
-        Gravity, m/s^2. None if no base axis gains, or if the result is within TURNED degrees of the declared gravity.
-
-    """
-    gravity, best_gain = None, 0.0
-    for candidate in mountings(robot):
-        value = gain(candidate)
-        if value > best_gain:
-            gravity, best_gain = candidate, value
-    if gravity is None:
-        return None
-    step = STEP
-    for _ in range(HALVED):
-        turned = [rotation_about(axis, np.deg2rad(a)) @ gravity for axis in np.eye(3) for a in (step, -step)]
-        values = [gain(candidate) for candidate in turned]
-        best = int(np.argmax(values))
-        if values[best] > best_gain:
-            gravity, best_gain = turned[best], values[best]
-        step *= 0.5
-    if degrees_between(gravity, robot.gravity) < TURNED:
-        return None
-    size = float(np.linalg.norm(gravity))
-    return square(gravity / size) * size
-
-
-def degrees_between(a: Float, b: Float) -> float:
-    """Angle between two vectors (3,), degrees."""
-    cosine = float(a @ b) / float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
-
 
 # Alternative readings with coupled transmissions: motors that share gears, and angles that include other joint angles.
 
@@ -374,7 +314,9 @@ def check_wiring(analysis: ResidualAnalysis, diagnostics: Diagnostics) -> bool:
             ),
         )
         return best.identifier not in diagnostics.accepting
-    _add_large(analysis, np.sqrt(declared), diagnostics)
+    as_modelled = misfit_of(analysis, Reading(analysis.robot, samples), friction=False)
+    if as_modelled is not None:
+        _add_large(analysis, np.sqrt(as_modelled), diagnostics)
     return False
 
 
@@ -807,13 +749,14 @@ def misfits(analysis: ResidualAnalysis, robot: RobotModel, samples: Samples) -> 
     return misfit_of(analysis, Reading(robot, samples))
 
 
-def misfit_of(analysis: ResidualAnalysis, reading: Reading) -> Float | None:
+def misfit_of(analysis: ResidualAnalysis, reading: Reading, friction: bool = True) -> Float | None:
     """Mean square error over torque variance per joint, (n,), of a reading; see `misfits`."""
     Y, complete = reading.columns(*analysis.plain_model)
     if not complete:
         return None
-    # A model that was chosen under a wrong reading may lack the friction that the right one needs.
-    Y = np.concatenate([Y, plain_friction(reading.samples)], axis=2)
+    if friction:
+        # A model that was chosen under a wrong reading may lack the friction that the right one needs.
+        Y = np.concatenate([Y, plain_friction(reading.samples)], axis=2)
     return _Fitted.of(analysis, reading.robot, reading.samples, Y).misfit
 
 

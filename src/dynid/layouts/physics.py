@@ -19,7 +19,7 @@ from dynid.layouts.names import Family
 from dynid.layouts.proposal import Answers, Decision, Option, decided
 from dynid.log.joints import RangeWatch, common_shift, half_turn, hand_joints
 from dynid.log.mapping import LIMITS, motor_of, percent_of_limits, rad_per_percent, read_calibration
-from dynid.log.prior_check import find_mounting
+from dynid.log.prior_check import ANY, PriorTorque
 from dynid.robot.model import RobotModel
 from dynid.signals.filter import zero_phase_filter
 
@@ -284,13 +284,9 @@ def description_scale(robot: RobotModel, motion: Motion) -> tuple[Float, Float, 
         or len(part.q) < LEAST_SAMPLES
     ):
         return None
-    motion_of_tree = robot.tree_motion(part.q, part.dq, part.ddq)
-    described = inverse_dynamics(robot.tree, pi, *motion_of_tree) @ robot.projection
-    weight = gravity_torque(robot.tree, pi, motion_of_tree[0]) @ robot.projection
-    mounting = find_mounting(robot, motion_of_tree[0], part.dq, described - weight, part.tau)
-    if mounting is not None:
-        turned = replace(robot.tree, gravity=mounting.gravity)
-        described = inverse_dynamics(turned, pi, *motion_of_tree) @ robot.projection
+    prior = PriorTorque.of(robot, part.q, part.dq, part.ddq)
+    mounting = prior.mounting(robot, part.tau, ANY)
+    described = (prior.inertial + prior.gravity @ (robot.gravity if mounting is None else mounting)).T
     slope, share, size = np.zeros(robot.n), np.zeros(robot.n), np.zeros(robot.n)
     for j in range(robot.n):
         N = _friction(part.dq[:, j])

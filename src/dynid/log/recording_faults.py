@@ -666,10 +666,13 @@ def look_at_peaks(
     )
     least = np.maximum(SATURATED_SHARE, gathered)
     cut_off = np.where(shares > least, extreme * np.array([[1.0], [-1.0]]), np.nan)
-    for k in np.flatnonzero((cut_off[0] == cut_off[1]) & moved).tolist():
+    constant = extreme[0] == -extreme[1]
+    # A joint without any torque is a free one, if others have some.
+    constant &= (extreme[0] != 0.0) | constant.all()
+    for k in np.flatnonzero(constant & moved).tolist():
         sink.claim(
             "constant-effort",
-            found=f"a constant effort of {cut_off[0, k]:.3g} while the joint moves",
+            found=f"a constant effort of {extreme[0, k]:.3g} while the joint moves",
             expected="an effort that follows the motion",
             do="map the column of this joint's effort under [log], or check the driver",
             place=Place(joint=names[k]),

@@ -106,7 +106,7 @@ def _median_step(trajectory: Trajectory, chunks: Iterable[RawChunk]) -> float:
     if not total:
         raise UnfitDataError(
             "no-rows",
-            found=f"trajectory '{trajectory.name}' has no values in the selected columns",
+            found=f"trajectory '{trajectory.name}' without values in the selected columns",
             expected="positions of its joints",
         )
     steps = np.diff(np.concatenate(times)[:HEAD_ROWS])

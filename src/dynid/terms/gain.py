@@ -121,7 +121,9 @@ def common_scale(fit: FitAnalysis) -> CommonScale | None:
     if base is None or not knows_masses(robot):
         return None
     scale = _scale_of(robot, gravity_parameters(fit, base))
-    if (scale is None or scale.open) and any(term.traits.kind is Kind.ROTORS for term in fit.terms):
+    if (scale is None or scale.reach > np.log(TWICE)) and any(
+        term.traits.kind is Kind.ROTORS for term in fit.terms
+    ):
         return _scale_of(robot, base) or scale
     return scale
 
