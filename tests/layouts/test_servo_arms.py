@@ -117,7 +117,9 @@ def test_a_file_named_control_beside_the_states_holds_the_commands(tmp_path: Pat
 
 def test_the_file_of_ranges_is_named_with_the_unit_that_needs_it(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
-    columns = {f"observation.state.{j}.pos": 20 * np.degrees(OURS.q[:, k]) / 180 for k, j in enumerate(UR_JOINTS)}
+    columns = {
+        f"observation.state.{j}.pos": 20 * np.degrees(OURS.q[:, k]) / 180 for k, j in enumerate(UR_JOINTS)
+    }
     columns |= {f"action.{j}.pos": columns[f"observation.state.{j}.pos"] for j in UR_JOINTS}
     asked = propose_logs(ARM, [write_log(log, OURS.t, columns)], {"drive.servo": "sts3215-12v"}).open
     assert [question.key for question in asked] == ["log.position.unit"]

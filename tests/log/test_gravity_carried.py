@@ -18,7 +18,10 @@ pytest.importorskip("pinocchio")
 @pytest.mark.parametrize(
     ("name", "seed", "springs"),
     [
-        *((name, seed, False) for name, seed in (("ur3", 0), ("ur3", 1), ("ur3", 2), ("z1", 0), ("kinova", 1))),
+        *(
+            (name, seed, False)
+            for name, seed in (("ur3", 0), ("ur3", 1), ("ur3", 2), ("z1", 0), ("kinova", 1))
+        ),
         *((name, seed, True) for name, seed in (("ur3", 0), ("ur3", 2), ("z1", 0), ("kinova", 1))),
     ],
 )

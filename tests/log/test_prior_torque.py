@@ -8,7 +8,7 @@ from scipy.optimize import lsq_linear
 
 from dynid.log.prior_check import ANY, LEAST_LEFT, MASSES, SIGN_WIDTH, PriorTorque
 from dynid.simulation import rigid_torque
-from dynid.testing.machines import MACHINES, imprecise, loaded, tilted
+from dynid.testing.machines import MACHINES
 
 ROBOT = MACHINES["arm7"].robot
 

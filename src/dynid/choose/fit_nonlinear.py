@@ -321,8 +321,8 @@ def held_out_scores(
         sums.append(Sums.of_factors(held_out, theta, scored))
         blocks += Sums.of_blocks(held_out, theta, scored)
     total = sums[0]
-    for part in sums[1:]:
-        total = total + part
+    for fold_sums in sums[1:]:
+        total = total + fold_sums
     names = dict.fromkeys(block.trajectory for block in fitted.factors.blocks)
     scored_names = [group_names[g] for g in scored]
     scores = total.scores(Origin.HELD_OUT_BLOCKS, scored_names, tuple(names), left_out, blocks)

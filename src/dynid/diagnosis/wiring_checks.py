@@ -427,10 +427,12 @@ def _predicts(analysis: ResidualAnalysis, reading: Interpretation) -> bool:
         if (candidate.identifier, candidate.what, candidate.joints) == _key(reading)
     )
     plain = Reading(analysis.robot, samples)
-    fits = [HeldOut.of(analysis, tried, plain_friction(tried.samples)) for tried in (plain, same.reading)]
-    if fits[0] is None or fits[1] is None:
+    declared, other = (
+        HeldOut.of(analysis, tried, plain_friction(tried.samples)) for tried in (plain, same.reading)
+    )
+    if declared is None or other is None:
         return False
-    before, after = (fit.joined(fit.error(), analysis.robot.n) for fit in fits)
+    before, after = (fit.joined(fit.error(), analysis.robot.n) for fit in (declared, other))
     # Large errors of other joints, which the reading leaves as they are, would hide its gain.
     changed = list(reading.joints)
     gains = chance_of_gain(before[changed].sum(axis=0), after[changed].sum(axis=0)) < CHANCE

@@ -395,8 +395,8 @@ def _without_gripping(log: Log, validation: Log | None, diagnostics: Diagnostics
     for name in joints:
         diagnostics.warn(
             "joint-unmeasured",
-            f"the effort of hand joint '{name}' is not the torque of its motion, for example when it grips: its equation "
-            "is left out, and its friction and rotor inertia are not identified",
+            f"the effort of hand joint '{name}' is not the torque of its motion, for example when it grips: its "
+            "equation is left out, and its friction and rotor inertia are not identified",
         )
     others = None if validation is None else validation.without_efforts(joints)
     return log.without_efforts(joints), others

@@ -384,7 +384,11 @@ def later_question(model: RobotModel, asked: Collection[Decision], answers: Mapp
 
     """
     further = []
-    if any(question.key == EFFORT_UNIT for question in asked) and GAINS not in answers and not knows_gains(model):
+    if (
+        any(question.key == EFFORT_UNIT for question in asked)
+        and GAINS not in answers
+        and not knows_gains(model)
+    ):
         meaning = "N m at the joint per A or per 1, from base to tip"
         further.append(f"currents and raw values also need {GAINS}: {meaning} (--answer '{GAINS}=...')")
     percent = any(option.value == PERCENT for question in asked for option in question.options)

@@ -162,7 +162,9 @@ def best_mounting(robot: RobotModel, gain: Callable[[Float], float]) -> Float | 
         return None
     gravity, best_gain, step = axis, axis_gain, STEP
     for _ in range(HALVED):
-        turned = [rotation_about(about, np.deg2rad(a)) @ gravity for about in np.eye(3) for a in (step, -step)]
+        turned = [
+            rotation_about(about, np.deg2rad(a)) @ gravity for about in np.eye(3) for a in (step, -step)
+        ]
         values = [gain(candidate) for candidate in turned]
         best = int(np.argmax(values))
         if values[best] > best_gain:
@@ -205,16 +207,16 @@ class PriorTorque:
     @staticmethod
     def of(robot: RobotModel, q: Float, dq: Float, ddq: Float) -> PriorTorque:
         """Predict the torque for positions, velocities and accelerations, each (n_states, n_joints), SI."""
-        motion = [np.ascontiguousarray(part) for part in robot.tree_motion(q, dq, ddq)]
+        tree_q, tree_dq, tree_ddq = (np.ascontiguousarray(part) for part in robot.tree_motion(q, dq, ddq))
         prior, projection = robot.inertia_prior, robot.projection
         axes = [
-            gravity_torque(replace(robot.tree, gravity=axis), prior, motion[0]) @ projection
+            gravity_torque(replace(robot.tree, gravity=axis), prior, tree_q) @ projection
             for axis in np.eye(3)
         ]
         weightless = replace(robot.tree, gravity=np.zeros(3))
         return PriorTorque(
             np.stack(axes, axis=2).transpose(1, 0, 2),
-            (inverse_dynamics(weightless, prior, *motion) @ projection).T,
+            (inverse_dynamics(weightless, prior, tree_q, tree_dq, tree_ddq) @ projection).T,
             np.stack([dq, np.tanh(dq / SIGN_WIDTH)], axis=2).transpose(1, 0, 2),
         )
 
@@ -364,7 +366,7 @@ def _readings(
     weightless = prior.unexplained(none, tau)
     opposite = prior.unexplained(robot.gravity, -tau)
     if robot.n > 1:
-        lacking = [j for j in np.flatnonzero(judged) if weightless[j] < declared[j]]
+        lacking = [j for j in np.flatnonzero(judged).tolist() if weightless[j] < declared[j]]
         yield _Reading(weightless, 1, every, partial(_claim_compensation, robot, lacking))
         yield _Reading(opposite, 1, every, partial(_claim_flipped_signs, robot))
     gravity = prior.mounting(robot, tau)
@@ -409,9 +411,7 @@ def _joint_by_joint(
     return _Reading(unexplained, int((chosen > 0).sum()), tuple(np.flatnonzero(chosen > 0).tolist()), report)
 
 
-def _exchanges(
-    robot: RobotModel, states: States, prior: PriorTorque, declared: Float
-) -> Iterator[_Reading]:
+def _exchanges(robot: RobotModel, states: States, prior: PriorTorque, declared: Float) -> Iterator[_Reading]:
     """Readings with permuted efforts, or with positions or all columns of two joints swapped."""
     poor = declared > FITS
     every = prior.fit(robot.gravity, states.tau)[0]
