@@ -178,7 +178,7 @@ def test_a_gripper_that_grips_spoils_no_arm() -> None:
     }
     said = [item.text for item in runs["two forces"].diagnostics if item.identifier == "joint-unmeasured"]
     assert len(said) == 1
-    assert "as when it grips" in said[0]
+    assert "for example when it grips" in said[0]
     # On another motion: of this one, parts that five folds leave out are further away without the hand's equations.
     other = record(one, np.random.default_rng(2), BESIDE)
     scores = {

@@ -506,7 +506,7 @@ def test_what_is_left_to_ask_is_said_and_nothing_is_left_behind(
     assert run("check", robot_file, log, "--no-fit", "--config", file).out == done.out
     done = run("check", robot_file, log, "--no-fit", "--config", file, *answer)
     assert done.code == 2
-    assert "one of both" in done.err
+    assert "one of the two" in done.err
 
 
 def test_commands_stand_in_for_a_torque_that_nobody_measured(
