@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base.diagnostics import Diagnostics, Level
 from dynid.base.errors import UsageError
 from dynid.diagnosis.floating_checks import check_contacts
 from dynid.estimate.estimator import Estimate
@@ -29,9 +30,17 @@ from dynid.log.read import Log, read_log
 from dynid.robot.load import load_robot, lock_joints, with_fixed_base, with_floating_base
 from dynid.robot.model import RobotModel
 from dynid.robot.shapes import described_shapes
-from dynid.rows.floating import Contact, FloatingRows, contact_jacobian, floating_samples, placements
+from dynid.rows.floating import (
+    Contact,
+    FloatingRows,
+    contact_jacobian,
+    floating_samples,
+    placements,
+    vertical_in_world,
+)
 from dynid.rows.torque import TorqueRows
 from dynid.run import store
+from dynid.run.links import total_mass
 from dynid.run.result import Identification
 from dynid.run.validation import validate
 from dynid.run.verdict import next_steps
@@ -59,8 +68,28 @@ def _wave(rng: np.random.Generator, t: np.ndarray, size: float) -> tuple[np.ndar
     )
 
 
-def _log(robot: RobotModel, light: float = 1.0) -> Log:
-    """A log of random motion, with forces at the feet that balance it; `light`: factor on all masses."""
+def _swaying(rng: np.random.Generator, t: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Angular velocity and acceleration, specific force and vertical of a base that sways, (T, 3), in its axes."""
+    step = 1e-4
+    fine = t[:, None] + step * np.arange(-2, 3)
+    angles, place = (
+        np.stack([_wave(rng, fine.ravel(), size)[0].reshape(fine.shape) for _ in "xyz"], axis=2)
+        for size in (0.4, 0.05)
+    )
+    rotations = [Rotation.from_euler("xyz", angles[:, k]) for k in range(5)]
+    # Mean angular velocities between neighbours, in the axes of the first: those of the middle to second order.
+    rates = [(rotations[k].inv() * rotations[k + 2]).as_rotvec() / (2.0 * step) for k in (0, 1, 2)]
+    acceleration = (place[:, 3] - 2.0 * place[:, 2] + place[:, 1]) / step**2
+    to_base = rotations[2].inv()
+    felt = to_base.apply(acceleration + np.array([0.0, 0.0, 9.81]))
+    return rates[1], (rates[2] - rates[0]) / (2.0 * step), felt, to_base.apply([0.0, 0.0, 1.0])
+
+
+def _log(robot: RobotModel, light: float = 1.0, weighed: bool = False) -> Log:
+    """A log of random motion, with forces at the feet that balance it.
+
+    light: factor on all masses.    weighed: with the normal forces of the feet in place of torques.
+    """
     rng = np.random.default_rng(4)
     t = np.arange(0, SECONDS, 1 / RATE)
     q, dq, ddq = (np.array(x).T for x in zip(*(_wave(rng, t, 0.4) for _ in robot.joint_names), strict=True))
@@ -69,6 +98,8 @@ def _log(robot: RobotModel, light: float = 1.0) -> Log:
     specific = np.array([_wave(rng, t, 2.0)[0] for _ in "xyz"]).T + np.array([0, 0, 9.81])
     floating = with_floating_base(robot)
     up = np.tile([0.0, 0.0, 1.0], (len(t), 1))
+    if weighed:
+        omega, alpha, specific, up = _swaying(rng, t)
     ones = np.ones((len(t), 4), dtype=np.bool_)
     samples = floating_samples(floating, Samples.from_motion(q, dq, ddq), omega, alpha, specific, up, ones)
     torque = Terms((RigidBody(),)).torque(floating, samples, light * floating.inertia_prior.ravel())
@@ -89,6 +120,12 @@ def _log(robot: RobotModel, light: float = 1.0) -> Log:
         columns |= {f"q_{name}": q[:, j], f"tau_{name}": tau[:, 6 + j]}
     for k, axis in enumerate("xyz"):
         columns |= {f"w_{axis}": (omega @ R)[:, k], f"a_{axis}": (felt @ R)[:, k]}
+    if weighed:
+        vertical = np.einsum("tfi,ti->ft", force.reshape(len(t), 4, 3), vertical_in_world(floating, up))
+        vertical = vertical + 0.5 * rng.normal(size=vertical.shape)
+        columns = {name: values for name, values in columns.items() if not name.startswith("tau_")}
+        columns |= {f"f_{foot}": vertical[k] for k, foot in enumerate(FEET)}
+        return Log.from_frame(columns, robot, mapping=WEIGHED)
     columns |= {f"c_{foot}": np.ones(len(t)) for foot in FEET}
     return Log.from_frame(columns, robot, mapping=MAPPING)
 
@@ -105,6 +142,8 @@ MAPPING: dict[str, Any] = {
     },
     "contact": {"feet": list(FEET), "columns": "c_{foot}", "moment": False},
 }
+WEIGHED = {key: value for key, value in MAPPING.items() if key != "effort"}
+WEIGHED["contact"] = {"feet": list(FEET), "columns": "f_{foot}", "unit": "N", "moment": False}
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +176,30 @@ def test_mass_is_found_without_forces_and_without_pose(robot: RobotModel, result
     assert mass == pytest.approx(true, rel=0.01)
     assert result.validations[0].scores.total_relative < 0.05
     assert any(note.code == "floating-base" for note in result.diagnostics)
+
+
+def test_normal_forces_of_the_feet_weigh_a_robot_without_torques(robot: RobotModel) -> None:
+    """The mass of all links is within its interval; no joint torque was measured, so the model is not to be used."""
+    run = identify(robot, _log(robot, 0.8, weighed=True))
+    mass = total_mass(run.estimate, run.regression)
+    true = 0.8 * with_floating_base(robot).inertia_prior[:, 0].sum()
+    assert abs(mass.value - true) < mass.half < 0.03 * true
+    assert set(run.training.scores.unmeasured) >= set(robot.joint_names)
+    assert run.verdict.level == "poor"
+    (finding,) = [
+        finding
+        for finding in run.verdict.findings
+        if finding.code == "unscored-joint" and finding.level is Level.PROBLEM
+    ]
+    assert finding.title == "No joint torque is measured"
+    assert not any(column.term in ("viscous", "coulomb", "rotor") for column in run.estimate.columns)
+    assert not any(item.code == "constant-effort" for item in run.diagnostics)
+
+
+def test_normal_forces_take_no_place_of_efforts_where_the_base_is_fixed(robot: RobotModel) -> None:
+    fixed = replace(robot, reading=replace(robot.reading, base="fixed"))
+    assert _log(robot, weighed=True).has_effort
+    assert not _log(fixed, weighed=True).has_effort
 
 
 def test_covariance_of_an_accelerometers_bias_is_that_of_the_estimates_which_it_moves(

@@ -37,15 +37,14 @@ from dynid.rows.floating import (
 from dynid.rows.torque import TorqueRows
 from dynid.run.blocks import LEAST_CYCLES
 from dynid.run.floating import FloatingData, describe_rows, read_floating
-from dynid.run.links import mass_findings, masses_determined
+from dynid.run.links import mass_findings, masses_determined, total_mass
 from dynid.run.result import Identification, Validation, provenance
 from dynid.run.scoring import score
 from dynid.run.validation import note_same_motion, origin_of
 from dynid.run.verdict import judge
 from dynid.signals.prepare import Prepared
 from dynid.signals.samples import Samples
-from dynid.terms.exports import Of
-from dynid.terms.term import Terms, joints_of, on_joints
+from dynid.terms.term import Term, Terms, joints_of, on_joints
 
 # Fewest samples of a contact set, at the rate of the equations: they determine its errors to a fifth.
 FEWEST = 30
@@ -71,16 +70,15 @@ def floats(robot: RobotModel, log: Log) -> bool:
 # Errors of the rows by contact set, and the fit weighted by them.
 
 
-def terms_of(terms: Terms, robot: RobotModel) -> Terms:
-    """The terms on joints with motors: the base has no friction and no rotor."""
-    return Terms(
-        tuple(
-            term
-            if joints_of(term) or "joints" not in getattr(term, "__dataclass_fields__", {})
-            else on_joints(term, robot.driven)
-            for term in terms
-        )
-    )
+def terms_of(terms: Terms, driven: tuple[str, ...]) -> Terms:
+    """The terms on joints with a measured torque: neither the base nor another joint shows friction or rotors."""
+    kept: list[Term] = []
+    for term in terms:
+        of_joints = "joints" in getattr(term, "__dataclass_fields__", {})
+        joints = tuple(name for name in joints_of(term) or driven if name in driven)
+        if joints or not of_joints:
+            kept.append(on_joints(term, joints) if of_joints else term)
+    return Terms(tuple(kept))
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +283,8 @@ def identify_floating(
     robot = with_floating_base(call.robot)
     data, batches, summary = read_floating(call.log, robot, settings.preparation, diagnostics)
     check_floating(robot, data.contacts, batches, data.imu_place, data.expected_contacts(), diagnostics)
-    terms = terms_of(settings.model, robot)
+    silent = call.log.unmeasured
+    terms = terms_of(settings.model, tuple(name for name in robot.driven if name not in silent))
     fit = fit_floating(data, batches, terms, settings, diagnostics, call.threads)
     fitted_rows = cast(FloatingRows, fit.assembly.rows)
     scored = replace(fit.assembly, rows=replace(fitted_rows, weighted=False))
@@ -347,30 +346,21 @@ def identify_floating(
 def in_words(data: FloatingData, fit: FloatingFit) -> str:
     """Number of base parameters that the log determines, with and without contact forces, and motion to record next."""
     rank, whole = fit.regression.base.rank, fit.structural.rank
-    mass = total_mass(data.robot, fit.estimate)
-    text = f"{rank} of {whole} base parameters are determined without contact forces; the robot weighs "
-    text += f"{mass[0]:.4g} +- {mass[1]:.2g} kg" if np.isfinite(mass[1]) else "not determined by the log"
-    missing = record_next(data, fit)
+    mass = total_mass(fit.estimate, fit.regression)
+    weighed = data.prepared.log.channels.weighed
+    text = f"{rank} of {whole} base parameters are determined "
+    text += "by the normal forces of the feet" if weighed else "without contact forces"
+    text += "; the robot weighs "
+    text += (
+        f"{mass.value:.4g} +- {mass.half:.2g} kg" if np.isfinite(mass.half) else "not determined by the log"
+    )
+    missing = "the torques of the joints" if weighed else record_next(data, fit)
     text += f". Record next: {missing}" if missing else ""
     # Such errors do not show in the residuals of one log, so that no interval from residuals contains them.
     return text + (
         "; the intervals of masses and inertias do not include errors constant over a log: scale of the "
-        "accelerometer, sliding feet"
+        f"accelerometer, {'scale and offset of the force sensors' if weighed else 'sliding feet'}"
     )
-
-
-def total_mass(robot: RobotModel, estimate: Estimate) -> tuple[float, float]:
-    """Mass of the whole robot and the half width of its 95 % interval, kg; nan = not determined without the prior."""
-    masses = np.array([column.name.split("_")[0].rstrip("0123456789") == "m" for column in estimate.columns])
-    masses &= np.array([column.of is Of.BODY for column in estimate.columns])
-    weights = masses.astype(np.float64)
-    base = estimate.base
-    # The total mass is a combination of base parameters for a base that moves freely.
-    combination = weights[base.independent]
-    if not np.allclose(combination @ base.B, weights):
-        return float(weights @ estimate.parameters), np.nan
-    std = float(np.sqrt(combination @ estimate.covariance @ combination))
-    return float(weights @ estimate.parameters), estimate.quantile() * std
 
 
 def record_next(data: FloatingData, fit: FloatingFit) -> str:

@@ -403,7 +403,7 @@ class LogWatch:
             names,
             self.extreme,
             shares,
-            moved,
+            moved & ~np.isin(names, self.log.unmeasured),
             self.sink,
             self.recording.effort_step,
             self.recording.next_to_end,

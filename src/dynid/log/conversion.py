@@ -60,6 +60,8 @@ class Conversion:
             effort[:, self._unmeasured] = 0.0  # nan would mark every row as incomplete
             self._require_gains(effort)
         tau = _times_matrix(effort, self._effort_matrix) if effort is not None else None
+        if tau is None and m.channels.weighed:
+            tau = np.zeros_like(q)
         if tau is not None and drive.linkages and self._effort_at_motors:
             tau = drive.pulled(q, tau)
         return RawChunk(

@@ -313,8 +313,8 @@ class ChannelMap:
 
     @property
     def gives_torque(self) -> bool:
-        """Whether chunks have a torque, either measured or computed from commands."""
-        return bool(self.effort) or self.commanded
+        """Whether chunks have a torque: measured, computed from commands, or zero beside normal forces alone."""
+        return self.channels.gives_torque
 
     @property
     def channels(self) -> Channels:

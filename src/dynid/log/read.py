@@ -737,17 +737,20 @@ class Log:
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        """Moving joints without a measured effort, in a log with efforts of other joints.
+        """Moving joints without a measured effort, in a log with efforts of other joints or forces of the feet.
 
         Their effort is 0 in all chunks, and their torque equations are not used.
         """
         logged = self.mapping.effort
-        return tuple(j for j in self.robot.joint_names if j not in logged) if logged else ()
+        known = logged or self.channels.weighed
+        return tuple(j for j in self.robot.joint_names if j not in logged) if known else ()
 
     @property
     def has_effort(self) -> bool:
-        """Whether the log has joint efforts, or commands from which dynid computes them."""
-        return self.mapping.gives_torque
+        """Whether the log has joint efforts, commands from which dynid computes them, or forces of a floating base."""
+        return self.mapping.gives_torque and not (
+            self.channels.weighed and self.robot.reading.base == "fixed"
+        )
 
     @property
     def remarks(self) -> tuple[Finding, ...]:

@@ -86,6 +86,11 @@ class FloatingBase:
     moment: bool | None = None
     supports: tuple[Support, ...] = ()
 
+    @property
+    def weighs(self) -> bool:
+        """Whether the normal forces of the feet are logged, which give equations without any effort."""
+        return self.measured and self.force
+
 
 # Further channels of an IMU: angular velocity (rad/s) and specific force (m/s^2) in its axes.
 IMU_CHANNELS = tuple(f"imu:{kind}.{axis}" for kind in ("gyro", "acceleration") for axis in "xyz")
@@ -129,8 +134,13 @@ class Channels:
 
     @property
     def gives_torque(self) -> bool:
-        """Whether there is a torque, measured or computed from commands."""
-        return bool(self.effort) or self.commanded
+        """Whether there is a torque, measured or computed from commands; zero beside normal forces alone."""
+        return bool(self.effort) or self.commanded or self.weighed
+
+    @property
+    def weighed(self) -> bool:
+        """Whether the normal forces of a floating base's feet take the place of efforts."""
+        return self.base is not None and self.base.weighs and not self.effort and not self.commanded
 
     @property
     def measures_motor_velocity(self) -> bool:

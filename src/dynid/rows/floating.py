@@ -45,6 +45,8 @@ class Contact:
         A ball about the centre: the ground pushes at its lowest point.
     moment : bool
         Whether a moment is transferred, too, as by a flat foot.
+    measured : bool
+        Whether its vertical force is measured and contained in the torques, so that only the others are unknown.
 
     """
 
@@ -53,6 +55,7 @@ class Contact:
     point: tuple[float, float, float]
     radius: float = 0.0
     moment: bool = False
+    measured: bool = False
 
     @property
     def rows(self) -> int:
@@ -102,7 +105,7 @@ def contact_jacobian(robot: RobotModel, contacts: tuple[Contact, ...], q: Float,
     tree = robot.tree
     moved = robot.tree_motion(q, q, q)[0]
     R, p = placements(tree, moved)
-    vertical = np.einsum("tij,tj->ti", R[:, BASE], up)
+    vertical = vertical_in_world(robot, up)
     parts = []
     for contact in contacts:
         at = p[:, contact.body] + R[:, contact.body] @ np.array(contact.point) - contact.radius * vertical
@@ -114,6 +117,23 @@ def contact_jacobian(robot: RobotModel, contacts: tuple[Contact, ...], q: Float,
                 J[:, 3:, i] = axis
         parts.append(J @ robot.projection if robot.has_mimic else J)
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(q), 0, robot.n))
+
+
+def vertical_in_world(robot: RobotModel, up: Float) -> Float:
+    """Unit vectors (T, 3) against gravity in the axes of `contact_jacobian`, from those of the base link."""
+    return up @ robot.T_parent_joint[0, :3, :3].T
+
+
+def unknown_forces(robot: RobotModel, contacts: tuple[Contact, ...], J: Float, up: Float) -> Float:
+    """The Jacobian of `contact_jacobian` without the vertical forces that are measured: their rows have no effect."""
+    J, first = J.copy(), 0
+    vertical = vertical_in_world(robot, up)
+    for contact in contacts:
+        if contact.measured:
+            along = np.einsum("ti,tin->tn", vertical, J[:, first : first + 3])
+            J[:, first : first + 3] -= vertical[:, :, None] * along[:, None]
+        first += contact.rows
+    return J
 
 
 def free_of_forces(J: Float, sigma: Float) -> Float:
@@ -144,7 +164,8 @@ def free_of_forces(J: Float, sigma: Float) -> Float:
 class FloatingRows:
     """Projected equations P (tau - Y theta) = 0, grouped by joint, in which no contact force occurs.
 
-    tau is zero for the base. Contacts that may push are those of the sample's contact set.
+    tau is zero for the base, besides measured forces of contacts. Contacts that may push are those of the sample's
+    contact set. The equation of a joint without a measured torque is left out, and so is this torque in the others.
 
     Parameters
     ----------
@@ -181,15 +202,22 @@ class FloatingRows:
     def projections(self, robot: RobotModel, samples: Samples) -> Float:
         """P (T, n, n) of samples, with the scale of `weighted`."""
         contact = np.asarray(samples.extra[CONTACT]).reshape(len(samples), -1) > 0.5
-        J = contact_jacobian(robot, self.contacts, samples.q, samples.extra[UP])
+        up = samples.extra[UP]
+        J = unknown_forces(robot, self.contacts, contact_jacobian(robot, self.contacts, samples.q, up), up)
         owner = np.repeat(np.arange(len(self.contacts)), [each.rows for each in self.contacts])
+        silent = (
+            np.zeros(0, dtype=np.int64) if samples.measured is None else np.flatnonzero(~samples.measured)
+        )
+        torques = np.broadcast_to(np.eye(robot.n)[silent], (len(samples), len(silent), robot.n))
         P = np.zeros((len(samples), robot.n, robot.n))
         usual = np.array(self.usual or (1.0,) * robot.n)
         sets, number = contact_sets(contact)
         for k, pushing in enumerate(sets):
             index = np.flatnonzero(number == k)
             sigma = self.deviations(robot, pushing)
-            P[index] = free_of_forces(J[index][:, pushing[owner]], sigma)
+            P[index] = free_of_forces(
+                np.concatenate([J[index][:, pushing[owner]], torques[index]], axis=1), sigma
+            )
             if self.weighted:
                 P[index] *= (usual / sigma)[:, None]
         return P
@@ -264,6 +292,9 @@ def floating_samples(
         ddq=np.hstack([ddq, samples.ddq]),
         tau=np.hstack([zero, samples.tau]),
         gate=gate,
+        measured=None
+        if samples.measured is None
+        else np.append(np.ones(FIRST, dtype=np.bool_), samples.measured),
         temperature=None
         if samples.temperature is None
         else np.hstack([np.full_like(zero, np.nan), samples.temperature]),

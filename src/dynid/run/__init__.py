@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dynid.run.links import PRIORS as PRIORS
     from dynid.run.links import joint_values as joint_values
     from dynid.run.links import mass_findings as mass_findings
+    from dynid.run.links import total_mass as total_mass
     from dynid.run.links import total_source as total_source
     from dynid.run.result import Identification as Identification
     from dynid.run.result import Validation as Validation
@@ -43,7 +44,7 @@ __getattr__, __dir__, __all__ = lazily(
         "agreement": "Agreement Cause",
         "blocks": "block_seconds usual_block",
         "explanations": "explain explanation sections",
-        "links": "DATAS PRIORS joint_values mass_findings total_source",
+        "links": "DATAS PRIORS joint_values mass_findings total_mass total_source",
         "result": "Identification Validation",
         "serial": "FORMAT experiment_text scores_from_dict scores_to_dict verdict_findings",
         "floating": "refuse_floating",

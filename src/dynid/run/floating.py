@@ -31,6 +31,7 @@ from dynid.rows.floating import (
     contact_sets,
     floating_samples,
     placements,
+    vertical_in_world,
 )
 from dynid.signals.filter import first_difference, low_passed, sensible_rate
 from dynid.signals.prepare import Prepared, prepare
@@ -57,6 +58,10 @@ LEVEL = 0.15
 # Fewest corners of a mesh that is tested for being a ball, and the largest deviation from a ball, relative to
 # its radius.
 FEWEST_CORNERS, ROUND = 12, 0.1
+# Share of an equation that contacts leave, below which it is round-off.
+ROUND_OFF = 1e-9
+# Poses of a recording in which contacts are tested for leaving nothing of an equation: it is dropped if none does.
+POSES = 20
 # From this number of legs on, feet are modelled as points: three feet carry the robot, and such legs rarely
 # have ankles.
 POINTS = 3
@@ -65,15 +70,20 @@ POINTS = 3
 
 
 def contacts_of(
-    fixed: RobotModel, floating: RobotModel, base: FloatingBase, diagnostics: Diagnostics
+    fixed: RobotModel,
+    floating: RobotModel,
+    base: FloatingBase,
+    diagnostics: Diagnostics,
+    weighed: bool = False,
 ) -> tuple[Contact, ...]:
     """Feet, then hooks and clamps, of a floating robot.
 
-    A ball transmits force at its lowest point, however it is rotated. Other shapes are treated as flat and
-    also transmit moments.
+    A ball transmits force at its lowest point, however it is rotated. Other feet of a robot with one or two legs are
+    flat and also transmit moments, so that the place of their force does not matter.
 
     `fixed`, `floating`: the robot, and with a floating base; `base`: sensors of the base; `diagnostics`: receives notes
-    on the contact points and warnings of feet without a shape.
+    on the contact points and warnings of feet without a shape; `weighed`: whether the logged normal forces of the feet
+    are used as known forces.
     """
     feet = base.feet or feet_of(fixed)
     try:
@@ -93,13 +103,13 @@ def contacts_of(
             if readable:
                 break
         ball = _lowest_ball(readable)
-        if not readable:
-            without.append(foot)
-        flat = bool(readable) and ball is None and len(feet) < POINTS
+        flat = ball is None and len(feet) < POINTS
         moment = base.moment if base.moment is not None else flat
+        if not readable and not moment:
+            without.append(foot)
         place = frame[:3, 3] if ball is None else ball[0]
         radius = 0.0 if ball is None or moment else ball[1]
-        contacts.append(Contact(foot, body, _three(place), radius, moment))
+        contacts.append(Contact(foot, body, _three(place), radius, moment, weighed))
     if without:
         diagnostics.warn(
             "foot-without-shape",
@@ -264,8 +274,34 @@ class FloatingData:
                 np.append(False, change)[:, None], round(0.5 * samples.rate / self.prepared.bandwidth)
             )[:, 0]
             extra = {**floating.extra, CONTACT: possible.astype(np.float64)}
+            floating = replace(floating, tau=floating.tau + self._measured_forces(floating))
             made.append(replace(floating, extra=extra, keep=samples.keep & ~near))
-        return made
+        return self._counted(made)
+
+    def _counted(self, batches: list[Samples]) -> list[Samples]:
+        """Samples in which only the equations count that the contacts leave something of.
+
+        Flat feet of measured vertical force leave nothing of the moments on the base.
+        """
+        rows, left = FloatingRows(self.contacts), np.zeros(self.robot.n)
+        for samples in batches:
+            first = np.unique(samples.extra[CONTACT], axis=0, return_index=True)[1]
+            some = np.linspace(0, len(samples) - 1, POSES).round().astype(np.int64)
+            for k in np.union1d(first, some).tolist():
+                left = np.maximum(left, np.diag(rows.projections(self.robot, samples.part(k, k + 1))[0]))
+        counts = left > ROUND_OFF
+        if counts.all():
+            return batches
+        return [
+            replace(
+                samples,
+                measured=counts,
+                gate=np.broadcast_to(counts, samples.q.shape)
+                if samples.gate is None
+                else samples.gate & counts,
+            )
+            for samples in batches
+        ]
 
     def _verticals(self, imu: _Imu, names: Container[str]) -> dict[str, tuple[Float, Float]]:
         verticals = {}
@@ -315,6 +351,18 @@ class FloatingData:
             contact[:, :feet] = self.pressed(samples, contact)
         return contact
 
+    def _measured_forces(self, samples: Samples) -> Float:
+        """Torques (T, n) of the vertical forces that are measured at the contacts."""
+        up, torque, first = samples.extra[UP], np.zeros_like(samples.tau), 0
+        measured = [contact for contact in self.contacts if contact.measured]
+        J = contact_jacobian(self.robot, tuple(measured), samples.q, up)
+        vertical = vertical_in_world(self.robot, up)
+        for contact in measured:
+            along = np.einsum("ti,tin->tn", vertical, J[:, first : first + 3])
+            torque += samples.extra[f"contact:{contact.link}"][:, None] * along
+            first += contact.rows
+        return torque
+
     def pressed(self, samples: Samples, others: Bool) -> Bool:
         """Feet (T, feet) that by the robot file carry more than the share LOADED of the weight."""
         feet = len(self.contacts) - len(self.base.supports)
@@ -327,8 +375,9 @@ class FloatingData:
         return _Imu.of(self.robot, self.base.imu).place
 
     def expected_contacts(self) -> Callable[[Samples], Bool] | None:
-        """Predictor of the loaded feet, for checking logged contact flags; None without flags or masses."""
-        if not self.base.measured or not np.isfinite(self.robot.inertia_prior[:, 0]).all():
+        """Predictor of the loaded feet, for checking logged contact flags; None without flags, masses or a torque."""
+        unknown = bool(self.prepared.log.unmeasured) or not self.base.measured
+        if unknown or not np.isfinite(self.robot.inertia_prior[:, 0]).all():
             return None
         return lambda samples: self.pressed(samples, np.asarray(samples.extra[CONTACT]) > 0.5)
 
@@ -345,7 +394,7 @@ class FloatingData:
         first = np.searchsorted(owner, np.arange(len(self.contacts)))
         feet = np.arange(len(self.contacts)) < len(self.contacts) - len(self.base.supports)
         normal = np.zeros((len(samples), len(self.contacts)))
-        world = np.einsum("ij,tj->ti", robot.T_parent_joint[0, :3, :3], up)
+        world = vertical_in_world(robot, up)
         sets, number = contact_sets(others | feet)
         for k, possible in enumerate(sets):
             index, rows = np.flatnonzero(number == k), possible[owner]
@@ -401,7 +450,8 @@ def read_floating(
         preparation = replace(preparation, cutoff=cutoff, state_cutoff=state)
     prepared = prepare(log, preparation, diagnostics)
     base = cast(FloatingBase, log.channels.base)
-    data = FloatingData(prepared, floating, base, contacts_of(log.robot, floating, base, diagnostics))
+    contacts = contacts_of(log.robot, floating, base, diagnostics, log.channels.weighed)
+    data = FloatingData(prepared, floating, base, contacts)
     watch = LogWatch(log, diagnostics, np.ones(log.robot.n, dtype=np.bool_))
     processed = [prepared.process(window) for window in prepared.windows(watch)]
     return data, data.samples(processed), watch.finish()

@@ -190,10 +190,20 @@ def links(identification: Identification) -> tuple[tuple[Link, ...], Value]:
                 owner,
             )
         )
-    whole = np.zeros(len(columns))
-    whole[bodies[:, 0]] = 1.0
-    total = uncertainty.value(whole, float(theta[bodies[:, 0]].sum()), float(prior[bodies[:, 0]].sum()))
-    return tuple(every_link), total
+    return tuple(every_link), _total(estimate, uncertainty)
+
+
+def total_mass(estimate: Estimate, regression: Regression) -> Value:
+    """Mass of all links; its half width is nan if the log does not determine it."""
+    return _total(estimate, _Uncertainty.of(estimate, regression))
+
+
+def _total(estimate: Estimate, uncertainty: _Uncertainty) -> Value:
+    masses = body_columns(estimate.columns)[:, 0]
+    whole = np.zeros(len(estimate.columns))
+    whole[masses] = 1.0
+    prior = sum(estimate.columns[k].prior for k in masses.tolist())
+    return uncertainty.value(whole, float(exported_parameters(estimate)[masses].sum()), float(prior))
 
 
 def mass_findings(robot: RobotModel, estimate: Estimate, regression: Regression) -> tuple[Finding, ...]:

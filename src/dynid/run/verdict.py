@@ -28,6 +28,7 @@ from dynid.estimate.estimator import PRIOR_DECIDES, Estimate
 from dynid.estimate.scores import RANGE_MARGIN, Origin, Scores
 from dynid.factor.base import BaseMap, Category
 from dynid.log.recording_faults import ONE_SIDED
+from dynid.robot.model import FLOATING_JOINTS
 from dynid.run.explanations import explanation
 from dynid.run.result import Identification, Validation
 from dynid.terms.exports import Of
@@ -76,11 +77,12 @@ SPOILING = (
 # limit the use of link masses, and as warnings cap the verdict at usable.
 OF_LINKS = ("mass-not-said", "description-contradicted", "floating-base", "scale-not-shown")
 OF_PARAMETERS = ("from-description", "ill-conditioned")
-# Warnings that name the cause of a bias in the whole model and its remedy.
-CAUSES = ("undeclared-coupling",)
+# Warnings that name the cause of a bias in the whole model and its remedy, or what the log lacks.
+CAUSES = ("undeclared-coupling", "floating-base")
 # Warnings of the log and findings of the verdict that name the cause of a large error, beside the codes of doubts, the
-# effects that residuals show, and CAUSES.
+# effects that residuals show.
 NAMING = (
+    "undeclared-coupling",
     *("command-delay", "command-loop", "friction-drift", "two-clocks", "velocity-differs", "rows-misplaced"),
     *("saturated", "quantised-effort", "stiffness-disputed", "contact-missed", "drift", "mixed-rates"),
     *("extrapolation", "overfit", "little-data"),
@@ -176,6 +178,17 @@ def judge(
     # Levels that the use of the torque is capped at, each with the code of the finding that caps it.
     caps: list[tuple[str, str]] = []
     one_sided = {item.place.joint: item.text for item in diagnostics if item.code == ONE_SIDED}
+    of_joints = set(training.scores.joint_names).difference(FLOATING_JOINTS)
+    if of_joints and of_joints <= set(training.scores.unmeasured):
+        caps.append(("poor", "unscored-joint"))
+        _add(
+            findings,
+            Level.PROBLEM,
+            "unscored-joint",
+            "No joint torque is measured",
+            "Forces of the feet show sums of masses only, and nothing of friction and rotors.",
+            "Log the torques of the joints.",
+        )
     slight = [_of_no_account(v.scores, effort_limit) for v in held_out_sets]
     headline_scores = min(
         (
@@ -318,7 +331,7 @@ def _cause_named(
 
     effects: findings of residual tests.    findings: those of the verdict and of the log.
     """
-    codes = {*CLAIMS, *CAUSES, *NAMING}
+    codes = {*CLAIMS, *NAMING}
     causes = (*effects, *(finding for finding in findings if finding.code in codes))
     named = {finding.joint for finding in causes if finding.level is Level.WARNING}
     for scores in (validation.scores for validation in held_out_sets):
@@ -415,12 +428,15 @@ def _score_findings(
             f"Models of real robots usually have errors below {100 * USABLE_ERROR:.0f} %.",
             "Look for missing effects in the residual plots and among the other findings.",
         )
+    silent = [name for name in scores.unmeasured if name not in FLOATING_JOINTS]
+    # If no joint has a measured torque, a problem says so.
+    if silent and len(silent) < len(set(scores.joint_names).difference(FLOATING_JOINTS)):
+        text = "Friction and rotor inertia of a joint cannot be identified without a logged effort that is its torque."
+        advice = "Log the effort of these joints if their torque matters."
+        _add(findings, Level.NOTE, "unscored-joint", f"{listed(silent)}: effort not measured", text, advice)
     for j, name in enumerate(scores.joint_names):
         r2 = scores.r2[j]
         if name in scores.unmeasured:
-            text = "Its effort was not logged or is not its torque: friction and rotor inertia cannot be identified."
-            advice = "Log the effort of this joint if its torque matters."
-            _add(findings, Level.NOTE, "unscored-joint", f"{name}: effort not measured", text, advice)
             continue
         if name in scores.at_rest:
             text = (
