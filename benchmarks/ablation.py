@@ -39,16 +39,12 @@ import numpy as np
 import dynid
 from benchmarks import doubts, lines, real, strangers
 from benchmarks.rule_families import FAMILIES, Family, Stage
-from dynid.base.diagnostics import Diagnostics, Finding
-from dynid.base.errors import DynidError
-from dynid.identification import fitting, pipeline
-from dynid.identification.experiment import Experiment, open_log
+from dynid.base import Diagnostics, DynidError, Finding
+from dynid.identification import Experiment, Settings, fitting, open_log, pipeline
 from dynid.identification.logs import open_training
-from dynid.identification.settings import Settings
-from dynid.log.read import Log, read_log
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
-from dynid.run.validation import validate
+from dynid.log import Log, read_log
+from dynid.robot import RobotModel
+from dynid.run import Identification, validate
 from dynid.testing.faults import FAULTS, FURTHER, Fault, faulty_log
 from dynid.testing.machines import MACHINES
 

@@ -26,18 +26,16 @@ import numpy as np
 from dynid_studies.svg import figure_svg
 
 from benchmarks.real import opened
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.estimate.least_squares import WLS
-from dynid.identification.experiment import open_log
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings
-from dynid.log.clocks import Selection
-from dynid.report.figures import BLUE, VERMILION, Axis, Figure, Panel, dots, level_band, row_of
-from dynid.run.agreement import Agreement, agreement
-from dynid.run.result import Identification
+from dynid.base import Diagnostics, Float
+from dynid.estimate import WLS
+from dynid.identification import DEFAULT_TERMS, Settings, identify, open_log
+from dynid.log import Selection
+from dynid.report import BLUE, VERMILION, Axis, Figure, Panel, dots, row_of
+from dynid.report.figures import level_band
+from dynid.run import Agreement, Identification
+from dynid.run.agreement import agreement
 from dynid.run.shared_parameters import Fit, Shared
-from dynid.signals.settings import Preparation
+from dynid.signals import Preparation
 
 
 @dataclass(frozen=True)

@@ -543,7 +543,7 @@ doubt(53, "degrees, milliamperes, wrong clock", r"(?i)degree|mA|times|clock|side
 @doubt(54, "gravity compensated torque", r"(?i)gravity")
 def _(b: CaseFiles) -> str:
     from dynid.robot import load_robot
-    from dynid.simulation.motion import rigid_torque
+    from dynid.simulation import rigid_torque
 
     robot = load_robot(b.base / "arm.toml")
     q = np.column_stack([CLEAN[f"q_{name}"] for name in NAMES])

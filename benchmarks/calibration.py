@@ -25,8 +25,9 @@ from benchmarks.harness import Row, campaign, dynid_command, parser
 
 import numpy as np
 
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.testing.plants import STRANGERS, Plant, Recorded, Unmodelled, described_as, plant, record
+from dynid.log import canonical_columns, write_log
+from dynid.testing import Plant, Recorded, Unmodelled, plant, record
+from dynid.testing.plants import STRANGERS, described_as
 
 KINDS = ("paths", "slower", "faster", "positions", "dwells")
 DESCRIPTIONS = ("exact", "off", "off", "none")

@@ -25,19 +25,15 @@ from benchmarks.harness import Row, campaign, parser
 import mujoco
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.read import Log
-from dynid.robot.load import load_robot, with_floating_base
-from dynid.robot.model import RobotModel
-from dynid.rows.floating import Contact, FloatingRows, floating_samples, placements
-from dynid.signals.samples import Samples
-from dynid.spatial.inertia import to_com
-from dynid.terms.catalogue import DEFAULT_TERMS
-from dynid.terms.exports import Of
-from dynid.terms.friction import Coulomb
-from dynid.terms.term import Terms
+from dynid.base import Float
+from dynid.identification import Settings, identify
+from dynid.log import Log
+from dynid.robot import RobotModel, load_robot, with_floating_base
+from dynid.rows import Contact, FloatingRows, floating_samples
+from dynid.rows.floating import placements
+from dynid.signals import Samples
+from dynid.spatial import to_com
+from dynid.terms import DEFAULT_TERMS, Coulomb, Of, Terms
 
 FEET = ("FL_foot", "FR_foot", "RL_foot", "RR_foot")
 # s: step of the simulation and of the log.

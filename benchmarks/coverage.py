@@ -23,23 +23,16 @@ from benchmarks.harness import Row, campaign, parser
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.base.errors import SolverError
-from dynid.estimate.least_squares import WLS
-from dynid.estimate.prior import regression_of
-from dynid.estimate.uncertainty import Intervals
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import BaseMap, structural_base
-from dynid.factor.blocking import Blocking
-from dynid.identification.settings import DEFAULT_TERMS, default_estimator
-from dynid.robot.load import load_example
-from dynid.robot.model import RobotModel
-from dynid.rows.torque import TorqueRows
-from dynid.run.blocks import usual_block
-from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples
+from dynid.base import Float, SolverError
+from dynid.estimate import WLS, Intervals, regression_of
+from dynid.factor import Assembly, BaseMap, Blocking, structural_base
+from dynid.identification import DEFAULT_TERMS, default_estimator
+from dynid.robot import RobotModel, load_example
+from dynid.rows import TorqueRows
+from dynid.run import usual_block
+from dynid.signals import ParallelFilter, Samples
 from dynid.testing import random_inertia
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 
 ROBOTS = ("arm7", "ur5e", "puma560")
 CORRELATION = (0.05, 0.2, 0.5)

@@ -18,8 +18,8 @@ from benchmarks.harness import parser
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.diagnosis.diagnosis import diagnose, every_diagnosis
+from dynid.base import Float
+from dynid.diagnosis import diagnose, every_diagnosis
 from dynid.testing import DiagnosisContract, TrueMotion, analysis_of, small_arm
 from tests.diagnosis import test_contracts
 

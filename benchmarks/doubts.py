@@ -29,12 +29,13 @@ from benchmarks.harness import campaign, parser
 
 import numpy as np
 
-from dynid.identification.settings import Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.robot.model import RobotModel
+from dynid.identification import Settings
+from dynid.log import canonical_columns, write_log
+from dynid.robot import RobotModel
+from dynid.testing import Plant, Recorded, Unmodelled, plant, record
 from dynid.testing.faults import delayed, reported, scaled, with_rows
 from dynid.testing.machines import imprecise
-from dynid.testing.plants import DEVELOPED, REPORTED, Plant, Recorded, Unmodelled, plant, record
+from dynid.testing.plants import DEVELOPED, REPORTED
 
 CLEAN = "clean"
 # Masses of a description are off by up to this share; a word said of more clean logs than that is no notice.

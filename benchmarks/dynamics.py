@@ -28,15 +28,13 @@ from benchmarks.harness import least, parser, pinocchio_model
 import numpy as np
 import pinocchio as pin
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.dynamics import Dynamics
-from dynid.exporters import ExportModel
-from dynid.exporters.c_code import write_c
+from dynid.exporters import ExportModel, write_c
 from dynid.exporters.model import c_identifier
 from dynid.kernel import backend
-from dynid.robot import load_example
-from dynid.robot.model import RobotModel
-from dynid.spatial.inertia import from_com
+from dynid.robot import RobotModel, load_example
+from dynid.spatial import from_com
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 LOOP = 50_000  # calls of compiled loops

@@ -20,15 +20,13 @@ from benchmarks.harness import markdown, note, on_real_logs, publish
 import numpy as np
 
 from benchmarks.real import opened
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.exporters.ensemble import Ensemble, Width, sample_parameters, spread_on
-from dynid.feasible.bodies import least_eigenvalues
-from dynid.identification.experiment import open_log
-from dynid.identification.pipeline import identify
-from dynid.log.read import Log
-from dynid.run.result import Identification
-from dynid.run.validation import validate
+from dynid.base import Diagnostics, Float
+from dynid.exporters import Ensemble, sample_parameters
+from dynid.exporters.ensemble import Width, spread_on
+from dynid.feasible import least_eigenvalues
+from dynid.identification import identify, open_log
+from dynid.log import Log
+from dynid.run import Identification, validate
 
 
 @dataclass(frozen=True)

@@ -27,35 +27,33 @@ from benchmarks.harness import Row, campaign, parser
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError
-from dynid.estimate import CLIE, CLOE, DIDIM, IRLS, IV, OE, OLS, WLS, Estimator, FeasibleFit
-from dynid.estimate.estimator import Regression
-from dynid.estimate.prior import parameter_spread
-from dynid.estimate.source import LogSource
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import data_base, influence, structural_base
-from dynid.factor.blocking import Blocking
-from dynid.identification.settings import DEFAULT_TERMS, default_estimator
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
-from dynid.papers.kalman import EKF
-from dynid.papers.likelihood import ML
-from dynid.papers.total import TLS
-from dynid.robot.load import load_example
-from dynid.robot.model import RobotModel
-from dynid.rows.automatic import AutomaticRows, RowsChoice, choose_rows
-from dynid.rows.momentum import MomentumRows
-from dynid.rows.rows import Rows
-from dynid.rows.torque import TorqueRows
-from dynid.run.blocks import block_seconds
-from dynid.signals.noise import MotionNoise
-from dynid.signals.prepare import Prepared, prepare
-from dynid.signals.samples import Samples
-from dynid.signals.settings import Preparation
+from dynid.base import Diagnostics, DynidError, Float
+from dynid.estimate import (
+    CLIE,
+    CLOE,
+    DIDIM,
+    IRLS,
+    IV,
+    OE,
+    OLS,
+    WLS,
+    Estimator,
+    FeasibleFit,
+    LogSource,
+    Regression,
+    parameter_spread,
+)
+from dynid.factor import Assembly, Blocking, data_base, influence, structural_base
+from dynid.identification import DEFAULT_TERMS, default_estimator
+from dynid.log import canonical_columns, read_log, write_log
+from dynid.papers import EKF, ML, TLS
+from dynid.robot import RobotModel, load_example
+from dynid.rows import AutomaticRows, MomentumRows, Rows, RowsChoice, TorqueRows, choose_rows
+from dynid.run import block_seconds
+from dynid.signals import MotionNoise, Preparation, Prepared, Samples
+from dynid.signals.prepare import prepare
 from dynid.testing import random_robot
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 
 ROBOTS = ("arm7", "ur5e", "random4")
 SECONDS, RATE = 12.0, 1000.0

@@ -37,25 +37,33 @@ from benchmarks.harness import Row, campaign, parser
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.cli.watch import MARGIN, NEXT_SECONDS, information_left
-from dynid.excitation.collision import collision_model
-from dynid.excitation.design import Criterion, Information, Task
+from dynid.excitation import (
+    Bounds,
+    Criterion,
+    Information,
+    MotionLimits,
+    MotionSettings,
+    MotionTable,
+    Plan,
+    Task,
+    Workspace,
+    collision_model,
+    design_motion,
+    information_of,
+    prior_theta,
+    robot_shapes,
+)
 from dynid.excitation.excite import Current, bounds_of, described, fourier_basis, motion_of
-from dynid.excitation.limits import Bounds, MotionLimits, Workspace
-from dynid.excitation.plan import Plan, design_motion, information_of, prior_theta
-from dynid.excitation.settings import LimitsTable, MotionSettings, MotionTable, SearchTable
-from dynid.excitation.shapes import robot_shapes
-from dynid.fleet.watch import Watcher, WatchSettings, precision_of
-from dynid.lab.rig import Rig, SensorFile
-from dynid.lab.setup import ControllerFile, IntegratorSection, PlantFile, Setup, build_plant
+from dynid.excitation.settings import LimitsTable, SearchTable
+from dynid.fleet import Watcher, WatchSettings, precision_of
+from dynid.lab import ControllerFile, PlantFile, Rig, SensorFile, Setup, build_plant
+from dynid.lab.setup import IntegratorSection
 from dynid.robot import load_example
-from dynid.signals.samples import Samples
-from dynid.terms.catalogue import DEFAULT_TERMS
-from dynid.terms.friction import Coulomb, Offset, Viscous
-from dynid.terms.rigid_body import RigidBody
-from dynid.trajectories.basis import Basis, BasisTrajectory, FourierBasis
-from dynid.trajectories.trajectory import Trajectory
+from dynid.signals import Samples
+from dynid.terms import DEFAULT_TERMS, Coulomb, Offset, RigidBody, Viscous
+from dynid.trajectories import Basis, BasisTrajectory, FourierBasis, Trajectory
 
 EFFORT = np.array([150.0, 150.0, 150.0, 28.0, 28.0, 28.0])
 RATE, FITS = 100.0, 200

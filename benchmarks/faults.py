@@ -233,7 +233,7 @@ def tree(folder: Path) -> Files:
 
 def judged(command: Command, out: Path, before: Files, whole: Files) -> str:
     """What is wrong with an output after a kill and the look of the next command; "" = nothing."""
-    from dynid.base.files import recover
+    from dynid.base import recover
 
     for name in {*command.outputs, *(name for name in whole if "/" not in name)}:  # the index of studies, too
         recover(out / name)
@@ -378,7 +378,7 @@ def prepare(base: Path) -> tuple[Path, dict[str, Ready]]:
 
 
 def _write_periodic(path: Path) -> None:
-    from dynid.log.own_columns import write_log
+    from dynid.log import write_log
 
     t = np.arange(0.0, 10.0, 0.005)
     wave = np.sin(np.pi * t)

@@ -36,24 +36,19 @@ from benchmarks.harness import parser, pinocchio_model
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base import Float
+from dynid.fleet import FleetLog, FleetStore, Plan, TypeModel, run_fleet
 from dynid.fleet.cluster import local_file
 from dynid.fleet.drift import TypeAnalysis, analyse
 from dynid.fleet.page import alarm_text
-from dynid.fleet.plan import FleetLog, Plan, TypeModel
 from dynid.fleet.pool import State, Weights, days, fit_hierarchy, information
-from dynid.fleet.run import run_fleet
-from dynid.fleet.store import FleetStore
 from dynid.fleet.task import DONE, LogRow, packed, process, unpacked
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import DEFAULT_TERMS, Settings
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.log.read import read_log
-from dynid.robot.load import load_example
-from dynid.robot.model import RobotModel
-from dynid.signals.settings import Preparation
-from dynid.trajectories.trajectory import FourierTrajectory
-from dynid.verbs.demo import save
+from dynid.identification import DEFAULT_TERMS, Settings, identify
+from dynid.log import canonical_columns, read_log, write_log
+from dynid.robot import RobotModel, load_example
+from dynid.signals import Preparation
+from dynid.trajectories import FourierTrajectory
+from dynid.verbs import save
 
 RATE, SECONDS, CUTOFF = 1000.0, 40.0, 8.0
 BEGIN = datetime(2026, 1, 1, 8, tzinfo=UTC)

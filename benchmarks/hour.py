@@ -24,7 +24,7 @@ from benchmarks.harness import parser
 import numpy as np
 
 from benchmarks.length import PERIOD, fourier, rounded, write_chunks
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.robot import load_example
 
 WORKER = """

@@ -39,13 +39,12 @@ from benchmarks.harness import (
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.robot import load_robot
-from dynid.robot.model import Limits, RobotModel
-from dynid.testing.builders import random_robot
+from dynid.base import Float
+from dynid.log import canonical_columns, write_log
+from dynid.robot import Limits, RobotModel, load_robot
+from dynid.testing import random_robot
 from dynid.testing.plants import example_robots
-from dynid.trajectories.trajectory import FourierTrajectory
+from dynid.trajectories import FourierTrajectory
 
 # Files in example-robot-data; a number is that of the joints of a random tree.
 ROBOTS: dict[str, str | int] = {

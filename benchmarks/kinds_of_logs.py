@@ -30,9 +30,10 @@ from benchmarks.harness import Row, campaign, dynid_command, markdown, note, par
 import numpy as np
 
 import dynid
-from dynid.base.arrays import Bool, Float
+from dynid.base import Bool, Float
 from dynid.terms import TemperatureViscous
-from dynid.testing.plants import Plant, Recorded, Unmodelled, described_as, plant, record
+from dynid.testing import Plant, Recorded, Unmodelled, plant, record
+from dynid.testing.plants import described_as
 from tests.log.bags import states, write_bag
 
 ROBOTS = ("ur5", "so101", "finger", "z1", "kinova", "xarm7")

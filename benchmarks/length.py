@@ -28,10 +28,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.kernel import inverse_dynamics
-from dynid.robot import load_example
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_example
 
 PERIOD = 20.0
 SPEED, STRIBECK, CUBIC = 0.08, 1.5, 4.0

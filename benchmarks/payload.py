@@ -35,19 +35,13 @@ from benchmarks.harness import DATA, Row, append, parser, rows_of
 import numpy as np
 import pinocchio as pin
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError
-from dynid.identification.experiment import Experiment, open_log
-from dynid.identification.pipeline import identify
-from dynid.identification.settings import Settings
-from dynid.log.clocks import Selection
-from dynid.log.read import Log
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
-from dynid.run.result import Identification
-from dynid.spatial.inertia import from_com, to_com
-from dynid.testing.plants import Plant, Recorded, Unmodelled, plant, record
+from dynid.base import Diagnostics, DynidError, Float
+from dynid.identification import Experiment, Settings, identify, open_log
+from dynid.log import Log, Selection
+from dynid.robot import RobotModel, load_robot
+from dynid.run import Identification
+from dynid.spatial import from_com, to_com
+from dynid.testing import Plant, Recorded, Unmodelled, plant, record
 from dynid.verbs.payload import Payload, find_payload
 from dynid.verbs.payload_fit import ScaleRule
 

@@ -54,12 +54,9 @@ from dynid_bench.data import read_recipe, recipes
 from dynid_bench.protocol import Motion
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError
-from dynid.identification.experiment import Experiment, open_log
-from dynid.robot import load_robot
-from dynid.robot.model import RobotModel
+from dynid.base import Diagnostics, DynidError, Float
+from dynid.identification import Experiment, open_log
+from dynid.robot import RobotModel, load_robot
 from tests.robot_files import ROBOTS
 
 FOLDS = 5  # contiguous parts held out in turn where a mapping names nothing to validate on

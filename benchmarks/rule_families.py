@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.terms.term import Selection
+from dynid.terms import Selection
 
 
 class Stage(IntEnum):
@@ -116,7 +116,7 @@ def _beside_all_faults(comparison: Any, base: Any, search: Any) -> Any:
 
 
 def _without_loads(terms: Any, robot: Any, fit: Any) -> Any:
-    from dynid.terms.term import Terms
+    from dynid.terms import Terms
 
     return Terms(tuple(term for term in terms if not term.needs_bodies))
 

@@ -28,11 +28,11 @@ from benchmarks.harness import Row, campaign, parser
 import numpy as np
 
 from dynid import Log, Settings, identify, validate
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import DynidError
+from dynid.base import Diagnostics, DynidError
 from dynid.rows import EnergyRows, FilteredPowerRows, MomentumRows, PowerRows, TorqueRows
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
-from dynid.testing.plants import DEVELOPED, REPORTED, Unmodelled, plant, record
+from dynid.testing import Unmodelled, plant, record
+from dynid.testing.plants import DEVELOPED, REPORTED
 
 SEED = 20120500
 MODEL = RigidBody() + RotorInertia() + Viscous() + Coulomb(0.02) + Offset()

@@ -32,14 +32,12 @@ from benchmarks.harness import parser
 import numpy as np
 
 import dynid
-from dynid.base.arrays import Float
-from dynid.base.numerics import stdtrit
+from dynid.base import Float, stdtrit
 from dynid.estimate import WLS, Estimate, ServoOE
-from dynid.identification.settings import Settings
-from dynid.log.read import Log
-from dynid.robot.drive import Servo
-from dynid.robot.model import RobotModel
-from dynid.terms.catalogue import DEFAULT_TERMS
+from dynid.identification import Settings
+from dynid.log import Log
+from dynid.robot import RobotModel, Servo
+from dynid.terms import DEFAULT_TERMS
 from tests import play_plant
 from tests.servo_plant import KD, KP, recorded, robot_file, true_parameters
 

@@ -27,14 +27,11 @@ import mujoco
 import numpy as np
 
 from benchmarks.real import COMMANDS_ONLY
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.exporters.mjcf import new_mjcf
-from dynid.exporters.model import ExportModel
-from dynid.identification.experiment import Experiment, open_log
-from dynid.identification.pipeline import identify
+from dynid.base import Diagnostics, Float
+from dynid.exporters import ExportModel, new_mjcf
+from dynid.identification import Experiment, identify, open_log
 from dynid.lab.replay import replay
-from dynid.log.read import Log
+from dynid.log import Log
 
 # s: of simulation, while it fits (longer steps are faster) and in the replay.
 FIT_STEP, REPLAY_STEP = 2.5e-3, 1e-3

@@ -33,11 +33,12 @@ from scipy.signal import butter, lfilter
 
 from benchmarks.doubts import RIGHT, Fault
 from benchmarks.isolated import import_for, isolated
-from dynid.base.arrays import Float
-from dynid.log.own_columns import canonical_columns, write_log
+from dynid.base import Float
+from dynid.log import canonical_columns, write_log
 from dynid.robot import load_robot
+from dynid.testing import Plant, Recorded, Unmodelled, record
 from dynid.testing.faults import delayed, scaled, with_rows
-from dynid.testing.plants import Plant, Recorded, Unmodelled, driven, record
+from dynid.testing.plants import driven
 
 CLEAN, BIASED = "clean", 0.15
 SECONDS, SCORED = 20.0, 10.0  # s of a log, and of the motion that a model is scored on

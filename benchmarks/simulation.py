@@ -31,15 +31,12 @@ import mujoco.rollout
 import numpy as np
 import pinocchio as pin
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.kernel import backend
 from dynid.kernel.multibody import Control, adaptive_rollout, rollout
-from dynid.lab.mujoco import export_mjcf
-from dynid.robot import Reading, load_example, read_robot
-from dynid.robot.model import RobotModel
-from dynid.simulation.control import GravityPD, pd_gains
-from dynid.simulation.plant import Plant, SmoothFriction
+from dynid.lab import export_mjcf
+from dynid.robot import Reading, RobotModel, load_example, read_robot
+from dynid.simulation import GravityPD, Plant, SmoothFriction, pd_gains
 from dynid.trajectories import FourierTrajectory
 
 BANDWIDTH = 0.7  # Hz, of the PD: the arm still moves at the end

@@ -40,10 +40,9 @@ from benchmarks.harness import DATA, least, parser, pinocchio_model
 import numpy as np
 
 from dynid import kernel
-from dynid.base.arrays import Float
-from dynid.identification.settings import DEFAULT_TERMS
-from dynid.robot import load_example
-from dynid.robot.model import RobotModel
+from dynid.base import Float
+from dynid.identification import DEFAULT_TERMS
+from dynid.robot import RobotModel, load_example
 from dynid.terms import Coulomb, Offset, RigidBody, Terms, Viscous
 
 BLOCK = 1000  # samples whose rows the pinocchio loop stacks
@@ -84,12 +83,9 @@ def dynid_factors(
 
 def time_kernel(given: argparse.Namespace) -> None:
     """Microseconds a sample and ratios; repeats of all sides are interleaved."""
-    from dynid.factor.assemble import Assembly
-    from dynid.factor.base import structural_base
-    from dynid.factor.blocking import Blocking
-    from dynid.rows.torque import TorqueRows
-    from dynid.signals.parallel import ParallelFilter
-    from dynid.signals.samples import Samples
+    from dynid.factor import Assembly, Blocking, structural_base
+    from dynid.rows import TorqueRows
+    from dynid.signals import ParallelFilter, Samples
 
     robot, samples = load_example("arm7"), given.samples
     mask = structural_base(robot, Terms((RigidBody(),)), TorqueRows()).mask
@@ -129,9 +125,8 @@ def time_kernel(given: argparse.Namespace) -> None:
 
 def time_watch(given: argparse.Namespace) -> None:
     """Ratio of the log's time to the computer's."""
-    from dynid.estimate.recursive import Forgetting
-    from dynid.fleet.stream import watch_lines
-    from dynid.fleet.watch import Watcher, WatchSettings
+    from dynid.estimate import Forgetting
+    from dynid.fleet import Watcher, WatchSettings, watch_lines
     from dynid.testing import smooth_samples
 
     robot = load_example("arm7")
@@ -166,7 +161,7 @@ def time_watch(given: argparse.Namespace) -> None:
 
 def follow(kind: Any, motion: Any) -> None:
     """Speed, consistency and error of a Kalman filter on the described arm, 2 % of torque being noise."""
-    from dynid.fleet.kalman import KalmanSettings, KalmanWatcher
+    from dynid.fleet import KalmanSettings, KalmanWatcher
 
     robot = load_example("arm7")
     usual = {"rotor_inertia": 0.5, "viscous": 3.0, "coulomb": 2.0, "offset": 0.3}
@@ -304,9 +299,9 @@ def time_feasible(given: argparse.Namespace) -> None:
 
 def time_gradient(given: argparse.Namespace) -> None:
     """Milliseconds of a gradient and of its reverse sweep."""
-    from dynid.excitation.plan import information_of
+    from dynid.excitation import information_of
     from dynid.kernel.adjoint import pairs, torque_gradient
-    from dynid.trajectories.basis import FourierBasis
+    from dynid.trajectories import FourierBasis
 
     robot, basis = load_example("ur5e"), FourierBasis(20.0, 5, 0.1)
     terms = RigidBody() + Viscous() + Coulomb() + Offset()

@@ -34,14 +34,14 @@ from dynid_bench.adapters.least_squares import equations, fit
 from dynid_bench.protocol import Motion
 
 from benchmarks.real import arm_of, relative
-from dynid.base.arrays import Bool, Float
-from dynid.estimate.estimator import Word, base_verdicts
-from dynid.feasible.bodies import body_columns
-from dynid.log.own_columns import canonical_columns, write_log
-from dynid.run.result import Identification
-from dynid.run.store import load
-from dynid.terms.rotor import RotorInertia
-from dynid.testing.plants import STRANGERS, Plant, Recorded, Unmodelled, described_as, in_turns, plant, record
+from dynid.base import Bool, Float
+from dynid.estimate import Word, base_verdicts
+from dynid.feasible import body_columns
+from dynid.log import canonical_columns, write_log
+from dynid.run import Identification, load
+from dynid.terms import RotorInertia
+from dynid.testing import Plant, Recorded, Unmodelled, plant, record
+from dynid.testing.plants import STRANGERS, described_as, in_turns
 
 MOTIONS = ("fourier", "moves", "picks", "in turns")
 DESCRIPTIONS = ("exact", "off", "off", "placeholders", "none")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.arrays import Float
+from dynid.base import Float
 
 # A thigh and shin: a crank at the hip pulls the shin by a rod.
 KNEE = """<mujoco model="leg"><option gravity="0 0 -9.81"/>

@@ -12,43 +12,29 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dynid.base.diagnostics import Diagnostics, Level
-from dynid.base.errors import UsageError
+from dynid.base import Diagnostics, Level, UsageError
 from dynid.diagnosis.floating_checks import check_contacts
-from dynid.estimate.estimator import Estimate
-from dynid.estimate.least_squares import OLS
-from dynid.estimate.prior import regression_of
-from dynid.estimate.scores import Origin
-from dynid.exporters.export import export_parameters
-from dynid.factor.assemble import Assembly
-from dynid.factor.base import structural_base
-from dynid.factor.blocking import Blocking
+from dynid.estimate import OLS, Estimate, Origin, regression_of
+from dynid.exporters import export_parameters
+from dynid.factor import Assembly, Blocking, structural_base
+from dynid.identification import identify
 from dynid.identification.floating import ACCELEROMETER_BIAS, of_accelerometer_bias
-from dynid.identification.pipeline import identify
-from dynid.lab.torque_replay import replay_torque
-from dynid.log.read import Log, read_log
-from dynid.robot.load import load_robot, lock_joints, with_fixed_base, with_floating_base
-from dynid.robot.model import RobotModel
-from dynid.robot.shapes import described_shapes
-from dynid.rows.floating import (
-    Contact,
-    FloatingRows,
-    contact_jacobian,
-    floating_samples,
-    placements,
-    vertical_in_world,
+from dynid.lab import replay_torque
+from dynid.log import Log, read_log
+from dynid.robot import (
+    RobotModel,
+    described_shapes,
+    load_robot,
+    lock_joints,
+    with_fixed_base,
+    with_floating_base,
 )
-from dynid.rows.torque import TorqueRows
-from dynid.run import store
-from dynid.run.links import total_mass
-from dynid.run.result import Identification
-from dynid.run.validation import validate
-from dynid.run.verdict import next_steps
-from dynid.signals.parallel import ParallelFilter
-from dynid.signals.samples import Samples
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.term import Terms
-from dynid.verbs.convert import write_recording
+from dynid.rows import Contact, FloatingRows, TorqueRows, contact_jacobian, floating_samples
+from dynid.rows.floating import placements, vertical_in_world
+from dynid.run import Identification, next_steps, store, total_mass, validate
+from dynid.signals import ParallelFilter, Samples
+from dynid.terms import RigidBody, Terms
+from dynid.verbs import write_recording
 from dynid.verbs.payload import payload
 from dynid.verbs.schemes import drive
 from dynid.verbs.selftest import selftest
@@ -350,8 +336,8 @@ def test_shapes_follow_the_links_of_a_floating_base() -> None:
 
 def test_momentum_rows_and_a_floating_base_without_imu_are_refused(robot: RobotModel) -> None:
     """Each with its reason."""
-    from dynid.identification.settings import Settings
-    from dynid.rows.momentum import MomentumRows
+    from dynid.identification import Settings
+    from dynid.rows import MomentumRows
 
     log = _log(robot)
     with pytest.raises(UsageError, match="contact forces"):

@@ -8,15 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics
 from dynid.diagnosis.floating_checks import check_floating, turned_samples
-from dynid.robot.load import load_robot, with_floating_base
-from dynid.robot.model import RobotModel
-from dynid.rows.floating import CONTACT, UP, Contact, contact_jacobian, floating_samples
-from dynid.signals.samples import Samples
-from dynid.spatial.algebra import rotation_about
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.term import Terms
+from dynid.robot import RobotModel, load_robot, with_floating_base
+from dynid.rows import Contact, contact_jacobian, floating_samples
+from dynid.rows.floating import CONTACT, UP
+from dynid.signals import Samples
+from dynid.spatial import rotation_about
+from dynid.terms import RigidBody, Terms
 from tests.robot.shipped import shipped
 
 FEET = ("FL_foot", "FR_foot", "RL_foot", "RR_foot")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.estimate.posterior import MAP
+from dynid.estimate import MAP
 from dynid.identification import DEFAULT_TERMS, Experiment, Settings
 from dynid.rows import AutomaticRows
 from dynid.signals import Preparation

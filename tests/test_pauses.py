@@ -9,7 +9,7 @@ from dynid.base import Diagnostics
 from dynid.identification import Settings, identify
 from dynid.log import Log
 from dynid.run import Identification
-from dynid.testing.plants import Unmodelled, plant, record
+from dynid.testing import Unmodelled, plant, record
 
 SECONDS, STRETCHES, PAUSE = 36.0, 3, 1200.0
 

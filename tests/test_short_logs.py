@@ -14,8 +14,8 @@ from dynid.identification import Settings, identify
 from dynid.log import Log, canonical_columns, read_log, write_log
 from dynid.run import Identification
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
+from dynid.testing import two_joints
 from dynid.testing.faults import recorded
-from dynid.testing.motion import two_joints
 
 pytestmark = pytest.mark.usefixtures("unexamined")
 

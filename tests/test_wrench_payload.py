@@ -18,8 +18,8 @@ from dynid.log.mapping import wrench_groups
 from dynid.robot import RobotModel, load_robot
 from dynid.rows import load_regressor, wrench_regressor
 from dynid.spatial import from_com, rotation_about, rotation_rpy
-from dynid.verbs import payload_from_wrench
-from dynid.verbs.wrench_payload import WrenchPayload, wrench_payload_lines
+from dynid.verbs import payload_from_wrench, wrench_payload_lines
+from dynid.verbs.wrench_payload import WrenchPayload
 from tests.command_line import Run
 
 pytestmark = pytest.mark.usefixtures("unexamined")

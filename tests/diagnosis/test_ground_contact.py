@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import least_squares
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
-from dynid.base.errors import UnfitDataError
+from dynid.base import Diagnostics, Float, UnfitDataError
 from dynid.diagnosis import require_free_legs, stance
 from dynid.dynamics import Dynamics
 from dynid.robot import RobotModel, load_robot

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dynid
-from dynid.base.arrays import Float
+from dynid.base import Float
 from dynid.base.diagnostics import ExpectedError
 from dynid.estimate import HOLDS, ErrorProfile, Forecast, Residuals, motion_of
 from dynid.identification import Settings, identify

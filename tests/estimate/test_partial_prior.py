@@ -10,6 +10,7 @@ import pytest
 
 from dynid.base import Diagnostics, Float
 from dynid.estimate import (
+    MAP,
     WLS,
     Estimate,
     FeasibleFit,
@@ -19,7 +20,7 @@ from dynid.estimate import (
     regression_of,
 )
 from dynid.estimate.feasible import weighted_rows
-from dynid.estimate.posterior import MAP, Prior
+from dynid.estimate.posterior import Prior
 from dynid.factor import Assembly, Blocking, structural_base
 from dynid.feasible import (
     Convex,

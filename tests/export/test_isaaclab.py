@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynid.base import UsageError
-from dynid.base.arrays import Float
+from dynid.base import Float, UsageError
 from dynid.exporters import ExportModel, export_parameters
 from dynid.exporters.isaaclab import isaaclab_config
-from dynid.robot import RobotModel, ServoSettings, load_example
-from dynid.robot.load import load_robot
+from dynid.robot import RobotModel, ServoSettings, load_example, load_robot
 from dynid.terms import Coulomb, Offset, RigidBody, RotorInertia, Viscous
 
 TERMS = RigidBody() + RotorInertia() + Viscous() + Coulomb() + Offset()

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics
-from dynid.exporters import new_mjcf
-from dynid.exporters.model import ExportModel
+from dynid.exporters import ExportModel, new_mjcf
 from dynid.robot import Reading, RobotModel, read_robot
 from dynid.terms import Coulomb, MotorInertia, OnMotor, RigidBody, Viscous
 from tests.loop_plants import BARS, LoopPlant, ankle, knee, swing

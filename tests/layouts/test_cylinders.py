@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.kernel import inverse_dynamics
-from dynid.layouts import propose_logs
-from dynid.layouts.write import experiment_text
+from dynid.layouts import experiment_text, propose_logs
 from dynid.robot import RobotModel, load_robot
 from tests.loop_plants import swing, write_csv
 from tests.robot.test_toml import LINK

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.layouts import experiment_text
 from dynid.layouts.propose import propose
-from dynid.layouts.write import experiment_text, imu_link
+from dynid.layouts.write import imu_link
 from dynid.log.mapping import imu_columns
-from dynid.robot.load import load_example, load_robot
-from dynid.robot.model import RobotModel
+from dynid.robot import RobotModel, load_example, load_robot
 from tests.robot.shipped import shipped
 
 

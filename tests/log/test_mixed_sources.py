@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dynid.base import Diagnostics, Float
-from dynid.log import Log
-from dynid.log.checks import check_log
-from dynid.testing.plants import Recorded, Unmodelled, plant, record
+from dynid.log import Log, check_log
+from dynid.testing import Recorded, Unmodelled, plant, record
 
 RNG = np.random.default_rng(0)
 

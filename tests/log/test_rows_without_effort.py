@@ -9,12 +9,11 @@ import pytest
 
 from dynid.base import Bool, Diagnostics, Float
 from dynid.identification import Settings, identify
-from dynid.log import Log, read_log
-from dynid.log.checks import check_log
+from dynid.log import Log, check_log, read_log
 from dynid.log.recording_faults import LONGEST_ABSENCE
 from dynid.robot import RobotModel, load_robot
 from dynid.run import Identification
-from dynid.testing.plants import Recorded, Unmodelled, plant, record
+from dynid.testing import Recorded, Unmodelled, plant, record
 from tests.log.bags import states, write_bag
 
 CODE = "rows-without-effort"

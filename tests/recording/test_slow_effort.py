@@ -10,14 +10,14 @@ import pytest
 
 from dynid.base import Diagnostics, Float
 from dynid.identification import Settings, identify
+from dynid.layouts import experiment_text
 from dynid.layouts.propose import propose
-from dynid.layouts.write import experiment_text
 from dynid.log import read_log
 from dynid.log.clocks import longest_step
 from dynid.recording import RawChunk, Trajectory, at_times_of_efforts, joined, pieces_of
 from dynid.robot import RobotModel
 from dynid.signals.prepare import prepare
-from dynid.testing.plants import Plant, Recorded, Unmodelled, plant, record
+from dynid.testing import Plant, Recorded, Unmodelled, plant, record
 from tests.log.bags import states, write_bag
 
 PERIOD, ROW = 0.05, 0.01

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.base import DynidError, UnfitDataError, UsageError
-from dynid.base.arrays import Float
+from dynid.base import DynidError, Float, UnfitDataError, UsageError
 from dynid.robot import (
     Drive,
     FourBar,

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid.base.arrays import Float
-from dynid.base.diagnostics import Diagnostics
+from dynid.base import Diagnostics, Float
 from dynid.robot import Reading, RobotModel, read_robot
-from dynid.simulation.motion import inverse
+from dynid.simulation import inverse
 from dynid.terms import MotorInertia, RigidBody
 from tests.loop_plants import BARS, LoopPlant, ankle, knee, swing
 

@@ -8,13 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.robot.load import load_robot, lock_joints, with_floating_base
-from dynid.robot.model import RobotModel
-from dynid.rows.floating import Contact, FloatingRows, contact_jacobian, floating_samples, free_of_forces
-from dynid.rows.torque import TorqueRows
-from dynid.signals.samples import Samples
-from dynid.terms.rigid_body import RigidBody
-from dynid.terms.term import Terms
+from dynid.robot import RobotModel, load_robot, lock_joints, with_floating_base
+from dynid.rows import Contact, FloatingRows, TorqueRows, contact_jacobian, floating_samples, free_of_forces
+from dynid.signals import Samples
+from dynid.terms import RigidBody, Terms
 from tests.robot.shipped import shipped
 
 pin = pytest.importorskip("pinocchio")

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from dynid.base import Float, ResourceError, SolverError, UsageError
 from dynid.kernel import using
-from dynid.lab.mujoco import MujocoSimulator
+from dynid.lab import MujocoSimulator
 from dynid.robot import load_example
 from dynid.simulation import (
     Adaptive,

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from dynid.layouts import experiment_text, propose_logs
-from dynid.log.own_columns import write_log
-from dynid.signals.samples import Samples
+from dynid.log import write_log
+from dynid.signals import Samples
 from dynid.terms import TemperatureViscous
-from dynid.testing.plants import Unmodelled, plant, record
+from dynid.testing import Unmodelled, plant, record
 
 
 def test_init_maps_temperatures_of_the_joints(tmp_path: Path) -> None:

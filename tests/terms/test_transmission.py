@@ -14,8 +14,12 @@ from dynid.rows import MotorRows, Rows, TorqueRows
 from dynid.signals import Samples, WithPast
 from dynid.terms import (
     Coulomb,
+    FrictionCurve,
+    LeftOut,
+    MotionBasis,
     MotorInertia,
     Offset,
+    OnJoint,
     OnMotor,
     Presliding,
     RigidBody,
@@ -29,9 +33,8 @@ from dynid.terms import (
     followed,
     forms,
     placed_at,
+    smooth_sign,
 )
-from dynid.terms.curve import FrictionCurve
-from dynid.terms.exports import LeftOut, MotionBasis, OnJoint, smooth_sign
 from dynid.testing import RowsContract, TermContract, random_robot, smooth_samples
 
 BARS = FourBar(1.1, 0.25, 1.08, 0.3, 1.5)
