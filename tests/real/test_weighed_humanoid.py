@@ -8,10 +8,13 @@ import h5py
 import numpy as np
 import pytest
 
+from dynid.exporters import export
 from dynid.identification import identify
 from dynid.log import Log
 from dynid.robot import load_robot
 from dynid.run import total_mass
+
+pinocchio = pytest.importorskip("pinocchio")
 
 SIDES = {"l": "lf", "r": "rf"}
 ARM = ("shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow")
@@ -35,7 +38,9 @@ MAPPING = {
 
 # Masses in kg of a scale fit of the same logs that does not use dynid (the data's description).
 @pytest.mark.parametrize(("recording", "scale"), [("walking", 33.78), ("com-sinusoid", 34.24)])
-def test_normal_forces_of_the_feet_weigh_a_humanoid(recording: str, scale: float, data_dir: Path) -> None:
+def test_normal_forces_of_the_feet_weigh_a_humanoid(
+    recording: str, scale: float, data_dir: Path, tmp_path: Path
+) -> None:
     folder = data_dir / "icub_standing"
     with h5py.File(folder / f"{recording}.mat") as file:
         values: dict[str, np.ndarray] = {}
@@ -59,3 +64,8 @@ def test_normal_forces_of_the_feet_weigh_a_humanoid(recording: str, scale: float
     mass = total_mass(run.estimate, run.regression)
     assert abs(mass.value - scale) < mass.half < 0.04 * scale
     assert run.verdict.level == "poor"
+    # The hands are not logged, so they are locked in the run; the exported file has them again.
+    assert run.robot.locked
+    export(run, tmp_path / "weighed.urdf")
+    exported = pinocchio.buildModelFromUrdf(str(tmp_path / "weighed.urdf"), pinocchio.JointModelFreeFlyer())
+    assert pinocchio.computeTotalMass(exported) == pytest.approx(mass.value, rel=1e-10)

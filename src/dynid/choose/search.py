@@ -166,7 +166,7 @@ class Fit(Protocol):
 
 
 class LatestKept:
-    """A fit that remembers its latest model, since consecutive steps need the same model or most of it."""
+    """Cache the fit of the latest model, because consecutive steps often need the same model or most of its columns."""
 
     def __init__(self, fit: Fit) -> None:
         self._fit = fit

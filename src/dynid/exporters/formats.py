@@ -169,7 +169,7 @@ def _with_locked_joints(
     # The file has joints that the run locked: their links keep the file's parameters.
     if not model.robot.locked:
         return model, ()
-    described = read_robot_file(source, request.reading, Diagnostics())
+    described = with_same_base(read_robot_file(source, request.reading, Diagnostics()), model.robot)
     locked_joints = {
         name: value for name, value in model.robot.locked.items() if name in described.joint_names
     }

@@ -234,7 +234,7 @@ def _warn_of_rigid_joints(joints: list[str], springs: list[str], whole: bool, si
 
 
 def check_negative_stiffness(robot: RobotModel, estimate: Estimate, diagnostics: Diagnostics) -> None:
-    """Claim negative-stiffness or encoders-exchanged for significantly negative stiffnesses.
+    """Claim negative-stiffness for each significantly negative stiffness, or encoders-exchanged if all are.
 
     Exchanged encoders reverse the sign of every deflection, and thus of every stiffness. The estimate is unconstrained.
     """

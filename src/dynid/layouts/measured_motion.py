@@ -207,7 +207,7 @@ def with_shares(
 ) -> tuple[Units, Recording]:
     """Decide the units of a robot with some joints in percent of their motors' range.
 
-    The others decide the unit of angle; if all are in percent, these joints are nothing special.
+    The other joints decide the unit of angle. If they are in percent, too, the units are decided for all joints alike.
 
     Parameters
     ----------

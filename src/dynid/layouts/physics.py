@@ -679,7 +679,7 @@ def rad_by_joint(robot: RobotModel, family: Family, answers: Answers) -> Float |
 
 
 def _of_limits(robot: RobotModel, family: Family) -> list[tuple[float, float]]:
-    """Angle in rad of one percent and of 0 % of the range between the limits of each joint; 0 without a column."""
+    """Angle in rad per percent, and position in rad at 0 %, of each joint; its limits are the range, 0 = no column."""
     columns = dict(zip(family.joints, family.columns, strict=False))
     return [
         percent_of_limits(columns[joint], joint, float(robot.limits.lower[j]), float(robot.limits.upper[j]))
@@ -706,7 +706,7 @@ def joints_in_percent(robot: RobotModel, family: Family, q: Float) -> tuple[str,
 def percent_as_angles(
     robot: RobotModel, family: Family, q: Float, joints: Sequence[str], unit: float, answers: Answers
 ) -> Float:
-    """Positions (T, n) with those of some joints, in percent, in the angle unit of the others.
+    """Convert the positions of joints in percent to the angle unit of the other joints; shape (T, n).
 
     Parameters
     ----------

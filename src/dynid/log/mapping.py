@@ -42,7 +42,7 @@ def is_rated(unit: object) -> bool:
 
 # Encoder counts per turn of Feetech STS and Dynamixel X servos, which all LeRobot arms have.
 COUNTS_PER_TURN = 4096
-# In place of a calibration file: each motor's range is that of its joint's limits in the robot file.
+# Value of `calibration` without a file: 0 to 100 % is the range between the joint's limits in the robot file.
 LIMITS = "limits"
 # LeRobot logs grippers from 0 (range_min) to 100 and other joints from -100 to 100, with 0 at mid-range.
 _GRIPPER = "gripper"
@@ -124,7 +124,7 @@ def rad_per_percent(motor: str, calibration: MotorCalibration) -> float:
 
 
 def percent_of_limits(column: str, joint: str, lower: float, upper: float) -> tuple[float, float]:
-    """Angle in rad of one percent and of 0 %, if the motor's range is that of the joint's limits in rad."""
+    """Angle in rad per percent, and position in rad at 0 %, if the motor's range ends at the joint's limits in rad."""
     if any(name.endswith(_GRIPPER) for name in (joint, *re.findall(r"[A-Za-z_]+", column))):
         return (upper - lower) / 100.0, lower
     return (upper - lower) / 200.0, 0.5 * (lower + upper)
@@ -984,14 +984,14 @@ class _Resolver:
         return next(iter(sorted(kinds)), "torque")
 
     def of_limits(self, joint: str, column: str) -> tuple[float, float]:
-        """Angle in rad of one percent and of 0 % of a joint's range between its limits in the robot file."""
+        """Angle in rad per percent, and position in rad at 0 %, of a joint with its limits as range."""
         j = self.robot.joint_names.index(joint)
         return percent_of_limits(
             column, joint, float(self.robot.limits.lower[j]), float(self.robot.limits.upper[j])
         )
 
     def zeros_of_limits(self, position: Mapping[str, Channel]) -> dict[str, float]:
-        """Angle in rad of 0 %, for each joint in percent of the range between its limits."""
+        """Position in rad at 0 %, for each joint logged in percent of the range between its limits."""
         if self.section.position is None or self.section.position.calibration != LIMITS:
             return {}
         return {

@@ -329,7 +329,7 @@ def _cause_named(
 ) -> bool:
     """Whether the joints with a named cause carry most of the squared error of every held-out set.
 
-    effects: findings of residual tests.    findings: those of the verdict and of the log.
+    `effects` are findings of the residual tests, `findings` come from the verdict and from the log.
     """
     codes = {*CLAIMS, *NAMING}
     causes = (*effects, *(finding for finding in findings if finding.code in codes))
