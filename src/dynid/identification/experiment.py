@@ -42,7 +42,7 @@ from dynid.rows.rows import Rows
 from dynid.terms.catalogue import DEFAULT_TERMS, terms_from_spec
 from dynid.terms.term import Terms
 
-# Questions that `dynid init` left open in the experiment file: each has a line and possible answers.
+# Questions of `dynid init` without an answer in the experiment file: each has a line and possible answers.
 
 _UNITS = {
     "time": "s, ms, us, ns or day",

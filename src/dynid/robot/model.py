@@ -354,7 +354,7 @@ class RobotModel:
         raise InputError(
             "unknown-link",
             found=f"unknown link '{link}'",
-            expected="one of " + ", ".join(dict.fromkeys(known)),
+            expected="one of " + listed(list(dict.fromkeys(known))),
             do=f"did you mean '{near[0]}'?" if near else "",
         )
 
